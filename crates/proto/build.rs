@@ -1,0 +1,30 @@
+//! Compiles /proto with protox, which needs no protoc, and keeps the descriptors for reflection.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use prost::Message as _;
+
+const FILES: [&str; 11] = [
+    "kafila/v1/allocation.proto",
+    "kafila/v1/common.proto",
+    "kafila/v1/deployment.proto",
+    "kafila/v1/evaluation.proto",
+    "kafila/v1/job.proto",
+    "kafila/v1/node.proto",
+    "kafila/v1/operator.proto",
+    "kafila/internal/v1/broker.proto",
+    "kafila/internal/v1/liveness.proto",
+    "kafila/internal/v1/node.proto",
+    "kafila/internal/v1/plan.proto",
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
+    println!("cargo:rerun-if-changed={}", root.display());
+    let descriptors = protox::compile(FILES, [&root])?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("kafila.bin"), descriptors.encode_to_vec())?;
+    tonic_prost_build::configure().compile_fds(descriptors)?;
+    Ok(())
+}

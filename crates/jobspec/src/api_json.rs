@@ -1,0 +1,287 @@
+//! The JSON of the HTTP API: `{"Job": {…}}` or the job alone, with keys such as `TaskGroups`.
+//!
+//! Keys match whatever their case, unknown ones are ignored (a near miss with a warning), durations
+//! are integer nanoseconds. What this version does not carry out is refused unless it is empty,
+//! because Nomad writes every field of a job, empty ones too.
+
+use serde_json::{Map, Value};
+
+use crate::collector::Collector;
+use crate::document::json::{Json, Key, Node};
+use crate::schema::{Attribute, Child, Form, JOB, Kind, Refused, Repeat, Schema};
+use crate::source::Fault;
+use crate::suggest::nearest;
+
+/// Returns the job with the API's own spelling of every key; what is wrong goes to `out`.
+pub(crate) fn job(json: &Json, out: &mut Collector) -> Map<String, Value> {
+    let wrapped = entries(json).and_then(|entries| {
+        let job = entries
+            .iter()
+            .find(|(key, _)| key.name.eq_ignore_ascii_case("job"));
+        job.map(|(_, job)| job)
+    });
+    let job = wrapped.unwrap_or(json);
+    out.place("", job.span.start..job.span.start + 1);
+    object(job, &JOB, "", out)
+}
+
+fn entries(json: &Json) -> Option<&[(Key, Json)]> {
+    match &json.node {
+        Node::Object(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+fn object(
+    json: &Json,
+    schema: &'static Schema,
+    path: &str,
+    out: &mut Collector,
+) -> Map<String, Value> {
+    let mut map = Map::new();
+    let Some(entries) = entries(json) else {
+        let detail = format!("a {} is a JSON object, as in {{\"Name\": …}}", schema.name);
+        out.fault(Fault::new(
+            json.span.clone(),
+            "Failed to parse JSON job",
+            detail,
+        ));
+        return map;
+    };
+    for (key, value) in entries {
+        entry(key, value, schema, path, &mut map, out);
+    }
+    map
+}
+
+fn entry(
+    key: &Key,
+    value: &Json,
+    schema: &'static Schema,
+    path: &str,
+    map: &mut Map<String, Value>,
+    out: &mut Collector,
+) {
+    let is = |json: &str| json.eq_ignore_ascii_case(&key.name);
+    if let Some(label) = schema.label.as_ref().filter(|label| is(label.json)) {
+        let text = convert(Kind::Text, value);
+        insert(map, label.json, text, out);
+        out.place(&join(path, "name"), value.span.clone());
+    } else if let Some(attribute) = schema.attributes.iter().find(|known| is(known.json)) {
+        let name = if attribute.name.is_empty() {
+            attribute.json
+        } else {
+            attribute.name
+        };
+        out.place(&join(path, name), value.span.clone());
+        insert(map, attribute.json, convert_named(attribute, value), out);
+    } else if let Some(child) = schema
+        .blocks
+        .iter()
+        .find(|child| child.form != Form::Hcl && is(child.json))
+    {
+        block(child, value, path, map, out);
+    } else if let Some(refused) = schema.refused.iter().find(|known| is(known.json)) {
+        refuse(refused, key, value, out);
+    } else if let Some(ignored) = schema.ignored.iter().find(|known| is(known.json)) {
+        if !is_empty(value) {
+            out.warn(ignored.warning);
+        }
+    } else {
+        near_miss(key, schema, out);
+    }
+}
+
+fn block(
+    child: &'static Child,
+    value: &Json,
+    path: &str,
+    map: &mut Map<String, Value>,
+    out: &mut Collector,
+) {
+    let name = child.schema.name;
+    match (&value.node, child.repeat) {
+        (Node::Null, _) => {}
+        (_, Repeat::Once) => {
+            let path = join(path, name);
+            out.place(&path, value.span.start..value.span.start + 1);
+            map.insert(
+                child.json.to_owned(),
+                Value::Object(object(value, child.schema, &path, out)),
+            );
+        }
+        (Node::List(items), Repeat::Many) => {
+            let mut objects = Vec::with_capacity(items.len());
+            for (position, item) in items.iter().enumerate() {
+                let path = item_path(child, item, position, path);
+                out.place(&path, item.span.start..item.span.start + 1);
+                objects.push(Value::Object(object(item, child.schema, &path, out)));
+            }
+            map.insert(child.json.to_owned(), Value::Array(objects));
+        }
+        (_, Repeat::Many) => {
+            let detail = format!("{} is a list of objects: write [{{…}}]", child.json);
+            out.fault(Fault::new(
+                value.span.clone(),
+                "Failed to parse JSON job",
+                detail,
+            ));
+        }
+    }
+}
+
+/// Returns the path of one item of a list: by its label, where it has one.
+fn item_path(child: &Child, item: &Json, position: usize, path: &str) -> String {
+    let label = child.schema.label.as_ref().and_then(|label| {
+        let found = entries(item)?
+            .iter()
+            .find(|(key, _)| key.name.eq_ignore_ascii_case(label.json));
+        match &found?.1.node {
+            Node::Text(text) => Some(text),
+            _ => None,
+        }
+    });
+    match label {
+        Some(label) => format!("{}[{label:?}]", join(path, child.schema.name)),
+        None => format!("{}[{position}]", join(path, child.schema.name)),
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+fn insert(
+    map: &mut Map<String, Value>,
+    key: &str,
+    value: Result<Option<Value>, Fault>,
+    out: &mut Collector,
+) {
+    match value {
+        Ok(Some(value)) => drop(map.insert(key.to_owned(), value)),
+        Ok(None) => {}
+        Err(fault) => out.fault(fault),
+    }
+}
+
+fn convert_named(attribute: &Attribute, json: &Json) -> Result<Option<Value>, Fault> {
+    convert(attribute.kind, json).map_err(|mut fault| {
+        fault.detail = format!("{}: {}", attribute.json, fault.detail);
+        fault
+    })
+}
+
+/// Returns the value if it has the right type; `None` for null.
+fn convert(kind: Kind, json: &Json) -> Result<Option<Value>, Fault> {
+    let wrong = |detail: String| {
+        Err(Fault::new(
+            json.span.clone(),
+            "Failed to parse JSON job",
+            detail,
+        ))
+    };
+    let wanted = match (kind, &json.node) {
+        (_, Node::Null) => return Ok(None),
+        (Kind::Text, Node::Text(_)) | (Kind::Flag, Node::Bool(_)) => "",
+        (Kind::Whole | Kind::Span, Node::Number(number)) if number.is_i64() => "",
+        (Kind::Span, Node::Text(text)) => {
+            let nanoseconds = crate::duration::parse_nanoseconds(text);
+            let hint = nanoseconds
+                .map(|ns| format!(", {ns} for {text:?}"))
+                .unwrap_or_default();
+            return wrong(format!(
+                "durations are integer nanoseconds in JSON job files: write a number{hint}",
+            ));
+        }
+        (Kind::TextList, Node::List(items)) if items.iter().all(is_text) => "",
+        (Kind::TextMap, Node::Object(entries)) if entries.iter().all(|(_, v)| is_text(v)) => "",
+        (Kind::Config, Node::Object(_)) => "",
+        (Kind::Text, _) => "a string",
+        (Kind::Flag, _) => "true or false",
+        (Kind::Whole, _) => "an integer",
+        (Kind::Span, _) => "integer nanoseconds",
+        (Kind::TextList, _) => "a list of strings",
+        (Kind::TextMap, _) => "an object with string values",
+        (Kind::Config, _) => "an object",
+    };
+    if wanted.is_empty() {
+        Ok(Some(plain(json)))
+    } else {
+        wrong(format!("want {wanted} here"))
+    }
+}
+
+fn is_text(json: &Json) -> bool {
+    matches!(json.node, Node::Text(_))
+}
+
+/// Returns the value without its places; of a repeated key the last value counts.
+pub(crate) fn plain(json: &Json) -> Value {
+    match &json.node {
+        Node::Null => Value::Null,
+        Node::Bool(flag) => Value::Bool(*flag),
+        Node::Number(number) => Value::Number(number.clone()),
+        Node::Text(text) => Value::String(text.clone()),
+        Node::List(items) => Value::Array(items.iter().map(plain).collect()),
+        Node::Object(entries) => Value::Object(
+            entries
+                .iter()
+                .map(|(key, v)| (key.name.clone(), plain(v)))
+                .collect(),
+        ),
+    }
+}
+
+fn refuse(refused: &Refused, key: &Key, value: &Json, out: &mut Collector) {
+    if is_empty(value) || (refused.json == "Identity" && is_default_identity(value)) {
+        return;
+    }
+    let detail = format!(
+        "{:?} is not supported by this version of Kafila: {}",
+        key.name, refused.instead,
+    );
+    out.fault(Fault::new(key.span.clone(), "Not supported", detail));
+}
+
+/// Tells whether the value says nothing: null, false, 0, "" or made of such values.
+fn is_empty(json: &Json) -> bool {
+    match &json.node {
+        Node::Null | Node::Bool(false) => true,
+        Node::Bool(true) => false,
+        Node::Number(number) => number.as_f64() == Some(0.0),
+        Node::Text(text) => text.is_empty(),
+        Node::List(items) => items.is_empty(),
+        Node::Object(entries) => entries.iter().all(|(_, value)| is_empty(value)),
+    }
+}
+
+/// Tells whether this is the identity that Nomad gives every task, which no task sees.
+fn is_default_identity(json: &Json) -> bool {
+    entries(json).is_some_and(|entries| {
+        let shows = |key: &Key| matches!(key.name.as_str(), "Env" | "File" | "Filepath");
+        entries
+            .iter()
+            .all(|(key, value)| !shows(key) || is_empty(value))
+    })
+}
+
+fn near_miss(key: &Key, schema: &'static Schema, out: &mut Collector) {
+    let blocks = schema.blocks.iter().filter(|child| child.form != Form::Hcl);
+    let known = schema.attributes.iter().map(|attribute| attribute.json);
+    let known = known.chain(blocks.map(|child| child.json));
+    // One letter more or less is too common among Nomad's many read-only keys in short words.
+    if key.name.len() > 3
+        && out.has_room_for_warnings()
+        && let Some(meant) = nearest(&key.name, known)
+    {
+        let (line, _) = out.source.position(key.span.start);
+        out.warn(format!(
+            "line {line}: unknown key {:?} is ignored. Did you mean {meant:?}?",
+            key.name
+        ));
+    }
+}

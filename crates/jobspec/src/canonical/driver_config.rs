@@ -1,0 +1,280 @@
+//! What each driver understands in a task's `config`, as a table.
+//!
+//! The agent's drivers read the same options; a job that passes here can be started by them.
+
+use serde_json::{Map, Value};
+
+use super::check::{Check, Path};
+use crate::duration::parse_nanoseconds;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    TextList,
+    /// An integer within these bounds.
+    Whole(i64, i64),
+    /// true or false.
+    Flag,
+    /// A text such as "10s", or integer nanoseconds, which it becomes.
+    Span,
+    /// A path from the root.
+    AbsolutePath,
+}
+
+const I32: Kind = Kind::Whole(i32::MIN as i64, i32::MAX as i64);
+const U32: Kind = Kind::Whole(0, u32::MAX as i64);
+
+struct DriverOption {
+    name: &'static str,
+    kind: Kind,
+    required: bool,
+}
+
+struct Driver {
+    name: &'static str,
+    options: &'static [DriverOption],
+    /// Options of Nomad's driver that this version does not carry out.
+    refused: &'static [&'static str],
+}
+
+const fn option(name: &'static str, kind: Kind) -> DriverOption {
+    DriverOption {
+        name,
+        kind,
+        required: false,
+    }
+}
+
+const DRIVERS: [Driver; 2] = [
+    Driver {
+        name: "raw_exec",
+        options: &[
+            DriverOption {
+                name: "command",
+                kind: Kind::Text,
+                required: true,
+            },
+            option("args", Kind::TextList),
+            option("work_dir", Kind::AbsolutePath),
+            // What Linux takes.
+            option("oom_score_adj", Kind::Whole(-1_000, 1_000)),
+            option("denied_envvars", Kind::TextList),
+        ],
+        refused: &["cgroup_v1_override", "cgroup_v2_override"],
+    },
+    Driver {
+        name: "mock_driver",
+        options: &[
+            option("run_for", Kind::Span),
+            option("exit_code", I32),
+            option("exit_signal", I32),
+            option("exit_err_msg", Kind::Text),
+            option("fail_attempts", U32),
+            option("ignore_kill", Kind::Flag),
+            option("start_error", Kind::Text),
+            option("start_error_recoverable", Kind::Flag),
+            option("start_block_for", Kind::Span),
+            option("kill_after", Kind::Span),
+            option("signal_error", Kind::Text),
+            option("stdout_string", Kind::Text),
+            option("stdout_repeat", U32),
+            option("stdout_repeat_duration", Kind::Span),
+            option("stderr_string", Kind::Text),
+            option("stderr_repeat", U32),
+            option("stderr_repeat_duration", Kind::Span),
+        ],
+        refused: &[
+            "driver_advertise",
+            "driver_ip",
+            "driver_port_map",
+            "exec_command",
+            "plugin_exit_after",
+        ],
+    },
+];
+
+pub(super) fn is_known(driver: &str) -> bool {
+    DRIVERS.iter().any(|known| known.name == driver)
+}
+
+/// Returns the known drivers for a message: `"raw_exec" or "mock_driver"`.
+pub(super) fn names() -> String {
+    let quoted: Vec<String> = DRIVERS
+        .iter()
+        .map(|driver| format!("{:?}", driver.name))
+        .collect();
+    crate::suggest::list(quoted.iter().map(String::as_str), "or")
+}
+
+/// Returns the config with its values in the driver's types; of an unknown driver, as it is.
+pub(super) fn config(
+    check: &mut Check,
+    path: &Path,
+    driver: &str,
+    config: Option<&Map<String, Value>>,
+) -> Map<String, Value> {
+    let empty = Map::new();
+    let config = config.unwrap_or(&empty);
+    let Some(driver) = DRIVERS.iter().find(|known| known.name == driver) else {
+        return config.clone();
+    };
+    let path = path.block("config");
+    let mut canonical = Map::new();
+    for (name, value) in config {
+        let Some(option) = driver.options.iter().find(|option| option.name == name) else {
+            check.error(path.field(name), unexpected(driver, name));
+            continue;
+        };
+        match convert(option.kind, value) {
+            Ok(Value::Null) => {}
+            Ok(value) => drop(canonical.insert(name.clone(), value)),
+            Err(message) => check.error(path.field(name), message),
+        }
+    }
+    for option in driver.options.iter().filter(|option| option.required) {
+        let present = config
+            .get(option.name)
+            .is_some_and(|value| !is_blank(value));
+        if !present {
+            let message = format!(
+                "missing {}: the driver {} needs it, as in {} = \"/bin/sh\"",
+                option.name, driver.name, option.name,
+            );
+            check.error(path.field(option.name), message);
+        }
+    }
+    canonical
+}
+
+fn is_blank(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
+}
+
+fn unexpected(driver: &Driver, name: &str) -> String {
+    let known = || driver.options.iter().map(|option| option.name);
+    let expected = crate::suggest::list(known(), "and");
+    if driver.refused.contains(&name) {
+        return format!(
+            "option {name:?} of the driver {} is not supported by this version of Kafila: remove \
+             it; supported are {expected}",
+            driver.name,
+        );
+    }
+    format!(
+        "unknown option {name:?} of the driver {}: expected are {expected}.{}",
+        driver.name,
+        crate::suggest::hint(name, known()),
+    )
+}
+
+/// Returns `value` in the option's type, or what is wrong with it.
+fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    match kind {
+        Kind::Text => text(value)
+            .map(Value::String)
+            .ok_or_else(|| mismatch("a string", value)),
+        Kind::TextList => {
+            let items = value
+                .as_array()
+                .ok_or_else(|| mismatch("a list of strings", value))?;
+            let texts: Option<Vec<Value>> = items
+                .iter()
+                .map(|item| text(item).map(Value::String))
+                .collect();
+            texts
+                .map(Value::Array)
+                .ok_or_else(|| mismatch("a list of strings", value))
+        }
+        Kind::Whole(least, most) => whole(value, least, most),
+        Kind::Flag => match value {
+            Value::Bool(_) => Ok(value.clone()),
+            Value::String(text) if text == "true" => Ok(Value::Bool(true)),
+            Value::String(text) if text == "false" => Ok(Value::Bool(false)),
+            _ => Err(mismatch("true or false", value)),
+        },
+        Kind::Span => span(value),
+        Kind::AbsolutePath => match value.as_str() {
+            Some(path) if path.starts_with('/') || is_runtime(path) => Ok(value.clone()),
+            Some(path) => Err(format!(
+                "must be an absolute path; got {path:?}: begin it with /"
+            )),
+            None => Err(mismatch("an absolute path", value)),
+        },
+    }
+}
+
+fn whole(value: &Value, least: i64, most: i64) -> Result<Value, String> {
+    let number = match value {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_i64(),
+    };
+    let number: i64 = number.ok_or_else(|| mismatch("a whole number", value))?;
+    if (least..=most).contains(&number) {
+        return Ok(Value::from(number));
+    }
+    Err(format!("must be between {least} and {most}; got {number}"))
+}
+
+fn span(value: &Value) -> Result<Value, String> {
+    match value {
+        // Known only on the node, where the driver reads it.
+        Value::String(text) if is_runtime(text) => Ok(value.clone()),
+        Value::String(text) => match parse_nanoseconds(text) {
+            Ok(nanoseconds @ 0..) => Ok(Value::from(nanoseconds)),
+            Ok(_) => Err("must not be negative: write a duration such as \"10s\"".to_owned()),
+            Err(invalid) => Err(invalid.to_string()),
+        },
+        Value::Number(number) if number.is_u64() => Ok(value.clone()),
+        _ => Err(mismatch("a duration such as \"10s\"", value)),
+    }
+}
+
+/// Tells whether the text is filled in on the node.
+fn is_runtime(text: &str) -> bool {
+    text.contains("${")
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
+fn mismatch(wanted: &str, value: &Value) -> String {
+    let got = match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a bool",
+        Value::Number(_) => "a number",
+        Value::String(text) if is_runtime(text) => "what is known only when the task runs",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    };
+    format!("must be {wanted}; got {got}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DRIVERS;
+
+    #[test]
+    fn the_page_on_job_files_names_every_option() {
+        let page = include_str!("../../../../docs/job-files.md");
+        for driver in &DRIVERS {
+            assert!(page.contains(&format!("`{}`", driver.name)));
+            for option in driver.options {
+                assert!(
+                    page.contains(&format!("`{}`", option.name)),
+                    "{}",
+                    option.name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A task group: its count, its tasks, and the policies it has by the type of the job.
+
+use std::time::Duration;
+
+use model::job::{EphemeralDisk, JobType, Task, TaskGroup};
+use model::spec;
+
+use super::check::{Check, Path};
+use super::job::Inherited;
+use super::{
+    constraint, disconnect, name, network, rank, reschedule, restart, signal, task, update,
+};
+
+/// Source: Nomad's default and least size of an ephemeral disk, in MiB.
+const DEFAULT_DISK_MIB: u64 = 300;
+const MIN_DISK_MIB: u64 = 10;
+
+pub(super) const NO_RESCHEDULE: &str = "System or sysbatch jobs should not have a reschedule \
+     policy: remove the block, these jobs are placed again on the same node";
+
+pub(super) fn allows_update(job_type: JobType) -> bool {
+    matches!(job_type, JobType::Service | JobType::System)
+}
+
+pub(super) fn allows_reschedule(job_type: JobType) -> bool {
+    matches!(job_type, JobType::Service | JobType::Batch)
+}
+
+/// Returns the message for a block that jobs of this type may not have.
+pub(super) fn refusal(job_type: JobType, block: &str) -> String {
+    format!(
+        "Job type {:?} does not allow {block} block: remove it, or make the job a service",
+        job_type.as_str(),
+    )
+}
+
+pub(super) fn group(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::TaskGroup,
+    inherited: &Inherited<'_>,
+) -> TaskGroup {
+    let job_type = inherited.job_type;
+    let name = name::directory(check, path, "Task group", spec.name.as_deref());
+    let count = count(check, path, &name, spec.count, job_type);
+    let ranks = rank::Ranks::of(spec.affinities.as_deref(), spec.spreads.as_deref());
+    ranks.refuse_for_system(check, path, job_type);
+    let restart = restart::group(check, path, spec.restart.as_ref(), inherited);
+    let update = update::update(check, path, spec.update.as_ref(), inherited);
+    let ephemeral_disk = ephemeral_disk(check, path, spec.ephemeral_disk.as_ref());
+    let surroundings = task::Surroundings {
+        job_type,
+        group_name: &name,
+        restart: &restart,
+        progress_deadline: update.map(|update| update.progress_deadline),
+        disk_mib: ephemeral_disk.size_mib,
+    };
+    let tasks = tasks(
+        check,
+        path,
+        spec.tasks.as_deref().unwrap_or_default(),
+        &surroundings,
+    );
+    let mut constraints = constraint::constraints(check, path, spec.constraints.as_deref(), false);
+    signal::imply(&mut constraints, &tasks);
+    TaskGroup {
+        count,
+        tasks,
+        constraints,
+        affinities: rank::affinities(check, path, spec.affinities.as_deref()),
+        spreads: rank::spreads(check, path, spec.spreads.as_deref()),
+        networks: network::networks(check, path, spec.networks.as_deref().unwrap_or_default()),
+        restart,
+        reschedule: reschedule::reschedule(check, path, spec.reschedule.as_ref(), inherited),
+        update,
+        migrate: update::migrate(check, path, spec.migrate.as_ref(), inherited),
+        disconnect: disconnect::disconnect(check, path, spec.disconnect.as_ref(), job_type),
+        ephemeral_disk,
+        meta: spec.meta.clone().unwrap_or_default(),
+        shutdown_delay: shutdown_delay(check, path, spec.shutdown_delay.as_ref()),
+        max_run_duration: max_run_duration(check, path, spec, job_type),
+        name,
+    }
+}
+
+fn count(check: &mut Check, path: &Path, name: &str, count: Option<i64>, job_type: JobType) -> u32 {
+    let field = path.field("count");
+    if count.is_some_and(|count| count < 0) {
+        check.error(
+            field,
+            "Task group count can't be negative: write 0 for none",
+        );
+        return 1;
+    }
+    let count = check.number(field.clone(), count, 1);
+    if job_type == JobType::System && count > 1 {
+        let message = format!(
+            "Job task group {name} has count {count}. Count cannot exceed 1 with system \
+             scheduler: it runs once on every node that fits",
+        );
+        check.error(field, message);
+    }
+    count
+}
+
+fn tasks(
+    check: &mut Check,
+    path: &Path,
+    specs: &[spec::Task],
+    surroundings: &task::Surroundings<'_>,
+) -> Vec<Task> {
+    let field = path.field("task");
+    if specs.is_empty() {
+        check.error(
+            &field,
+            "Missing tasks for task group: add a task \"…\" block",
+        );
+    }
+    let names = specs
+        .iter()
+        .map(|task| task.name.as_deref().unwrap_or_default());
+    name::distinct(check, path, "task", names);
+    let mut tasks = Vec::with_capacity(specs.len());
+    for (position, spec) in specs.iter().enumerate() {
+        let task_path = path.labelled("task", spec.name.as_deref(), position);
+        tasks.push(task::task(check, &task_path, spec, surroundings));
+    }
+    if !specs.is_empty() && specs.iter().all(|task| task.lifecycle.is_some()) {
+        let message = format!(
+            "Task group {} must have at least one main task: remove the lifecycle block of one \
+             of its tasks",
+            surroundings.group_name,
+        );
+        check.error(&field, message);
+    }
+    if tasks.iter().filter(|task| task.leader).count() > 1 {
+        let message = "Only one task may be marked as leader: leave leader = true on one of them";
+        check.error(&field, message);
+    }
+    tasks
+}
+
+fn ephemeral_disk(
+    check: &mut Check,
+    path: &Path,
+    spec: Option<&spec::EphemeralDisk>,
+) -> EphemeralDisk {
+    let field = path.block("ephemeral_disk").field("size");
+    let size = spec.and_then(|disk| disk.size);
+    let size_mib = check.number(field.clone(), size, DEFAULT_DISK_MIB);
+    if size_mib < MIN_DISK_MIB {
+        let message = format!(
+            "minimum DiskMB value is {MIN_DISK_MIB}; got {size_mib}: the size is in MB, leave it \
+             out for {DEFAULT_DISK_MIB}",
+        );
+        check.error(field, message);
+    }
+    EphemeralDisk {
+        size_mib,
+        sticky: spec.and_then(|disk| disk.sticky).unwrap_or(false),
+        migrate: spec.and_then(|disk| disk.migrate).unwrap_or(false),
+    }
+}
+
+fn shutdown_delay(check: &mut Check, path: &Path, span: Option<&spec::Span>) -> Duration {
+    let message = "ShutdownDelay must be a positive value: leave it out for none";
+    check
+        .signed_duration(path.field("shutdown_delay"), span, message)
+        .unwrap_or_default()
+}
+
+fn max_run_duration(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::TaskGroup,
+    job_type: JobType,
+) -> Option<Duration> {
+    let span = spec.max_run_duration.as_ref()?;
+    let field = path.field("max_run_duration");
+    if !matches!(job_type, JobType::Batch | JobType::Sysbatch) {
+        let message = format!(
+            "Job type {:?} does not allow max_run_duration: remove it, or make the job a batch \
+             or sysbatch one",
+            job_type.as_str(),
+        );
+        check.error(field, message);
+        return None;
+    }
+    let positive = "max_run_duration must be longer than zero: leave it out for no limit";
+    let duration = check.signed_duration(field.clone(), Some(span), positive)?;
+    if duration.is_zero() {
+        check.error(field, positive);
+        return None;
+    }
+    Some(duration)
+}

@@ -1,0 +1,210 @@
+//! The job itself: names, priority, datacenters, and what its groups inherit.
+
+use std::time::Duration;
+
+use model::job::{Job, JobType, TaskGroup};
+use model::{Timestamp, spec};
+
+use super::check::{Check, Path};
+use super::{MAX_TOTAL_COUNT, constraint, group, name, rank};
+
+/// Source: Nomad's defaults of `job_default_priority` and `job_max_priority`.
+const DEFAULT_PRIORITY: u8 = 50;
+const MAX_PRIORITY: u8 = 100;
+
+/// What groups take from their job where they say nothing themselves.
+pub(super) struct Inherited<'a> {
+    pub(super) job_type: JobType,
+    pub(super) update: Option<&'a spec::UpdateStrategy>,
+    pub(super) reschedule: Option<&'a spec::ReschedulePolicy>,
+    pub(super) migrate: Option<&'a spec::MigrateStrategy>,
+}
+
+pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
+    let root = Path::root();
+    let id = name::job_id(check, spec.id.as_deref());
+    let name = spec
+        .name
+        .clone()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| id.clone());
+    if name.contains('\0') {
+        check.error("name", "Job name contains a null character: remove it");
+    }
+    let job_type = job_type(check, spec.job_type.as_deref());
+    let priority = priority(check, spec.priority);
+    let datacenters = datacenters(check, spec.datacenters.as_deref());
+    let constraints = constraint::constraints(check, &root, spec.constraints.as_deref(), false);
+    let ranks = rank::Ranks::of(spec.affinities.as_deref(), spec.spreads.as_deref());
+    ranks.refuse_for_system(check, &root, job_type);
+    let affinities = rank::affinities(check, &root, spec.affinities.as_deref());
+    let spreads = rank::spreads(check, &root, spec.spreads.as_deref());
+    let task_groups = task_groups(check, spec, job_type);
+    let job = Job {
+        namespace: or_default(spec.namespace.as_deref(), "default"),
+        id,
+        name,
+        region: or_default(spec.region.as_deref(), "global"),
+        job_type,
+        priority,
+        all_at_once: spec.all_at_once.unwrap_or(false),
+        datacenters,
+        node_pool: or_default(spec.node_pool.as_deref(), "default"),
+        constraints,
+        affinities,
+        spreads,
+        task_groups,
+        meta: spec.meta.clone().unwrap_or_default(),
+        stop: spec.stop.unwrap_or(false),
+        version: 0,
+        submit_time: now,
+    };
+    warn(check, &job);
+    job
+}
+
+/// An empty text counts as absent, as it does in Nomad's JSON.
+fn or_default(text: Option<&str>, default: &str) -> String {
+    text.filter(|text| !text.is_empty())
+        .unwrap_or(default)
+        .to_owned()
+}
+
+fn job_type(check: &mut Check, text: Option<&str>) -> JobType {
+    let text = text.filter(|text| !text.is_empty()).unwrap_or("service");
+    JobType::parse(text).unwrap_or_else(|| {
+        let message = format!("Invalid job type: {text:?}: use service, batch, system or sysbatch");
+        check.error("type", message);
+        JobType::Service
+    })
+}
+
+fn priority(check: &mut Check, priority: Option<i64>) -> u8 {
+    let Some(priority) = priority else {
+        return DEFAULT_PRIORITY;
+    };
+    match u8::try_from(priority) {
+        Ok(priority @ 1..=MAX_PRIORITY) => priority,
+        _ => {
+            let message = format!(
+                "job priority must be between [1, {MAX_PRIORITY}]; got {priority}: \
+                 leave it out for {DEFAULT_PRIORITY}",
+            );
+            check.error("priority", message);
+            DEFAULT_PRIORITY
+        }
+    }
+}
+
+fn datacenters(check: &mut Check, datacenters: Option<&[String]>) -> Vec<String> {
+    let Some(datacenters) = datacenters else {
+        return vec!["*".to_owned()];
+    };
+    if datacenters.is_empty() {
+        check.error(
+            "datacenters",
+            "Missing job datacenters: leave it out for all of them, [\"*\"]",
+        );
+    }
+    if datacenters.iter().any(String::is_empty) {
+        let message = "Job datacenter must be non-empty string: remove the empty one";
+        check.error("datacenters", message);
+    }
+    datacenters.to_vec()
+}
+
+fn task_groups(check: &mut Check, spec: &spec::Job, job_type: JobType) -> Vec<TaskGroup> {
+    let root = Path::root();
+    let inherited = inherited(check, spec, job_type);
+    let specs = spec.task_groups.as_deref().unwrap_or_default();
+    if specs.is_empty() {
+        let message = "Missing job task groups: add a group \"…\" block with a task in it";
+        check.error("group", message);
+    }
+    let names = specs
+        .iter()
+        .map(|group| group.name.as_deref().unwrap_or_default());
+    name::distinct(check, &root, "group", names);
+    let mut groups = Vec::with_capacity(specs.len());
+    for (position, group) in specs.iter().enumerate() {
+        let path = root.labelled("group", group.name.as_deref(), position);
+        groups.push(group::group(check, &path, group, &inherited));
+    }
+    let total: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+    if total > MAX_TOTAL_COUNT {
+        let message = format!(
+            "the counts of all groups add up to {total}, more than {MAX_TOTAL_COUNT}: \
+             lower a count, or split the job",
+        );
+        check.error("group", message);
+    }
+    groups
+}
+
+/// Returns what the groups inherit, leaving out what the type of the job does not allow, so that
+/// the mistake is reported once and not per group.
+fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> Inherited<'a> {
+    let update = spec.update.as_ref().filter(|_| {
+        let allowed = group::allows_update(job_type);
+        if !allowed {
+            check.error("update", group::refusal(job_type, "update"));
+        }
+        allowed
+    });
+    let migrate = spec.migrate.as_ref().filter(|_| {
+        let allowed = job_type == JobType::Service;
+        if !allowed {
+            check.error("migrate", group::refusal(job_type, "migrate"));
+        }
+        allowed
+    });
+    let reschedule = spec.reschedule.as_ref().filter(|_| {
+        let allowed = group::allows_reschedule(job_type);
+        if !allowed {
+            check.error("reschedule", group::NO_RESCHEDULE);
+        }
+        allowed
+    });
+    Inherited {
+        job_type,
+        update,
+        reschedule,
+        migrate,
+    }
+}
+
+/// Adds what is legal but probably not meant, and what this version does not act on yet.
+fn warn(check: &mut Check, job: &Job) {
+    let updates = || {
+        job.task_groups
+            .iter()
+            .filter_map(|group| group.update.as_ref())
+    };
+    if updates().any(|update| update.auto_promote) && !updates().all(|update| update.auto_promote) {
+        let message = "auto_promote must be true for all groups to enable automatic promotion";
+        check.warn(message);
+    }
+    for group in &job.task_groups {
+        let Some(update) = group.update.filter(|_| group.count > 0) else {
+            continue;
+        };
+        if update.max_parallel > group.count && update.max_parallel > 1 {
+            check.warn(format!(
+                "Group {:?} has warnings: Update max parallel count is greater than task group \
+                 count ({} > {}). A destructive change would replace all of them at once",
+                group.name, update.max_parallel, group.count,
+            ));
+        }
+    }
+    rank::warn(check, job);
+}
+
+impl Inherited<'_> {
+    /// The window in which restarts are counted, when nothing else is asked for.
+    pub(super) fn restart_interval(&self) -> Duration {
+        match self.job_type {
+            JobType::Service | JobType::System => Duration::from_secs(30 * 60),
+            JobType::Batch | JobType::Sysbatch => Duration::from_secs(24 * 3_600),
+        }
+    }
+}

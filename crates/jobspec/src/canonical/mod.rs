@@ -1,0 +1,55 @@
+//! From a job as users write it to the job that is stored: defaults filled in, everything checked.
+//!
+//! Pure and deterministic: the same spec and time always give the same job, so that registering a
+//! job again can be recognised as no change. All errors are collected, none stops the rest.
+//! What needs the cluster's state (does the namespace exist, may the caller do this, may an
+//! existing job change its type) is left to the gateway.
+
+mod check;
+mod constraint;
+mod disconnect;
+mod driver_config;
+mod group;
+mod job;
+mod name;
+mod network;
+mod rank;
+mod reschedule;
+mod resources;
+mod restart;
+mod signal;
+mod task;
+mod update;
+mod version;
+
+use model::{FieldErrors, Timestamp, spec};
+
+use self::check::Check;
+
+/// The most that the counts of one job's groups may add up to.
+///
+/// Source: Nomad's default of `job_max_count`.
+pub const MAX_TOTAL_COUNT: u64 = 50_000;
+
+/// A job fit to be stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admitted {
+    pub job: model::Job,
+    /// What is legal but probably not meant, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Returns the job that `spec` asks for, with every default filled in.
+///
+/// The version is 0 and the time of submission `now`; whoever stores the job raises the version
+/// when it is not the first. `spec`'s own version and time are ignored.
+///
+/// # Errors
+/// Everything that is wrong with the job, each with the path of its field, what is wrong and how
+/// to mend it.
+pub fn canonicalise(spec: &spec::Job, now: Timestamp) -> Result<Admitted, FieldErrors> {
+    let mut check = Check::default();
+    let job = job::job(&mut check, spec, now);
+    let (errors, warnings) = check.finish();
+    errors.into_result(Admitted { job, warnings })
+}

@@ -1,0 +1,51 @@
+//! The signals that a task may be stopped with.
+
+use std::collections::BTreeSet;
+
+use model::job::Task;
+use model::{Constraint, Operator};
+
+/// Those that nodes say they can send, without SIGSTOP and SIGCONT, which end nothing.
+const SIGNALS: [&str; 26] = [
+    "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO",
+    "SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTERM", "SIGTRAP",
+    "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGXCPU",
+    "SIGXFSZ",
+];
+
+/// Returns what is wrong with `name`, if anything.
+pub(super) fn problem(name: &str) -> Option<String> {
+    if name.is_empty() || SIGNALS.contains(&name) {
+        return None;
+    }
+    let upper = name.to_uppercase();
+    let with_prefix = format!("SIG{upper}");
+    let meant = [upper.as_str(), with_prefix.as_str()];
+    let hint = match SIGNALS.iter().find(|signal| meant.contains(signal)) {
+        Some(signal) => format!("did you mean {signal:?}?"),
+        None => "write its name, as in \"SIGINT\" or \"SIGTERM\"".to_owned(),
+    };
+    Some(format!("unknown signal {name:?}: {hint}"))
+}
+
+/// Adds the constraint that a node can send the signals of a group's tasks, unless it is there.
+///
+/// Source: Nomad's implied constraints: the union, sorted, at the group.
+pub(super) fn imply(constraints: &mut Vec<Constraint>, tasks: &[Task]) {
+    let signals: BTreeSet<&str> = tasks.iter().map(|task| task.kill_signal.as_str()).collect();
+    let signals: Vec<&str> = signals
+        .into_iter()
+        .filter(|signal| !signal.is_empty())
+        .collect();
+    if signals.is_empty() {
+        return;
+    }
+    let implied = Constraint {
+        left: "${attr.os.signals}".to_owned(),
+        operator: Operator::SetContains,
+        right: signals.join(","),
+    };
+    if !constraints.contains(&implied) {
+        constraints.push(implied);
+    }
+}

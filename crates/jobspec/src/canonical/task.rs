@@ -1,0 +1,197 @@
+//! One task: its driver and config, resources, lifecycle and how it is stopped.
+
+use std::time::Duration;
+
+use model::job::{JobType, Lifecycle, LifecycleHook, LogConfig, RestartPolicy, Task};
+use model::spec;
+
+use super::check::{Check, Path};
+use super::{constraint, driver_config, name, rank, resources, restart, signal};
+use crate::duration::show;
+
+/// Source: Nomad's defaults.
+const DEFAULT_KILL_TIMEOUT: Duration = Duration::from_secs(5);
+const DEFAULT_LOG_FILES: u32 = 10;
+const DEFAULT_LOG_FILE_MIB: u32 = 10;
+
+const HOOKS: [(&str, LifecycleHook); 3] = [
+    ("prestart", LifecycleHook::Prestart),
+    ("poststart", LifecycleHook::Poststart),
+    ("poststop", LifecycleHook::Poststop),
+];
+
+/// What a task needs to know of its group and job.
+pub(super) struct Surroundings<'a> {
+    pub(super) job_type: JobType,
+    pub(super) group_name: &'a str,
+    pub(super) restart: &'a RestartPolicy,
+    pub(super) progress_deadline: Option<Duration>,
+    pub(super) disk_mib: u64,
+}
+
+pub(super) fn task(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::Task,
+    around: &Surroundings<'_>,
+) -> Task {
+    let name = name::directory(check, path, "Task", spec.name.as_deref());
+    if name == "alloc" {
+        let message = "Task cannot be named \"alloc\": that is the directory its group shares";
+        check.error(path.field("name"), message);
+    }
+    let ranks = rank::Ranks::of(spec.affinities.as_deref(), None);
+    ranks.refuse_for_system(check, path, around.job_type);
+    let driver = driver(check, path, spec.driver.as_deref());
+    let config = driver_config::config(check, path, &driver, spec.config.as_ref());
+    let full_name = format!("{}.{name}", around.group_name);
+    Task {
+        driver,
+        user: spec.user.clone().unwrap_or_default(),
+        config,
+        env: spec.env.clone().unwrap_or_default(),
+        meta: spec.meta.clone().unwrap_or_default(),
+        constraints: constraint::constraints(check, path, spec.constraints.as_deref(), true),
+        affinities: rank::affinities(check, path, spec.affinities.as_deref()),
+        resources: resources::resources(check, path, spec.resources.as_ref(), &full_name),
+        restart: restart::merge(check, path, spec.restart.as_ref(), around.restart),
+        kill_timeout: kill_timeout(check, path, spec.kill_timeout.as_ref(), around),
+        kill_signal: kill_signal(check, path, spec.kill_signal.as_deref()),
+        leader: leader(check, path, spec),
+        shutdown_delay: check
+            .signed_duration(
+                path.field("shutdown_delay"),
+                spec.shutdown_delay.as_ref(),
+                "ShutdownDelay must be a positive value: leave it out for none",
+            )
+            .unwrap_or_default(),
+        lifecycle: lifecycle(check, path, spec.lifecycle.as_ref()),
+        logs: logs(check, path, spec.logs.as_ref(), around.disk_mib),
+        name,
+    }
+}
+
+fn driver(check: &mut Check, path: &Path, driver: Option<&str>) -> String {
+    let driver = driver.unwrap_or_default();
+    let field = path.field("driver");
+    let known = driver_config::names();
+    if driver.is_empty() {
+        let message = format!("Missing task driver: write driver = {known}");
+        check.error(field, message);
+    } else if !driver_config::is_known(driver) {
+        let message = match driver {
+            "docker" | "exec" | "java" | "qemu" | "podman" | "exec2" => {
+                format!("driver {driver:?} is not supported by this version of Kafila: use {known}",)
+            }
+            _ => format!("unknown driver {driver:?}: use {known}"),
+        };
+        check.error(field, message);
+    }
+    driver.to_owned()
+}
+
+fn kill_timeout(
+    check: &mut Check,
+    path: &Path,
+    span: Option<&spec::Span>,
+    around: &Surroundings<'_>,
+) -> Duration {
+    let field = path.field("kill_timeout");
+    let kill_timeout = check.duration(field.clone(), span, DEFAULT_KILL_TIMEOUT);
+    let deadline = around
+        .progress_deadline
+        .filter(|deadline| !deadline.is_zero());
+    if around.job_type == JobType::Service
+        && let Some(deadline) = deadline
+        && kill_timeout > deadline
+    {
+        let message = format!(
+            "KillTimout ({}) longer than the group's ProgressDeadline ({}): shorten kill_timeout, \
+             or raise progress_deadline in the update block",
+            show(kill_timeout),
+            show(deadline),
+        );
+        check.error(field, message);
+    }
+    kill_timeout
+}
+
+fn kill_signal(check: &mut Check, path: &Path, name: Option<&str>) -> String {
+    let name = name.unwrap_or_default();
+    if let Some(problem) = signal::problem(name) {
+        check.error(path.field("kill_signal"), problem);
+    }
+    name.to_owned()
+}
+
+fn leader(check: &mut Check, path: &Path, spec: &spec::Task) -> bool {
+    let leader = spec.leader.unwrap_or(false);
+    if leader && spec.lifecycle.is_some() {
+        let message = "a task with a lifecycle block cannot be the leader: mark a main task";
+        check.error(path.field("leader"), message);
+    }
+    leader
+}
+
+fn lifecycle(check: &mut Check, path: &Path, spec: Option<&spec::Lifecycle>) -> Option<Lifecycle> {
+    let spec = spec?;
+    let field = path.block("lifecycle").field("hook");
+    let hook = spec.hook.as_deref().unwrap_or_default();
+    if hook.is_empty() {
+        check.error(
+            field,
+            "no lifecycle hook provided: use prestart, poststart or poststop",
+        );
+        return None;
+    }
+    let hook = check.choice(field, Some(hook), &HOOKS, LifecycleHook::Prestart, |hook| {
+        format!("invalid hook: {hook}: use prestart, poststart or poststop")
+    });
+    Some(Lifecycle {
+        hook,
+        sidecar: spec.sidecar.unwrap_or(false),
+    })
+}
+
+fn logs(
+    check: &mut Check,
+    path: &Path,
+    spec: Option<&spec::LogConfig>,
+    disk_mib: u64,
+) -> LogConfig {
+    let path = path.block("logs");
+    let none = spec::LogConfig::default();
+    let spec = spec.unwrap_or(&none);
+    let logs = LogConfig {
+        max_files: check.number(path.field("max_files"), spec.max_files, DEFAULT_LOG_FILES),
+        max_file_size_mib: check.number(
+            path.field("max_file_size"),
+            spec.max_file_size,
+            DEFAULT_LOG_FILE_MIB,
+        ),
+        disabled: spec.disabled.unwrap_or(false),
+    };
+    if logs.max_files < 1 {
+        let message = format!("minimum number of files is 1; got {}", logs.max_files);
+        check.error(
+            path.field("max_files"),
+            format!("{message}: or write disabled = true"),
+        );
+    }
+    if logs.max_file_size_mib < 1 {
+        let message = format!("minimum file size is 1MB; got {}", logs.max_file_size_mib);
+        check.error(
+            path.field("max_file_size"),
+            format!("{message}: or write disabled = true"),
+        );
+    }
+    let total_mib = u64::from(logs.max_files) * u64::from(logs.max_file_size_mib);
+    if !logs.disabled && total_mib >= disk_mib {
+        let message = format!(
+            "log storage ({total_mib} MB) must be less than requested disk capacity ({disk_mib} \
+             MB): lower max_files or max_file_size, or raise the group's ephemeral_disk size",
+        );
+        check.error(path, message);
+    }
+    logs
+}

@@ -1,0 +1,250 @@
+//! Spans of time as job files write them: `1h30m`, `500ms`, `1.5s`.
+//!
+//! The syntax is that of Go's `time.ParseDuration`, which Nomad's job files use: an optional sign,
+//! then numbers with a unit each, largest first or not. There is no unit for days.
+
+use std::time::Duration;
+
+/// What `parse_duration` accepts, longest unit names first so that `ms` is not read as `m`.
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000), // U+00B5, micro sign
+    ("μs", 1_000), // U+03BC, Greek mu
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60 * 1_000_000_000),
+    ("h", 3_600 * 1_000_000_000),
+];
+
+/// A text that is not a duration, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a duration: {reason}")]
+pub struct InvalidDuration {
+    pub text: String,
+    pub reason: String,
+}
+
+/// Reads a duration: one or more numbers, each with a unit (`ns us µs ms s m h`), as in `1h30m`.
+///
+/// # Errors
+/// A text without a unit, with an unknown one, below zero, or beyond 292 years.
+pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
+    let nanoseconds = parse_nanoseconds(text)?;
+    u64::try_from(nanoseconds)
+        .map(Duration::from_nanos)
+        .map_err(|_| invalid(text, "it is negative".to_owned()))
+}
+
+/// Reads a duration that may be negative, as whole nanoseconds.
+pub(crate) fn parse_nanoseconds(text: &str) -> Result<i64, InvalidDuration> {
+    let (negative, mut rest) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    if rest == "0" {
+        return Ok(0);
+    }
+    if rest.is_empty() {
+        return Err(invalid(
+            text,
+            "write a number and a unit, as in \"30s\"".to_owned(),
+        ));
+    }
+    let mut total: i128 = 0;
+    while !rest.is_empty() {
+        let (nanoseconds, after) = parse_component(text, rest)?;
+        // A component is below 2^64 * 3.6e12 < 2^106, and the sum is cut off right here.
+        total += nanoseconds;
+        if total > i128::from(i64::MAX) {
+            return Err(invalid(text, "it is longer than 292 years".to_owned()));
+        }
+        rest = after;
+    }
+    let signed = if negative { -total } else { total };
+    Ok(i64::try_from(signed).expect("the sum was compared with i64::MAX above"))
+}
+
+/// Reads one number with its unit from the front of `rest`; returns it and what follows.
+fn parse_component<'a>(text: &str, rest: &'a str) -> Result<(i128, &'a str), InvalidDuration> {
+    let whole_len = digits(rest);
+    let (whole, after_whole) = rest.split_at(whole_len);
+    let (fraction, after_number) = match after_whole.strip_prefix('.') {
+        Some(tail) => tail.split_at(digits(tail)),
+        None => ("", after_whole),
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return Err(invalid(
+            text,
+            "write a number and a unit, as in \"30s\"".to_owned(),
+        ));
+    }
+    let unit_len = after_number
+        .find(|c: char| c == '.' || c.is_ascii_digit())
+        .unwrap_or(after_number.len());
+    let (unit, after_unit) = after_number.split_at(unit_len);
+    let scale = unit_scale(text, unit)?;
+    let whole: u64 = if whole.is_empty() {
+        Ok(0)
+    } else {
+        whole.parse()
+    }
+    .map_err(|_| invalid(text, "it is longer than 292 years".to_owned()))?;
+    Ok((
+        i128::from(whole) * i128::from(scale) + scaled_fraction(fraction, scale),
+        after_unit,
+    ))
+}
+
+fn unit_scale(text: &str, unit: &str) -> Result<u64, InvalidDuration> {
+    if let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) {
+        return Ok(*scale);
+    }
+    let reason = match unit {
+        "" => "the unit is missing: write it after the number, as in \"30s\"".to_owned(),
+        "d" | "w" => format!("there is no unit {unit:?}: write hours, as in \"24h\" for a day"),
+        _ => format!("there is no unit {unit:?}: the units are ns, us, ms, s, m and h"),
+    };
+    Err(invalid(text, reason))
+}
+
+/// Returns the decimal fraction `digits` of `scale`, cut off below one nanosecond.
+fn scaled_fraction(digits: &str, scale: u64) -> i128 {
+    let mut value: i128 = 0;
+    let mut unit = i128::from(scale);
+    for digit in digits.bytes() {
+        unit *= 10;
+        value = value * 10 + i128::from(digit - b'0') * i128::from(scale);
+        // 10^18 already resolves nanoseconds of an hour; further digits change nothing.
+        if unit / i128::from(scale) >= 1_000_000_000_000_000_000 {
+            break;
+        }
+    }
+    value / (unit / i128::from(scale))
+}
+
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+fn invalid(text: &str, reason: String) -> InvalidDuration {
+    // What a person typed is short; what a fuzzer typed need not be echoed in full.
+    InvalidDuration {
+        text: text.chars().take(80).collect(),
+        reason,
+    }
+}
+
+/// Writes `span` as Go prints it: `1h30m0s`, `1.5s`, `250ms`.
+pub(crate) fn show(span: Duration) -> String {
+    let nanoseconds = span.as_nanos();
+    if nanoseconds == 0 {
+        return "0s".to_owned();
+    }
+    for (limit, scale, unit) in [
+        (1_000, 1, "ns"),
+        (1_000_000, 1_000, "µs"),
+        (1_000_000_000, 1_000_000, "ms"),
+    ] {
+        if nanoseconds < limit {
+            return format!("{}{unit}", decimal(nanoseconds, scale));
+        }
+    }
+    let seconds = span.as_secs();
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    let rest = decimal(nanoseconds % 60_000_000_000, 1_000_000_000);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest}s"),
+        (0, _) => format!("{minutes}m{rest}s"),
+        _ => format!("{hours}h{minutes}m{rest}s"),
+    }
+}
+
+/// Writes `value / scale` without trailing zeros; `scale` is a power of ten.
+fn decimal(value: u128, scale: u128) -> String {
+    let (whole, fraction) = (value / scale, value % scale);
+    if fraction == 0 {
+        return whole.to_string();
+    }
+    let width = scale.ilog10() as usize;
+    let fraction = format!("{fraction:0width$}");
+    format!("{whole}.{}", fraction.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_in_go_syntax_are_read() {
+        for (text, nanoseconds) in [
+            ("0", 0),
+            ("30s", 30_000_000_000),
+            ("1h30m", 5_400_000_000_000),
+            ("500ms", 500_000_000),
+            ("1.5s", 1_500_000_000),
+            (".5s", 500_000_000),
+            ("5.s", 5_000_000_000),
+            ("1h15m30.5s", 4_530_500_000_000),
+            ("3us", 3_000),
+            ("3µs", 3_000),
+            ("3μs", 3_000),
+            ("+7ns", 7),
+            ("-7ns", -7),
+            ("0.000000001s", 1),
+            ("0.33333333333333333333h", 1_200_000_000_000 - 1),
+            ("2562047h47m16.854775807s", i64::MAX),
+        ] {
+            assert_eq!(parse_nanoseconds(text), Ok(nanoseconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused_with_the_reason() {
+        for (text, reason) in [
+            ("", "write a number and a unit"),
+            ("-", "write a number and a unit"),
+            ("s", "write a number and a unit"),
+            (".s", "write a number and a unit"),
+            ("30", "the unit is missing"),
+            ("1d", "there is no unit \"d\": write hours"),
+            ("1w", "there is no unit \"w\": write hours"),
+            ("1 h", "there is no unit \" h\""),
+            ("1h 30m", "there is no unit \"h \""),
+            ("1H", "there is no unit \"H\""),
+            ("9223372037s", "longer than 292 years"),
+            ("99999999999999999999s", "longer than 292 years"),
+        ] {
+            let error = parse_nanoseconds(text).unwrap_err();
+            assert!(error.reason.contains(reason), "{text}: {error}");
+        }
+        assert!(
+            parse_duration("-1s")
+                .unwrap_err()
+                .reason
+                .contains("negative")
+        );
+        assert_eq!(parse_duration("90m").unwrap(), Duration::from_secs(5_400));
+    }
+
+    #[test]
+    fn durations_are_shown_as_go_prints_them() {
+        for (nanoseconds, text) in [
+            (0, "0s"),
+            (7, "7ns"),
+            (1_500, "1.5µs"),
+            (250_000_000, "250ms"),
+            (1_500_000_000, "1.5s"),
+            (90_000_000_000, "1m30s"),
+            (5_400_000_000_000, "1h30m0s"),
+            (3_600_000_000_001, "1h0m0.000000001s"),
+        ] {
+            assert_eq!(show(Duration::from_nanos(nanoseconds)), text);
+            assert_eq!(
+                parse_duration(text).unwrap(),
+                Duration::from_nanos(nanoseconds)
+            );
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A task's `config`: whatever its driver understands.
+//!
+//! Nested blocks become lists of maps, and labels keys within them: `check "a" { source = "x" }`
+//! is `"check": [{"a": [{"source": "x"}]}]`.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
+use super::{Expander, join};
+use crate::collector::Collector;
+use crate::document::{Block, Content};
+use crate::language::Scope;
+use crate::source::Fault;
+
+/// Remembers where the options of a config written as one attribute stand.
+pub(super) fn places(value: &Value, path: &str, span: &Range<usize>, out: &mut Collector) {
+    for name in value.as_object().into_iter().flat_map(Map::keys) {
+        out.place(&join(path, name), span.clone());
+    }
+}
+
+impl Expander<'_> {
+    /// The recursion is as deep as the blocks nest, which the parser bounds.
+    pub(super) fn config(
+        &self,
+        content: Content<'_>,
+        path: &str,
+        scope: &Scope<'_>,
+        out: &mut Collector,
+    ) -> Map<String, Value> {
+        let mut map = Map::new();
+        // JSON has no blocks here: what nests is a value.
+        let items = match content.items(&|_| None) {
+            Ok(items) => items,
+            Err(fault) => {
+                out.fault(fault);
+                return map;
+            }
+        };
+        for attribute in &items.attributes {
+            out.place(&join(path, attribute.name), attribute.expr.span());
+            match attribute.expr.eval(self.text, self.host, scope) {
+                Ok(value) => drop(map.insert(attribute.name.to_owned(), value)),
+                Err(fault) => out.fault(fault),
+            }
+        }
+        for block in &items.blocks {
+            self.config_block(block, path, &mut map, scope, out);
+        }
+        map
+    }
+
+    fn config_block(
+        &self,
+        block: &Block<'_>,
+        path: &str,
+        map: &mut Map<String, Value>,
+        scope: &Scope<'_>,
+        out: &mut Collector,
+    ) {
+        if block.kind == "dynamic" {
+            self.dynamic(block, scope, out, &mut |expanded, scope, out| {
+                self.config_block(expanded, path, map, scope, out);
+            });
+            return;
+        }
+        let path = join(path, block.kind);
+        out.place(&path, block.header.clone());
+        let mut value = Value::Object(self.config(block.content, &path, scope, out));
+        for (label, _) in block.labels.iter().rev() {
+            value = Value::Object(Map::from_iter([(label.clone(), Value::Array(vec![value]))]));
+        }
+        let list = map
+            .entry(block.kind)
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(list) = list {
+            list.push(value);
+        } else {
+            let detail = format!("{:?} is an argument of this config already", block.kind);
+            let summary = "Duplicate config option";
+            out.fault(Fault::new(
+                block.header.clone(),
+                summary,
+                format!("{detail}: remove one"),
+            ));
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Finds what is left open in a file that does not parse.
+//!
+//! The parser says where it could not go on, which for a missing quote or brace is far from the
+//! mistake. This looks only at brackets, quotes, heredocs and comments, and names the opening one.
+
+use crate::source::Fault;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Open {
+    /// `{`, `[` or `(` as the byte that closes it.
+    Bracket(u8),
+    Quote,
+    /// `${` or `%{` within a text.
+    Template,
+    Heredoc(String),
+}
+
+/// What is open at a place, the innermost last, each with where it was opened.
+struct Scan<'a> {
+    text: &'a str,
+    offset: usize,
+    stack: Vec<Level>,
+    /// Whether a = was seen in the attribute that is being read.
+    assigned: bool,
+    /// Where the first object with more entries than allowed was opened.
+    oversized: Option<usize>,
+}
+
+struct Level {
+    open: Open,
+    /// Where it was opened.
+    offset: usize,
+    /// How many entries it has so far; `None` for what is no object.
+    entries: Option<usize>,
+}
+
+/// Returns the mistake, when it is one that can be seen from here.
+pub(crate) fn imbalance(text: &str) -> Option<Fault> {
+    let mut scan = Scan::new(text);
+    if let Err(fault) = scan.run(text.len()) {
+        return Some(fault);
+    }
+    let level = scan.stack.pop()?;
+    Some(unclosed(&level.open, level.offset))
+}
+
+/// Returns where the innermost brace that is open at `offset` stands.
+pub(crate) fn open_brace(text: &str, offset: usize) -> Option<usize> {
+    let mut scan = Scan::new(text);
+    scan.run(offset.min(text.len())).ok()?;
+    match scan.stack.last() {
+        Some(Level {
+            open: Open::Bracket(b'}'),
+            offset,
+            ..
+        }) => Some(*offset),
+        _ => None,
+    }
+}
+
+/// How many entries an object may have. The parser compares each key with all before it, so that
+/// its time grows with the square: 2,000 take some 50 ms, a file full of such objects 2 s.
+const MAX_ENTRIES: usize = 2_000;
+
+/// Returns the fault of the first object with too many entries.
+pub(crate) fn oversized_object(text: &str) -> Option<Fault> {
+    let mut scan = Scan::new(text);
+    // What is wrong with the syntax is not for this to say.
+    let _ = scan.run(text.len());
+    let opened = scan.oversized?;
+    let detail = format!(
+        "An object may have {MAX_ENTRIES} entries: split it, or read it with jsondecode(file(…))",
+    );
+    Some(Fault::new(opened..opened + 1, "Object too large", detail))
+}
+
+fn unclosed(open: &Open, offset: usize) -> Fault {
+    let (width, summary, detail) = match open {
+        Open::Bracket(b'}') => (
+            1,
+            "Unclosed configuration block",
+            "There is no closing brace for this one before the end of the file: add a }".to_owned(),
+        ),
+        Open::Bracket(close) => (
+            1,
+            "Unclosed bracket",
+            format!(
+                "There is no closing bracket for this one: add a {}",
+                char::from(*close)
+            ),
+        ),
+        Open::Quote => (1, "Unterminated string", UNTERMINATED.to_owned()),
+        Open::Template => (
+            2,
+            "Unterminated template",
+            "There is no closing brace for this one: add a }, or write $${ for the text ${"
+                .to_owned(),
+        ),
+        Open::Heredoc(delimiter) => (
+            2,
+            "Unterminated heredoc",
+            format!("This text ends with a line that holds only {delimiter}: add that line"),
+        ),
+    };
+    Fault::new(offset..offset + width, summary, detail)
+}
+
+const UNTERMINATED: &str = "This text has no closing quote on its line: add the \", and for several \
+                            lines write a heredoc, <<EOF";
+
+impl<'a> Scan<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            offset: 0,
+            stack: Vec::new(),
+            assigned: false,
+            oversized: None,
+        }
+    }
+
+    fn run(&mut self, end: usize) -> Result<(), Fault> {
+        while self.offset < end {
+            let top = self.stack.last().map(|level| level.open.clone());
+            match top {
+                Some(Open::Quote) => self.in_quote()?,
+                Some(Open::Heredoc(delimiter)) => self.in_heredoc(&delimiter),
+                _ => self.in_code()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.text.as_bytes()[self.offset..]
+    }
+
+    fn open(&mut self, open: Open, width: usize) {
+        // Among attributes and blocks a brace opens a block, unless it follows a =.
+        let is_object = open == Open::Bracket(b'}') && (self.assigned || !self.in_body());
+        let entries = is_object.then_some(0);
+        self.stack.push(Level {
+            open,
+            offset: self.offset,
+            entries,
+        });
+        self.offset += width;
+    }
+
+    /// Tells whether attributes and blocks stand here, rather than a value.
+    fn in_body(&self) -> bool {
+        self.stack
+            .last()
+            .is_none_or(|level| level.open == Open::Bracket(b'}') && level.entries.is_none())
+    }
+
+    fn in_quote(&mut self) -> Result<(), Fault> {
+        match self.bytes() {
+            [b'\\', ..] => self.offset += 2,
+            [b'$', b'$', b'{', ..] | [b'%', b'%', b'{', ..] => self.offset += 3,
+            [b'$' | b'%', b'{', ..] => self.open(Open::Template, 2),
+            [b'"', ..] => {
+                self.stack.pop();
+                self.offset += 1;
+            }
+            [b'\n', ..] => return Err(self.unterminated()),
+            _ => self.offset += 1,
+        }
+        Ok(())
+    }
+
+    /// The line ends within a text: its quote is missing, or the brace of a template in it, which
+    /// then took the closing quote for an opening one.
+    fn unterminated(&mut self) -> Fault {
+        let quote = self.stack.pop();
+        if let Some(Level {
+            open: Open::Template,
+            offset,
+            ..
+        }) = self.stack.last()
+        {
+            return unclosed(&Open::Template, *offset);
+        }
+        let opened = quote.map_or(0, |level| level.offset);
+        Fault::new(opened..self.offset, "Unterminated string", UNTERMINATED)
+    }
+
+    /// Reads one line of a heredoc, or up to a template in it.
+    fn in_heredoc(&mut self, delimiter: &str) {
+        let rest = &self.text.as_bytes()[self.offset..];
+        let at_line_start = self.offset == 0 || self.text.as_bytes()[self.offset - 1] == b'\n';
+        let line_len = rest
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap_or(rest.len());
+        if at_line_start && rest[..line_len].trim_ascii() == delimiter.as_bytes() {
+            self.stack.pop();
+            self.offset += line_len;
+            return;
+        }
+        let mut position = 0;
+        while position < line_len {
+            match &rest[position..] {
+                [b'$', b'$', b'{', ..] | [b'%', b'%', b'{', ..] => position += 3,
+                [b'$' | b'%', b'{', ..] => {
+                    self.offset += position;
+                    self.open(Open::Template, 2);
+                    return;
+                }
+                _ => position += 1,
+            }
+        }
+        self.offset += line_len + 1;
+    }
+
+    fn in_code(&mut self) -> Result<(), Fault> {
+        match self.bytes() {
+            [b'"', ..] => self.open(Open::Quote, 1),
+            [b'#', ..] | [b'/', b'/', ..] => self.offset += self.line_len(),
+            [b'/', b'*', ..] => self.comment()?,
+            [b'<', b'<', ..] => self.heredoc_start(),
+            [b'=', b'=' | b'>', ..] => self.offset += 2,
+            [b'=' | b':', ..] => self.entry(),
+            [b'\n', ..] => {
+                self.assigned &= !self.in_body();
+                self.offset += 1;
+            }
+            [b'{', ..] => self.open(Open::Bracket(b'}'), 1),
+            [b'[', ..] => self.open(Open::Bracket(b']'), 1),
+            [b'(', ..] => self.open(Open::Bracket(b')'), 1),
+            [close @ (b'}' | b']' | b')'), ..] => self.close(*close)?,
+            _ => self.offset += 1,
+        }
+        Ok(())
+    }
+
+    /// Steps over what stands between a key and its value.
+    fn entry(&mut self) {
+        self.offset += 1;
+        self.assigned |= self.in_body();
+        if let Some(level) = self.stack.last_mut()
+            && let Some(entries) = &mut level.entries
+        {
+            *entries += 1;
+            if *entries > MAX_ENTRIES {
+                self.oversized.get_or_insert(level.offset);
+            }
+        }
+    }
+
+    fn line_len(&self) -> usize {
+        self.bytes()
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap_or(self.bytes().len())
+    }
+
+    fn comment(&mut self) -> Result<(), Fault> {
+        match self
+            .bytes()
+            .windows(2)
+            .skip(2)
+            .position(|pair| pair == b"*/")
+        {
+            Some(position) => {
+                self.offset += position + 4;
+                Ok(())
+            }
+            None => {
+                let detail = "This comment has no end: add */";
+                Err(Fault::new(
+                    self.offset..self.offset + 2,
+                    "Unterminated comment",
+                    detail,
+                ))
+            }
+        }
+    }
+
+    fn heredoc_start(&mut self) {
+        let line = self.offset..self.offset + self.line_len();
+        let line = &self.text.as_bytes()[line];
+        let name = line[2..]
+            .strip_prefix(b"-")
+            .unwrap_or(&line[2..])
+            .trim_ascii_end();
+        let is_name = !name.is_empty()
+            && name
+                .iter()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        if is_name {
+            let width = line.len() + 1;
+            self.open(
+                Open::Heredoc(String::from_utf8_lossy(name).into_owned()),
+                width,
+            );
+        } else {
+            self.offset += 2;
+        }
+    }
+
+    fn close(&mut self, close: u8) -> Result<(), Fault> {
+        let here = self.offset..self.offset + 1;
+        self.offset += 1;
+        match self.stack.pop() {
+            Some(Level {
+                open: Open::Bracket(expected),
+                ..
+            }) if expected == close => Ok(()),
+            Some(Level {
+                open: Open::Template,
+                ..
+            }) if close == b'}' => Ok(()),
+            Some(level) => {
+                let mut fault = unclosed(&level.open, level.offset);
+                fault.detail = format!("{}; a {} comes first", fault.detail, char::from(close));
+                Err(fault)
+            }
+            None => {
+                let detail = format!(
+                    "Nothing is open that this {} could close",
+                    char::from(close)
+                );
+                Err(Fault::new(
+                    here,
+                    "Unexpected bracket",
+                    format!("{detail}: remove it"),
+                ))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_opening_one_is_named_not_the_place_where_it_was_noticed() {
+        for (text, at, summary) in [
+            ("a {\n  b = 1\n", 2, "Unclosed configuration block"),
+            ("a {\n  b = [1,\n}\n", 10, "Unclosed bracket"),
+            ("a = \"x\nb = 1\n", 4, "Unterminated string"),
+            ("a = \"${x\n", 5, "Unterminated template"),
+            ("a = <<-EOF\n  x\n", 4, "Unterminated heredoc"),
+            ("a = 1\n}\n", 6, "Unexpected bracket"),
+            ("/* a", 0, "Unterminated comment"),
+        ] {
+            let fault = imbalance(text).unwrap();
+            assert_eq!(
+                (fault.span.start, fault.summary.as_str()),
+                (at, summary),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_an_object_with_too_many_entries_is_too_large() {
+        let entries = |count: usize| {
+            (0..count)
+                .map(|n| format!("k{n} = 1\n"))
+                .collect::<String>()
+        };
+        let many = entries(MAX_ENTRIES + 1);
+        assert_eq!(
+            oversized_object(&format!("a = {{\n{}}}\n", entries(MAX_ENTRIES))),
+            None
+        );
+        assert_eq!(oversized_object(&format!("a {{\n{many}}}\n")), None);
+        for text in [
+            format!("a = {{\n{many}}}\n"),
+            format!("a = f({{ \n{many}}})\n"),
+        ] {
+            let opened = text.find('{').unwrap();
+            assert_eq!(oversized_object(&text).unwrap().span, opened..opened + 1);
+        }
+    }
+
+    #[test]
+    fn brackets_in_texts_and_comments_do_not_count() {
+        for text in [
+            "a = \"{[(\" # {\nb = 1 // [\n/* ( */\n",
+            "a = <<EOF\n{ $${x ${y[\"}\"]} %%{\n  EOF\nb = \"\\\"{\"\n",
+            "a = 1 << 2\n",
+        ] {
+            assert_eq!(imbalance(text), None, "{text}");
+        }
+    }
+}

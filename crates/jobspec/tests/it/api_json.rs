@@ -1,0 +1,155 @@
+//! The HTTP API's JSON: what is read, refused, ignored.
+
+use jobspec::{Inputs, canonicalise, parse, parse_api_json};
+use serde_json::json;
+
+use crate::support::{NOW, file, spec};
+
+fn job() -> serde_json::Value {
+    json!({
+        "ID": "a",
+        "TaskGroups": [{
+            "Name": "g",
+            "Tasks": [{"Name": "t", "Driver": "raw_exec", "Config": {"command": "/bin/true"}}]
+        }]
+    })
+}
+
+/// The job with `fields` put into its task, after which nothing is changed back.
+fn with_task(fields: &serde_json::Value) -> String {
+    let mut job = job();
+    let task = job["TaskGroups"][0]["Tasks"][0].as_object_mut().unwrap();
+    task.extend(fields.as_object().unwrap().clone());
+    job.to_string()
+}
+
+#[test]
+fn a_job_is_read_wrapped_or_bare_and_whatever_the_case_of_its_keys() {
+    let bare = job().to_string();
+    let expected = spec(&file("", "", ""));
+    for text in [
+        bare.clone(),
+        json!({"Job": job()}).to_string(),
+        json!({"job": job(), "EnforceIndex": true})
+            .to_string()
+            .replace("\"job\"", "\"JOB\""),
+        bare.replace("TaskGroups", "taskgroups")
+            .replace("\"Driver\"", "\"DRIVER\""),
+    ] {
+        let parsed = parse_api_json("j.json", &text).unwrap();
+        assert_eq!(parsed.job, expected);
+        assert_eq!(parsed.warnings, [""; 0]);
+    }
+    // The general entry recognises it by its keys.
+    assert_eq!(
+        parse("j.json", &bare, &Inputs::default()).unwrap().job,
+        expected
+    );
+}
+
+#[test]
+fn values_of_the_wrong_type_are_refused_at_their_place() {
+    for (fields, message) in [
+        (
+            json!({"KillTimeout": "30s"}),
+            "KillTimeout: durations are integer nanoseconds in JSON job files: write a number, 30000000000 for \"30s\"",
+        ),
+        (json!({"KillTimeout": 1.5}), "want integer nanoseconds here"),
+        (json!({"Leader": "yes"}), "Leader: want true or false here"),
+        (json!({"Driver": 5}), "Driver: want a string here"),
+        (
+            json!({"Env": {"A": 1}}),
+            "Env: want an object with string values here",
+        ),
+        (json!({"Config": []}), "Config: want an object here"),
+        (
+            json!({"Resources": {"CPU": "100"}}),
+            "CPU: want an integer here",
+        ),
+        (json!({"Resources": []}), "a resources is a JSON object"),
+        (
+            json!({"Constraints": {}}),
+            "Constraints is a list of objects",
+        ),
+    ] {
+        let text = with_task(&fields);
+        let errors = parse_api_json("j.json", &text).unwrap_err();
+        assert!(errors.0[0].detail.contains(message), "{errors}");
+        assert!(errors.0[0].column > 1);
+    }
+}
+
+#[test]
+fn what_this_version_does_not_carry_out_is_refused_unless_it_is_empty() {
+    let empty = json!({
+        "Templates": null, "Artifacts": [], "Vault": null, "Kind": "", "Services": null,
+        "Resources": {"Cores": 0, "DiskMB": 0, "IOPS": 0, "Networks": null, "NUMA": null},
+        "Consul": {"Namespace": "", "Cluster": ""},
+        "Identity": {"Name": "default", "Audience": ["nomadproject.io"], "Env": false, "File": false},
+        "RestartPolicy": {"RenderTemplates": false}
+    });
+    let parsed = parse_api_json("j.json", &with_task(&empty)).unwrap();
+    assert_eq!(parsed.warnings, [""; 0]);
+    canonicalise(&parsed.job, NOW).unwrap();
+    for fields in [
+        json!({"Templates": [{"EmbeddedTmpl": "x"}]}),
+        json!({"Artifacts": [{}]}),
+        json!({"Services": [{"Name": "x"}]}),
+        json!({"Vault": {"Role": "x"}}),
+        json!({"Identity": {"Name": "default", "Env": true}}),
+        json!({"Resources": {"Cores": 2}}),
+        json!({"Resources": {"Devices": [{"Name": "gpu"}]}}),
+    ] {
+        let errors = parse_api_json("j.json", &with_task(&fields)).expect_err(&fields.to_string());
+        assert!(
+            errors.0[0]
+                .detail
+                .contains("is not supported by this version of Kafila"),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn unknown_keys_are_ignored_and_near_misses_warned_about() {
+    let fields = json!({"JobModifyIndex": 7, "Whatever": {"x": [1]}, "Drivre": "x"});
+    let parsed = parse_api_json("j.json", &with_task(&fields)).unwrap();
+    assert_eq!(parsed.warnings.len(), 1, "{:?}", parsed.warnings);
+    assert!(
+        parsed.warnings[0].contains("Did you mean \"Driver\"?"),
+        "{:?}",
+        parsed.warnings
+    );
+}
+
+#[test]
+fn errors_of_the_job_itself_are_pointed_at_their_lines() {
+    let text = serde_json::to_string_pretty(&json!({
+        "ID": "a", "Priority": 500,
+        "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Driver": "nope"}]}]
+    }))
+    .unwrap();
+    let parsed = parse_api_json("j.json", &text).unwrap();
+    let errors = canonicalise(&parsed.job, NOW).unwrap_err();
+    let located = parsed.places.locate(&errors);
+    for error in &located.0 {
+        let line = text.lines().nth(error.line - 1).unwrap();
+        let named = ["Priority", "Driver"].iter().any(|key| line.contains(key));
+        assert!(named, "{error}");
+    }
+    assert_eq!(located.0.len(), 2, "{located}");
+}
+
+#[test]
+fn what_is_no_job_at_all_is_refused() {
+    for (text, message) in [
+        ("[]", "a job is a JSON object"),
+        ("{\"Job\": 5}", "a job is a JSON object"),
+        ("{", "EOF while parsing"),
+        ("", "EOF while parsing"),
+        ("{\"ID\": \"a\"} x", "trailing characters"),
+    ] {
+        let errors = parse_api_json("j.json", text).unwrap_err();
+        assert!(errors.to_string().contains(message), "{text}: {errors}");
+    }
+}

@@ -1,0 +1,391 @@
+//! What holds for any text and any job.
+
+use std::sync::LazyLock;
+
+use jobspec::{Colour, Inputs, canonicalise, parse, parse_api_json};
+use model::spec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::examples;
+use crate::support::NOW;
+
+/// Whatever is read is checked and shown, too: none of it may panic.
+fn read(text: &str) {
+    for result in [
+        parse("f", text, &Inputs::default()),
+        parse_api_json("f", text),
+    ] {
+        match result {
+            Ok(parsed) => {
+                if let Err(errors) = canonicalise(&parsed.job, NOW) {
+                    assert!(!errors.0.is_empty());
+                    parsed.places.locate(&errors).render(Colour::Always);
+                }
+            }
+            Err(errors) => {
+                assert!(!errors.0.is_empty());
+                for error in &errors.0 {
+                    assert!(error.line >= 1 && error.column >= 1, "{error:?}");
+                    assert!(
+                        !error.summary.is_empty() && !error.detail.is_empty(),
+                        "{error:?}"
+                    );
+                }
+                errors.render(Colour::Never);
+                errors.one_line_each();
+            }
+        }
+    }
+}
+
+/// What job files are made of, so that random ones get further than the first letter.
+const PIECES: [&str; 48] = [
+    "job",
+    "group",
+    "task",
+    " ",
+    "\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "\"",
+    "=",
+    "\"a\"",
+    "${",
+    "%{",
+    "}\"",
+    "<<EOT\n",
+    "<<-EOT\n",
+    "EOT\n",
+    "# x\n",
+    "/*",
+    "*/",
+    "//",
+    ",",
+    ".",
+    "*",
+    "[*]",
+    "...",
+    "=>",
+    "for x in ",
+    " : ",
+    " if ",
+    " ? ",
+    "var.",
+    "local.",
+    "upper(",
+    "variable \"a\" {\n",
+    "locals {\n",
+    "dynamic \"port\" {\n",
+    "1",
+    "1e9",
+    "-",
+    "!",
+    "null",
+    "é",
+    "\\u00",
+    "\u{feff}",
+];
+
+/// One change of a text.
+#[derive(Clone, Debug)]
+enum Edit {
+    Delete { at: Index, len: usize },
+    Insert { at: Index, piece: &'static str },
+    Double { at: Index, len: usize, to: Index },
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        (any::<Index>(), 1..20_usize).prop_map(|(at, len)| Edit::Delete { at, len }),
+        (any::<Index>(), select(&PIECES[..])).prop_map(|(at, piece)| Edit::Insert { at, piece }),
+        (any::<Index>(), 1..80_usize, any::<Index>()).prop_map(|(at, len, to)| Edit::Double {
+            at,
+            len,
+            to
+        }),
+    ]
+}
+
+fn apply(text: &str, edits: &[Edit]) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    for edit in edits {
+        if chars.is_empty() {
+            break;
+        }
+        match edit {
+            Edit::Delete { at, len } => {
+                let start = at.index(chars.len());
+                chars.drain(start..(start + len).min(chars.len()));
+            }
+            Edit::Insert { at, piece } => {
+                let start = at.index(chars.len());
+                chars.splice(start..start, piece.chars());
+            }
+            Edit::Double { at, len, to } => {
+                let start = at.index(chars.len());
+                let part: Vec<char> = chars[start..(start + len).min(chars.len())].to_vec();
+                let to = to.index(chars.len());
+                chars.splice(to..to, part);
+            }
+        }
+    }
+    chars.into_iter().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in any::<String>()) {
+        read(&text);
+    }
+
+    #[test]
+    fn no_heap_of_pieces_makes_the_parser_panic(
+        pieces in prop::collection::vec(select(&PIECES[..]), 0..60),
+    ) {
+        read(&pieces.concat());
+        read(&format!("job \"a\" {{\n  meta = {}\n}}\n", pieces.concat()));
+    }
+
+    #[test]
+    fn no_changed_example_makes_the_parser_panic(
+        file in any::<Index>(),
+        edits in prop::collection::vec(edit(), 1..6),
+    ) {
+        static FILES: LazyLock<Vec<(String, String)>> = LazyLock::new(examples::files);
+        let files = &*FILES;
+        let text = &files[file.index(files.len())].1;
+        read(&apply(text, &edits));
+        // The same in the API's JSON.
+        let job = parse("f", text, &Inputs::default()).unwrap().job;
+        read(&apply(&serde_json::to_string_pretty(&job).unwrap(), &edits));
+    }
+
+    #[test]
+    fn a_canonical_job_stays_as_it_is(job in job()) {
+        let Ok(admitted) = canonicalise(&job, NOW) else { return Ok(()) };
+        let written = spec::Job::from(&admitted.job);
+        let again = canonicalise(&written, NOW).map_err(|errors| TestCaseError::fail(errors.to_string()))?;
+        prop_assert_eq!(&again.job, &admitted.job);
+        // And through JSON.
+        let json = serde_json::to_string(&written).unwrap();
+        let parsed = parse_api_json("f", &json).map_err(|errors| TestCaseError::fail(errors.to_string()))?;
+        prop_assert_eq!(canonicalise(&parsed.job, NOW).unwrap().job, admitted.job);
+    }
+}
+
+/// Most of these jobs are valid; [`generated_jobs_are_mostly_valid`] keeps it so.
+fn job() -> impl Strategy<Value = spec::Job> {
+    let policies = (
+        prop::option::of(update()),
+        prop::option::of(0..100_i64),
+        prop::option::of(prop::collection::vec("[a-z]{1,5}", 1..3)),
+    );
+    let job_type = select(&["service", "batch", "system", "sysbatch"][..]);
+    let groups = prop::collection::vec(group(), 1..4);
+    (job_type, policies, groups, any::<bool>()).prop_map(|(job_type, policies, groups, stop)| {
+        let (update, priority, datacenters) = policies;
+        let service = job_type == "service";
+        let named = groups.into_iter().enumerate().map(
+            |(position, mut group): (usize, spec::TaskGroup)| {
+                group.name = Some(format!("g{position}"));
+                if job_type == "system" {
+                    group.count = group.count.map(|count| count.min(1));
+                    group.affinities = None;
+                }
+                if !service {
+                    group.update = None;
+                    group.reschedule = None;
+                }
+                group
+            },
+        );
+        spec::Job {
+            id: Some("a".to_owned()),
+            job_type: Some(job_type.to_owned()),
+            priority: priority.map(|priority| priority + 1),
+            datacenters,
+            update: update.filter(|_| service),
+            task_groups: Some(named.collect()),
+            stop: Some(stop),
+            ..Default::default()
+        }
+    })
+}
+
+fn span() -> impl Strategy<Value = spec::Span> {
+    prop_oneof![
+        (30_000_000_000..100_000_000_000_i64).prop_map(spec::Span::Nanoseconds),
+        (30..100_u32).prop_map(|seconds| spec::Span::Text(format!("{seconds}s"))),
+    ]
+}
+
+fn update() -> impl Strategy<Value = spec::UpdateStrategy> {
+    (
+        prop::option::of(0..5_i64),
+        prop::option::of(span()),
+        prop::option::of(0..3_i64),
+    )
+        .prop_map(
+            |(max_parallel, min_healthy_time, canary)| spec::UpdateStrategy {
+                max_parallel,
+                min_healthy_time,
+                canary,
+                ..Default::default()
+            },
+        )
+}
+
+fn reschedule() -> impl Strategy<Value = spec::ReschedulePolicy> {
+    let function = select(&["constant", "exponential", "fibonacci"][..]);
+    (function, span(), 1..4_i64, any::<bool>()).prop_map(|(function, delay, attempts, limited)| {
+        spec::ReschedulePolicy {
+            attempts: limited.then_some(attempts),
+            unlimited: limited.then_some(false),
+            interval: limited.then(|| spec::Span::Text("2h".to_owned())),
+            delay: Some(delay),
+            delay_function: Some(function.to_owned()),
+            ..Default::default()
+        }
+    })
+}
+
+fn group() -> impl Strategy<Value = spec::TaskGroup> {
+    let network = prop::collection::vec(
+        (prop::option::of(1..3_i64), prop::option::of(-1..99_i64)),
+        0..4,
+    );
+    (
+        prop::option::of(0..9_i64),
+        prop::collection::vec(task(), 1..3),
+        prop::option::of(update()),
+        prop::option::of(reschedule()),
+        prop::option::of(network),
+        prop::option::of((span(), any::<bool>())),
+        prop::collection::vec(constraint(), 0..3),
+    )
+        .prop_map(
+            |(count, tasks, update, reschedule, ports, disconnect, constraints)| {
+                let affinities = constraints.iter().take(1).map(|constraint| spec::Affinity {
+                    left: constraint.left.clone(),
+                    operator: Some("is".to_owned()),
+                    right: Some("x".to_owned()),
+                    weight: Some(-7),
+                });
+                let tasks = tasks.into_iter().enumerate().map(
+                    |(position, mut task): (usize, spec::Task)| {
+                        task.name = Some(format!("t{position}"));
+                        if position == 0 {
+                            task.lifecycle = None;
+                        }
+                        task
+                    },
+                );
+                spec::TaskGroup {
+                    count,
+                    affinities: Some(affinities.collect()),
+                    tasks: Some(tasks.collect()),
+                    update,
+                    reschedule,
+                    networks: ports.map(|ports| vec![network_of(&ports)]),
+                    disconnect: disconnect.map(|(span, replace)| spec::DisconnectStrategy {
+                        lost_after: Some(span),
+                        replace: Some(replace),
+                        ..Default::default()
+                    }),
+                    constraints: Some(constraints),
+                    ..Default::default()
+                }
+            },
+        )
+}
+
+fn network_of(ports: &[(Option<i64>, Option<i64>)]) -> spec::Network {
+    let port = |(position, (value, to)): (usize, &(Option<i64>, Option<i64>))| spec::Port {
+        label: Some(format!("p{position}")),
+        value: value.map(|value| value * 100 + i64::try_from(position).unwrap()),
+        to: *to,
+        host_network: None,
+    };
+    let ports: Vec<spec::Port> = ports.iter().enumerate().map(port).collect();
+    let (reserved, dynamic) = ports.into_iter().partition(|port| port.value.is_some());
+    spec::Network {
+        mode: None,
+        reserved_ports: Some(reserved),
+        dynamic_ports: Some(dynamic),
+    }
+}
+
+fn constraint() -> impl Strategy<Value = spec::Constraint> {
+    let operators = [
+        ("is", "a"),
+        ("version", ">= 1"),
+        ("distinct_hosts", ""),
+        ("is_set", ""),
+        ("not", "b"),
+    ];
+    prop::sample::select(operators.to_vec()).prop_map(|(operator, right)| spec::Constraint {
+        left: Some("${meta.x}".to_owned()),
+        operator: Some(operator.to_owned()),
+        right: Some(right.to_owned()),
+    })
+}
+
+fn task() -> impl Strategy<Value = spec::Task> {
+    let lifecycle = select(&["prestart", "poststart", "poststop"][..]);
+    let config = select(vec![
+        serde_json::json!({"run_for": "1s", "exit_code": "3"}),
+        serde_json::json!({"run_for": 5, "stdout_string": true, "start_error_recoverable": "true"}),
+        serde_json::json!({}),
+    ]);
+    (
+        config,
+        prop::option::of((lifecycle, any::<bool>())),
+        prop::option::of((1..500_i64, 10..500_i64)),
+        prop::option::of(span()),
+        prop::option::of(0..3_i64),
+        prop::collection::btree_map("[A-Z]{1,3}", ".{0,5}", 0..3),
+    )
+        .prop_map(
+            |(config, lifecycle, resources, kill_timeout, attempts, env)| spec::Task {
+                driver: Some("mock_driver".to_owned()),
+                config: config.as_object().cloned(),
+                lifecycle: lifecycle.map(|(hook, sidecar)| spec::Lifecycle {
+                    hook: Some(hook.to_owned()),
+                    sidecar: Some(sidecar),
+                }),
+                resources: resources.map(|(cpu, memory)| spec::Resources {
+                    cpu: Some(cpu),
+                    memory: Some(memory),
+                    memory_max: None,
+                }),
+                kill_signal: kill_timeout.is_some().then(|| "SIGINT".to_owned()),
+                kill_timeout,
+                restart: attempts.map(|attempts| spec::RestartPolicy {
+                    attempts: Some(attempts),
+                    ..Default::default()
+                }),
+                env: Some(env),
+                ..Default::default()
+            },
+        )
+}
+
+/// The property above says nothing about jobs that are refused.
+#[test]
+fn generated_jobs_are_mostly_valid() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut admitted = 0;
+    for _ in 0..200 {
+        let job = job().new_tree(&mut runner).unwrap().current();
+        admitted += usize::from(canonicalise(&job, NOW).is_ok());
+    }
+    assert!(admitted > 120, "{admitted} of 200");
+}

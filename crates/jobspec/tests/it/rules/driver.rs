@@ -1,0 +1,65 @@
+//! What each driver understands in its config.
+
+use super::check;
+use crate::support::{admit, file};
+
+#[test]
+#[rustfmt::skip]
+fn configs_of_drivers() {
+    let raw = |config: &str| -> &'static str {
+        format!("    task \"u\" {{\n      driver = \"raw_exec\"\n      config {{\n{config}\n      }}\n    }}").leak()
+    };
+    let mock = |config: &str| -> &'static str {
+        format!("    task \"u\" {{\n      driver = \"mock_driver\"\n      config {{\n{config}\n      }}\n    }}").leak()
+    };
+    let c = |name: &str| -> &'static str { format!("$g.task[\"u\"].config.{name}").leak() };
+    check(&[
+        ("", raw(""), "", c("command"), "missing command"),
+        ("", raw("command = \"\""), "", c("command"), "missing command"),
+        ("", raw("command = []"), "", c("command"), "must be a string; got a"),
+        ("", raw("command = \"x\"\nargs = \"y\""), "", c("args"), "must be a list of strings; got a"),
+        ("", raw("command = \"x\"\nargs = [[]]"), "", c("args"), "must be a list of strings; got a"),
+        ("", raw("command = \"x\"\narg = []"), "", c("arg"), "Did you mean \"args\""),
+        ("", raw("command = \"x\"\ncgroup_v2_override = 1"), "",
+            c("cgroup_v2_override"), "is not supported by this version"),
+        ("", raw("command = \"x\"\nimage {\n}"), "", c("image"), "unknown option \"image\""),
+        ("", mock("run_for = \"x\""), "", c("run_for"), "is not a duration"),
+        ("", mock("run_for = \"-1s\""), "", c("run_for"), "must not be"),
+        ("", mock("run_for = true"), "", c("run_for"), "must be a duration such as \"10s\"; got a"),
+        ("", mock("exit_code = 1.5"), "", c("exit_code"), "must be a whole number; got a"),
+        ("", mock("start_error_recoverable = \"no\""), "",
+            c("start_error_recoverable"), "must be true or false; got a"),
+        ("", mock("plugin_exit_after = \"1s\""), "",
+            c("plugin_exit_after"), "is not supported by this version"),
+    ]);
+    let job = admit(&file(
+        "",
+        mock("run_for = \"10s\"\nexit_code = \"3\"\nkill_after = 5\nstart_error_recoverable = \"true\"\nstdout_repeat_duration = \"${meta.x}\""),
+        "      config {\n        command = \"sh\"\n        args = [\"-p\", 80, true]\n      }",
+    )
+    .replacen("      config {\n        command = \"/bin/true\"\n      }\n", "", 1))
+    .unwrap()
+    .job;
+    let tasks = &job.task_groups[0].tasks;
+    let config = |name: &str| {
+        serde_json::Value::Object(
+            tasks
+                .iter()
+                .find(|t| t.name == name)
+                .unwrap()
+                .config
+                .clone(),
+        )
+    };
+    assert_eq!(
+        config("t"),
+        serde_json::json!({"command": "sh", "args": ["-p", "80", "true"]})
+    );
+    assert_eq!(
+        config("u"),
+        serde_json::json!({
+            "run_for": 10_000_000_000_u64, "exit_code": 3, "kill_after": 5, "start_error_recoverable": true,
+            "stdout_repeat_duration": "${meta.x}",
+        })
+    );
+}

@@ -1,0 +1,126 @@
+//! Groups, their networks and names.
+
+use std::time::Duration;
+
+use jobspec::MAX_TOTAL_COUNT;
+use model::job::ReconcileChoice;
+
+use super::check;
+use crate::support::{admit, file};
+
+#[test]
+#[rustfmt::skip]
+fn groups() {
+    check(&[
+        ("", "    count = -1", "", "$g.count", "Task group count can't be negative"),
+        ("", "    count = 4294967296", "", "$g.count", "must be between 0 and 4294967295"),
+        ("", "    shutdown_delay = \"-1s\"", "",
+            "$g.shutdown_delay", "ShutdownDelay must be a positive value"),
+        ("", "    ephemeral_disk {\n      size = 5\n    }", "      logs {\n        disabled = true\n      }",
+            "$g.ephemeral_disk.size", "minimum DiskMB value is 10; got 5"),
+        ("", "    task \"t\" {\n      driver = \"mock_driver\"\n    }", "",
+            "$t", "task \"t\" is defined twice"),
+        ("", "    task \"u\" {\n      driver = \"mock_driver\"\n      leader = true\n    }", "      leader = true",
+            "$g.task", "Only one task may be marked as leader"),
+        ("", "", "      lifecycle {\n        hook = \"prestart\"\n      }",
+            "$g.task", "Task group g must have at least one main task"),
+        ("", "    disconnect {\n      lost_after = \"1h\"\n      stop_on_client_after = \"1h\"\n    }", "",
+            "$g.disconnect", "Disconnect cannot be configured with both lost_after and stop_after"),
+        ("", "    disconnect {\n      lost_after = \"-1h\"\n    }", "",
+            "$g.disconnect.lost_after", "lost_after cannot be a negative duration"),
+        ("  type = \"system\"", "    disconnect {\n      stop_on_client_after = \"1h\"\n    }", "",
+            "$g.disconnect.stop_on_client_after", "stop_after can only be used with service or batch job types"),
+        ("", "    disconnect {\n      reconcile = \"best\"\n    }", "",
+            "$g.disconnect.reconcile", "reconcile option is invalid: best"),
+    ]);
+    let none = "    disconnect {\n      lost_after = \"0s\"\n      stop_on_client_after = \"0s\"\n    }";
+    let disconnect = admit(&file("", none, "")).unwrap().job.task_groups[0].disconnect.unwrap();
+    // Lost at once is the rule anyway; stopped at once is not.
+    assert_eq!((disconnect.lost_after, disconnect.stop_on_client_after), (None, Some(Duration::ZERO)));
+    let disconnect =
+        "    disconnect {\n      lost_after = \"1h\"\n      reconcile = \"keep_original\"\n    }";
+    let job = admit(&file("", disconnect, "")).unwrap().job;
+    let disconnect = job.task_groups[0].disconnect.unwrap();
+    assert_eq!(
+        (disconnect.lost_after, disconnect.replace),
+        (Some(Duration::from_secs(3_600)), true)
+    );
+    assert_eq!(disconnect.reconcile, ReconcileChoice::KeepOriginal);
+    assert_eq!(MAX_TOTAL_COUNT, 50_000);
+}
+
+#[test]
+#[rustfmt::skip]
+fn networks_and_ports() {
+    let port = |body: &str| -> &'static str {
+        format!("    network {{\n      port \"x\" {{\n        {body}\n      }}\n    }}").leak()
+    };
+    let p = "$g.network[0].port[\"x\"]";
+    let field = |name: &str| -> &'static str { format!("{p}.{name}").leak() };
+    check(&[
+        ("", "    network {\n      mode = \"bridge\"\n    }", "",
+            "$g.network[0].mode", "is not supported"),
+        ("", "    network {\n      mode = \"cni/x\"\n    }", "",
+            "$g.network[0].mode", "is not supported"),
+        ("", "    network {\n      mode = \"hots\"\n    }", "",
+            "$g.network[0].mode", "unknown network mode \"hots\""),
+        ("", port("to = 70000"), "", field("to"), "Port x (70000) cannot be greater than 65535"),
+        ("", port("static = 65536"), "",
+            field("static"), "Port x (65536) cannot be greater than 65535"),
+        ("", port("static = -5"), "", field("static"), "Port x (-5) cannot be negative"),
+        ("", port("to = -2"), "", field("to"), "Port x (-2) cannot be negative"),
+        ("", "    network {\n      port \"x\" {}\n      port \"x\" {}\n    }", "",
+            p, "Port label x already in use by"),
+        ("", "    network {\n      port \"x\" {\n        static = 80\n      }\n      port \"y\" {\n        static = 80\n      }\n    }", "",
+            "$g.network[0].port[\"y\"].static", "Static port 80 already reserved by x"),
+    ]);
+    for body in [
+        "to = -1",
+        "to = 0",
+        "static = 0",
+        "static = 65535",
+        "host_network = \"public\"",
+    ] {
+        admit(&file("", port(body), "")).unwrap();
+    }
+    let two = "    network {\n      port \"x\" {\n        static = 80\n      }\n      port \"y\" {\n        \
+               static = 80\n        host_network = \"other\"\n      }\n    }";
+    admit(&file("", two, "")).unwrap();
+}
+
+#[test]
+fn names_become_directories() {
+    for (name, message) in [
+        ("a/b", "Task group name cannot include slashes"),
+        ("..", "cannot be named"),
+        ("", "Missing task group name"),
+    ] {
+        let text = file("", "", "").replace("group \"g\"", &format!("group \"{name}\""));
+        let error = admit(&text).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn a_task_right_in_a_job_becomes_a_group_before_the_others() {
+    let task = "  task \"solo\" {\n    driver = \"mock_driver\"\n    lifecycle {\n      hook = \"poststop\"\n    }\n  }";
+    let error = admit(&file(task, "", "")).unwrap_err();
+    assert!(
+        error.contains("Task group solo must have at least one main task"),
+        "{error}"
+    );
+    let job = admit(&file(
+        &task.replace("lifecycle {\n      hook = \"poststop\"\n    }", ""),
+        "",
+        "",
+    ))
+    .unwrap()
+    .job;
+    let names: Vec<_> = job
+        .task_groups
+        .iter()
+        .map(|group| group.name.as_str())
+        .collect();
+    assert_eq!(names, ["solo", "g"]);
+    assert_eq!(job.task_groups[0].tasks[0].name, "solo");
+}

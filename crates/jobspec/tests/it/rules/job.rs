@@ -1,0 +1,95 @@
+//! The job itself, and what each type of job may have.
+
+use jobspec::canonicalise;
+use model::spec::Job;
+
+use super::check;
+use crate::support::{NOW, admit, file};
+
+#[test]
+#[rustfmt::skip]
+fn the_job_itself() {
+    check(&[
+        ("  id = \"\"", "", "", "id", "Missing job ID"),
+        ("  id = \"a b\"", "", "", "id", "Job ID contains a space"),
+        ("  id = \"a\\u0000\"\n  name = \"a\"", "", "", "id", "Job ID contains a null character"),
+        ("  name = \"a\\u0000\"", "", "", "name", "Job name contains a null character"),
+        ("  type = \"daemon\"", "", "", "type", "Invalid job type: \"daemon\""),
+        ("  type = \"_core\"", "", "", "type", "Invalid job type: \"_core\""),
+        ("  priority = 0", "", "", "priority", "job priority must be between [1, 100]"),
+        ("  priority = 101", "", "", "priority", "job priority must be between [1, 100]"),
+        ("  priority = -9223372036854775808", "", "", "priority", "job priority must be"),
+        ("  datacenters = []", "", "", "datacenters", "Missing job datacenters"),
+        ("  datacenters = [\"\"]", "", "", "datacenters", "Job datacenter must be non-empty string"),
+        ("  group \"g\" {\n    task \"u\" {\n      driver = \"mock_driver\"\n    }\n  }", "", "",
+            "$g", "group \"g\" is defined twice"),
+        ("", "    count = 50001", "", "group", "more than 50000"),
+    ]);
+    for (job, group) in
+        [("  priority = 1", ""), ("  priority = 100", ""), ("", "    count = 50000")]
+    {
+        admit(&file(job, group, "")).unwrap();
+    }
+    let none = Job {
+        id: Some("a".to_owned()),
+        ..Default::default()
+    };
+    let errors = canonicalise(&none, NOW).unwrap_err();
+    assert!(
+        errors
+            .to_string()
+            .contains("group: Missing job task groups"),
+        "{errors}"
+    );
+    assert!(
+        canonicalise(&Job::default(), NOW)
+            .unwrap_err()
+            .to_string()
+            .contains("Missing job ID")
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn what_types_of_jobs_allow() {
+    let rank = "attribute = meta.x\n      value = 1\n";
+    let affinity: &'static str = Box::leak(format!("    affinity {{\n      {rank}    }}").into());
+    check(&[
+        ("  type = \"system\"", affinity, "",
+            "$g.affinity[0]", "System jobs may not have an affinity block"),
+        ("  type = \"system\"", "", affinity,
+            "$t.affinity[0]", "System jobs may not have an affinity block"),
+        ("  type = \"system\"\n  spread {\n    attribute = meta.x\n  }", "", "",
+            "spread[0]", "System jobs may not have a spread block"),
+        ("  type = \"system\"", "    count = 2", "",
+            "$g.count", "Job task group g has count 2. Count cannot exceed 1 with system scheduler"),
+        ("  type = \"system\"", "    reschedule {}", "",
+            "$g.reschedule", "System or sysbatch jobs should not have a reschedule policy"),
+        ("  type = \"sysbatch\"\n  reschedule {}", "", "",
+            "reschedule", "System or sysbatch jobs should not have a reschedule policy"),
+        ("  type = \"batch\"", "    update {}", "",
+            "$g.update", "Job type \"batch\" does not allow update block"),
+        ("  type = \"sysbatch\"\n  update {}", "", "",
+            "update", "Job type \"sysbatch\" does not allow update block"),
+        ("  type = \"system\"", "    migrate {}", "",
+            "$g.migrate", "Job type \"system\" does not allow migrate block"),
+        ("  type = \"batch\"\n  migrate {}", "", "",
+            "migrate", "Job type \"batch\" does not allow migrate block"),
+        ("", "    max_run_duration = \"1h\"", "",
+            "$g.max_run_duration", "Job type \"service\" does not allow max_run_duration"),
+        ("  type = \"batch\"", "    max_run_duration = \"0s\"", "",
+            "$g.max_run_duration", "longer than zero"),
+    ]);
+    for (job, group) in [
+        ("  type = \"system\"", "    count = 0"),
+        ("  type = \"sysbatch\"", "    count = 3"),
+        (
+            "  type = \"sysbatch\"\n  spread {\n    attribute = meta.x\n  }",
+            affinity,
+        ),
+        ("  type = \"batch\"", "    max_run_duration = \"1h\""),
+        ("  type = \"system\"", "    update {}"),
+    ] {
+        admit(&file(job, group, "")).unwrap();
+    }
+}

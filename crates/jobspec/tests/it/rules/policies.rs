@@ -1,0 +1,143 @@
+//! Restarting, rescheduling, updating and migrating.
+
+use std::time::Duration;
+
+use model::job::{DelayFunction, RestartMode};
+
+use super::check;
+use crate::support::{admit, file};
+
+#[test]
+#[rustfmt::skip]
+fn restarts() {
+    let restart = |body: &str| -> &'static str { format!("    restart {{\n{body}\n    }}").leak() };
+    check(&[
+        ("", restart("mode = \"never\""), "", "$g.restart.mode", "Unsupported restart mode: \"never\""),
+        ("", restart("interval = \"4s\""), "",
+            "$g.restart.interval", "Interval can not be less than 5s; got 4s"),
+        ("", restart("attempts = 5\ninterval = \"10s\""), "",
+            "$g.restart.interval", "Nomad can't restart the TaskGroup 5 times in an interval of 10s with a delay of 15s"),
+        ("", restart("attempts = 0\nmode = \"delay\""), "",
+            "$g.restart.mode", "Restart policy \"delay\" with 0 attempts is ambiguous"),
+        ("", restart("attempts = -1"), "", "$g.restart.attempts", "must be between 0 and"),
+        ("", "", restart("delay = \"20m\""),
+            "$t.restart.interval", "Nomad can't restart the TaskGroup 2 times"),
+    ]);
+    // What just fits, fits.
+    admit(&file("", restart("attempts = 2\ninterval = \"30s\""), "")).unwrap();
+    admit(&file("", restart("attempts = 1\ninterval = \"5s\"\ndelay = \"5s\""), "")).unwrap();
+    let job = admit(&file(
+        "",
+        restart("attempts = 4\nmode = \"delay\""),
+        restart("delay = \"1s\"\nattempts = 0\nmode = \"fail\""),
+    ))
+    .unwrap()
+    .job;
+    let group = &job.task_groups[0];
+    assert_eq!(
+        (group.restart.attempts, group.restart.mode),
+        (4, RestartMode::Delay)
+    );
+    let task = group.tasks[0].restart;
+    assert_eq!((task.attempts, task.mode), (0, RestartMode::Fail));
+    assert_eq!(
+        (task.delay, task.interval),
+        (Duration::from_secs(1), group.restart.interval)
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn reschedules() {
+    let block =
+        |body: &str| -> &'static str { format!("    reschedule {{\n{body}\n    }}").leak() };
+    let limited = "unlimited = false\ndelay_function = \"constant\"\n";
+    let limited = |body: &str| block(&format!("{limited}{body}"));
+    check(&[
+        ("", block("delay = \"4s\""), "",
+            "$g.reschedule.delay", "Delay cannot be less than 5s; got 4s"),
+        ("", block("delay_function = \"linear\""), "",
+            "$g.reschedule.delay_function", "Invalid delay function \"linear\", must be one of [\"constant\""),
+        ("", block("max_delay = \"10s\""), "",
+            "$g.reschedule.max_delay", "Max Delay cannot be less than Delay"),
+        ("", block("attempts = 1"), "",
+            "$g.reschedule.attempts", "If Attempts >0, Unlimited cannot also be set to true"),
+        ("", limited("attempts = 1"), "",
+            "$g.reschedule.interval", "Interval must be a non zero value if Attempts > 0"),
+        ("", limited("attempts = 1\ninterval = \"14s\""), "",
+            "$g.reschedule.interval", "Interval cannot be less than 15s; got 14s"),
+        ("", limited("attempts = 4\ninterval = \"1m\""), "",
+            "$g.reschedule.interval", "interval of 2m0s or more; got 1m0s"),
+        ("  reschedule {\n    delay = \"1s\"\n  }", "", "",
+            "$g.reschedule.delay", "Delay cannot be less than 5s"),
+    ]);
+    // What just fits, fits.
+    admit(&file("", limited("attempts = 4\ninterval = \"2m\""), "")).unwrap();
+    admit(&file("", limited("attempts = 1\ninterval = \"15s\"\ndelay = \"5s\""), "")).unwrap();
+    admit(&file("", block("max_delay = \"30s\""), "")).unwrap();
+    // Switched off: what else stands there is never used.
+    admit(&file(
+        "",
+        block("attempts = 0\nunlimited = false\ndelay = \"1s\""),
+        "",
+    ))
+    .unwrap();
+    let job = admit(&file(
+        "  reschedule {\n    delay = \"10s\"\n    delay_function = \"fibonacci\"\n  }",
+        block("delay = \"20s\""),
+        "",
+    ));
+    let policy = job.unwrap().job.task_groups[0].reschedule.unwrap();
+    assert_eq!(
+        (policy.delay, policy.delay_function),
+        (Duration::from_secs(20), DelayFunction::Fibonacci)
+    );
+    assert_eq!(
+        (policy.max_delay, policy.unlimited),
+        (Duration::from_secs(3_600), true)
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn updates_and_migrations() {
+    let update = |body: &str| -> &'static str { format!("    update {{\n{body}\n    }}").leak() };
+    let migrate = |body: &str| -> &'static str { format!("    migrate {{\n{body}\n    }}").leak() };
+    check(&[
+        ("", update("health_check = \"http\""), "",
+            "$g.update.health_check", "Invalid health check given"),
+        ("", update("max_parallel = -1"), "", "$g.update.max_parallel", "must be between 0 and"),
+        ("", update("canary = -1"), "", "$g.update.canary", "must be between 0 and"),
+        ("", update("auto_promote = true"), "",
+            "$g.update.auto_promote", "Auto Promote requires a Canary count greater than zero"),
+        ("", update("min_healthy_time = \"5m\""), "",
+            "$g.update.min_healthy_time", "must be shorter than healthy_deadline"),
+        ("", update("healthy_deadline = \"10m\""), "",
+            "$g.update.healthy_deadline", "must be shorter than progress_deadline"),
+        ("", update("stagger = \"0s\""), "", "$g.update.stagger", "stagger must be longer than zero"),
+        ("  update {\n    canary = -1\n  }", "", "", "$g.update.canary", "must be between 0 and"),
+        ("", migrate("health_check = \"manual\""), "",
+            "$g.migrate.health_check", "Invalid health check given"),
+        ("", migrate("min_healthy_time = \"6m\""), "",
+            "$g.migrate.min_healthy_time", "must be shorter than healthy_deadline"),
+    ]);
+    admit(&file(
+        "",
+        update("healthy_deadline = \"10m\"\nprogress_deadline = \"0s\""),
+        "",
+    ))
+    .unwrap();
+    let job = admit(&file(
+        "  update {\n    canary = 2\n    max_parallel = 3\n  }",
+        update("max_parallel = 0"),
+        "",
+    ))
+    .unwrap()
+    .job;
+    let update = job.task_groups[0].update.unwrap();
+    assert_eq!(
+        (update.canary, update.max_parallel),
+        (2, 0),
+        "attribute by attribute, the group wins"
+    );
+}

@@ -1,0 +1,90 @@
+//! Constraints, affinities and spreads, and what is warned about.
+
+use super::check;
+use crate::support::{admit, file};
+
+#[test]
+#[rustfmt::skip]
+fn constraints_affinities_and_spreads() {
+    let constraint =
+        |body: &str| -> &'static str { format!("    constraint {{\n{body}\n    }}").leak() };
+    let affinity = |body: &str| -> &'static str {
+        format!("    affinity {{\nattribute = meta.x\nvalue = \"1\"\n{body}\n    }}").leak()
+    };
+    let spread = |body: &str| -> &'static str { format!("    spread {{\n{body}\n    }}").leak() };
+    check(&[
+        ("", constraint("attribute = meta.x\noperator = \"\"\nvalue = 1"), "",
+            "$g.constraint[0].operator", "Missing constraint operand"),
+        ("", constraint("attribute = meta.x\noperator = \"~\"\nvalue = 1"), "",
+            "$g.constraint[0].operator", "Unknown constraint type \"~\""),
+        ("", constraint("attribute = meta.x"), "",
+            "$g.constraint[0].value", "Operator \"=\" requires an RTarget"),
+        ("", constraint("value = meta.x"), "",
+            "$g.constraint[0].attribute", "Operator \"=\" requires an LTarget"),
+        ("", constraint("attribute = meta.x\noperator = \"is_set\"\nvalue = 1"), "",
+            "$g.constraint[0].value", "Operator \"is_set\" does not support an RTarget"),
+        ("", constraint("attribute = meta.x\nregexp = \"(\""), "",
+            "$g.constraint[0].value", "Regular expression failed to compile"),
+        ("", constraint("attribute = meta.x\nversion = \"new\""), "",
+            "$g.constraint[0].value", "Version constraint is invalid"),
+        ("", constraint("attribute = meta.x\nsemver = \"=> 1\""), "",
+            "$g.constraint[0].value", "Version constraint is invalid"),
+        ("", constraint("operator = \"distinct_hosts\"\nvalue = \"maybe\""), "",
+            "$g.constraint[0].value", "distinct_hosts takes true or false"),
+        ("", constraint("operator = \"distinct_property\""), "",
+            "$g.constraint[0].attribute", "distinct_property needs an attribute"),
+        ("", constraint("distinct_property = meta.x\nvalue = 0"), "",
+            "$g.constraint[0].value", "1 or more; got \"0\""),
+        ("", affinity("weight = 0"), "", "$g.affinity[0].weight", "Affinity weight cannot be zero"),
+        ("", affinity("weight = 101"), "",
+            "$g.affinity[0].weight", "must be within the range [-100,100]; got"),
+        ("", affinity("operator = \"distinct_hosts\"") .replace("\"1\"", "\"true\"") .leak(), "",
+            "$g.affinity[0].operator", "Unknown affinity operator"),
+        ("", spread(""), "", "$g.spread[0].attribute", "Missing spread attribute"),
+        ("", spread("attribute = meta.x\nweight = 101"), "",
+            "$g.spread[0].weight", "must be within the range [0,100]; got"),
+        ("", spread( "attribute = meta.x\ntarget \"a\" {\npercent = 60\n}\ntarget \"b\" {\npercent = 41\n}", ),
+            "", "$g.spread[0]", "percentages must not be greater than 100%; got"),
+        ("", spread("attribute = meta.x\ntarget \"a\" {\npercent = -1\n}"), "",
+            "$g.spread[0].target[\"a\"].percent", "within the range [0,100]; got"),
+        ("", spread("attribute = meta.x\ntarget \"a\" {\n}\ntarget \"a\" {\n}"), "",
+            "$g.spread[0].target[\"a\"]", "already defined"),
+    ]);
+    for body in [
+        "attribute = meta.x\noperator = \"is_not_set\"",
+        "attribute = meta.x\nregexp = \"${meta.y}\"",
+        "distinct_property = meta.x",
+        "distinct_hosts = false",
+        "attribute = meta.x\noperator = \"set_contains_any\"\nvalue = \"a,b\"",
+    ] {
+        admit(&file("", constraint(body), "")).unwrap();
+    }
+    let job = admit(&file("", affinity(""), "")).unwrap().job;
+    assert_eq!(job.task_groups[0].affinities[0].weight, 50);
+}
+
+#[test]
+#[rustfmt::skip]
+fn what_is_legal_but_probably_not_meant_is_warned_about() {
+    for (job, group, task, message) in [
+        ("", "    update {\n      max_parallel = 2\n    }", "",
+            "Update max parallel count is greater than task group count (2 > 1)"),
+        ("", "", "      resources {\n        memory_max = 400\n      }",
+            "Memory oversubscription is not enabled; Task \"g.t\" memory_max value will be ignored."),
+        ("  affinity {\n    attribute = meta.x\n    value = 1\n  }", "", "",
+            "affinity blocks are stored, but this version"),
+        ("", "    spread {\n      attribute = meta.x\n    }", "",
+            "spread blocks are stored, but this version"),
+        ("", "    constraint {\n      attribute = \"kernel.name\"\n      value = \"linux\"\n    }", "",
+            "compares two fixed texts"),
+        ("", "    network {\n      mbits = 10\n    }", "", "mbits in a network block is deprecated"),
+        ("", "", "      resources {\n        iops = 10\n      }",
+            "iops in a resources block is deprecated"),
+        ("  group \"h\" {\n    update {\n      canary = 1\n      auto_promote = true\n    }\n    task \"u\" {\n      driver = \"mock_driver\"\n    }\n  }", "", "",
+            "auto_promote must be true for all groups to enable automatic promotion"),
+    ] {
+        let warnings = admit(&file(job, group, task)).unwrap().warnings;
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains(message), "{warnings:?}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Tasks, their resources, logs and lifecycles.
+
+use model::Operator;
+use model::job::LifecycleHook;
+
+use super::check;
+use crate::support::{admit, file};
+
+#[test]
+#[rustfmt::skip]
+fn tasks() {
+    check(&[
+        ("", "    task \"alloc\" {\n      driver = \"mock_driver\"\n    }", "",
+            "$g.task[\"alloc\"].name", "Task cannot be named \"alloc\""),
+        ("", "    task \"a\\\\b\" {\n      driver = \"mock_driver\"\n    }", "",
+            "$g.task[\"a\\\\b\"].name", "Task name cannot include slashes"),
+        ("", "    task \".\" {\n      driver = \"mock_driver\"\n    }", "",
+            "$g.task[\".\"].name", "Task cannot be named \".\""),
+        ("", "    task \"u\" {\n    }", "", "$g.task[\"u\"].driver", "Missing task driver"),
+        ("", "    task \"u\" {\n      driver = \"x\"\n    }", "",
+            "$g.task[\"u\"].driver", "unknown driver \"x\": use \"raw_exec\""),
+        ("", "", "      kill_timeout = \"-1s\"", "$t.kill_timeout", "must not be negative"),
+        ("", "", "      kill_timeout = \"11m\"",
+            "$t.kill_timeout", "KillTimout (11m0s) longer than the group's ProgressDeadline (10m0s)"),
+        ("", "", "      kill_signal = \"SIGFOO\"", "$t.kill_signal", "unknown signal \"SIGFOO\""),
+        ("", "", "      kill_signal = \"int\"", "$t.kill_signal", "did you mean \"SIGINT\"?"),
+        ("", "", "      shutdown_delay = \"-1s\"",
+            "$t.shutdown_delay", "ShutdownDelay must be a positive value"),
+        ("", "    task \"u\" {\n      driver = \"mock_driver\"\n      lifecycle {\n      }\n    }", "",
+            "$g.task[\"u\"].lifecycle.hook", "no lifecycle hook provided"),
+        ("", "    task \"u\" {\n      driver = \"mock_driver\"\n      lifecycle {\n        hook = \"before\"\n      }\n    }", "",
+            "$g.task[\"u\"].lifecycle.hook", "invalid hook: before"),
+        ("", "    task \"u\" {\n      driver = \"mock_driver\"\n      leader = true\n      lifecycle {\n        hook = \"prestart\"\n      }\n    }", "",
+            "$g.task[\"u\"].leader", "cannot be the leader"),
+        ("", "", "      resources {\n        cpu = 0\n      }",
+            "$t.resources.cpu", "minimum CPU value is 1; got 0"),
+        ("", "", "      resources {\n        memory = 9\n      }",
+            "$t.resources.memory", "minimum MemoryMB value is 10; got 9"),
+        ("", "", "      resources {\n        memory_max = 100\n      }",
+            "$t.resources.memory_max", "MemoryMaxMB value (100) should be larger than MemoryMB value (300)"),
+        ("", "", "      resources {\n        memory_max = -1\n      }",
+            "$t.resources.memory_max", "unlimited memory is not supported"),
+        ("", "", "      resources {\n        cpu = -1\n      }",
+            "$t.resources.cpu", "must be between 0 and"),
+        ("", "", "      logs {\n        max_files = 0\n      }",
+            "$t.logs.max_files", "minimum number of files is 1; got 0"),
+        ("", "", "      logs {\n        max_file_size = 0\n      }",
+            "$t.logs.max_file_size", "minimum file size is 1MB; got 0"),
+        ("", "", "      logs {\n        max_files = 30\n      }",
+            "$t.logs", "log storage (300 MB) must be less than requested disk capacity (300 MB)"),
+        ("", "", "      constraint {\n        distinct_hosts = true\n      }",
+            "$t.constraint[0]", "Constraint 1 has disallowed Operand at task level: distinct_hosts"),
+    ]);
+    for task in [
+        "      logs {\n        max_files = 30\n        disabled = true\n      }",
+        "      kill_signal = \"SIGUSR1\"",
+        "      kill_timeout = \"10m\"",
+    ] {
+        admit(&file("", "", task)).unwrap();
+    }
+    admit(&file(
+        "",
+        "    update {\n      progress_deadline = \"0s\"\n    }",
+        "      kill_timeout = \"11m\"",
+    ))
+    .unwrap();
+    admit(&file(
+        "  type = \"batch\"",
+        "",
+        "      kill_timeout = \"11m\"",
+    ))
+    .unwrap();
+}
+
+#[test]
+fn lifecycles_are_read() {
+    let group = "    task \"u\" {\n      driver = \"mock_driver\"\n      lifecycle {\n        hook = \"poststart\"\n        sidecar = true\n      }\n    }";
+    let job = admit(&file("", group, "")).unwrap().job;
+    let task = job.task_groups[0].task("u").unwrap();
+    let lifecycle = task.lifecycle.unwrap();
+    assert_eq!(
+        (lifecycle.hook, lifecycle.sidecar),
+        (LifecycleHook::Poststart, true)
+    );
+}
+
+#[test]
+fn the_signals_of_a_groups_tasks_are_demanded_of_its_node() {
+    let other =
+        "    task \"u\" {\n      driver = \"mock_driver\"\n      kill_signal = \"SIGHUP\"\n    }";
+    let text = file("", other, "      kill_signal = \"SIGUSR1\"");
+    let constraints = admit(&text).unwrap().job.task_groups[0].constraints.clone();
+    let [only] = &constraints[..] else {
+        panic!("{constraints:?}")
+    };
+    assert_eq!(
+        (only.left.as_str(), only.operator),
+        ("${attr.os.signals}", Operator::SetContains)
+    );
+    assert_eq!(only.right, "SIGHUP,SIGUSR1");
+    assert!(
+        admit(&file("", "", "")).unwrap().job.task_groups[0]
+            .constraints
+            .is_empty()
+    );
+}

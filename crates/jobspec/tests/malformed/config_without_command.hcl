@@ -1,0 +1,11 @@
+job "web" {
+  group "server" {
+    task "http" {
+      driver = "raw_exec"
+
+      config {
+        args = ["-c", "true"]
+      }
+    }
+  }
+}

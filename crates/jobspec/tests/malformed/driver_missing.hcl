@@ -1,0 +1,6 @@
+job "web" {
+  group "server" {
+    task "http" {
+    }
+  }
+}

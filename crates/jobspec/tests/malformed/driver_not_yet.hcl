@@ -1,0 +1,11 @@
+job "web" {
+  group "server" {
+    task "http" {
+      driver = "docker"
+
+      config {
+        image = "redis:7"
+      }
+    }
+  }
+}

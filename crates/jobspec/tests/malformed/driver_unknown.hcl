@@ -1,0 +1,7 @@
+job "web" {
+  group "server" {
+    task "http" {
+      driver = "raw-exec"
+    }
+  }
+}

@@ -1,0 +1,18 @@
+job "web" {
+  group "server" {
+    task "http" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/true"
+      }
+      env = {
+        A = 1
+      }
+
+      env {
+        B = 2
+      }
+    }
+  }
+}

@@ -1,0 +1,15 @@
+job "web" {
+  group "server" {
+    task "http" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/true"
+      }
+      env {
+        A = timestamp()
+        B = sha256("x")
+      }
+    }
+  }
+}

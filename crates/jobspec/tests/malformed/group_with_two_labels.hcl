@@ -1,0 +1,4 @@
+job "web" {
+  group "a" "b" {
+  }
+}

@@ -1,0 +1,7 @@
+{
+  "job": {
+    "web": {
+      "type": "service",
+    }
+  }
+}

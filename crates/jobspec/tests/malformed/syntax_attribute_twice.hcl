@@ -1,0 +1,4 @@
+job "web" {
+  priority = 1
+  priority = 2
+}

@@ -1,0 +1,1 @@
+job "web" { group "server" { count = 1 } }

@@ -1,0 +1,3 @@
+job "web" {
+  priority = 1 all_at_once = true
+}

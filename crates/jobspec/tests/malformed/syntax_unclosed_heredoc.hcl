@@ -1,0 +1,6 @@
+job "web" {
+  meta {
+    note = <<EOF
+      no end
+  }
+}

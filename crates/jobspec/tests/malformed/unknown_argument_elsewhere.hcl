@@ -1,0 +1,12 @@
+job "web" {
+  group "server" {
+    task "http" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/true"
+      }
+      memory = 100
+    }
+  }
+}

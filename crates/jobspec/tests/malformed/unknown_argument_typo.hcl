@@ -1,0 +1,14 @@
+job "web" {
+  group "server" {
+    task "http" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/true"
+      }
+      resources {
+        memroy = 100
+      }
+    }
+  }
+}

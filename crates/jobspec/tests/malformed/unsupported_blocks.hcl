@@ -1,0 +1,29 @@
+job "web" {
+  periodic {
+    cron = "@daily"
+  }
+  group "server" {
+    service {
+      port = "http"
+    }
+    volume "data" {
+    }
+    task "http" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/true"
+      }
+      template {
+        data = "x"
+      }
+      artifact {
+        source = "https://example.com"
+      }
+      resources {
+        cores = 2
+        device "gpu" {}
+      }
+    }
+  }
+}

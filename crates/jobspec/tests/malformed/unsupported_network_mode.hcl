@@ -1,0 +1,14 @@
+job "web" {
+  group "server" {
+    network {
+      mode = "bridge"
+    }
+    task "http" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/true"
+      }
+    }
+  }
+}

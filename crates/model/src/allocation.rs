@@ -1,0 +1,243 @@
+//! One task group placed on one node: what was decided, and what the node tells of it.
+//!
+//! The two sides are separate objects under separate keys, because they have separate writers:
+//! the plan-applier writes [`Allocation`], the node (through a gateway) writes [`AllocClient`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
+use crate::resources::AllocatedResources;
+use crate::task_state::TaskState;
+use crate::time::{Timestamp, duration_ns};
+
+/// The desired side of an allocation: the value of `alloc/<id>`, at most 400 bytes as stored when
+/// it is a plain placement.
+///
+/// It names its job version and does not carry the job; its name is derived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// Stands in the key, so the stored value leaves it out; filled in on read.
+    #[serde(skip)]
+    pub id: AllocId,
+    #[serde(rename = "eval")]
+    pub eval_id: EvalId,
+    #[serde(rename = "node")]
+    pub node_id: NodeId,
+    #[serde(rename = "ns")]
+    pub namespace: Arc<str>,
+    #[serde(rename = "job")]
+    pub job_id: Arc<str>,
+    #[serde(rename = "v")]
+    pub job_version: u64,
+    /// The create index of the job, which tells its incarnations apart.
+    #[serde(rename = "jci")]
+    pub job_create_index: u64,
+    #[serde(rename = "group")]
+    pub task_group: Arc<str>,
+    /// The number in the name `job.group[number]`.
+    #[serde(rename = "n")]
+    pub name_index: u32,
+    #[serde(rename = "res")]
+    pub resources: AllocatedResources,
+    #[serde(
+        rename = "want",
+        default,
+        skip_serializing_if = "DesiredStatus::is_run"
+    )]
+    pub desired_status: DesiredStatus,
+    #[serde(rename = "why", default, skip_serializing_if = "String::is_empty")]
+    pub desired_description: String,
+    #[serde(default, skip_serializing_if = "DesiredTransition::is_none")]
+    pub transition: DesiredTransition,
+    #[serde(rename = "dep", default, skip_serializing_if = "Option::is_none")]
+    pub deployment_id: Option<DeploymentId>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub canary: bool,
+    /// Set when the server itself decides the client's status (lost, unknown), for want of a node
+    /// that could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_status_override: Option<ClientStatus>,
+    #[serde(rename = "prev", default, skip_serializing_if = "Option::is_none")]
+    pub previous_alloc: Option<AllocId>,
+    #[serde(rename = "next", default, skip_serializing_if = "Option::is_none")]
+    pub next_alloc: Option<AllocId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followup_eval_id: Option<EvalId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempted_by: Option<AllocId>,
+    /// Oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reschedules: Vec<RescheduleEvent>,
+    #[serde(rename = "t")]
+    pub create_time: Timestamp,
+    #[serde(rename = "mt", default, skip_serializing_if = "Timestamp::is_never")]
+    pub modify_time: Timestamp,
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Box<AllocMetric>>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Allocation {
+    pub fn job_key(&self) -> JobKey {
+        JobKey {
+            namespace: Arc::clone(&self.namespace),
+            job_id: Arc::clone(&self.job_id),
+        }
+    }
+
+    /// Returns the name `job.group[number]`.
+    pub fn name(&self) -> String {
+        format!("{}.{}[{}]", self.job_id, self.task_group, self.name_index)
+    }
+
+    /// Tells whether the server wants it stopped or evicted.
+    pub fn is_server_terminal(&self) -> bool {
+        self.desired_status != DesiredStatus::Run
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DesiredStatus {
+    #[default]
+    Run,
+    Stop,
+    Evict,
+}
+
+impl DesiredStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Stop => "stop",
+            Self::Evict => "evict",
+        }
+    }
+
+    fn is_run(&self) -> bool {
+        *self == Self::Run
+    }
+}
+
+/// What somebody asked the scheduler to do with a running allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DesiredTransition {
+    #[serde(skip_serializing_if = "is_false")]
+    pub migrate: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub migrate_disable_placement: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub reschedule: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub force_reschedule: bool,
+}
+
+impl DesiredTransition {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One replacement of a failed allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RescheduleEvent {
+    pub time: Timestamp,
+    pub previous_alloc: AllocId,
+    pub previous_node: NodeId,
+    #[serde(with = "duration_ns")]
+    pub delay: Duration,
+}
+
+/// The client side of an allocation: the value of `alloc-client/<id>`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllocClient {
+    pub status: ClientStatus,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub task_states: BTreeMap<String, TaskState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<DeploymentHealth>,
+    pub modify_time: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientStatus {
+    #[default]
+    Pending,
+    Running,
+    Complete,
+    Failed,
+    Lost,
+    Unknown,
+}
+
+impl ClientStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Tells whether nothing of the allocation runs any more.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Complete | Self::Failed | Self::Lost)
+    }
+}
+
+/// A node's verdict on an allocation of a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DeploymentHealth {
+    pub healthy: bool,
+    pub time: Timestamp,
+    /// The deployment the verdict is about: a new one asks for a new verdict.
+    pub deployment_id: DeploymentId,
+}
+
+/// Why an allocation was placed where it is, or could not be placed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AllocMetric {
+    #[serde(rename = "ev")]
+    pub nodes_evaluated: u32,
+    #[serde(rename = "fi", skip_serializing_if = "is_zero")]
+    pub nodes_filtered: u32,
+    #[serde(rename = "ex", skip_serializing_if = "is_zero")]
+    pub nodes_exhausted: u32,
+    /// Nodes in the job's pool and datacenters.
+    #[serde(rename = "pool", skip_serializing_if = "is_zero")]
+    pub nodes_in_pool: u32,
+    /// Reason → how many nodes failed for it, as in `${attr.kernel.name} = linux`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub constraint_filtered: BTreeMap<String, u32>,
+    /// Dimension → how many nodes had too little of it, as in `cpu`, `memory`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub dimension_exhausted: BTreeMap<String, u32>,
+    /// Datacenter → ready nodes in it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes_available: BTreeMap<String, u32>,
+    /// The chosen node's score in thousandths of the scale's top (18 is perfect, so 0 to 1000).
+    #[serde(rename = "s", skip_serializing_if = "is_zero")]
+    pub score_per_mille: u32,
+    /// Further placements of the group that were not tried after one failed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub coalesced_failures: u32,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}

@@ -1,0 +1,95 @@
+//! The rollout of one job version.
+//!
+//! Counts of placed and healthy allocations are not stored: they are folds over the allocations
+//! that name the deployment, which the replica keeps.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AllocId, DeploymentId, JobKey};
+use crate::time::{Timestamp, duration_ns};
+
+/// The value of `deployment/<id>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deployment {
+    /// Stands in the key, so the stored value leaves it out; filled in on read.
+    #[serde(skip)]
+    pub id: DeploymentId,
+    #[serde(flatten)]
+    pub job: JobKey,
+    pub job_version: u64,
+    /// The job key's mod revision when the deployment was made.
+    pub job_modify_index: u64,
+    pub job_create_index: u64,
+    pub status: DeploymentStatus,
+    pub status_description: String,
+    pub groups: BTreeMap<String, DeploymentGroup>,
+    /// The priority of evaluations made for it.
+    pub eval_priority: u8,
+    pub create_time: Timestamp,
+    pub modify_time: Timestamp,
+}
+
+/// One task group's part of a deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentGroup {
+    pub auto_revert: bool,
+    pub auto_promote: bool,
+    /// Zero: none.
+    #[serde(with = "duration_ns")]
+    pub progress_deadline: Duration,
+    pub promoted: bool,
+    pub desired_canaries: u32,
+    pub desired_total: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placed_canaries: Vec<AllocId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeploymentStatus {
+    Initializing,
+    Pending,
+    Running,
+    Paused,
+    Blocked,
+    Unblocking,
+    Successful,
+    Failed,
+    Cancelled,
+}
+
+impl DeploymentStatus {
+    pub const ALL: [Self; 9] = [
+        Self::Initializing,
+        Self::Pending,
+        Self::Running,
+        Self::Paused,
+        Self::Blocked,
+        Self::Unblocking,
+        Self::Successful,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Initializing => "initializing",
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Blocked => "blocked",
+            Self::Unblocking => "unblocking",
+            Self::Successful => "successful",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Tells whether it is still being worked on.
+    pub fn is_active(self) -> bool {
+        !matches!(self, Self::Successful | Self::Failed | Self::Cancelled)
+    }
+}

@@ -1,0 +1,367 @@
+//! A job in canonical form: every default filled in, durations and operators parsed.
+//!
+//! This is what is stored, compared and scheduled. [`crate::spec`] is the form that users write;
+//! the crate `jobspec` turns one into the other and knows the defaults and the rules.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::constraint::{Affinity, Constraint, Spread};
+use crate::ids::JobKey;
+use crate::resources::ComparableResources;
+use crate::time::{Timestamp, duration_ns};
+
+/// What a user asks for: task groups, each to be placed `count` times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub namespace: String,
+    pub id: String,
+    pub name: String,
+    pub region: String,
+    #[serde(rename = "type")]
+    pub job_type: JobType,
+    /// 1 to 100; higher is scheduled first.
+    pub priority: u8,
+    pub all_at_once: bool,
+    /// Globs; never empty.
+    pub datacenters: Vec<String>,
+    pub node_pool: String,
+    pub constraints: Vec<Constraint>,
+    pub affinities: Vec<Affinity>,
+    pub spreads: Vec<Spread>,
+    /// Names distinct; never empty.
+    pub task_groups: Vec<TaskGroup>,
+    pub meta: BTreeMap<String, String>,
+    /// Told to stop; kept so that it can be inspected and started again.
+    pub stop: bool,
+    /// 0 for the first, one more with each change of the job.
+    pub version: u64,
+    pub submit_time: Timestamp,
+}
+
+impl Job {
+    pub fn key(&self) -> JobKey {
+        JobKey::new(self.namespace.as_str(), self.id.as_str())
+    }
+
+    pub fn task_group(&self, name: &str) -> Option<&TaskGroup> {
+        self.task_groups.iter().find(|group| group.name == name)
+    }
+
+    /// Tells whether the user changed anything between `self` and `other`: everything counts but
+    /// the version and the time of submission.
+    pub fn spec_differs(&self, other: &Self) -> bool {
+        let mut aligned = other.clone();
+        aligned.version = self.version;
+        aligned.submit_time = self.submit_time;
+        *self != aligned
+    }
+}
+
+/// Which scheduler serves a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobType {
+    Service,
+    Batch,
+    System,
+    Sysbatch,
+}
+
+impl JobType {
+    pub const ALL: [Self; 4] = [Self::Service, Self::Batch, Self::System, Self::Sysbatch];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Batch => "batch",
+            Self::System => "system",
+            Self::Sysbatch => "sysbatch",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|job_type| job_type.as_str() == text)
+    }
+}
+
+/// Tasks that are placed together on one node, `count` times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskGroup {
+    pub name: String,
+    pub count: u32,
+    /// Names distinct; never empty; at least one without a lifecycle hook.
+    pub tasks: Vec<Task>,
+    pub constraints: Vec<Constraint>,
+    pub affinities: Vec<Affinity>,
+    pub spreads: Vec<Spread>,
+    pub networks: Vec<Network>,
+    pub restart: RestartPolicy,
+    /// `None` for system and sysbatch jobs.
+    pub reschedule: Option<ReschedulePolicy>,
+    /// `None` for batch and sysbatch jobs.
+    pub update: Option<UpdateStrategy>,
+    /// `None` but for service jobs.
+    pub migrate: Option<MigrateStrategy>,
+    pub disconnect: Option<DisconnectStrategy>,
+    pub ephemeral_disk: EphemeralDisk,
+    pub meta: BTreeMap<String, String>,
+    #[serde(with = "duration_ns")]
+    pub shutdown_delay: Duration,
+    /// Batch and sysbatch only.
+    #[serde(with = "duration_ns::option")]
+    pub max_run_duration: Option<Duration>,
+}
+
+impl TaskGroup {
+    pub fn task(&self, name: &str) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.name == name)
+    }
+
+    /// Returns what one allocation of this group holds on a node.
+    ///
+    /// Tasks of different lifecycle stages do not run at the same time, so each dimension is the
+    /// largest of three sums: before the main tasks, with them, after them. Disk is the group's
+    /// ephemeral disk, once.
+    /// Source: Nomad 2.0 behaviour.
+    pub fn ask(&self) -> ComparableResources {
+        let mut prestart = ComparableResources::default();
+        let mut main = ComparableResources::default();
+        let mut poststop = ComparableResources::default();
+        for task in &self.tasks {
+            let amount = task.resources.comparable();
+            match task.lifecycle {
+                None
+                | Some(Lifecycle {
+                    hook: LifecycleHook::Poststart,
+                    ..
+                }) => {
+                    main = main.plus(amount);
+                }
+                Some(Lifecycle {
+                    hook: LifecycleHook::Prestart,
+                    sidecar,
+                }) => {
+                    prestart = prestart.plus(amount);
+                    if sidecar {
+                        main = main.plus(amount);
+                    }
+                }
+                Some(Lifecycle {
+                    hook: LifecycleHook::Poststop,
+                    ..
+                }) => {
+                    poststop = poststop.plus(amount);
+                }
+            }
+        }
+        let mut ask = prestart.max(main).max(poststop);
+        ask.disk_mib = self.ephemeral_disk.size_mib;
+        ask
+    }
+}
+
+/// One process (or container) of a task group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    pub name: String,
+    /// What starts it: `raw_exec`, `mock_driver`.
+    pub driver: String,
+    /// Empty: the driver's own choice.
+    pub user: String,
+    /// For the driver alone to understand.
+    pub config: serde_json::Map<String, serde_json::Value>,
+    pub env: BTreeMap<String, String>,
+    pub meta: BTreeMap<String, String>,
+    pub constraints: Vec<Constraint>,
+    pub affinities: Vec<Affinity>,
+    pub resources: TaskResources,
+    pub restart: RestartPolicy,
+    #[serde(with = "duration_ns")]
+    pub kill_timeout: Duration,
+    /// As in `SIGINT`; empty: the driver's own choice.
+    pub kill_signal: String,
+    /// When the leader ends, so do the others.
+    pub leader: bool,
+    #[serde(with = "duration_ns")]
+    pub shutdown_delay: Duration,
+    pub lifecycle: Option<Lifecycle>,
+    pub logs: LogConfig,
+}
+
+/// What one task may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskResources {
+    pub cpu_mhz: u32,
+    pub memory_mib: u32,
+    /// How far memory may go beyond `memory_mib`; 0: not at all.
+    pub memory_max_mib: u32,
+}
+
+impl TaskResources {
+    fn comparable(self) -> ComparableResources {
+        ComparableResources {
+            cpu_mhz: u64::from(self.cpu_mhz),
+            memory_mib: u64::from(self.memory_mib),
+            disk_mib: 0,
+        }
+    }
+}
+
+/// When a task runs that is not a main task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lifecycle {
+    pub hook: LifecycleHook,
+    /// Keeps running beside the main tasks.
+    pub sidecar: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LifecycleHook {
+    Prestart,
+    Poststart,
+    Poststop,
+}
+
+/// How much of a task's output is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogConfig {
+    pub max_files: u32,
+    pub max_file_size_mib: u32,
+    pub disabled: bool,
+}
+
+/// Ports, and the network they are on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// `host` is the only mode so far.
+    pub mode: String,
+    pub ports: Vec<Port>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Port {
+    pub label: String,
+    /// This very port of the host; `None`: one chosen by the scheduler.
+    pub static_port: Option<u16>,
+    /// The port inside the task's network; `None`: the same as on the host.
+    pub to: Option<u16>,
+    pub host_network: String,
+}
+
+/// What happens on the same node when a task ends that should not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestartPolicy {
+    pub attempts: u32,
+    #[serde(with = "duration_ns")]
+    pub interval: Duration,
+    #[serde(with = "duration_ns")]
+    pub delay: Duration,
+    pub mode: RestartMode,
+}
+
+/// What follows once the attempts of an interval are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RestartMode {
+    /// Wait for the next interval.
+    Delay,
+    /// Give up: the task has failed.
+    Fail,
+}
+
+/// What happens when an allocation fails: when and how often it is placed again, elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReschedulePolicy {
+    pub attempts: u32,
+    #[serde(with = "duration_ns")]
+    pub interval: Duration,
+    #[serde(with = "duration_ns")]
+    pub delay: Duration,
+    pub delay_function: DelayFunction,
+    #[serde(with = "duration_ns")]
+    pub max_delay: Duration,
+    pub unlimited: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DelayFunction {
+    Constant,
+    Exponential,
+    Fibonacci,
+}
+
+/// How the next version of a group replaces the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateStrategy {
+    /// How many at once; 0: all, and no deployment.
+    pub max_parallel: u32,
+    pub health_check: HealthCheck,
+    #[serde(with = "duration_ns")]
+    pub min_healthy_time: Duration,
+    #[serde(with = "duration_ns")]
+    pub healthy_deadline: Duration,
+    /// Zero: none.
+    #[serde(with = "duration_ns")]
+    pub progress_deadline: Duration,
+    pub auto_revert: bool,
+    pub auto_promote: bool,
+    pub canary: u32,
+    #[serde(with = "duration_ns")]
+    pub stagger: Duration,
+}
+
+/// What makes an allocation healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthCheck {
+    Checks,
+    TaskStates,
+    Manual,
+}
+
+/// How a group's allocations leave a draining node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MigrateStrategy {
+    pub max_parallel: u32,
+    pub health_check: HealthCheck,
+    #[serde(with = "duration_ns")]
+    pub min_healthy_time: Duration,
+    #[serde(with = "duration_ns")]
+    pub healthy_deadline: Duration,
+}
+
+/// What happens to allocations whose node is out of reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DisconnectStrategy {
+    #[serde(with = "duration_ns::option")]
+    pub lost_after: Option<Duration>,
+    #[serde(with = "duration_ns::option")]
+    pub stop_on_client_after: Option<Duration>,
+    pub replace: bool,
+    pub reconcile: ReconcileChoice,
+}
+
+/// Which allocation stays when one that was replaced comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReconcileChoice {
+    BestScore,
+    KeepOriginal,
+    KeepReplacement,
+    LongestRunning,
+}
+
+/// The disk that an allocation's tasks share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EphemeralDisk {
+    pub size_mib: u64,
+    pub sticky: bool,
+    pub migrate: bool,
+}

@@ -1,0 +1,52 @@
+//! Kafila's nouns and their arithmetic: what a user asks for, what was decided, what runs.
+//!
+//! In reading order: [`ids`] names things; [`spec`] is a job as a user may write it, everything
+//! optional; [`job`] is the same job with every default filled in, the form that is stored;
+//! [`node`] is a machine; [`evaluation`] says "look at this job again"; [`plan`] is what a
+//! scheduler proposes; [`allocation`] is one task group placed on one node; [`deployment`] is the
+//! rollout of one job version.
+//!
+//! No type here carries its own index: an object's create and modify index are the revisions of
+//! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
+
+pub mod allocation;
+pub mod constraint;
+pub mod deployment;
+pub mod evaluation;
+pub mod field_error;
+pub mod ids;
+pub mod job;
+pub mod leader;
+pub mod node;
+pub mod plan;
+pub mod resources;
+pub mod spec;
+pub mod task_state;
+pub mod time;
+
+pub use allocation::{
+    AllocClient, AllocMetric, Allocation, ClientStatus, DeploymentHealth, DesiredStatus,
+    DesiredTransition,
+};
+pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
+pub use deployment::{Deployment, DeploymentGroup, DeploymentStatus};
+pub use evaluation::{EvalStatus, Evaluation, TriggeredBy};
+pub use field_error::{FieldError, FieldErrors};
+pub use ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
+pub use job::{Job, JobType, Task, TaskGroup};
+pub use leader::LeaderInfo;
+pub use node::{Node, NodeEligibility, NodeStatus};
+pub use plan::{Plan, PlanResult};
+pub use resources::{AllocatedPort, AllocatedResources, ComparableResources};
+pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
+pub use time::{Timestamp, duration_ns};
+
+/// A stored object with the revisions of its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Indexed<T> {
+    /// The revision that created the key.
+    pub create_index: u64,
+    /// The revision of the key's last change.
+    pub modify_index: u64,
+    pub value: T,
+}

@@ -1,0 +1,104 @@
+//! A machine that runs allocations.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::NodeId;
+use crate::resources::ComparableResources;
+use crate::time::Timestamp;
+
+/// The value of `node/<id>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Stands in the key, so the stored value leaves it out; filled in on read.
+    #[serde(skip)]
+    pub id: NodeId,
+    /// Proves that a session is the node's own; never sent to API callers.
+    pub secret: String,
+    pub name: String,
+    pub datacenter: String,
+    pub node_pool: String,
+    /// The operator's word for a kind of machine; empty: none.
+    pub node_class: String,
+    /// Where the node's own gRPC service (logs, files) answers, as in `http://127.0.0.1:7201`.
+    pub address: String,
+    /// Fingerprints, as in `kernel.name` → `linux`; read as `${attr.kernel.name}`.
+    pub attributes: BTreeMap<String, String>,
+    /// The operator's own words; read as `${meta.rack}`.
+    pub meta: BTreeMap<String, String>,
+    pub drivers: BTreeMap<String, DriverInfo>,
+    pub resources: ComparableResources,
+    /// What of `resources` is not for allocations.
+    pub reserved: ComparableResources,
+    /// Ports not for allocations.
+    pub reserved_ports: Vec<u16>,
+    /// The range of ports chosen by the scheduler, both ends inclusive.
+    pub min_dynamic_port: u16,
+    pub max_dynamic_port: u16,
+    /// The address that ports are on.
+    pub host_ip: String,
+    /// Hash of what constraints can see and several nodes can share; equal classes, equal answers.
+    pub computed_class: String,
+    pub status: NodeStatus,
+    pub status_description: String,
+    pub eligibility: NodeEligibility,
+    /// When `status` last changed.
+    pub status_updated_at: Timestamp,
+}
+
+impl Node {
+    /// Returns what allocations may use.
+    pub fn available(&self) -> ComparableResources {
+        self.resources.minus(self.reserved)
+    }
+
+    /// Tells whether something new may be placed on it.
+    pub fn is_schedulable(&self) -> bool {
+        self.status == NodeStatus::Ready && self.eligibility == NodeEligibility::Eligible
+    }
+}
+
+/// A driver as its node finds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverInfo {
+    pub detected: bool,
+    pub healthy: bool,
+    pub description: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeStatus {
+    Initializing,
+    Ready,
+    Disconnected,
+    Down,
+}
+
+impl NodeStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Initializing => "initializing",
+            Self::Ready => "ready",
+            Self::Disconnected => "disconnected",
+            Self::Down => "down",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeEligibility {
+    Eligible,
+    Ineligible,
+}
+
+impl NodeEligibility {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Eligible => "eligible",
+            Self::Ineligible => "ineligible",
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Amounts of a node's resources, and their sums.
+//!
+//! Units: MHz for cpu, MiB for memory and disk.
+
+use serde::{Deserialize, Serialize};
+
+/// An amount of every countable resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ComparableResources {
+    #[serde(rename = "cpu")]
+    pub cpu_mhz: u64,
+    #[serde(rename = "mem")]
+    pub memory_mib: u64,
+    #[serde(rename = "disk")]
+    pub disk_mib: u64,
+}
+
+impl ComparableResources {
+    /// Returns the sum of both, dimension by dimension.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            cpu_mhz: self.cpu_mhz.saturating_add(other.cpu_mhz),
+            memory_mib: self.memory_mib.saturating_add(other.memory_mib),
+            disk_mib: self.disk_mib.saturating_add(other.disk_mib),
+        }
+    }
+
+    /// Returns what is left of `self`; a dimension that would be negative is 0.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            cpu_mhz: self.cpu_mhz.saturating_sub(other.cpu_mhz),
+            memory_mib: self.memory_mib.saturating_sub(other.memory_mib),
+            disk_mib: self.disk_mib.saturating_sub(other.disk_mib),
+        }
+    }
+
+    /// Returns the larger of both in each dimension.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            cpu_mhz: self.cpu_mhz.max(other.cpu_mhz),
+            memory_mib: self.memory_mib.max(other.memory_mib),
+            disk_mib: self.disk_mib.max(other.disk_mib),
+        }
+    }
+
+    /// Returns the first dimension in which `self` is more than `available`: cpu, memory, disk.
+    pub fn exceeds(self, available: Self) -> Option<&'static str> {
+        if self.cpu_mhz > available.cpu_mhz {
+            Some("cpu")
+        } else if self.memory_mib > available.memory_mib {
+            Some("memory")
+        } else if self.disk_mib > available.disk_mib {
+            Some("disk")
+        } else {
+            None
+        }
+    }
+}
+
+/// What one allocation holds on its node, all tasks together, as stored with the allocation.
+///
+/// What each task may use stands in the job version that the allocation names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AllocatedResources {
+    #[serde(rename = "sum")]
+    pub total: ComparableResources,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<AllocatedPort>,
+}
+
+/// A port of the node given to an allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AllocatedPort {
+    pub label: String,
+    /// The port on the host.
+    pub value: u16,
+    /// The port inside the task's network; equal to `value` when the job left it open.
+    pub to: u16,
+    /// The host address it is on.
+    pub host_ip: String,
+}

@@ -1,0 +1,250 @@
+//! The running store: starts it, lets clients in over TCP or in process, and stops it.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::DuplexStream,
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+};
+use tokio_stream::{
+    StreamExt,
+    wrappers::{ReceiverStream, TcpListenerStream},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+use tonic::{
+    codegen::Service,
+    transport::{Channel, Endpoint, Server, Uri},
+};
+
+use crate::{
+    config::{Config, Storage},
+    error::Error,
+    grpc,
+    machine::{Identity, Machine},
+    run::Loop,
+    storage::{Backend, Disk},
+};
+
+/// Names the store in the headers of its answers; it is its own cluster of one. Fixed, so that runs
+/// of a simulation repeat exactly.
+const CLUSTER_ID: u64 = 0x6b61_6669_6c61_0001;
+const MEMBER_ID: u64 = 0x6b61_6669_6c61_0002;
+
+/// The raft term of a store opened for the first time: an etcd of one member starts at 2.
+const FIRST_TERM: u64 = 2;
+
+/// In-process connections that wait to be accepted.
+const ACCEPT_QUEUE: usize = 64;
+
+/// What one side of an in-process connection may write ahead of the other's reading, in bytes.
+const PIPE_BYTES: usize = 256 * 1024;
+
+/// HTTP/2 windows: large answers must not wait for a window update every 64 KiB.
+const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+
+/// How long open calls get to finish when the store shuts down; none takes longer than a large
+/// compaction.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// A store that runs on the current tokio runtime until it is shut down or dropped.
+#[derive(Debug)]
+pub struct EmbeddedEtcd {
+    services: grpc::Services,
+    /// Hands in-process connections to their server.
+    connections: mpsc::Sender<DuplexStream>,
+    /// Ends the listeners, and with them the watches.
+    stop_serving: CancellationToken,
+    /// The listeners that are running.
+    listeners: TaskTracker,
+    /// Ends the loop.
+    stop: CancellationToken,
+    outcome: Mutex<Option<oneshot::Receiver<Result<(), Error>>>>,
+    _stop_on_drop: DropGuard,
+}
+
+impl EmbeddedEtcd {
+    /// Opens the storage and starts serving in process.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] if the file cannot be opened or is in use, [`Error::Corrupt`] if what it
+    /// holds makes no sense.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        let (machine, backend) = open(config.clone()).await?;
+        let (driver, handle) = Loop::new(machine, backend);
+        let stop = CancellationToken::new();
+        let stop_serving = stop.child_token();
+        let (outcome_sender, outcome) = oneshot::channel();
+        tokio::spawn({
+            let stop = stop.clone();
+            async move { drop(outcome_sender.send(driver.run(stop).await)) }
+        });
+
+        let services = grpc::Services::new(handle, &config);
+        let listeners = TaskTracker::new();
+        let (connections, incoming) = mpsc::channel(ACCEPT_QUEUE);
+        let incoming = ReceiverStream::new(incoming).map(Ok::<_, std::io::Error>);
+        let router = grpc::router(server(), &services, stop_serving.clone());
+        let ended = stop_serving.clone().cancelled_owned();
+        // A pipe fails only with its connection, which is its client's to notice.
+        listeners.spawn(router.serve_with_incoming_shutdown(incoming, ended));
+        Ok(Self {
+            services,
+            connections,
+            stop_serving,
+            listeners,
+            outcome: Mutex::new(Some(outcome)),
+            _stop_on_drop: stop.clone().drop_guard(),
+            stop,
+        })
+    }
+
+    /// Serves `listener` until `shutdown`, or until the store stops; then open calls are finished
+    /// and watches ended. The future owns all it needs and may be spawned.
+    ///
+    /// # Errors
+    /// [`Error::Serve`] if the listener fails.
+    pub fn serve(
+        &self,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let ended = self.stop_serving.child_token();
+        let router = grpc::router(server(), &self.services, ended.clone());
+        let addresses = self.services.addresses.clone();
+        self.listeners.track_future(async move {
+            let address = listener.local_addr().ok();
+            let _announced = address.map(|address| addresses.announce(format!("http://{address}")));
+            let end = async {
+                tokio::select! {
+                    // Of a listener that ends alone, the watches are to end too.
+                    () = shutdown.cancelled() => ended.cancel(),
+                    () = ended.cancelled() => {}
+                }
+            };
+            let incoming = TcpListenerStream::new(listener);
+            let served = router.serve_with_incoming_shutdown(incoming, end).await;
+            served.map_err(Error::Serve)
+        })
+    }
+
+    /// A channel to the store that needs no socket, for `etcd_client::Client::from_channel`. It
+    /// reconnects by itself, and answers `UNAVAILABLE` once the store has stopped.
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        Endpoint::from_static("http://embedded-etcd")
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .connect_with_connector_lazy(PipeConnector {
+                connections: self.connections.clone(),
+            })
+    }
+
+    /// Waits until the store has stopped, and returns why if it stopped by itself. Answers once.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] if the disk failed.
+    pub async fn stopped(&self) -> Result<(), Error> {
+        let outcome = self
+            .outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        match outcome {
+            // A loop that went away without a word has panicked, and tokio has said so.
+            Some(outcome) => outcome
+                .await
+                .unwrap_or_else(|_| Err(Error::Failed("its loop panicked".to_owned()))),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops: open calls are finished, watches ended, and everything is on disk.
+    pub async fn shutdown(self) {
+        self.stop_serving.cancel();
+        self.listeners.close();
+        // The loop goes on until the open calls have been answered.
+        if tokio::time::timeout(SHUTDOWN_GRACE, self.listeners.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("the store stops although calls are still open");
+        }
+        self.stop.cancel();
+        if let Err(error) = self.stopped().await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the store did not stop cleanly"
+            );
+        }
+    }
+}
+
+async fn open(config: Config) -> Result<(Machine, Backend), Error> {
+    let identity = |opened: u64| Identity {
+        cluster_id: CLUSTER_ID,
+        member_id: MEMBER_ID,
+        raft_term: FIRST_TERM + opened.saturating_sub(1),
+    };
+    let Storage::Disk { path, durability } = config.storage.clone() else {
+        return Ok((Machine::new(identity(1), &config), Backend::Memory));
+    };
+    let opening = tokio::task::spawn_blocking(move || {
+        let (disk, contents) = Disk::open(&path, durability)?;
+        let identity = identity(contents.opened);
+        let machine = Machine::restore(identity, &config, contents)
+            .map_err(|corruption| disk.corrupt(corruption))?;
+        Ok((machine, Backend::Disk(Arc::new(disk))))
+    });
+    opening
+        .await
+        .unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
+}
+
+fn server() -> Server {
+    Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .tcp_nodelay(true)
+}
+
+/// Makes a pipe and hands its other end to the in-process server.
+#[derive(Clone)]
+struct PipeConnector {
+    connections: mpsc::Sender<DuplexStream>,
+}
+
+impl Service<Uri> for PipeConnector {
+    type Response = TokioIo<DuplexStream>;
+    type Error = std::io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _uri: Uri) -> Self::Future {
+        let connections = self.connections.clone();
+        Box::pin(async move {
+            let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+            connections.send(theirs).await.map_err(|_| {
+                std::io::Error::new(
+                    std::io::ErrorKind::ConnectionRefused,
+                    "the embedded etcd has stopped",
+                )
+            })?;
+            Ok(TokioIo::new(ours))
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Which watches a changed key concerns.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+
+use super::hub::WatcherRef;
+use crate::{key_range::KeyRange, record::Record};
+
+/// Watches by what they watch. Watches of the same range share one entry, so a change costs one
+/// comparison a distinct range, however many replicas watch it.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    by_key: HashMap<Bytes, Vec<WatcherRef>>,
+    by_span: BTreeMap<KeyRange, Vec<WatcherRef>>,
+}
+
+/// Watches of the same range, and what changed in it.
+pub(super) struct Concerned {
+    pub(super) watchers: Vec<WatcherRef>,
+    /// In the order they were changed; not empty.
+    pub(super) records: Arc<[Arc<Record>]>,
+}
+
+impl Subscriptions {
+    pub(super) fn add(&mut self, range: &KeyRange, watcher: WatcherRef) {
+        match range {
+            KeyRange::One(key) => self.by_key.entry(key.clone()).or_default().push(watcher),
+            span => self.by_span.entry(span.clone()).or_default().push(watcher),
+        }
+    }
+
+    pub(super) fn remove(&mut self, range: &KeyRange, watcher: WatcherRef) {
+        match range {
+            KeyRange::One(key) => {
+                if let Some(watchers) = self.by_key.get_mut(key) {
+                    watchers.retain(|other| *other != watcher);
+                    if watchers.is_empty() {
+                        self.by_key.remove(key);
+                    }
+                }
+            }
+            span => {
+                if let Some(watchers) = self.by_span.get_mut(span) {
+                    watchers.retain(|other| *other != watcher);
+                    if watchers.is_empty() {
+                        self.by_span.remove(span);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The watches that `records` concern.
+    pub(super) fn concerned(&self, records: &[Arc<Record>]) -> Vec<Concerned> {
+        let mut concerned = Vec::new();
+        for (span, watchers) in &self.by_span {
+            let matching: Vec<Arc<Record>> = records
+                .iter()
+                .filter(|record| span.contains(&record.key))
+                .map(Arc::clone)
+                .collect();
+            if !matching.is_empty() {
+                concerned.push(Concerned {
+                    watchers: watchers.clone(),
+                    records: matching.into(),
+                });
+            }
+        }
+        if !self.by_key.is_empty() {
+            // A txn may put a key and delete it again: its watches get both in one message.
+            let mut by_key: BTreeMap<&Bytes, Vec<Arc<Record>>> = BTreeMap::new();
+            for record in records {
+                if self.by_key.contains_key(&record.key) {
+                    let matching = by_key.entry(&record.key).or_default();
+                    matching.push(Arc::clone(record));
+                }
+            }
+            for (key, matching) in by_key {
+                concerned.push(Concerned {
+                    watchers: self.by_key[key].clone(),
+                    records: matching.into(),
+                });
+            }
+        }
+        concerned
+    }
+}

@@ -1,0 +1,79 @@
+//! One watch: what it asked for, and how far it has got.
+
+use std::sync::Arc;
+
+use crate::{error::ApiError, key_range::KeyRange, record::Record};
+
+/// What a client asks for when it creates a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub range: KeyRange,
+    /// The first revision of interest; 0 is from now on.
+    pub start_revision: i64,
+    /// The id it wants; 0 lets the stream choose.
+    pub watch_id: i64,
+    /// Whether it hears of the revision now and then when nothing happens.
+    pub progress_notify: bool,
+    /// Leave puts out.
+    pub no_put: bool,
+    /// Leave deletes out.
+    pub no_delete: bool,
+    pub prev_kv: bool,
+    /// Whether a large message may come in pieces.
+    pub fragment: bool,
+}
+
+/// Why a watch is not created; told to the client as etcd words it, on the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    #[error("mvcc: watcher range is empty")]
+    EmptyRange,
+    #[error("mvcc: duplicate watch ID provided on the WatchStream")]
+    DuplicateId,
+    /// etcd answers a negative start as if it had been compacted.
+    #[error("{}", ApiError::Compacted)]
+    NegativeStart,
+}
+
+/// Where a watch stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has been sent everything published; new revisions are pushed to it.
+    Synced,
+    /// It reads the history; new revisions are not pushed to it.
+    Lagging,
+    /// It was told that it is over, and waits for the client to cancel it.
+    Compacted,
+}
+
+#[derive(Debug)]
+pub(super) struct Watcher {
+    pub(super) request: Request,
+    pub(super) state: State,
+    /// Changes before this revision have been sent, or are not wanted.
+    pub(super) next_revision: i64,
+    /// Whether the next progress tick is to report.
+    pub(super) progress_due: bool,
+}
+
+impl Watcher {
+    pub(super) fn wants(&self, record: &Record) -> bool {
+        if record.is_tombstone() {
+            !self.request.no_delete
+        } else {
+            !self.request.no_put
+        }
+    }
+
+    /// Those of `records` that pass the filters; shared, not copied, when all do.
+    pub(super) fn filter(&self, records: &Arc<[Arc<Record>]>) -> Arc<[Arc<Record>]> {
+        if records.iter().all(|record| self.wants(record)) {
+            return Arc::clone(records);
+        }
+        records
+            .iter()
+            .filter(|record| self.wants(record))
+            .map(Arc::clone)
+            .collect()
+    }
+}

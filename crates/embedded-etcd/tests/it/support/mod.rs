@@ -1,0 +1,31 @@
+//! What several tests need: a bare gRPC client of etcd's services, and a real etcd.
+
+pub(crate) mod etcd_process;
+pub(crate) mod raw;
+
+use std::time::Duration;
+
+/// No step of a test on loopback takes this long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a poll of something that is about to happen waits before it looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Waits until `found` returns something, or panics with what `describe` says.
+pub(crate) async fn wait_for<T>(
+    mut found: impl AsyncFnMut() -> Option<T>,
+    describe: impl Fn() -> String,
+) -> T {
+    let waiting = async {
+        loop {
+            if let Some(value) = found().await {
+                return value;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, waiting).await {
+        Ok(value) => value,
+        Err(_) => panic!("did not happen within {PATIENCE:?}: {}", describe()),
+    }
+}

@@ -1,0 +1,81 @@
+//! What the replica is fed with: typed keys, typed objects, and their revisions.
+
+use model::{
+    AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
+    LeaderInfo, Node, NodeId,
+};
+
+/// The name of one stored object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    Job(JobKey),
+    JobVersion(JobKey, u64),
+    /// Marks a version that a deployment found stable.
+    JobStable(JobKey, u64),
+    Eval(EvalId),
+    Alloc(AllocId),
+    AllocClient(AllocId),
+    Node(NodeId),
+    Deployment(DeploymentId),
+    /// Who leads the named service.
+    Election(String),
+}
+
+impl Key {
+    pub fn table(&self) -> Table {
+        match self {
+            Self::Job(_) => Table::Jobs,
+            Self::JobVersion(..) | Self::JobStable(..) => Table::JobVersions,
+            Self::Eval(_) => Table::Evals,
+            Self::Alloc(_) | Self::AllocClient(_) => Table::Allocs,
+            Self::Node(_) => Table::Nodes,
+            Self::Deployment(_) => Table::Deployments,
+            Self::Election(_) => Table::Elections,
+        }
+    }
+}
+
+/// A kind of object; each has an index of its own, the revision of its last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Table {
+    Jobs,
+    JobVersions,
+    Evals,
+    Allocs,
+    Nodes,
+    Deployments,
+    Elections,
+}
+
+impl Table {
+    pub(crate) const COUNT: usize = 7;
+}
+
+/// A stored object, without its name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entity {
+    Job(Box<Job>),
+    JobVersion(Box<Job>),
+    JobStable,
+    Eval(Box<Evaluation>),
+    Alloc(Box<Allocation>),
+    AllocClient(Box<AllocClient>),
+    Node(Box<Node>),
+    Deployment(Box<Deployment>),
+    Election(LeaderInfo),
+}
+
+/// One key's change, as a watch tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// `entity` is of the kind that `key` names; its own id field, if any, is already filled in.
+    Put {
+        key: Key,
+        entity: Entity,
+        create_index: u64,
+        modify_index: u64,
+    },
+    Delete {
+        key: Key,
+    },
+}

@@ -1,0 +1,27 @@
+//! The replica: every object of the store, with the indexes that services look things up by.
+//!
+//! Pure: watched changes go in, a revision at a time ([`State::apply`]); [`Snapshot`]s come out,
+//! immutable and O(1). In reading order: [`change`] is what goes in, [`view`] joins the two sides
+//! of an allocation, [`usage`] is what a node's allocations hold, `tables` keeps it all in step,
+//! [`snapshot`] is the reading side.
+//!
+//! Derived state is derived here and nowhere else: job status and summary, a deployment's counts,
+//! a node's usage are folds over the stored objects.
+//!
+//! The crate `store` feeds it from etcd and knows what keys look like there.
+
+pub mod change;
+mod looked;
+pub mod snapshot;
+pub mod summary;
+mod tables;
+#[cfg(test)]
+mod tests;
+pub mod usage;
+pub mod view;
+
+pub use change::{Change, Entity, Key, Table};
+pub use snapshot::{Snapshot, State};
+pub use summary::{DeploymentCounts, GroupSummary, JobStatus};
+pub use usage::NodeUsage;
+pub use view::AllocView;

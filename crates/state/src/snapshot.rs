@@ -1,0 +1,262 @@
+//! The replica's two faces: [`State`], which changes, and [`Snapshot`], which never does.
+
+use std::sync::Arc;
+
+use model::{
+    AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey, LeaderInfo, Node,
+    NodeId,
+};
+
+use crate::change::{Change, Table};
+use crate::tables::Tables;
+use crate::usage::NodeUsage;
+use crate::view::AllocView;
+
+/// The replica's newest state. One owner applies changes; readers take snapshots.
+#[derive(Debug, Default)]
+pub struct State {
+    tables: Arc<Tables>,
+}
+
+impl State {
+    /// Returns a state that holds exactly what a list at `revision` returned.
+    pub fn from_list(revision: u64, objects: impl IntoIterator<Item = Change>) -> Self {
+        let mut state = Self::default();
+        let tables = Arc::make_mut(&mut state.tables);
+        for change in objects {
+            // Sides of an allocation come in any order in a list; a watch brings them in theirs.
+            let revision = match &change {
+                Change::Put { modify_index, .. } => *modify_index,
+                Change::Delete { .. } => revision,
+            };
+            tables.apply(revision, change);
+        }
+        tables.revision = revision;
+        state
+    }
+
+    /// Applies everything that one revision changed.
+    ///
+    /// # Panics
+    /// When `revision` is not after the state's own: a watch never goes back.
+    pub fn apply(&mut self, revision: u64, changes: impl IntoIterator<Item = Change>) {
+        assert!(
+            revision > self.tables.revision,
+            "revision {revision} applied after {}",
+            self.tables.revision
+        );
+        let tables = Arc::make_mut(&mut self.tables);
+        for change in changes {
+            tables.apply(revision, change);
+        }
+        tables.revision = revision;
+    }
+
+    /// Notes that nothing of ours changed up to `revision`; earlier ones are ignored.
+    pub fn advance(&mut self, revision: u64) {
+        if revision > self.tables.revision {
+            Arc::make_mut(&mut self.tables).revision = revision;
+        }
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            tables: Arc::clone(&self.tables),
+        }
+    }
+}
+
+/// Everything as of one revision. Immutable; O(1) to take and to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    tables: Arc<Tables>,
+}
+
+impl Snapshot {
+    /// Returns the revision up to which it is complete.
+    pub fn index(&self) -> u64 {
+        self.tables.revision
+    }
+
+    /// Returns the revision of the last change of any object of `table`; 0: never.
+    pub fn table_index(&self, table: Table) -> u64 {
+        self.tables.table_index[table as usize]
+    }
+
+    /// Returns a state that starts as this snapshot and goes its own way: an optimistic overlay.
+    pub fn to_state(&self) -> State {
+        State {
+            tables: Arc::clone(&self.tables),
+        }
+    }
+
+    pub fn job(&self, key: &JobKey) -> Option<&Arc<Indexed<Job>>> {
+        self.tables.jobs.get(key)
+    }
+
+    /// Returns every job, ordered by namespace and id.
+    pub fn jobs(&self) -> impl Iterator<Item = &Arc<Indexed<Job>>> {
+        self.tables.jobs.values()
+    }
+
+    pub fn job_version(&self, key: &JobKey, version: u64) -> Option<&Arc<Indexed<Job>>> {
+        self.tables.job_versions.get(&(key.clone(), version))
+    }
+
+    /// Returns the kept versions of a job, oldest first.
+    pub fn job_versions(
+        &self,
+        key: &JobKey,
+    ) -> impl DoubleEndedIterator<Item = &Arc<Indexed<Job>>> {
+        self.tables
+            .job_versions
+            .range((key.clone(), 0)..=(key.clone(), u64::MAX))
+            .map(|(_, job)| job)
+    }
+
+    /// Tells whether a deployment found this version stable.
+    pub fn is_stable(&self, key: &JobKey, version: u64) -> bool {
+        self.stable_index(key, version).is_some()
+    }
+
+    /// Returns the revision of the marker that calls this version stable; `None`: there is none.
+    pub fn stable_index(&self, key: &JobKey, version: u64) -> Option<u64> {
+        self.tables
+            .stable_versions
+            .get(&(key.clone(), version))
+            .copied()
+    }
+
+    pub fn eval(&self, id: EvalId) -> Option<&Arc<Indexed<Evaluation>>> {
+        self.tables.evals.get(&id)
+    }
+
+    /// Returns every evaluation, in no particular order.
+    pub fn evals(&self) -> impl Iterator<Item = &Arc<Indexed<Evaluation>>> {
+        self.tables.evals.values()
+    }
+
+    /// Returns the evaluations that are pending or blocked, ordered by id.
+    pub fn open_evals(&self) -> impl Iterator<Item = &Arc<Indexed<Evaluation>>> {
+        self.tables
+            .open_evals
+            .iter()
+            .filter_map(|id| self.tables.evals.get(id))
+    }
+
+    /// Returns how many evaluations are pending or blocked. O(1).
+    pub fn open_eval_count(&self) -> usize {
+        self.tables.open_evals.len()
+    }
+
+    /// Returns a job's evaluations, ordered by id.
+    pub fn evals_by_job(&self, key: &JobKey) -> impl Iterator<Item = &Arc<Indexed<Evaluation>>> {
+        let ids = self.tables.evals_by_job.get(key).into_iter().flatten();
+        ids.filter_map(|id| self.tables.evals.get(id))
+    }
+
+    pub fn alloc(&self, id: AllocId) -> Option<&AllocView> {
+        self.tables.allocs.get(&id)
+    }
+
+    /// Returns every allocation, in no particular order.
+    pub fn allocs(&self) -> impl Iterator<Item = &AllocView> {
+        self.tables.allocs.values()
+    }
+
+    /// Returns a job's allocations of every incarnation and version, ordered by id.
+    pub fn allocs_by_job(&self, key: &JobKey) -> impl Iterator<Item = &AllocView> {
+        let ids = self.tables.allocs_by_job.get(key).into_iter().flatten();
+        ids.filter_map(|id| self.tables.allocs.get(id))
+    }
+
+    /// Returns a node's allocations, ended ones too, ordered by id.
+    pub fn allocs_by_node(&self, id: NodeId) -> impl Iterator<Item = &AllocView> {
+        let ids = self.tables.allocs_by_node.get(&id).into_iter().flatten();
+        ids.filter_map(|id| self.tables.allocs.get(id))
+    }
+
+    /// Returns the allocations that an evaluation placed or changed last, ordered by id.
+    pub fn allocs_by_eval(&self, id: EvalId) -> impl Iterator<Item = &AllocView> {
+        let ids = self.tables.allocs_by_eval.get(&id).into_iter().flatten();
+        ids.filter_map(|id| self.tables.allocs.get(id))
+    }
+
+    /// Returns a deployment's allocations, ordered by id.
+    pub fn allocs_by_deployment(&self, id: DeploymentId) -> impl Iterator<Item = &AllocView> {
+        let ids = self
+            .tables
+            .allocs_by_deployment
+            .get(&id)
+            .into_iter()
+            .flatten();
+        ids.filter_map(|id| self.tables.allocs.get(id))
+    }
+
+    pub fn node(&self, id: NodeId) -> Option<&Arc<Indexed<Node>>> {
+        self.tables.nodes.get(&id)
+    }
+
+    /// Returns every node, ordered by id.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Indexed<Node>>> {
+        self.tables.nodes.values()
+    }
+
+    pub fn node_count(&self) -> usize {
+        self.tables.nodes.len()
+    }
+
+    /// Returns what the node's allocations hold; `None` when none does.
+    pub fn usage(&self, id: NodeId) -> Option<&NodeUsage> {
+        self.tables.usage.get(&id)
+    }
+
+    pub fn deployment(&self, id: DeploymentId) -> Option<&Arc<Indexed<Deployment>>> {
+        self.tables.deployments.get(&id)
+    }
+
+    /// Returns every deployment, in no particular order.
+    pub fn deployments(&self) -> impl Iterator<Item = &Arc<Indexed<Deployment>>> {
+        self.tables.deployments.values()
+    }
+
+    /// Returns the deployments that are still being worked on, ordered by id.
+    pub fn active_deployments(&self) -> impl Iterator<Item = &Arc<Indexed<Deployment>>> {
+        self.tables
+            .active_deployments
+            .iter()
+            .filter_map(|id| self.tables.deployments.get(id))
+    }
+
+    /// Returns a job's deployments of every incarnation, ordered by id.
+    pub fn deployments_by_job(
+        &self,
+        key: &JobKey,
+    ) -> impl Iterator<Item = &Arc<Indexed<Deployment>>> {
+        let ids = self
+            .tables
+            .deployments_by_job
+            .get(key)
+            .into_iter()
+            .flatten();
+        ids.filter_map(|id| self.tables.deployments.get(id))
+    }
+
+    /// Returns the newest deployment of the job's current incarnation.
+    pub fn latest_deployment(&self, key: &JobKey) -> Option<&Arc<Indexed<Deployment>>> {
+        let job_create_index = self.job(key)?.create_index;
+        self.deployments_by_job(key)
+            .filter(|deployment| deployment.value.job_create_index == job_create_index)
+            .max_by_key(|deployment| deployment.create_index)
+    }
+
+    /// Returns who leads `service`, with the revision that made it leader as the create index.
+    pub fn leader(&self, service: &str) -> Option<&Indexed<LeaderInfo>> {
+        self.tables.leaders.get(service)
+    }
+
+    /// Returns every service's leader, ordered by the service's name.
+    pub fn leaders(&self) -> impl Iterator<Item = (&String, &Indexed<LeaderInfo>)> {
+        self.tables.leaders.iter()
+    }
+}

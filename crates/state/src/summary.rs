@@ -1,0 +1,144 @@
+//! What is derived from the stored objects when somebody asks: job status, summaries, deployment
+//! counts.
+
+use std::collections::BTreeMap;
+
+use model::job::JobType;
+use model::{ClientStatus, DeploymentId, JobKey};
+
+use crate::snapshot::Snapshot;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobStatus {
+    Pending,
+    Running,
+    Dead,
+}
+
+impl JobStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// How many allocations of one task group are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupSummary {
+    /// Wanted, and without a place.
+    pub queued: u32,
+    pub starting: u32,
+    pub running: u32,
+    pub complete: u32,
+    pub failed: u32,
+    pub lost: u32,
+    pub unknown: u32,
+}
+
+/// How far one task group of a deployment has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeploymentCounts {
+    pub placed: u32,
+    pub healthy: u32,
+    pub unhealthy: u32,
+}
+
+impl Snapshot {
+    /// Returns a job's status; `None` when there is no such job.
+    ///
+    /// Source: Nomad's public behaviour: a system job runs until it is stopped; else an active
+    /// deployment or a live allocation means running, an open evaluation pending, a job that has
+    /// had an evaluation or was stopped dead, a fresh one pending.
+    pub fn job_status(&self, key: &JobKey) -> Option<JobStatus> {
+        let job = self.job(key)?;
+        let stopped = job.value.stop;
+        if job.value.job_type == JobType::System {
+            return Some(if stopped {
+                JobStatus::Dead
+            } else {
+                JobStatus::Running
+            });
+        }
+        let deploying = self.deployments_by_job(key).any(|deployment| {
+            deployment.value.status.is_active()
+                && deployment.value.job_create_index == job.create_index
+        });
+        if deploying || self.allocs_by_job(key).any(|alloc| !alloc.is_terminal()) {
+            return Some(JobStatus::Running);
+        }
+        let mut had_eval = false;
+        for eval in self.evals_by_job(key) {
+            if !eval.value.status.is_terminal() {
+                return Some(JobStatus::Pending);
+            }
+            had_eval = true;
+        }
+        Some(if had_eval || stopped {
+            JobStatus::Dead
+        } else {
+            JobStatus::Pending
+        })
+    }
+
+    /// Returns a job's groups with their counts, over the job's current incarnation.
+    ///
+    /// Shape: every group of the job, and every group that still has allocations.
+    pub fn job_summary(&self, key: &JobKey) -> BTreeMap<String, GroupSummary> {
+        let mut groups = BTreeMap::<String, GroupSummary>::new();
+        let Some(job) = self.job(key) else {
+            return groups;
+        };
+        for group in &job.value.task_groups {
+            groups.entry(group.name.clone()).or_default();
+        }
+        for view in self.allocs_by_job(key) {
+            if view.alloc.job_create_index != job.create_index {
+                continue;
+            }
+            let group = groups.entry(view.alloc.task_group.to_string()).or_default();
+            match view.client_status() {
+                // Told to stop before its node took it up: nothing will start.
+                ClientStatus::Pending if view.alloc.is_server_terminal() => {}
+                ClientStatus::Pending => group.starting += 1,
+                ClientStatus::Running => group.running += 1,
+                ClientStatus::Complete => group.complete += 1,
+                ClientStatus::Failed => group.failed += 1,
+                ClientStatus::Lost => group.lost += 1,
+                ClientStatus::Unknown => group.unknown += 1,
+            }
+        }
+        if !job.value.stop {
+            let newest = self.evals_by_job(key).max_by_key(|eval| eval.modify_index);
+            for (name, queued) in newest
+                .map(|eval| &eval.value.queued_allocs)
+                .into_iter()
+                .flatten()
+            {
+                if let Some(group) = groups.get_mut(name) {
+                    group.queued = *queued;
+                }
+            }
+        }
+        groups
+    }
+
+    /// Returns how far each task group of a deployment has come.
+    ///
+    /// Shape: only groups that have at least one allocation of the deployment.
+    pub fn deployment_counts(&self, id: DeploymentId) -> BTreeMap<String, DeploymentCounts> {
+        let mut groups = BTreeMap::<String, DeploymentCounts>::new();
+        for view in self.allocs_by_deployment(id) {
+            let counts = groups.entry(view.alloc.task_group.to_string()).or_default();
+            counts.placed += 1;
+            match view.health() {
+                Some(health) if health.healthy => counts.healthy += 1,
+                Some(_) => counts.unhealthy += 1,
+                None => {}
+            }
+        }
+        groups
+    }
+}

@@ -1,0 +1,316 @@
+//! The objects and the indexes over them, changed together.
+//!
+//! **Invariant**: every index names exactly the objects that are in the tables, and `usage` is the
+//! sum over the allocations that are not terminal; `check` proves it the slow way in tests.
+
+use std::sync::Arc;
+
+use imbl::shared_ptr::DefaultSharedPtr;
+use imbl::{GenericHashMap, OrdMap, OrdSet};
+use model::{
+    AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
+    JobKey, LeaderInfo, Node, NodeId,
+};
+use rustc_hash::FxBuildHasher;
+
+use crate::change::{Change, Entity, Key, Table};
+use crate::usage::NodeUsage;
+use crate::view::AllocView;
+
+/// A persistent hash map whose order does not depend on the process: replays repeat exactly.
+pub(crate) type Map<K, V> = GenericHashMap<K, V, FxBuildHasher, DefaultSharedPtr>;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) revision: u64,
+    pub(crate) table_index: [u64; Table::COUNT],
+    pub(crate) jobs: OrdMap<JobKey, Arc<Indexed<Job>>>,
+    pub(crate) job_versions: OrdMap<(JobKey, u64), Arc<Indexed<Job>>>,
+    /// With the revision of each marker.
+    pub(crate) stable_versions: OrdMap<(JobKey, u64), u64>,
+    pub(crate) evals: Map<EvalId, Arc<Indexed<Evaluation>>>,
+    pub(crate) evals_by_job: Map<JobKey, OrdSet<EvalId>>,
+    /// Evaluations that are not terminal: few, however long the history.
+    pub(crate) open_evals: OrdSet<EvalId>,
+    pub(crate) allocs: Map<AllocId, AllocView>,
+    pub(crate) allocs_by_node: Map<NodeId, OrdSet<AllocId>>,
+    pub(crate) allocs_by_job: Map<JobKey, OrdSet<AllocId>>,
+    pub(crate) allocs_by_eval: Map<EvalId, OrdSet<AllocId>>,
+    pub(crate) allocs_by_deployment: Map<DeploymentId, OrdSet<AllocId>>,
+    /// Client sides that came before (or outlived) their allocation.
+    pub(crate) stray_clients: Map<AllocId, (Arc<AllocClient>, u64)>,
+    pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<Node>>>,
+    pub(crate) usage: Map<NodeId, NodeUsage>,
+    pub(crate) deployments: Map<DeploymentId, Arc<Indexed<Deployment>>>,
+    pub(crate) deployments_by_job: Map<JobKey, OrdSet<DeploymentId>>,
+    pub(crate) active_deployments: OrdSet<DeploymentId>,
+    pub(crate) leaders: OrdMap<String, Indexed<LeaderInfo>>,
+}
+
+impl Tables {
+    pub(crate) fn apply(&mut self, revision: u64, change: Change) {
+        match change {
+            Change::Put {
+                key,
+                entity,
+                create_index,
+                modify_index,
+            } => {
+                self.touch(key.table(), revision);
+                self.put(key, entity, create_index, modify_index);
+            }
+            Change::Delete { key } => {
+                self.touch(key.table(), revision);
+                self.delete(&key);
+            }
+        }
+    }
+
+    fn touch(&mut self, table: Table, revision: u64) {
+        let index = &mut self.table_index[table as usize];
+        *index = revision.max(*index);
+    }
+
+    fn put(&mut self, key: Key, entity: Entity, create_index: u64, modify_index: u64) {
+        match (key, entity) {
+            (Key::Job(key), Entity::Job(value)) => {
+                self.jobs
+                    .insert(key, indexed(*value, create_index, modify_index));
+            }
+            (Key::JobVersion(key, version), Entity::JobVersion(value)) => {
+                self.job_versions
+                    .insert((key, version), indexed(*value, create_index, modify_index));
+            }
+            (Key::JobStable(key, version), Entity::JobStable) => {
+                self.stable_versions.insert((key, version), modify_index);
+            }
+            (Key::Eval(id), Entity::Eval(value)) => {
+                self.put_eval(id, indexed(*value, create_index, modify_index));
+            }
+            (Key::Alloc(id), Entity::Alloc(value)) => {
+                self.put_alloc(id, Arc::new(*value), create_index, modify_index);
+            }
+            (Key::AllocClient(id), Entity::AllocClient(value)) => {
+                self.put_alloc_client(id, Arc::new(*value), modify_index);
+            }
+            (Key::Node(id), Entity::Node(value)) => {
+                self.nodes
+                    .insert(id, indexed(*value, create_index, modify_index));
+            }
+            (Key::Deployment(id), Entity::Deployment(value)) => {
+                self.put_deployment(id, indexed(*value, create_index, modify_index));
+            }
+            (Key::Election(service), Entity::Election(value)) => {
+                self.leaders.insert(
+                    service,
+                    Indexed {
+                        create_index,
+                        modify_index,
+                        value,
+                    },
+                );
+            }
+            (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
+        }
+    }
+
+    fn put_eval(&mut self, id: EvalId, eval: Arc<Indexed<Evaluation>>) {
+        if eval.value.status.is_terminal() {
+            self.open_evals.remove(&id);
+        } else {
+            self.open_evals.insert(id);
+        }
+        self.evals_by_job
+            .entry(eval.value.job.clone())
+            .or_default()
+            .insert(id);
+        self.evals.insert(id, eval);
+    }
+
+    fn put_alloc(&mut self, id: AllocId, alloc: Arc<Allocation>, create: u64, modify: u64) {
+        let (client, client_modify_index) = match self.allocs.get(&id) {
+            Some(old) => (old.client.clone(), old.client_modify_index),
+            None => match self.stray_clients.remove(&id) {
+                Some((client, index)) => (Some(client), index),
+                None => (None, 0),
+            },
+        };
+        self.set_alloc(AllocView {
+            alloc,
+            create_index: create,
+            alloc_modify_index: modify,
+            client,
+            client_modify_index,
+        });
+    }
+
+    fn put_alloc_client(&mut self, id: AllocId, client: Arc<AllocClient>, modify: u64) {
+        match self.allocs.get(&id) {
+            Some(old) => {
+                let view = AllocView {
+                    client: Some(client),
+                    client_modify_index: modify,
+                    ..old.clone()
+                };
+                self.set_alloc(view);
+            }
+            None => {
+                self.stray_clients.insert(id, (client, modify));
+            }
+        }
+    }
+
+    fn set_alloc(&mut self, view: AllocView) {
+        let id = view.alloc.id;
+        let old = self.allocs.get(&id).cloned();
+        if let Some(old) = &old {
+            self.release(old);
+            if old.alloc.deployment_id != view.alloc.deployment_id {
+                self.unlink_deployment(id, old.alloc.deployment_id);
+            }
+        }
+        if old.is_none() {
+            self.allocs_by_node
+                .entry(view.alloc.node_id)
+                .or_default()
+                .insert(id);
+            self.allocs_by_job
+                .entry(view.alloc.job_key())
+                .or_default()
+                .insert(id);
+        }
+        match &old {
+            Some(old) if old.alloc.eval_id == view.alloc.eval_id => {}
+            _ => {
+                if let Some(old) = &old {
+                    unlink(&mut self.allocs_by_eval, &old.alloc.eval_id, &id);
+                }
+                self.allocs_by_eval
+                    .entry(view.alloc.eval_id)
+                    .or_default()
+                    .insert(id);
+            }
+        }
+        if let Some(deployment_id) = view.alloc.deployment_id {
+            self.allocs_by_deployment
+                .entry(deployment_id)
+                .or_default()
+                .insert(id);
+        }
+        if !view.is_terminal() {
+            self.usage
+                .entry(view.alloc.node_id)
+                .or_default()
+                .add(&view.alloc.resources);
+        }
+        self.allocs.insert(id, view);
+    }
+
+    fn release(&mut self, view: &AllocView) {
+        if view.is_terminal() {
+            return;
+        }
+        let node_id = view.alloc.node_id;
+        if let Some(usage) = self.usage.get_mut(&node_id) {
+            usage.remove(&view.alloc.resources);
+            if usage.is_empty() {
+                self.usage.remove(&node_id);
+            }
+        }
+    }
+
+    fn unlink_deployment(&mut self, id: AllocId, deployment_id: Option<DeploymentId>) {
+        if let Some(deployment_id) = deployment_id {
+            unlink(&mut self.allocs_by_deployment, &deployment_id, &id);
+        }
+    }
+
+    fn put_deployment(&mut self, id: DeploymentId, deployment: Arc<Indexed<Deployment>>) {
+        if deployment.value.status.is_active() {
+            self.active_deployments.insert(id);
+        } else {
+            self.active_deployments.remove(&id);
+        }
+        self.deployments_by_job
+            .entry(deployment.value.job.clone())
+            .or_default()
+            .insert(id);
+        self.deployments.insert(id, deployment);
+    }
+
+    fn delete(&mut self, key: &Key) {
+        match key {
+            Key::Job(key) => drop(self.jobs.remove(key)),
+            Key::JobVersion(key, version) => {
+                self.job_versions.remove(&(key.clone(), *version));
+            }
+            Key::JobStable(key, version) => {
+                self.stable_versions.remove(&(key.clone(), *version));
+            }
+            Key::Eval(id) => {
+                self.open_evals.remove(id);
+                if let Some(old) = self.evals.remove(id) {
+                    unlink(&mut self.evals_by_job, &old.value.job, id);
+                }
+            }
+            Key::Alloc(id) => self.delete_alloc(*id),
+            Key::AllocClient(id) => {
+                self.stray_clients.remove(id);
+                if let Some(old) = self.allocs.get(id).cloned() {
+                    self.set_alloc(AllocView {
+                        client: None,
+                        client_modify_index: 0,
+                        ..old
+                    });
+                }
+            }
+            Key::Node(id) => drop(self.nodes.remove(id)),
+            Key::Deployment(id) => {
+                self.active_deployments.remove(id);
+                if let Some(old) = self.deployments.remove(id) {
+                    unlink(&mut self.deployments_by_job, &old.value.job, id);
+                }
+            }
+            Key::Election(service) => drop(self.leaders.remove(service)),
+        }
+    }
+
+    fn delete_alloc(&mut self, id: AllocId) {
+        let Some(old) = self.allocs.get(&id).cloned() else {
+            return;
+        };
+        self.release(&old);
+        self.allocs.remove(&id);
+        unlink(&mut self.allocs_by_node, &old.alloc.node_id, &id);
+        unlink(&mut self.allocs_by_job, &old.alloc.job_key(), &id);
+        unlink(&mut self.allocs_by_eval, &old.alloc.eval_id, &id);
+        self.unlink_deployment(id, old.alloc.deployment_id);
+        // Its client side has a key of its own and may be deleted after it.
+        if let Some(client) = old.client {
+            self.stray_clients
+                .insert(id, (client, old.client_modify_index));
+        }
+    }
+}
+
+fn indexed<T>(value: T, create_index: u64, modify_index: u64) -> Arc<Indexed<T>> {
+    Arc::new(Indexed {
+        create_index,
+        modify_index,
+        value,
+    })
+}
+
+/// Removes `member` from the set under `key`, and the set when it was the last.
+fn unlink<K, V>(index: &mut Map<K, OrdSet<V>>, key: &K, member: &V)
+where
+    K: Clone + Eq + std::hash::Hash,
+    V: Clone + Ord,
+{
+    if let Some(set) = index.get_mut(key) {
+        set.remove(member);
+        if set.is_empty() {
+            index.remove(key);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Job status, summaries and the client status that holds.
+
+use model::{ClientStatus, DesiredStatus, EvalStatus, Evaluation, JobType, Timestamp, TriggeredBy};
+
+use super::{alloc_id, allocation, eval_id, job, job_key, put_alloc, put_client, put_job};
+use crate::{Change, Entity, JobStatus, Key, State};
+
+fn put_eval(status: EvalStatus, index: u64) -> Change {
+    let mut eval = Evaluation::pending(
+        eval_id(1),
+        job_key(),
+        JobType::Service,
+        50,
+        TriggeredBy::JobRegister,
+        Timestamp(1),
+    );
+    eval.status = status;
+    Change::Put {
+        key: Key::Eval(eval.id),
+        entity: Entity::Eval(Box::new(eval)),
+        create_index: index,
+        modify_index: index,
+    }
+}
+
+fn status(changes: Vec<Change>) -> Option<JobStatus> {
+    let mut state = State::default();
+    for (revision, change) in (1..).zip(changes) {
+        state.apply(revision, [change]);
+    }
+    state.snapshot().job_status(&job_key())
+}
+
+#[test]
+fn job_status_follows_evaluations_and_allocations() {
+    let fresh = || put_job(job(false), 1);
+    let placed = || put_alloc(allocation(1, 1), 3, 3);
+    let cases = [
+        (vec![], None),
+        (vec![fresh()], Some(JobStatus::Pending)),
+        (
+            vec![fresh(), put_eval(EvalStatus::Pending, 2)],
+            Some(JobStatus::Pending),
+        ),
+        (
+            vec![fresh(), put_eval(EvalStatus::Blocked, 2)],
+            Some(JobStatus::Pending),
+        ),
+        (
+            vec![fresh(), put_eval(EvalStatus::Complete, 2)],
+            Some(JobStatus::Dead),
+        ),
+        (
+            vec![fresh(), put_eval(EvalStatus::Complete, 2), placed()],
+            Some(JobStatus::Running),
+        ),
+        (
+            vec![
+                fresh(),
+                put_eval(EvalStatus::Complete, 2),
+                placed(),
+                put_client(alloc_id(1), ClientStatus::Complete, 4),
+            ],
+            Some(JobStatus::Dead),
+        ),
+        (vec![put_job(job(true), 1)], Some(JobStatus::Dead)),
+    ];
+    for (position, (changes, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(status(changes), expected, "case {position}");
+    }
+}
+
+#[test]
+fn the_servers_word_on_a_lost_allocation_yields_only_to_an_end_told_before() {
+    let mut lost = allocation(1, 1);
+    lost.client_status_override = Some(ClientStatus::Lost);
+    for (told, holds) in [
+        (ClientStatus::Running, ClientStatus::Lost),
+        (ClientStatus::Complete, ClientStatus::Complete),
+    ] {
+        let mut state = State::default();
+        state.apply(1, [put_alloc(allocation(1, 1), 1, 1)]);
+        state.apply(2, [put_client(alloc_id(1), told, 2)]);
+        state.apply(3, [put_alloc(lost.clone(), 1, 3)]);
+        assert_eq!(
+            state.snapshot().alloc(alloc_id(1)).unwrap().client_status(),
+            holds
+        );
+    }
+}
+
+#[test]
+fn an_unknown_allocation_is_what_its_node_says_once_that_reports_again() {
+    let mut unknown = allocation(1, 1);
+    unknown.client_status_override = Some(ClientStatus::Unknown);
+    let mut state = State::default();
+    state.apply(1, [put_alloc(allocation(1, 1), 1, 1)]);
+    state.apply(2, [put_client(alloc_id(1), ClientStatus::Running, 2)]);
+    state.apply(3, [put_alloc(unknown, 1, 3)]);
+    let view = |state: &State| state.snapshot().alloc(alloc_id(1)).unwrap().client_status();
+    assert_eq!(view(&state), ClientStatus::Unknown);
+    state.apply(4, [put_client(alloc_id(1), ClientStatus::Running, 4)]);
+    assert_eq!(view(&state), ClientStatus::Running);
+}
+
+#[test]
+fn a_summary_counts_only_the_current_incarnation() {
+    let mut former = allocation(2, 1);
+    former.job_create_index = 99;
+    let mut stopped_early = allocation(3, 1);
+    stopped_early.desired_status = DesiredStatus::Stop;
+    let mut state = State::default();
+    state.apply(1, [put_job(job(false), 1)]);
+    state.apply(
+        2,
+        [put_alloc(allocation(1, 1), 2, 2), put_alloc(former, 2, 2)],
+    );
+    state.apply(3, [put_alloc(stopped_early, 3, 3)]);
+    state.apply(4, [put_client(alloc_id(1), ClientStatus::Running, 4)]);
+    let summary = state.snapshot().job_summary(&job_key());
+    assert_eq!(summary["app"].running, 1);
+    assert_eq!(summary["app"].starting, 0);
+}

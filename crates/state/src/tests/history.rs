@@ -1,0 +1,167 @@
+//! Any history leaves the indexes and the usage as a recomputation from scratch would have them.
+
+use std::collections::BTreeMap;
+
+use model::{AllocId, Allocation, ClientStatus, DesiredStatus, EvalId, NodeId};
+use proptest::prelude::*;
+
+use super::{alloc_id, allocation, eval_id, node_id, put_alloc, put_client};
+use crate::{Change, Key, NodeUsage, Snapshot, State};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Place { id: u128, node: u128 },
+    Stop { id: u128, eval: u128 },
+    Report { id: u128, status: ClientStatus },
+    Forget { id: u128 },
+    ForgetClient { id: u128 },
+    Lose { id: u128 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let id = 1..12_u128;
+    let status = prop_oneof![
+        Just(ClientStatus::Pending),
+        Just(ClientStatus::Running),
+        Just(ClientStatus::Complete),
+        Just(ClientStatus::Failed),
+    ];
+    prop_oneof![
+        (id.clone(), 1..4_u128).prop_map(|(id, node)| Step::Place { id, node }),
+        (id.clone(), 1..4_u128).prop_map(|(id, eval)| Step::Stop { id, eval }),
+        (id.clone(), status).prop_map(|(id, status)| Step::Report { id, status }),
+        id.clone().prop_map(|id| Step::Forget { id }),
+        id.clone().prop_map(|id| Step::ForgetClient { id }),
+        id.prop_map(|id| Step::Lose { id }),
+    ]
+}
+
+/// Turns a step into the change that a store would tell of, or nothing where it makes no sense.
+fn change(snapshot: &Snapshot, step: &Step, revision: u64) -> Option<Change> {
+    let rewrite = |id: u128, edit: &dyn Fn(&mut Allocation)| {
+        let view = snapshot.alloc(alloc_id(id))?;
+        let mut alloc = (*view.alloc).clone();
+        edit(&mut alloc);
+        Some(put_alloc(alloc, view.create_index, revision))
+    };
+    match *step {
+        Step::Place { id, node } => match snapshot.alloc(alloc_id(id)) {
+            Some(_) => None,
+            None => Some(put_alloc(allocation(id, node), revision, revision)),
+        },
+        Step::Stop { id, eval } => rewrite(id, &|alloc| {
+            alloc.desired_status = DesiredStatus::Stop;
+            alloc.eval_id = eval_id(eval);
+        }),
+        Step::Lose { id } => rewrite(id, &|alloc| {
+            alloc.client_status_override = Some(ClientStatus::Lost);
+        }),
+        Step::Report { id, status } => Some(put_client(alloc_id(id), status, revision)),
+        Step::Forget { id } => Some(Change::Delete {
+            key: Key::Alloc(alloc_id(id)),
+        }),
+        Step::ForgetClient { id } => Some(Change::Delete {
+            key: Key::AllocClient(alloc_id(id)),
+        }),
+    }
+}
+
+fn assert_consistent(snapshot: &Snapshot) {
+    let mut usage = BTreeMap::<NodeId, NodeUsage>::new();
+    let mut by_node = BTreeMap::<NodeId, Vec<AllocId>>::new();
+    let mut by_eval = BTreeMap::<EvalId, Vec<AllocId>>::new();
+    for view in snapshot.allocs() {
+        by_node
+            .entry(view.alloc.node_id)
+            .or_default()
+            .push(view.alloc.id);
+        by_eval
+            .entry(view.alloc.eval_id)
+            .or_default()
+            .push(view.alloc.id);
+        if !view.is_terminal() {
+            usage
+                .entry(view.alloc.node_id)
+                .or_default()
+                .add(&view.alloc.resources);
+        }
+    }
+    for node in (1..4).map(node_id) {
+        assert_eq!(snapshot.usage(node), usage.get(&node), "usage of {node}");
+        let mut expected = by_node.remove(&node).unwrap_or_default();
+        expected.sort();
+        let found: Vec<_> = snapshot
+            .allocs_by_node(node)
+            .map(|view| view.alloc.id)
+            .collect();
+        assert_eq!(found, expected, "allocations of {node}");
+    }
+    for eval in (1..4).map(eval_id) {
+        let mut expected = by_eval.remove(&eval).unwrap_or_default();
+        expected.sort();
+        let found: Vec<_> = snapshot
+            .allocs_by_eval(eval)
+            .map(|view| view.alloc.id)
+            .collect();
+        assert_eq!(found, expected, "allocations of {eval}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn indexes_and_usage_match_a_recomputation(steps in prop::collection::vec(step(), 1..60)) {
+        let mut state = State::default();
+        let mut revision = 0;
+        for step in &steps {
+            let snapshot = state.snapshot();
+            if let Some(change) = change(&snapshot, step, revision + 1) {
+                revision += 1;
+                state.apply(revision, [change]);
+                assert_consistent(&state.snapshot());
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_gives_the_same_state_as_the_history(steps in prop::collection::vec(step(), 1..60)) {
+        let mut state = State::default();
+        let mut revision = 0;
+        let mut latest = BTreeMap::<Key, Change>::new();
+        for step in &steps {
+            let Some(change) = change(&state.snapshot(), step, revision + 1) else { continue };
+            revision += 1;
+            match &change {
+                Change::Put { key, .. } => drop(latest.insert(key.clone(), change.clone())),
+                Change::Delete { key } => drop(latest.remove(key)),
+            }
+            state.apply(revision, [change]);
+        }
+        let listed = State::from_list(revision, latest.into_values()).snapshot();
+        let watched = state.snapshot();
+        let mut one: Vec<_> = listed.allocs().cloned().collect();
+        let mut other: Vec<_> = watched.allocs().cloned().collect();
+        one.sort_by_key(|view| view.alloc.id);
+        other.sort_by_key(|view| view.alloc.id);
+        prop_assert_eq!(one, other);
+        assert_consistent(&listed);
+    }
+}
+
+#[test]
+fn a_snapshot_never_changes() {
+    let mut state = State::default();
+    state.apply(1, [put_alloc(allocation(1, 1), 1, 1)]);
+    let before = state.snapshot();
+    state.apply(2, [put_alloc(allocation(2, 1), 2, 2)]);
+    assert_eq!(before.index(), 1);
+    assert_eq!(before.allocs().count(), 1);
+    assert_eq!(state.snapshot().allocs().count(), 2);
+}
+
+#[test]
+#[should_panic(expected = "revision 3 applied after 3")]
+fn a_revision_is_applied_once() {
+    let mut state = State::default();
+    state.apply(3, [put_alloc(allocation(1, 1), 3, 3)]);
+    state.apply(3, [put_alloc(allocation(1, 1), 3, 3)]);
+}

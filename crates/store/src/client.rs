@@ -1,0 +1,247 @@
+//! The connection to etcd, and reads.
+//!
+//! Cheap to clone; every request has a deadline. Writes go through a [`Writer`].
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use etcd_client::{ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, WatchClient};
+use state::{Entity, Key};
+use tokio::time::{Instant, timeout_at};
+use tracing::warn;
+
+use crate::codec;
+use crate::error::{Class, Error, classify, is_compacted};
+use crate::keys::Keyspace;
+use crate::retry::Retry;
+use crate::revision;
+use crate::txn::Limits;
+use crate::writer::Writer;
+
+/// The largest message accepted from etcd. tonic's own 4 MiB fail on a page of 10,000 objects;
+/// 512 MiB hold such a page of jobs with 50 KiB each.
+const MAX_MESSAGE_BYTES: usize = 512 << 20;
+/// How long a connection may take to come up, before another member is tried.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// A member that vanished without a word is noticed within 5 s, well within a request's deadline.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(3);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a request that never left this process is sent again, for each member: members are
+/// chosen at random, and with half of them gone eight draws miss once in 256.
+const ATTEMPTS_PER_ENDPOINT: usize = 4;
+
+/// How a client behaves.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// What every key begins with.
+    pub prefix: String,
+    /// The deadline of one request. etcd gives up on a proposal after 7 s with its own defaults;
+    /// 5 s is what a user would wait.
+    pub request_timeout: Duration,
+    pub limits: Limits,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            prefix: crate::keys::DEFAULT_PREFIX.to_owned(),
+            request_timeout: Duration::from_secs(5),
+            limits: Limits::DEFAULT,
+        }
+    }
+}
+
+/// A connection to etcd.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) kv: KvClient,
+    pub(crate) watch: WatchClient,
+    pub(crate) lease: LeaseClient,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) request_timeout: Duration,
+    pub(crate) limits: Limits,
+    attempts: usize,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("keyspace", &self.keyspace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An object with the revisions of its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    pub entity: Entity,
+    pub create_revision: u64,
+    pub mod_revision: u64,
+}
+
+impl Client {
+    /// Makes a client of the etcd that `endpoints` are members of; connects when first used.
+    ///
+    /// # Errors
+    /// There is no endpoint, or one is not a URI.
+    pub async fn connect(endpoints: &[String], options: ClientOptions) -> Result<Self, Error> {
+        let connect = ConnectOptions::new()
+            .with_connect_timeout(CONNECT_TIMEOUT)
+            .with_keep_alive(KEEP_ALIVE_INTERVAL, KEEP_ALIVE_TIMEOUT)
+            .with_keep_alive_while_idle(true)
+            // Without it, a watch on a member that is cut off from the others just falls silent.
+            .with_require_leader(true);
+        let client = etcd_client::Client::connect(endpoints, Some(connect))
+            .await
+            .map_err(|source| Error::from_etcd("connect", source))?;
+        Ok(Self::new(&client, options, endpoints.len()))
+    }
+
+    /// Makes a client of the etcd that `channel` leads to, without a socket: an embedded one.
+    ///
+    /// # Errors
+    /// Those of the etcd client; without credentials it has none.
+    pub async fn from_channel(
+        channel: tonic::transport::Channel,
+        options: ClientOptions,
+    ) -> Result<Self, Error> {
+        let connect = ConnectOptions::new().with_require_leader(true);
+        let channel = etcd_client::Channel::Tonic(channel);
+        let client = etcd_client::Client::from_channel(channel, Some(connect))
+            .await
+            .map_err(|source| Error::from_etcd("connect", source))?;
+        Ok(Self::new(&client, options, 1))
+    }
+
+    fn new(client: &etcd_client::Client, options: ClientOptions, endpoints: usize) -> Self {
+        Self {
+            kv: client
+                .kv_client()
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            watch: client
+                .watch_client()
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            lease: client.lease_client(),
+            keyspace: Keyspace::new(&options.prefix),
+            request_timeout: options.request_timeout,
+            limits: options.limits,
+            attempts: endpoints * ATTEMPTS_PER_ENDPOINT,
+        }
+    }
+
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// Returns a writer for services of which many write at once (the gateways): its transactions
+    /// are guarded by their compares alone. A leader's writes go through
+    /// [`crate::Leadership::writer`].
+    pub fn unfenced_writer(&self) -> Writer {
+        Writer::unfenced(self.clone())
+    }
+
+    /// Returns the store's revision, at least that of every write acknowledged before the call.
+    ///
+    /// # Errors
+    /// etcd has no leader, cannot be reached, or does not answer in time.
+    pub async fn current_revision(&self) -> Result<u64, Error> {
+        // The cheapest linearizable read: a key that never exists.
+        let options = GetOptions::new().with_keys_only();
+        let response = self
+            .range("read the revision", self.keyspace.prefix(), options)
+            .await?;
+        Ok(header_revision(&response))
+    }
+
+    /// Returns the object under `key` as of now; `None` when there is none or it cannot be decoded
+    /// (which is logged).
+    ///
+    /// # Errors
+    /// etcd has no leader, cannot be reached, or does not answer in time.
+    pub async fn get(&self, key: &Key) -> Result<Option<Stored>, Error> {
+        let text = self.keyspace.encode(key);
+        let response = self.range("read a key", &text, GetOptions::new()).await?;
+        let Some(kv) = response.kvs().first() else {
+            return Ok(None);
+        };
+        match codec::decode(key, kv.value()) {
+            Ok(entity) => Ok(Some(Stored {
+                entity,
+                create_revision: revision::from_etcd(kv.create_revision()),
+                mod_revision: revision::from_etcd(kv.mod_revision()),
+            })),
+            Err(error) => {
+                warn!(key = text, %error, "skipping a value that cannot be decoded");
+                Ok(None)
+            }
+        }
+    }
+
+    pub(crate) async fn range(
+        &self,
+        doing: &'static str,
+        key: &str,
+        options: GetOptions,
+    ) -> Result<GetResponse, Error> {
+        self.call(doing, || {
+            let (mut kv, options) = (self.kv.clone(), options.clone());
+            async move { kv.get(key, Some(options)).await }
+        })
+        .await
+    }
+
+    /// Makes one request, with a deadline; again when it surely never left this process.
+    pub(crate) async fn call<T, Attempt>(
+        &self,
+        doing: &'static str,
+        attempt: impl Fn() -> Attempt,
+    ) -> Result<T, Error>
+    where
+        Attempt: Future<Output = Result<T, etcd_client::Error>>,
+    {
+        self.call_within(self.request_timeout, doing, attempt).await
+    }
+
+    pub(crate) async fn call_within<T, Attempt>(
+        &self,
+        patience: Duration,
+        doing: &'static str,
+        attempt: impl Fn() -> Attempt,
+    ) -> Result<T, Error>
+    where
+        Attempt: Future<Output = Result<T, etcd_client::Error>>,
+    {
+        let deadline = Instant::now() + patience;
+        let mut retry = Retry::default();
+        let mut left = self.attempts;
+        loop {
+            left = left.saturating_sub(1);
+            let error = match timeout_at(deadline, attempt()).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) => error,
+                Err(_) => {
+                    return Err(Error::Unknown {
+                        doing,
+                        source: None,
+                    });
+                }
+            };
+            if is_compacted(&error) {
+                return Err(Error::Compacted { revision: 0 });
+            }
+            let wait = retry.next_wait();
+            if classify(&error) != Class::NotSent || left == 0 || Instant::now() + wait >= deadline
+            {
+                return Err(Error::from_etcd(doing, error));
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+pub(crate) fn header_revision(response: &GetResponse) -> u64 {
+    response
+        .header()
+        .map_or(0, |header| revision::from_etcd(header.revision()))
+}

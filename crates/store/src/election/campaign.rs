@@ -1,0 +1,332 @@
+//! Wins an election, and gives it up in order.
+
+use std::time::Duration;
+
+use etcd_client::{EventType, GetOptions, WatchOptions};
+use state::Key;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_stream::StreamExt as _;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{debug, info, warn};
+
+use crate::client::header_revision;
+use crate::election::lease::Lease;
+use crate::election::{Election, Fence, Leadership};
+use crate::error::Error;
+use crate::retry::Retry;
+use crate::revision;
+use crate::txn::Txn;
+use crate::writer::{Commit, read_response, to_etcd};
+
+/// How long a candidate waits for the leader's key to go before it looks again by itself: a watch
+/// that silently died must not leave a service without a leader.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long a process that steps down waits for etcd; after that the lease runs out by itself.
+const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A term that was won: the leadership, and what ends it.
+pub(super) struct Won {
+    pub(super) leadership: Leadership,
+    lease: Lease,
+    keeper: JoinHandle<()>,
+    /// Stops the keeper when dropped, too: a lease kept for a leader that is no more would keep the
+    /// service without one.
+    stop: DropGuard,
+}
+
+/// How one attempt ended.
+enum Attempt {
+    Won(Lease, Leadership),
+    /// Somebody else leads.
+    Taken,
+}
+
+impl Election {
+    /// Waits until this process leads; `None` when drained first. Survives anything that etcd does.
+    pub(super) async fn campaign(&self, drain: &CancellationToken) -> Option<Won> {
+        let mut retry = Retry::default();
+        loop {
+            let won = tokio::select! {
+                () = drain.cancelled() => return None,
+                won = self.try_once() => won,
+            };
+            match won {
+                Ok(Some(won)) => return Some(won),
+                Ok(None) => retry.reset(),
+                Err(error) => {
+                    warn!(service = self.options.service, %error, "cannot campaign");
+                    tokio::select! {
+                        () = drain.cancelled() => return None,
+                        () = retry.wait() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes one attempt; when it is lost, waits until the next makes sense.
+    async fn try_once(&self) -> Result<Option<Won>, Error> {
+        if let Some(taken) = self.taken().await? {
+            self.wait_until_free(taken).await?;
+        }
+        let (lease, deadline) = Lease::grant(&self.client, self.options.ttl).await?;
+        match self.claim(lease, deadline).await {
+            Ok(Attempt::Won(lease, leadership)) => Ok(self.establish(lease, leadership).await),
+            Ok(Attempt::Taken) => {
+                self.give_back(lease).await;
+                Ok(None)
+            }
+            Err(error) => {
+                self.give_back(lease).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the store's revision when somebody leads.
+    async fn taken(&self) -> Result<Option<u64>, Error> {
+        let text = self.client.keyspace.encode(&self.key());
+        let options = GetOptions::new().with_keys_only();
+        let response = self
+            .client
+            .range("read an election", &text, options)
+            .await?;
+        Ok((!response.kvs().is_empty()).then(|| header_revision(&response)))
+    }
+
+    async fn claim(&self, lease: Lease, deadline: Instant) -> Result<Attempt, Error> {
+        let key = self.key();
+        let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
+        txn.create_leased(&key, &self.options.info, lease.id)
+            .expect("one small key fits in an empty transaction");
+        let answer = self
+            .client
+            .call("claim an election", || {
+                let (mut kv, request) = (self.client.kv.clone(), to_etcd(&txn));
+                async move { kv.txn(request).await }
+            })
+            .await
+            .map(|response| read_response(&txn, &response));
+        let create_revision = match answer {
+            Ok(Commit::Done { revision }) => revision,
+            Ok(Commit::Conflict(_)) => return Ok(Attempt::Taken),
+            Err(error) if error.is_unknown() => match self.owned_by(lease).await? {
+                Some(create_revision) => create_revision,
+                None => return Err(error),
+            },
+            Err(error) => return Err(error),
+        };
+        let fence = Fence {
+            service: self.options.service.clone(),
+            create_revision,
+        };
+        Ok(Attempt::Won(lease, Leadership::new(fence, deadline)))
+    }
+
+    /// Returns the create revision of the election key when it is bound to `lease`, which nobody
+    /// else has: so a claim whose answer got lost is recognised.
+    async fn owned_by(&self, lease: Lease) -> Result<Option<u64>, Error> {
+        let text = self.client.keyspace.encode(&self.key());
+        let response = self
+            .client
+            .range("read an election", &text, GetOptions::new())
+            .await?;
+        let own = response.kvs().first().filter(|kv| kv.lease() == lease.id);
+        Ok(own.map(|kv| revision::from_etcd(kv.create_revision())))
+    }
+
+    /// Starts to keep the lease, and waits until the replica shows the state that the term begins
+    /// with; a leader that knew less would decide on what its predecessor has already changed.
+    async fn establish(&self, lease: Lease, leadership: Leadership) -> Option<Won> {
+        let stop = CancellationToken::new();
+        let (client, replica) = (self.client.clone(), self.replica.clone());
+        let keeper = tokio::spawn(lease.keep(client, replica, leadership.clone(), stop.clone()));
+        let stop = stop.drop_guard();
+        let won = Won {
+            leadership: leadership.clone(),
+            lease,
+            keeper,
+            stop,
+        };
+        let from = leadership.fence().create_revision;
+        let caught_up = tokio::select! {
+            () = leadership.lost().cancelled() => false,
+            // Bounded by the term: the replica may take as long as the lease can be kept.
+            caught_up = self.replica.wait_for(from, Duration::MAX) => caught_up.is_ok(),
+        };
+        if !caught_up {
+            warn!(
+                service = self.options.service,
+                "elected, but the replica did not catch up"
+            );
+            self.resign(won).await;
+            return None;
+        }
+        info!(
+            service = self.options.service,
+            term = from,
+            "elected leader"
+        );
+        Some(won)
+    }
+
+    /// Ends a term: the election key goes at once, so that another can follow without waiting for
+    /// the lease to run out.
+    pub(super) async fn resign(&self, won: Won) {
+        let Won {
+            leadership,
+            lease,
+            keeper,
+            stop,
+        } = won;
+        // From here on nothing more is promised; only then may another be elected.
+        leadership.lose();
+        drop(stop);
+        let _ = keeper.await;
+        let resigned = tokio::time::timeout(RESIGN_TIMEOUT, self.delete_key(&leadership)).await;
+        match resigned {
+            Ok(Ok(_)) => info!(service = self.options.service, "resigned"),
+            Ok(Err(error)) => warn!(service = self.options.service, %error, "cannot resign"),
+            Err(_) => warn!(service = self.options.service, "cannot resign: no answer"),
+        }
+        self.give_back(lease).await;
+    }
+
+    /// Deletes the election key, if it is still this term's.
+    async fn delete_key(&self, leadership: &Leadership) -> Result<Commit, Error> {
+        let fence = leadership.fence();
+        let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
+        // Nobody changes an election key, so its mod revision is its create revision.
+        txn.delete(&fence.key(), fence.create_revision)
+            .expect("one small key fits in an empty transaction");
+        self.client
+            .call("resign", || {
+                let (mut kv, request) = (self.client.kv.clone(), to_etcd(&txn));
+                async move { kv.txn(request).await }
+            })
+            .await
+            .map(|response| read_response(&txn, &response))
+    }
+
+    async fn give_back(&self, lease: Lease) {
+        if let Ok(Err(error)) =
+            tokio::time::timeout(RESIGN_TIMEOUT, lease.revoke(&self.client)).await
+        {
+            // It was gone already, or runs out by itself.
+            debug!(%error, "cannot revoke a lease");
+        }
+    }
+
+    /// Waits until the election key has been deleted after `revision`.
+    async fn wait_until_free(&self, revision: u64) -> Result<(), Error> {
+        let text = self.client.keyspace.encode(&self.key());
+        let options = WatchOptions::new().with_start_revision(revision::to_etcd(revision + 1));
+        let mut watch = self.client.watch.clone();
+        let opened = watch.watch(text, Some(options));
+        let mut stream = match tokio::time::timeout(self.client.request_timeout, opened).await {
+            Ok(opened) => opened.map_err(|source| Error::from_etcd("watch an election", source))?,
+            Err(_) => {
+                return Err(Error::Unknown {
+                    doing: "watch an election",
+                    source: None,
+                });
+            }
+        };
+        let freed = async {
+            while let Some(response) = stream.next().await {
+                let response = response.map_err(|error| Error::WatchEnded {
+                    reason: error.to_string(),
+                })?;
+                if response.canceled() {
+                    // Compacted, say: whoever looks again sees what is.
+                    return Ok(());
+                }
+                if response
+                    .events()
+                    .iter()
+                    .any(|event| event.event_type() == EventType::Delete)
+                {
+                    return Ok(());
+                }
+            }
+            Err(Error::WatchEnded {
+                reason: "the stream was closed".to_owned(),
+            })
+        };
+        // Looking again by oneself is not a failure.
+        tokio::time::timeout(LOOK_AGAIN, freed)
+            .await
+            .unwrap_or(Ok(()))
+    }
+
+    fn key(&self) -> Key {
+        Key::Election(self.options.service.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use embedded_etcd::{Config, EmbeddedEtcd};
+    use model::LeaderInfo;
+    use test_kit::proxy::{Mode, Proxy};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::client::{Client, ClientOptions};
+    use crate::election::ElectionOptions;
+    use crate::replica::{Replica, ReplicaOptions};
+
+    const DEADLINE: Duration = Duration::from_millis(400);
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_claim_whose_answer_is_lost_is_recognised() {
+        let etcd = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Proxy::start(listener.local_addr().unwrap()).await.unwrap();
+        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
+        let options = ClientOptions {
+            request_timeout: DEADLINE,
+            ..ClientOptions::default()
+        };
+        let client = Client::connect(&[proxy.endpoint()], options).await.unwrap();
+        let drain = CancellationToken::new();
+        let replica = Replica::start(client.clone(), ReplicaOptions::default(), drain);
+        let info = LeaderInfo {
+            address: "http://a".to_owned(),
+            replica: "a".to_owned(),
+        };
+        let election = Election::new(ElectionOptions::new("eval-broker", info), client, replica);
+
+        let (lease, deadline) = Lease::grant(&election.client, Duration::from_secs(5))
+            .await
+            .unwrap();
+        proxy.set(Mode::HoldAnswers);
+        let healing = async {
+            // Longer than the claim waits, shorter than the question after it does.
+            tokio::time::sleep(DEADLINE * 3 / 2).await;
+            proxy.set(Mode::Open);
+        };
+        let (claimed, ()) = tokio::join!(election.claim(lease, deadline), healing);
+        let Ok(Attempt::Won(_, leadership)) = claimed else {
+            panic!("not recognised")
+        };
+        assert_eq!(
+            election.owned_by(lease).await.unwrap(),
+            Some(leadership.fence().create_revision)
+        );
+
+        let (other, deadline) = Lease::grant(&election.client, Duration::from_secs(5))
+            .await
+            .unwrap();
+        assert!(matches!(
+            election.claim(other, deadline).await,
+            Ok(Attempt::Taken)
+        ));
+        assert_eq!(
+            election.owned_by(other).await.unwrap(),
+            None,
+            "another's is not ours"
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! What can go wrong between us and etcd, sorted by the one question that matters after a write:
+//! could it have been carried out?
+
+use std::error::Error as StdError;
+
+use tonic::{Code, ConnectError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Surely not carried out; try again later.
+    #[error("cannot {doing}: etcd cannot be reached")]
+    Unavailable {
+        doing: &'static str,
+        #[source]
+        source: etcd_client::Error,
+    },
+    /// Carried out, or not, or still to be: for a write, find out before doing anything else
+    /// ([`crate::Writer::resolve`]).
+    #[error("unknown whether etcd did {doing}: no answer came")]
+    Unknown {
+        doing: &'static str,
+        /// `None`: the deadline passed.
+        #[source]
+        source: Option<etcd_client::Error>,
+    },
+    /// Surely not carried out, and trying again changes nothing.
+    #[error("etcd refused to {doing}")]
+    Refused {
+        doing: &'static str,
+        #[source]
+        source: etcd_client::Error,
+    },
+    /// `revision` is the oldest that is kept, where the server says so; 0 where it does not.
+    #[error("what was asked for is compacted away")]
+    Compacted { revision: u64 },
+    /// Nothing was sent: this process no longer leads, or is no longer sure.
+    #[error("no longer the leader of {service}")]
+    Deposed { service: String },
+    /// Nothing was sent: the transaction was not made by this leader's writer.
+    #[error("a transaction of the leader of {service} does not carry its fence")]
+    Unfenced { service: String },
+    #[error("etcd's watch ended: {reason}")]
+    WatchEnded { reason: String },
+}
+
+impl Error {
+    /// Tells whether a write may or may not have been carried out.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+
+    /// Tells whether the same request may succeed later without anything else changing.
+    pub fn is_retriable(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Unknown { .. } | Self::WatchEnded { .. }
+        )
+    }
+
+    pub(crate) fn from_etcd(doing: &'static str, source: etcd_client::Error) -> Self {
+        match classify(&source) {
+            Class::NotSent => Self::Unavailable { doing, source },
+            Class::Unknown => Self::Unknown {
+                doing,
+                source: Some(source),
+            },
+            Class::Refused => Self::Refused { doing, source },
+        }
+    }
+}
+
+/// What an error says of the request it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It never left this process.
+    NotSent,
+    /// It may have been carried out.
+    Unknown,
+    /// The server looked at it and did nothing.
+    Refused,
+}
+
+/// Sorts an error of the etcd client.
+///
+/// A status that the server itself sent has no source; one made on this side, for a broken
+/// connection or a timeout, has. Of those sent by the server, the codes for "timed out", "no
+/// leader" and the like say nothing of the proposal's fate.
+pub fn classify(error: &etcd_client::Error) -> Class {
+    match error {
+        etcd_client::Error::GRpcStatus(status) => {
+            if has_cause::<ConnectError>(status) {
+                Class::NotSent
+            } else if status.source().is_none() && is_refusal(status.code()) {
+                Class::Refused
+            } else {
+                Class::Unknown
+            }
+        }
+        etcd_client::Error::InvalidArgs(_)
+        | etcd_client::Error::InvalidUri(_)
+        | etcd_client::Error::TransportError(_)
+        | etcd_client::Error::InvalidMetadataValue(_)
+        | etcd_client::Error::EndpointError(_)
+        | etcd_client::Error::EndpointsNotManaged => Class::Refused,
+        _ => Class::Unknown,
+    }
+}
+
+fn is_refusal(code: Code) -> bool {
+    matches!(
+        code,
+        Code::InvalidArgument
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::Unauthenticated
+            | Code::ResourceExhausted
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::Unimplemented
+    )
+}
+
+fn has_cause<T: StdError + 'static>(error: &(dyn StdError + 'static)) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.is::<T>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Tells whether etcd says that a revision asked for is compacted away.
+pub(crate) fn is_compacted(error: &etcd_client::Error) -> bool {
+    // The client has no type for it: a code that other errors share, and this text.
+    matches!(error, etcd_client::Error::GRpcStatus(status)
+        if status.code() == Code::OutOfRange && status.message().contains("compacted"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::Status;
+
+    use super::*;
+
+    fn class_of(status: Status) -> Class {
+        classify(&etcd_client::Error::GRpcStatus(status))
+    }
+
+    #[test]
+    fn only_what_the_server_rejected_itself_is_refused() {
+        assert_eq!(
+            class_of(Status::invalid_argument("too many operations")),
+            Class::Refused
+        );
+        assert_eq!(
+            class_of(Status::resource_exhausted("too many requests")),
+            Class::Refused
+        );
+        let ours = Status::from_error(Box::new(Status::resource_exhausted("broken stream")));
+        assert_eq!(
+            class_of(ours),
+            Class::Refused,
+            "a status inside a status is the server's"
+        );
+        let mut with_source = Status::resource_exhausted("connection told to calm down");
+        with_source.set_source(std::sync::Arc::new(std::io::Error::other("h2")));
+        assert_eq!(class_of(with_source), Class::Unknown);
+    }
+
+    #[test]
+    fn a_timeout_or_a_lost_leader_is_unknown() {
+        for status in [
+            Status::deadline_exceeded("too slow"),
+            Status::unavailable("etcdserver: request timed out"),
+            Status::unavailable("etcdserver: leader changed"),
+            Status::unknown("?"),
+            Status::cancelled("timeout expired"),
+        ] {
+            assert_eq!(class_of(status), Class::Unknown);
+        }
+    }
+
+    #[test]
+    fn a_connection_that_never_came_up_sent_nothing() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
+        // What tonic's channel returns: its own error around the one above.
+        let mut outer = Status::unavailable(status.message());
+        outer.set_source(std::sync::Arc::new(ConnectError(Box::new(
+            std::io::Error::other("x"),
+        ))));
+        assert_eq!(class_of(outer), Class::NotSent);
+    }
+}

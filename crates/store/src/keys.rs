@@ -1,0 +1,225 @@
+//! What keys look like in etcd: readable below one prefix, a word for the kind, then the name.
+//!
+//! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
+//! `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`, `deployment/<id>`,
+//! `election/<service>`. A job's id may contain slashes: it is what lies between the namespace,
+//! which has none, and the version, which comes last.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use model::JobKey;
+use state::Key;
+
+/// What the keys of this project begin with when nobody says otherwise.
+pub const DEFAULT_PREFIX: &str = "/kafila/v1/";
+
+/// The keys below one prefix. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyspace {
+    prefix: Arc<str>,
+}
+
+/// Why a key of the store is not one of ours.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Of a kind that this version does not know: a later version's, to be left alone.
+    #[error("key {0:?} is of an unknown kind")]
+    Foreign(String),
+    #[error("key {0:?} has no valid name after its kind")]
+    Malformed(String),
+}
+
+impl Default for Keyspace {
+    fn default() -> Self {
+        Self::new(DEFAULT_PREFIX)
+    }
+}
+
+impl Keyspace {
+    /// Makes the keys below `prefix`, which gets a slash at its end when it has none.
+    pub fn new(prefix: &str) -> Self {
+        let slash = if prefix.ends_with('/') { "" } else { "/" };
+        Self {
+            prefix: format!("{prefix}{slash}").into(),
+        }
+    }
+
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Returns the key's text; different keys have different texts.
+    pub fn encode(&self, key: &Key) -> String {
+        let prefix = &self.prefix;
+        match key {
+            Key::Job(job) => format!("{prefix}job/{}", job_path(job)),
+            Key::JobVersion(job, version) => {
+                format!("{prefix}job-version/{}/{version}", job_path(job))
+            }
+            Key::JobStable(job, version) => {
+                format!("{prefix}job-stable/{}/{version}", job_path(job))
+            }
+            Key::Eval(id) => format!("{prefix}eval/{id}"),
+            Key::Alloc(id) => format!("{prefix}alloc/{id}"),
+            Key::AllocClient(id) => format!("{prefix}alloc-client/{id}"),
+            Key::Node(id) => format!("{prefix}node/{id}"),
+            Key::Deployment(id) => format!("{prefix}deployment/{id}"),
+            Key::Election(service) => format!("{prefix}election/{service}"),
+        }
+    }
+
+    /// Returns the key that `text` stands for.
+    ///
+    /// # Errors
+    /// It is not below the prefix, or of an unknown kind, or has no valid name.
+    pub fn decode(&self, text: &[u8]) -> Result<Key, KeyError> {
+        let lossy = || String::from_utf8_lossy(text).into_owned();
+        let foreign = || KeyError::Foreign(lossy());
+        let full = std::str::from_utf8(text).map_err(|_| KeyError::Malformed(lossy()))?;
+        let path = full.strip_prefix(&*self.prefix).ok_or_else(foreign)?;
+        let (kind, name) = path.split_once('/').ok_or_else(foreign)?;
+        let key = match kind {
+            "job" => parse_job(name).map(Key::Job),
+            "job-version" => {
+                parse_version(name).map(|(job, version)| Key::JobVersion(job, version))
+            }
+            "job-stable" => parse_version(name).map(|(job, version)| Key::JobStable(job, version)),
+            "eval" => parse_id(name).map(Key::Eval),
+            "alloc" => parse_id(name).map(Key::Alloc),
+            "alloc-client" => parse_id(name).map(Key::AllocClient),
+            "node" => parse_id(name).map(Key::Node),
+            "deployment" => parse_id(name).map(Key::Deployment),
+            "election" => Some(Key::Election(name.to_owned())),
+            _ => return Err(foreign()),
+        };
+        key.ok_or_else(|| KeyError::Malformed(lossy()))
+    }
+}
+
+/// Returns `<ns>/<id>`. Validation keeps slashes out of namespaces; should one get here all the
+/// same, it is escaped, so that two jobs can never share a key.
+fn job_path(job: &JobKey) -> String {
+    format!("{}/{}", escape(&job.namespace), job.job_id)
+}
+
+fn escape(namespace: &str) -> Cow<'_, str> {
+    if namespace.contains(['/', '%']) {
+        Cow::Owned(namespace.replace('%', "%25").replace('/', "%2F"))
+    } else {
+        Cow::Borrowed(namespace)
+    }
+}
+
+fn unescape(namespace: &str) -> Cow<'_, str> {
+    if namespace.contains('%') {
+        Cow::Owned(namespace.replace("%2F", "/").replace("%25", "%"))
+    } else {
+        Cow::Borrowed(namespace)
+    }
+}
+
+fn parse_job(name: &str) -> Option<JobKey> {
+    let (namespace, job_id) = name.split_once('/')?;
+    Some(JobKey::new(&*unescape(namespace), job_id))
+}
+
+fn parse_version(name: &str) -> Option<(JobKey, u64)> {
+    let (job, version) = name.rsplit_once('/')?;
+    // The form that is written, and no other: one object, one key.
+    let number = version
+        .parse::<u64>()
+        .ok()
+        .filter(|number| number.to_string() == version)?;
+    Some((parse_job(job)?, number))
+}
+
+fn parse_id<Id: FromStr + ToString>(name: &str) -> Option<Id> {
+    name.parse::<Id>().ok().filter(|id| id.to_string() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{AllocId, DeploymentId, EvalId, NodeId};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys() -> impl Strategy<Value = Key> {
+        let job = || {
+            ("\\PC{0,12}", "\\PC{0,20}").prop_map(|(ns, id)| JobKey::new(ns.as_str(), id.as_str()))
+        };
+        prop_oneof![
+            job().prop_map(Key::Job),
+            (job(), any::<u64>()).prop_map(|(job, version)| Key::JobVersion(job, version)),
+            (job(), any::<u64>()).prop_map(|(job, version)| Key::JobStable(job, version)),
+            any::<u128>().prop_map(|bits| Key::Eval(EvalId::from_random(bits))),
+            any::<u128>().prop_map(|bits| Key::Alloc(AllocId::from_random(bits))),
+            any::<u128>().prop_map(|bits| Key::AllocClient(AllocId::from_random(bits))),
+            any::<u128>().prop_map(|bits| Key::Node(NodeId::from_random(bits))),
+            any::<u128>().prop_map(|bits| Key::Deployment(DeploymentId::from_random(bits))),
+            "\\PC{0,12}".prop_map(Key::Election),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_survives_its_text(key in keys()) {
+            let keyspace = Keyspace::default();
+            let text = keyspace.encode(&key);
+            prop_assert!(text.starts_with(DEFAULT_PREFIX));
+            prop_assert_eq!(keyspace.decode(text.as_bytes()), Ok(key));
+        }
+
+        #[test]
+        fn no_text_makes_decoding_panic(text in any::<Vec<u8>>(), tail in "\\PC{0,40}") {
+            let keyspace = Keyspace::new("/k");
+            let _ = keyspace.decode(&text);
+            if let Ok(key) = keyspace.decode(format!("/k/{tail}").as_bytes()) {
+                prop_assert_eq!(keyspace.encode(&key), format!("/k/{tail}"));
+            }
+        }
+    }
+
+    #[test]
+    fn keys_read_as_the_blueprint_says() {
+        let keyspace = Keyspace::default();
+        let job = JobKey::new("default", "team/web");
+        assert_eq!(
+            keyspace.encode(&Key::Job(job.clone())),
+            "/kafila/v1/job/default/team/web"
+        );
+        assert_eq!(
+            keyspace.encode(&Key::JobVersion(job, 12)),
+            "/kafila/v1/job-version/default/team/web/12"
+        );
+        let election = Key::Election("eval-broker".to_owned());
+        assert_eq!(
+            keyspace.encode(&election),
+            "/kafila/v1/election/eval-broker"
+        );
+    }
+
+    #[test]
+    fn kinds_of_a_later_version_are_told_from_broken_names() {
+        let keyspace = Keyspace::default();
+        let error = |text: &str| keyspace.decode(text.as_bytes()).unwrap_err();
+        for foreign in [
+            "/kafila/v1/variable/default/x",
+            "/kafila/v2/job/default/x",
+            "/kafila/v1/x",
+        ] {
+            assert_eq!(error(foreign), KeyError::Foreign(foreign.to_owned()));
+        }
+        for broken in [
+            "/kafila/v1/alloc/not-a-uuid",
+            "/kafila/v1/eval/8A3F2C1E-0B4D-4A7E-9C5F-6D7E8F901234",
+            "/kafila/v1/job/default",
+            "/kafila/v1/job-version/default/web/new",
+            "/kafila/v1/job-version/default/web/01",
+        ] {
+            assert_eq!(error(broken), KeyError::Malformed(broken.to_owned()));
+        }
+    }
+}

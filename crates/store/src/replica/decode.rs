@@ -1,0 +1,82 @@
+//! Turns what etcd sends into changes of the state.
+
+use etcd_client::proto::{PbEvent, PbKeyValue};
+use state::{Change, Key};
+use tracing::{debug, warn};
+
+use crate::codec;
+use crate::keys::{KeyError, Keyspace};
+use crate::replica::ReplicaMetrics;
+use crate::revision;
+
+/// etcd's number for a deletion.
+const DELETE: i32 = 1;
+
+/// Returns what the events of one revision change.
+///
+/// A key of an unknown kind changes nothing. A value that cannot be decoded is logged and counted,
+/// and its object vanishes: so a replica that watched holds the same as one that listed.
+pub(crate) fn to_changes(
+    keyspace: &Keyspace,
+    events: Vec<PbEvent>,
+    metrics: &ReplicaMetrics,
+) -> Vec<Change> {
+    let mut changes = Vec::with_capacity(events.len());
+    for event in events {
+        let Some(kv) = event.kv else { continue };
+        let Some(key) = read_key(keyspace, &kv, metrics) else {
+            continue;
+        };
+        let change = if event.r#type == DELETE {
+            Change::Delete { key }
+        } else {
+            read_value(key, &kv, metrics).unwrap_or_else(|key| Change::Delete { key })
+        };
+        changes.push(change);
+    }
+    changes
+}
+
+/// Returns the objects of a page, without those that cannot be decoded.
+pub(super) fn to_objects(
+    keyspace: &Keyspace,
+    page: Vec<PbKeyValue>,
+    metrics: &ReplicaMetrics,
+) -> Vec<Change> {
+    page.iter()
+        .filter_map(|kv| read_value(read_key(keyspace, kv, metrics)?, kv, metrics).ok())
+        .collect()
+}
+
+fn read_key(keyspace: &Keyspace, kv: &PbKeyValue, metrics: &ReplicaMetrics) -> Option<Key> {
+    match keyspace.decode(&kv.key) {
+        Ok(key) => Some(key),
+        Err(error @ KeyError::Foreign(_)) => {
+            debug!(%error, "leaving a key alone");
+            None
+        }
+        Err(error @ KeyError::Malformed(_)) => {
+            metrics.undecodable.inc();
+            warn!(%error, "skipping a key that cannot be decoded");
+            None
+        }
+    }
+}
+
+/// Returns the key when its value cannot be decoded.
+fn read_value(key: Key, kv: &PbKeyValue, metrics: &ReplicaMetrics) -> Result<Change, Key> {
+    match codec::decode(&key, &kv.value) {
+        Ok(entity) => Ok(Change::Put {
+            key,
+            entity,
+            create_index: revision::from_etcd(kv.create_revision),
+            modify_index: revision::from_etcd(kv.mod_revision),
+        }),
+        Err(error) => {
+            metrics.undecodable.inc();
+            let text = String::from_utf8_lossy(&kv.key);
+            warn!(key = %text, %error, "skipping a value that cannot be decoded");
+            Err(key)
+        }
+    }
+}

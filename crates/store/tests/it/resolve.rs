@@ -1,0 +1,198 @@
+//! Commits whose answer never came: what became of them.
+
+use store::{Client, Commit, Resolution, Txn, Writer};
+use test_kit::proxy::{Mode, Proxy};
+
+use crate::support::{
+    Backend, PATIENCE, SHORT, complete, create, done, eval, impatient, key, on_both, update,
+};
+
+on_both!(
+    a_commit_that_was_carried_out_is_found,
+    a_commit_that_never_arrived_is_not_found,
+    a_commit_is_found_below_later_changes,
+    a_change_is_told_from_the_same_change_by_another,
+    a_deletion_is_found,
+    what_is_compacted_away_is_forgotten,
+    a_commit_in_doubt_is_carried_out_once,
+    a_conflict_after_a_lost_answer_may_be_our_own_doing,
+);
+
+/// A writer through a proxy, and one around it.
+struct Two {
+    proxy: Proxy,
+    writer: Writer,
+    other: Writer,
+    client: Client,
+}
+
+impl Two {
+    async fn start(backend: &Backend) -> Self {
+        let proxy = backend.proxy().await;
+        let writer = impatient(&proxy).await.unfenced_writer();
+        let client = backend.client().await;
+        // The connection is made before it is disturbed.
+        create(&writer, &eval(1_000)).await;
+        Self {
+            proxy,
+            writer,
+            other: client.unfenced_writer(),
+            client,
+        }
+    }
+
+    /// Commits, and loses the answer; returns once the store has carried it out.
+    async fn commit_unheard(&self, txn: &Txn) -> u64 {
+        let before = self.client.current_revision().await.unwrap();
+        self.proxy.set(Mode::HoldAnswers);
+        assert!(self.writer.commit(txn).await.unwrap_err().is_unknown());
+        let after = test_kit::wait_for("the commit", PATIENCE, async || {
+            let revision = self.client.current_revision().await.unwrap();
+            (revision > before).then_some(revision)
+        });
+        after.await
+    }
+
+    /// Ends the trouble after it has cost one request its answer: the length of the fault, which
+    /// nothing in the test waits for.
+    async fn heal_later(&self) {
+        tokio::time::sleep(SHORT * 2).await;
+        self.proxy.set(Mode::Open);
+    }
+
+    async fn resolve(&self, txn: &Txn) -> Resolution {
+        self.other.resolve(txn).await.unwrap()
+    }
+}
+
+async fn a_commit_that_was_carried_out_is_found(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let mut txn = two.writer.txn();
+    // More than one confirming read asks for; less than HTTP/2 lets out without hearing back.
+    for number in 0..105 {
+        txn.create(&key(&eval(number)), &eval(number)).unwrap();
+    }
+    let revision = two.commit_unheard(&txn).await;
+    assert_eq!(two.resolve(&txn).await, Resolution::Applied { revision });
+}
+
+async fn a_commit_that_never_arrived_is_not_found(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let there = create(&two.other, &eval(1)).await;
+    let mut txn = two.writer.txn();
+    txn.update(&key(&eval(1)), there, &complete(eval(1)))
+        .unwrap();
+    two.proxy.set(Mode::Hold);
+    assert!(two.writer.commit(&txn).await.unwrap_err().is_unknown());
+    assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
+    let mut new = two.writer.txn();
+    new.create(&key(&eval(2)), &eval(2)).unwrap();
+    assert_eq!(two.resolve(&new).await, Resolution::NotApplied);
+    assert_eq!(two.resolve(&two.writer.txn()).await, Resolution::NotApplied);
+}
+
+async fn a_commit_is_found_below_later_changes(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let there = create(&two.other, &eval(1)).await;
+    let mut txn = two.writer.txn();
+    txn.update(&key(&eval(1)), there, &complete(eval(1)))
+        .unwrap();
+    let revision = two.commit_unheard(&txn).await;
+    let mut last = revision;
+    for round in 0..5 {
+        let mut changed = eval(1);
+        changed.snapshot_index = round;
+        last = update(&two.other, last, &changed).await;
+    }
+    assert_eq!(two.resolve(&txn).await, Resolution::Applied { revision });
+}
+
+async fn a_change_is_told_from_the_same_change_by_another(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let there = create(&two.other, &eval(1)).await;
+    // Another makes the very same change to one key, and not to the other.
+    update(&two.other, there, &complete(eval(1))).await;
+    let mut txn = two.writer.txn();
+    txn.update(&key(&eval(1)), there, &complete(eval(1)))
+        .unwrap();
+    txn.create(&key(&eval(2)), &eval(2)).unwrap();
+    assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
+    let mut also_there = two.writer.txn();
+    also_there
+        .update(&key(&eval(1)), there, &complete(eval(1)))
+        .unwrap();
+    also_there
+        .update(&key(&eval(1_000)), there - 1, &complete(eval(1_000)))
+        .unwrap();
+    assert_eq!(two.resolve(&also_there).await, Resolution::NotApplied);
+}
+
+async fn a_deletion_is_found(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let there = create(&two.other, &eval(1)).await;
+    let mut txn = two.writer.txn();
+    txn.delete(&key(&eval(1)), there).unwrap();
+    assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
+    let revision = two.commit_unheard(&txn).await;
+    assert_eq!(two.resolve(&txn).await, Resolution::Applied { revision });
+    create(&two.other, &eval(1)).await;
+    assert_eq!(
+        two.resolve(&txn).await,
+        Resolution::Forgotten,
+        "who deleted it?"
+    );
+}
+
+async fn what_is_compacted_away_is_forgotten(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let there = create(&two.other, &eval(1)).await;
+    let mut txn = two.writer.txn();
+    txn.update(&key(&eval(1)), there, &complete(eval(1)))
+        .unwrap();
+    let revision = two.commit_unheard(&txn).await;
+    update(&two.other, revision, &eval(1)).await;
+    backend.compact().await;
+    assert_eq!(two.resolve(&txn).await, Resolution::Forgotten);
+}
+
+async fn a_commit_in_doubt_is_carried_out_once(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let mut txn = two.writer.txn();
+    txn.create(&key(&eval(1)), &eval(1)).unwrap();
+    for mode in [Mode::HoldAnswers, Mode::Hold, Mode::Cut] {
+        let revision_before = two.client.current_revision().await.unwrap();
+        two.proxy.set(mode);
+        let healing = two.heal_later();
+        let (commit, ()) = tokio::join!(two.writer.commit_surely(&txn, PATIENCE), healing);
+        let revision = done(commit.unwrap());
+        assert_eq!(
+            revision,
+            revision_before + 1,
+            "{mode:?}: one revision, whatever happened"
+        );
+        let mut next = two.writer.txn();
+        next.update(&key(&eval(1)), revision, &complete(eval(1)))
+            .unwrap();
+        let last = done(two.other.commit(&next).await.unwrap());
+        // A change this time, with compares of its own.
+        txn = two.writer.txn();
+        let mut changed = eval(1);
+        changed.snapshot_index = last;
+        txn.update(&key(&eval(1)), last, &changed).unwrap();
+    }
+}
+
+async fn a_conflict_after_a_lost_answer_may_be_our_own_doing(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let there = create(&two.other, &eval(1)).await;
+    update(&two.other, there, &complete(eval(1))).await;
+    let mut late = two.writer.txn();
+    late.update(&key(&eval(1)), there, &eval(1)).unwrap();
+    two.proxy.set(Mode::HoldAnswers);
+    let healing = two.heal_later();
+    let (commit, ()) = tokio::join!(two.writer.commit_surely(&late, PATIENCE), healing);
+    assert!(
+        matches!(commit.unwrap(), Commit::Conflict(_)),
+        "it never could be carried out"
+    );
+}

@@ -1,0 +1,184 @@
+//! The two backends, and what the tests put into them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use embedded_etcd::{Config, EmbeddedEtcd};
+use model::{EvalStatus, Evaluation};
+use state::Key;
+use store::{Client, ClientOptions, Commit, Delta, Replica, ReplicaOptions, Subscription, Writer};
+use test_kit::builders::{evaluation, service};
+use test_kit::etcd::Etcd;
+use test_kit::proxy::Proxy;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything may take that should happen at once: a loaded machine is slow.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// The deadline of requests whose answer is held back on purpose.
+pub(crate) const SHORT: Duration = Duration::from_millis(300);
+
+/// A server to keep the contract on.
+pub(crate) struct Backend {
+    address: SocketAddr,
+    server: Server,
+}
+
+enum Server {
+    Embedded(EmbeddedEtcd),
+    Etcd(#[expect(dead_code, reason = "held until the test ends")] Etcd),
+}
+
+impl Backend {
+    pub(crate) async fn embedded() -> Option<Self> {
+        let etcd = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
+        Some(Self {
+            address,
+            server: Server::Embedded(etcd),
+        })
+    }
+
+    /// Returns `None` where there is no etcd.
+    pub(crate) async fn etcd() -> Option<Self> {
+        if !test_kit::etcd::available() {
+            return None;
+        }
+        let etcd = Etcd::start().await.unwrap();
+        Some(Self {
+            address: etcd.address(),
+            server: Server::Etcd(etcd),
+        })
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns a client: of the embedded one over no socket, as in `kafila dev`.
+    pub(crate) async fn client(&self) -> Client {
+        match &self.server {
+            Server::Embedded(etcd) => {
+                Client::from_channel(etcd.channel(), ClientOptions::default())
+                    .await
+                    .unwrap()
+            }
+            Server::Etcd(_) => connect(&self.endpoint(), ClientOptions::default()).await,
+        }
+    }
+
+    pub(crate) async fn proxy(&self) -> Proxy {
+        Proxy::start(self.address).await.unwrap()
+    }
+
+    /// Returns the plain etcd client, for what the store does not do.
+    pub(crate) async fn raw(&self) -> etcd_client::Client {
+        etcd_client::Client::connect([self.endpoint()], None)
+            .await
+            .unwrap()
+    }
+
+    /// Forgets everything before the newest revision.
+    pub(crate) async fn compact(&self) {
+        let mut raw = self.raw().await;
+        let newest = raw
+            .get("x", None)
+            .await
+            .unwrap()
+            .header()
+            .unwrap()
+            .revision();
+        raw.compact(newest, None).await.unwrap();
+    }
+}
+
+pub(crate) async fn connect(endpoint: &str, options: ClientOptions) -> Client {
+    Client::connect(&[endpoint.to_owned()], options)
+        .await
+        .unwrap()
+}
+
+/// Returns a client whose requests through `proxy` give up soon.
+pub(crate) async fn impatient(proxy: &Proxy) -> Client {
+    let options = ClientOptions {
+        request_timeout: SHORT,
+        ..ClientOptions::default()
+    };
+    connect(&proxy.endpoint(), options).await
+}
+
+pub(crate) async fn replica(client: &Client) -> Replica {
+    let replica = Replica::start(client.clone(), ReplicaOptions::default(), never());
+    replica.ready(PATIENCE).await.unwrap();
+    replica
+}
+
+/// Returns a drain that never comes.
+pub(crate) fn never() -> CancellationToken {
+    CancellationToken::new()
+}
+
+/// Returns evaluation number `number`, pending.
+pub(crate) fn eval(number: u128) -> Evaluation {
+    evaluation(number, &service("web", 1))
+}
+
+pub(crate) fn key(eval: &Evaluation) -> Key {
+    Key::Eval(eval.id)
+}
+
+/// Returns the same evaluation, another value.
+pub(crate) fn complete(mut eval: Evaluation) -> Evaluation {
+    eval.status = EvalStatus::Complete;
+    eval
+}
+
+/// Returns what a subscriber is told next, which something must have been.
+pub(crate) async fn next(changes: &mut Subscription) -> Option<Delta> {
+    tokio::time::timeout(PATIENCE, changes.next())
+        .await
+        .expect("told in time")
+}
+
+/// Stores a new evaluation and returns the revision.
+pub(crate) async fn create(writer: &Writer, eval: &Evaluation) -> u64 {
+    let mut txn = writer.txn();
+    txn.create(&key(eval), eval).unwrap();
+    done(writer.commit(&txn).await.unwrap())
+}
+
+/// Replaces an evaluation and returns the revision.
+pub(crate) async fn update(writer: &Writer, mod_revision: u64, eval: &Evaluation) -> u64 {
+    let mut txn = writer.txn();
+    txn.update(&key(eval), mod_revision, eval).unwrap();
+    done(writer.commit(&txn).await.unwrap())
+}
+
+pub(crate) fn done(commit: Commit) -> u64 {
+    commit.revision().unwrap_or_else(|| panic!("{commit:?}"))
+}
+
+/// Runs each test on both backends.
+macro_rules! on_both {
+    ($($name:ident),* $(,)?) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                if let Some(backend) = crate::support::Backend::embedded().await {
+                    super::$name(backend).await;
+                }
+            })*
+        }
+        mod etcd {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                if let Some(backend) = crate::support::Backend::etcd().await {
+                    super::$name(backend).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use on_both;

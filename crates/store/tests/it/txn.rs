@@ -1,0 +1,276 @@
+//! Transactions: all or nothing, at one revision, and only if everything is as expected.
+
+use state::{Entity, Key};
+use store::txn::Expected;
+use store::{ClientOptions, Commit, Error, Fence};
+use test_kit::builders::service;
+use test_kit::proxy::Mode;
+
+use crate::support::{
+    Backend, PATIENCE, complete, connect, create, done, eval, impatient, key, on_both, update,
+};
+
+on_both!(
+    an_object_is_created_changed_and_deleted,
+    everything_in_one_transaction_has_one_revision,
+    a_key_that_exists_is_not_created_again,
+    a_key_changed_meanwhile_is_not_changed_over,
+    every_failed_compare_is_named,
+    what_is_required_guards_what_is_written,
+    a_fence_of_a_past_term_refuses_everything,
+    a_transaction_as_large_as_allowed_is_accepted,
+    an_answer_that_never_comes_is_unknown,
+    two_prefixes_do_not_see_each_other,
+);
+
+async fn an_object_is_created_changed_and_deleted(backend: Backend) {
+    let client = backend.client().await;
+    let writer = client.unfenced_writer();
+    let created = create(&writer, &eval(1)).await;
+    let changed = update(&writer, created, &complete(eval(1))).await;
+    assert!(changed > created);
+    let stored = client.get(&key(&eval(1))).await.unwrap().unwrap();
+    assert_eq!(stored.entity, Entity::Eval(Box::new(complete(eval(1)))));
+    assert_eq!(
+        (stored.create_revision, stored.mod_revision),
+        (created, changed)
+    );
+
+    let mut txn = writer.txn();
+    txn.delete(&key(&eval(1)), changed).unwrap();
+    let deleted = done(writer.commit(&txn).await.unwrap());
+    assert_eq!(client.get(&key(&eval(1))).await.unwrap(), None);
+    assert_eq!(client.current_revision().await.unwrap(), deleted);
+}
+
+async fn everything_in_one_transaction_has_one_revision(backend: Backend) {
+    let client = backend.client().await;
+    let writer = client.unfenced_writer();
+    let job = service("web", 1);
+    let mut txn = writer.txn();
+    txn.create(&Key::Job(job.key()), &job).unwrap();
+    txn.create(&Key::JobVersion(job.key(), 0), &job).unwrap();
+    txn.create(&key(&eval(1)), &eval(1)).unwrap();
+    let revision = done(writer.commit(&txn).await.unwrap());
+    for key in [
+        Key::Job(job.key()),
+        Key::JobVersion(job.key(), 0),
+        key(&eval(1)),
+    ] {
+        let stored = client.get(&key).await.unwrap().unwrap();
+        assert_eq!(
+            (stored.create_revision, stored.mod_revision),
+            (revision, revision)
+        );
+    }
+}
+
+async fn a_key_that_exists_is_not_created_again(backend: Backend) {
+    let client = backend.client().await;
+    let writer = client.unfenced_writer();
+    let created = create(&writer, &eval(1)).await;
+    let mut txn = writer.txn();
+    txn.create(&key(&eval(1)), &complete(eval(1))).unwrap();
+    txn.create(&key(&eval(2)), &eval(2)).unwrap();
+    let Commit::Conflict(conflict) = writer.commit(&txn).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(conflict.failed.len(), 1);
+    let failed = &conflict.failed[0];
+    assert_eq!(
+        (&failed.key, failed.expected),
+        (&key(&eval(1)), Expected::Absent)
+    );
+    assert_eq!(
+        (failed.create_revision, failed.mod_revision),
+        (created, created)
+    );
+    assert!(!conflict.is_fenced());
+    assert_eq!(conflict.revision, created, "a conflict writes nothing");
+    assert_eq!(client.get(&key(&eval(2))).await.unwrap(), None);
+}
+
+async fn a_key_changed_meanwhile_is_not_changed_over(backend: Backend) {
+    let client = backend.client().await;
+    let writer = client.unfenced_writer();
+    let created = create(&writer, &eval(1)).await;
+    let changed = update(&writer, created, &complete(eval(1))).await;
+    let mut late = writer.txn();
+    late.update(&key(&eval(1)), created, &eval(1)).unwrap();
+    let Commit::Conflict(conflict) = writer.commit(&late).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(conflict.failed[0].mod_revision, changed);
+    let mut gone = writer.txn();
+    gone.delete(&key(&eval(1)), created).unwrap();
+    assert!(writer.commit(&gone).await.unwrap().revision().is_none());
+    let stored = client.get(&key(&eval(1))).await.unwrap().unwrap();
+    assert_eq!(stored.entity, Entity::Eval(Box::new(complete(eval(1)))));
+}
+
+async fn every_failed_compare_is_named(backend: Backend) {
+    let writer = backend.client().await.unfenced_writer();
+    let first = create(&writer, &eval(1)).await;
+    let second = create(&writer, &eval(2)).await;
+    let mut txn = writer.txn();
+    txn.require_unchanged(&key(&eval(1)), first).unwrap();
+    txn.require_unchanged(&key(&eval(2)), first).unwrap();
+    txn.require_absent(&key(&eval(1)))
+        .expect_err("it is already required to be something else");
+    txn.update(&key(&eval(3)), second, &eval(3)).unwrap();
+    let Commit::Conflict(conflict) = writer.commit(&txn).await.unwrap() else {
+        panic!()
+    };
+    let failed: Vec<_> = conflict.failed.iter().map(|failed| &failed.key).collect();
+    assert_eq!(failed, [&key(&eval(2)), &key(&eval(3))]);
+    assert_eq!(conflict.failed[1].mod_revision, 0, "there is no such key");
+}
+
+async fn what_is_required_guards_what_is_written(backend: Backend) {
+    let client = backend.client().await;
+    let writer = client.unfenced_writer();
+    let guard = create(&writer, &eval(1)).await;
+    let guarded = || {
+        let mut txn = writer.txn();
+        txn.require_unchanged(&key(&eval(1)), guard).unwrap();
+        txn.require_absent(&key(&eval(9))).unwrap();
+        txn
+    };
+    let mut first = guarded();
+    first.create(&key(&eval(2)), &eval(2)).unwrap();
+    done(writer.commit(&first).await.unwrap());
+    update(&writer, guard, &complete(eval(1))).await;
+    let mut second = guarded();
+    second.create(&key(&eval(3)), &eval(3)).unwrap();
+    assert!(writer.commit(&second).await.unwrap().revision().is_none());
+}
+
+async fn a_fence_of_a_past_term_refuses_everything(backend: Backend) {
+    let client = backend.client().await;
+    let writer = client.unfenced_writer();
+    let leader = model::LeaderInfo {
+        address: "http://a".to_owned(),
+        replica: "a".to_owned(),
+    };
+    let election = Key::Election("eval-broker".to_owned());
+    let mut elected = writer.txn();
+    elected.create(&election, &leader).unwrap();
+    let term = done(writer.commit(&elected).await.unwrap());
+    let fence = Fence {
+        service: "eval-broker".to_owned(),
+        create_revision: term,
+    };
+    let fenced = |number| {
+        let mut txn = writer.txn();
+        txn.fence(&fence)
+            .unwrap()
+            .create(&key(&eval(number)), &eval(number))
+            .unwrap();
+        txn
+    };
+    done(writer.commit(&fenced(1)).await.unwrap());
+
+    let mut next = writer.txn();
+    next.delete(&election, term).unwrap();
+    done(writer.commit(&next).await.unwrap());
+    let Commit::Conflict(nobody) = writer.commit(&fenced(2)).await.unwrap() else {
+        panic!()
+    };
+    assert!(nobody.is_fenced());
+    done(writer.commit(&elected).await.unwrap());
+    let Commit::Conflict(other) = writer.commit(&fenced(3)).await.unwrap() else {
+        panic!()
+    };
+    assert!(
+        other.is_fenced(),
+        "the same leader in a later term has another fence"
+    );
+}
+
+async fn a_transaction_as_large_as_allowed_is_accepted(backend: Backend) {
+    let client = backend.client().await;
+    let writer = client.unfenced_writer();
+    let mut many = writer.txn();
+    for number in 0..1_000 {
+        many.create(&key(&eval(number)), &eval(number)).unwrap();
+    }
+    assert!(many.create(&key(&eval(1_000)), &eval(1_000)).is_err());
+    done(writer.commit(&many).await.unwrap());
+
+    let mut large = writer.txn();
+    let mut number = 2_000;
+    loop {
+        let mut eval = eval(number);
+        eval.status_description = "x".repeat(50_000);
+        if large.create(&key(&eval), &eval).is_err() {
+            break;
+        }
+        number += 1;
+    }
+    assert!(large.byte_count() > 1_000_000, "{}", large.byte_count());
+    done(writer.commit(&large).await.unwrap());
+}
+
+async fn an_answer_that_never_comes_is_unknown(backend: Backend) {
+    let proxy = backend.proxy().await;
+    let client = impatient(&proxy).await;
+    let writer = client.unfenced_writer();
+    create(&writer, &eval(1)).await;
+    let mut txn = writer.txn();
+    txn.create(&key(&eval(2)), &eval(2)).unwrap();
+    proxy.set(Mode::HoldAnswers);
+    let error = writer.commit(&txn).await.unwrap_err();
+    assert!(error.is_unknown() && error.is_retriable(), "{error}");
+    let found = test_kit::wait_for("the write", PATIENCE, async || {
+        backend.client().await.get(&key(&eval(2))).await.unwrap()
+    });
+    found.await;
+
+    // Nothing of this one arrives; on our side that looks the same.
+    proxy.set(Mode::Hold);
+    let mut lost = writer.txn();
+    lost.create(&key(&eval(3)), &eval(3)).unwrap();
+    let error = writer.commit(&lost).await.unwrap_err();
+    assert!(error.is_unknown(), "{error}");
+}
+
+async fn two_prefixes_do_not_see_each_other(backend: Backend) {
+    let options = |prefix: &str| ClientOptions {
+        prefix: prefix.to_owned(),
+        ..Default::default()
+    };
+    let first = connect(&backend.endpoint(), options("/a")).await;
+    let second = connect(&backend.endpoint(), options("/b/")).await;
+    create(&first.unfenced_writer(), &eval(1)).await;
+    assert_eq!(second.get(&key(&eval(1))).await.unwrap(), None);
+    create(&second.unfenced_writer(), &eval(1)).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_there_was_never_asked() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let writer = connect(&nobody, ClientOptions::default())
+        .await
+        .unfenced_writer();
+    let mut txn = writer.txn();
+    txn.create(&key(&eval(1)), &eval(1)).unwrap();
+    let error = writer.commit(&txn).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_member_that_is_gone_does_not_keep_requests_from_the_others() {
+    let backend = Backend::embedded().await.unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let endpoints = [nobody, backend.endpoint()];
+    let client = store::Client::connect(&endpoints, ClientOptions::default())
+        .await
+        .unwrap();
+    for number in 0..50 {
+        create(&client.unfenced_writer(), &eval(number)).await;
+    }
+}

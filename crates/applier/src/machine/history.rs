@@ -1,0 +1,58 @@
+//! When a plan of each job was last committed.
+
+use model::JobKey;
+use rustc_hash::FxHashMap;
+
+/// How many jobs are remembered singly: some tens of megabytes.
+const JOBS_MAX: usize = 200_000;
+
+/// **Invariant**: what is said of a job is never earlier than its last commit. It may be later: then
+/// a plan is refused once that need not be, and its worker looks again.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// Said of every job that is not remembered singly.
+    floor: u64,
+    commits: FxHashMap<JobKey, u64>,
+    newest: u64,
+}
+
+impl History {
+    /// Plans made before `election_revision` may have missed what the last leader committed.
+    pub(crate) fn new(election_revision: u64) -> Self {
+        Self {
+            floor: election_revision,
+            commits: FxHashMap::default(),
+            newest: election_revision,
+        }
+    }
+
+    pub(crate) fn last_commit(&self, job: &JobKey) -> u64 {
+        self.commits
+            .get(job)
+            .copied()
+            .unwrap_or(self.floor)
+            .max(self.floor)
+    }
+
+    /// Returns the revision of the last commit of any plan.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    pub(crate) fn committed(&mut self, job: &JobKey, revision: u64) {
+        self.newest = self.newest.max(revision);
+        if self.commits.len() >= JOBS_MAX && !self.commits.contains_key(job) {
+            self.forget_older_half();
+        }
+        self.commits.insert(job.clone(), revision);
+    }
+
+    fn forget_older_half(&mut self) {
+        let mut revisions: Vec<_> = self.commits.values().copied().collect();
+        let middle = revisions.len() / 2;
+        let (_, median, _) = revisions.select_nth_unstable(middle);
+        self.floor = self.floor.max(*median);
+        let floor = self.floor;
+        self.commits.retain(|_, revision| *revision > floor);
+    }
+}

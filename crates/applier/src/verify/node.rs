@@ -1,0 +1,187 @@
+//! One node's part of a plan: does the node still take it?
+
+use model::{
+    AllocId, AllocatedResources, Allocation, ClientStatus, Node, NodeEligibility, NodeId,
+    NodeStatus, Plan,
+};
+use placement::check_change;
+use state::{AllocView, Snapshot};
+
+use crate::pending::Pending;
+
+/// What an entry of a plan means for its node.
+#[derive(Clone, Copy, Debug)]
+enum Entry<'a> {
+    /// It takes a share.
+    New(&'a Allocation),
+    /// It runs already, and goes on under a new version.
+    Update {
+        new: &'a Allocation,
+        old: &'a AllocView,
+    },
+    /// It has ended; only a note is made.
+    Note,
+}
+
+/// # Errors
+/// Why the node's part is rejected.
+pub(crate) fn check(
+    snapshot: &Snapshot,
+    pending: &Pending,
+    plan: &Plan,
+    node_id: NodeId,
+) -> Result<(), String> {
+    for stop in of(&plan.stops, node_id)
+        .iter()
+        .chain(of(&plan.preemptions, node_id))
+    {
+        let view = snapshot.alloc(stop.alloc_id);
+        if view.is_some_and(|view| view.alloc.node_id != node_id) {
+            return Err(format!("allocation {} is on another node", stop.alloc_id));
+        }
+    }
+    let entries = entries(snapshot, plan, node_id)?;
+    // Stopping is always possible, and so is a note about what has ended.
+    if entries.iter().all(|entry| matches!(entry, Entry::Note)) {
+        return Ok(());
+    }
+    let Some(node) = snapshot.node(node_id) else {
+        return Err("node does not exist".to_owned());
+    };
+    let node = &node.value;
+    check_status(snapshot, plan, node, &entries)?;
+    if node.status != NodeStatus::Ready || !entries.iter().any(takes_more) {
+        return Ok(());
+    }
+    if node.eligibility != NodeEligibility::Eligible {
+        return Err("node is not eligible".to_owned());
+    }
+    check_fit(snapshot, pending, plan, node, &entries)
+}
+
+fn of<T>(by_node: &std::collections::BTreeMap<NodeId, Vec<T>>, node_id: NodeId) -> &[T] {
+    by_node.get(&node_id).map_or(&[], Vec::as_slice)
+}
+
+fn entries<'a>(
+    snapshot: &'a Snapshot,
+    plan: &'a Plan,
+    node_id: NodeId,
+) -> Result<Vec<Entry<'a>>, String> {
+    let mut entries = Vec::new();
+    for new in of(&plan.placements, node_id) {
+        let Some(old) = snapshot.alloc(new.id) else {
+            entries.push(Entry::New(new));
+            continue;
+        };
+        if old.alloc.node_id != node_id || old.alloc.job_key() != plan.job {
+            return Err(format!("allocation {} exists elsewhere", new.id));
+        }
+        // The plan's copy would undo what was written since.
+        if old.alloc_modify_index > plan.snapshot_index || old.alloc.is_server_terminal() {
+            return Err(format!(
+                "allocation {} has changed since the plan was made",
+                new.id
+            ));
+        }
+        let ended = old.is_client_terminal();
+        entries.push(if ended {
+            Entry::Note
+        } else {
+            Entry::Update { new, old }
+        });
+    }
+    Ok(entries)
+}
+
+/// Tells whether an entry asks the node for more than it gives already.
+fn takes_more(entry: &Entry<'_>) -> bool {
+    match entry {
+        Entry::New(_) => true,
+        Entry::Update { new, old } => new.resources != old.alloc.resources,
+        Entry::Note => false,
+    }
+}
+
+/// A node out of reach can only be told about: that its allocations are lost, or not known.
+fn check_status(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    node: &Node,
+    entries: &[Entry<'_>],
+) -> Result<(), String> {
+    let says = |entry: &Entry<'_>| match entry {
+        Entry::New(_) | Entry::Note => None,
+        Entry::Update { new, .. } => new.client_status_override,
+    };
+    let mut live = entries.iter().filter(|entry| !matches!(entry, Entry::Note));
+    let (accepted, word) = match node.status {
+        NodeStatus::Ready => return Ok(()),
+        NodeStatus::Initializing => return Err("node is not ready for placements".to_owned()),
+        NodeStatus::Disconnected => (
+            live.all(|entry| says(entry) == Some(ClientStatus::Unknown)),
+            "disconnected",
+        ),
+        NodeStatus::Down => {
+            let stays = |entry: &Entry<'_>| match says(entry) {
+                Some(ClientStatus::Lost) => true,
+                Some(ClientStatus::Unknown) => !replaces(snapshot, plan, entry),
+                _ => false,
+            };
+            (live.all(stays), "down")
+        }
+    };
+    if accepted {
+        Ok(())
+    } else {
+        Err(format!("node is {word} and contains invalid updates"))
+    }
+}
+
+/// Tells whether the entry's group wants a replacement while its node is out of reach.
+fn replaces(snapshot: &Snapshot, plan: &Plan, entry: &Entry<'_>) -> bool {
+    let (Entry::New(alloc) | Entry::Update { new: alloc, .. }) = entry else {
+        return true;
+    };
+    let group = snapshot
+        .job(&plan.job)
+        .and_then(|job| job.value.task_group(&alloc.task_group));
+    let disconnect = group.and_then(|group| group.disconnect.as_ref());
+    disconnect.is_none_or(|block| block.replace)
+}
+
+/// What is given up twice, here and by a write on its way, is counted twice; but a plan that touches
+/// what is on its way waits, whatever this says.
+fn check_fit(
+    snapshot: &Snapshot,
+    pending: &Pending,
+    plan: &Plan,
+    node: &Node,
+    entries: &[Entry<'_>],
+) -> Result<(), String> {
+    let stops = of(&plan.stops, node.id)
+        .iter()
+        .chain(of(&plan.preemptions, node.id));
+    let mut given_up: Vec<AllocId> = stops.map(|stop| stop.alloc_id).collect();
+    given_up.sort_unstable();
+    given_up.dedup();
+    let mut removed: Vec<&AllocatedResources> = given_up
+        .into_iter()
+        .filter_map(|id| snapshot.alloc(id))
+        .filter(|view| !view.is_terminal())
+        .map(|view| &view.alloc.resources)
+        .collect();
+    let mut added = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match entry {
+            Entry::New(new) => added.push(&new.resources),
+            Entry::Update { new, old } => {
+                removed.push(&old.alloc.resources);
+                added.push(&new.resources);
+            }
+            Entry::Note => {}
+        }
+    }
+    let usage = pending.usage(snapshot, node.id);
+    check_change(node, &usage, removed, added).map_err(|exhausted| exhausted.to_string())
+}

@@ -1,0 +1,378 @@
+//! What is written for the accepted part of a plan, in the order in which it may be cut.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::plan::Stop;
+use model::{
+    AllocId, Allocation, Deployment, DesiredStatus, EvalId, EvalStatus, Evaluation, NodeId, Plan,
+    Timestamp,
+};
+use state::{AllocView, Entity, Key, Snapshot};
+
+use crate::op::Op;
+use crate::pending::Pending;
+use crate::verify::whole::deployments;
+
+/// Operations of one plan, by where a cut may go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Writes {
+    /// Compares that every piece repeats: the job, and the evaluation until it is written.
+    pub guards: Vec<Op>,
+    /// The first piece's: deployments, and delayed evaluations that allocations then name.
+    pub head: Vec<Op>,
+    /// Stops before placements, so that what takes a place or a name finds it free; both in node
+    /// order. A cut may go between any two.
+    pub units: Vec<Unit>,
+    /// The last piece's: how the evaluation ended, and what waits for the rest. Empty when the plan
+    /// is not accepted as a whole.
+    pub tail: Vec<Op>,
+}
+
+/// What is written for one allocation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unit {
+    pub ops: Vec<Op>,
+    /// The node must not have changed: a compare that a piece makes once per node.
+    pub node_check: Option<Op>,
+}
+
+impl Writes {
+    /// Tells whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.units.is_empty() && self.tail.is_empty()
+    }
+}
+
+/// Writes one plan down.
+pub(crate) struct Writer<'a> {
+    snapshot: &'a Snapshot,
+    pending: &'a Pending,
+    plan: &'a Plan,
+    now: Timestamp,
+    /// Old allocation → the accepted placement that replaces it.
+    successors: BTreeMap<AllocId, AllocId>,
+    /// Allocations written so far: a transaction may write a key once.
+    written: BTreeSet<AllocId>,
+}
+
+/// A write of something the plan touches is on its way, so there is no revision to compare with yet.
+struct Predicted;
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        pending: &'a Pending,
+        plan: &'a Plan,
+        now: Timestamp,
+    ) -> Self {
+        let (successors, written) = (BTreeMap::new(), BTreeSet::new());
+        Self {
+            snapshot,
+            pending,
+            plan,
+            now,
+            successors,
+            written,
+        }
+    }
+
+    /// Returns what to write for the parts of `nodes`, without the placements `withheld`; `None`
+    /// when it must wait for an uncommitted plan.
+    pub(crate) fn write(
+        mut self,
+        nodes: &[NodeId],
+        withheld: &BTreeSet<AllocId>,
+        is_whole: bool,
+    ) -> Option<Writes> {
+        let plan = self.plan;
+        let placements = |node: &NodeId| plan.placements.get(node).into_iter().flatten();
+        let placements: Vec<_> = nodes
+            .iter()
+            .flat_map(placements)
+            .filter(|alloc| !withheld.contains(&alloc.id))
+            .collect();
+        for alloc in &placements {
+            if let Some(previous) = alloc.previous_alloc {
+                self.successors.insert(previous, alloc.id);
+            }
+        }
+        let mut units = Vec::with_capacity(placements.len());
+        for node_id in nodes {
+            self.write_stops(*node_id, &mut units).ok()?;
+        }
+        for alloc in placements {
+            self.write_placement(alloc, &mut units).ok()?;
+        }
+        let mut writes = Writes {
+            units,
+            ..Writes::default()
+        };
+        writes.head = self.head(&writes.units, is_whole);
+        if is_whole {
+            writes.tail = self.tail();
+        }
+        if !writes.is_empty() {
+            writes.guards = self.guards();
+        }
+        Some(writes)
+    }
+
+    fn write_stops(&mut self, node_id: NodeId, units: &mut Vec<Unit>) -> Result<(), Predicted> {
+        let plan = self.plan;
+        let lists = [
+            (&plan.stops, DesiredStatus::Stop),
+            (&plan.preemptions, DesiredStatus::Evict),
+        ];
+        for (stops, desired) in lists {
+            for stop in stops.get(&node_id).into_iter().flatten() {
+                if let Some(op) = self.stop(stop, desired)? {
+                    units.push(Unit {
+                        ops: vec![op],
+                        node_check: None,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_placement(
+        &mut self,
+        alloc: &Allocation,
+        units: &mut Vec<Unit>,
+    ) -> Result<(), Predicted> {
+        if !self.written.insert(alloc.id) {
+            return Ok(());
+        }
+        let mut ops = Vec::with_capacity(1);
+        let old = self.snapshot.alloc(alloc.id);
+        match old {
+            None => ops.push(create_alloc(alloc.clone())),
+            Some(old) => ops.push(self.update(old, alloc.clone())?),
+        }
+        if let Some(link) = self.link(alloc)? {
+            ops.push(link);
+        }
+        // A note about what has ended is true whatever its node is now.
+        let is_note = old.is_some_and(AllocView::is_client_terminal);
+        let node = self.snapshot.node(alloc.node_id).filter(|_| !is_note);
+        let node_check = node.map(|node| Op::Check {
+            key: Key::Node(alloc.node_id),
+            modify_index: node.modify_index,
+        });
+        units.push(Unit { ops, node_check });
+        Ok(())
+    }
+
+    /// Ends an allocation; `None` when that would change nothing.
+    fn stop(&mut self, stop: &Stop, desired: DesiredStatus) -> Result<Option<Op>, Predicted> {
+        let Some(view) = self.snapshot.alloc(stop.alloc_id) else {
+            return Ok(None);
+        };
+        // One that has ended cannot be evicted any more.
+        if desired == DesiredStatus::Evict && view.is_terminal() {
+            return Ok(None);
+        }
+        let mut alloc = Allocation::clone(&view.alloc);
+        if !view.alloc.is_server_terminal() {
+            alloc.desired_status = desired;
+            alloc.desired_description.clone_from(&stop.description);
+            alloc.preempted_by = stop.preempted_by.or(alloc.preempted_by);
+        }
+        if !view.is_client_terminal() {
+            alloc.client_status_override = stop.client_status.or(alloc.client_status_override);
+        }
+        alloc.followup_eval_id = stop.followup_eval_id.or(alloc.followup_eval_id);
+        alloc.next_alloc = self.successors.get(&alloc.id).copied().or(alloc.next_alloc);
+        if alloc == *view.alloc || !self.written.insert(alloc.id) {
+            return Ok(None);
+        }
+        alloc.modify_time = self.now;
+        self.update(view, alloc).map(Some)
+    }
+
+    /// Tells the allocation that `alloc` replaces who follows it, unless its stop does.
+    fn link(&mut self, alloc: &Allocation) -> Result<Option<Op>, Predicted> {
+        let Some(previous) = alloc.previous_alloc else {
+            return Ok(None);
+        };
+        let Some(view) = self.snapshot.alloc(previous) else {
+            return Ok(None);
+        };
+        let is_stopped = self
+            .plan
+            .stops
+            .get(&view.alloc.node_id)
+            .is_some_and(|stops| stops.iter().any(|stop| stop.alloc_id == previous));
+        if is_stopped || view.alloc.next_alloc == Some(alloc.id) || !self.written.insert(previous) {
+            return Ok(None);
+        }
+        let mut linked = Allocation::clone(&view.alloc);
+        linked.next_alloc = Some(alloc.id);
+        linked.modify_time = self.now;
+        self.update(view, linked).map(Some)
+    }
+
+    fn update(&self, view: &AllocView, alloc: Allocation) -> Result<Op, Predicted> {
+        let key = Key::Alloc(alloc.id);
+        if self.pending.is_unshown(&key, view.alloc_modify_index) {
+            return Err(Predicted);
+        }
+        Ok(Op::Update {
+            key,
+            entity: Entity::Alloc(Box::new(alloc)),
+            modify_index: view.alloc_modify_index,
+        })
+    }
+
+    fn guards(&self) -> Vec<Op> {
+        let plan = self.plan;
+        vec![
+            Op::Check {
+                key: Key::Job(plan.job.clone()),
+                modify_index: plan.job_modify_index,
+            },
+            Op::Check {
+                key: Key::Eval(plan.eval_id),
+                modify_index: plan.eval_modify_index,
+            },
+        ]
+    }
+
+    fn head(&self, units: &[Unit], is_whole: bool) -> Vec<Op> {
+        let mut ops = Vec::new();
+        let mut settled = BTreeSet::new();
+        if let Some(deployment) = &self.plan.deployment {
+            settled.insert(deployment.id);
+            ops.push(self.put_deployment(self.with_real_canaries(deployment, units)));
+        }
+        for update in &self.plan.deployment_updates {
+            let Some(stored) = self.snapshot.deployment(update.deployment_id) else {
+                continue;
+            };
+            if !settled.insert(update.deployment_id) || !stored.value.status.is_active() {
+                continue;
+            }
+            let mut deployment = stored.value.clone();
+            deployment.status = update.status;
+            deployment
+                .status_description
+                .clone_from(&update.description);
+            deployment.modify_time = self.now;
+            ops.push(self.put_deployment(deployment));
+        }
+        // Those that are only placed for must not have failed or been paused meanwhile.
+        for id in deployments(self.plan) {
+            if let Some(stored) = self
+                .snapshot
+                .deployment(id)
+                .filter(|_| !settled.contains(&id))
+            {
+                let modify_index = stored.modify_index;
+                ops.push(Op::Check {
+                    key: Key::Deployment(id),
+                    modify_index,
+                });
+            }
+        }
+        let named = named_evals(units);
+        for eval in &self.plan.followup_evals {
+            let waits = eval.status == EvalStatus::Blocked;
+            if !waits && (is_whole || named.contains(&eval.id)) {
+                ops.push(create_eval(eval));
+            }
+        }
+        // A compare alone is no reason for a transaction.
+        let writes_something = !units.is_empty() || is_whole;
+        let is_idle = ops.iter().all(|op| matches!(op, Op::Check { .. }));
+        if is_idle && !writes_something {
+            Vec::new()
+        } else {
+            ops
+        }
+    }
+
+    fn put_deployment(&self, deployment: Deployment) -> Op {
+        let key = Key::Deployment(deployment.id);
+        match self.snapshot.deployment(deployment.id) {
+            None => Op::Create {
+                key,
+                entity: Entity::Deployment(Box::new(deployment)),
+            },
+            Some(stored) => Op::Update {
+                key,
+                entity: Entity::Deployment(Box::new(deployment)),
+                modify_index: stored.modify_index,
+            },
+        }
+    }
+
+    /// Leaves out canaries whose node was rejected.
+    fn with_real_canaries(&self, deployment: &Deployment, units: &[Unit]) -> Deployment {
+        let mut deployment = deployment.clone();
+        if deployment
+            .groups
+            .values()
+            .any(|group| !group.placed_canaries.is_empty())
+        {
+            let created: BTreeSet<_> = units
+                .iter()
+                .flat_map(|unit| &unit.ops)
+                .filter_map(Op::created_alloc)
+                .collect();
+            for group in deployment.groups.values_mut() {
+                group
+                    .placed_canaries
+                    .retain(|id| created.contains(id) || self.snapshot.alloc(*id).is_some());
+            }
+        }
+        deployment
+    }
+
+    fn tail(&self) -> Vec<Op> {
+        let blocked = |eval: &&Evaluation| eval.status == EvalStatus::Blocked;
+        let mut ops: Vec<_> = self
+            .plan
+            .followup_evals
+            .iter()
+            .filter(blocked)
+            .map(create_eval)
+            .collect();
+        let stored = self.snapshot.eval(self.plan.eval_id);
+        if let (Some(outcome), Some(stored)) = (&self.plan.eval_outcome, stored) {
+            ops.push(Op::Update {
+                key: Key::Eval(outcome.id),
+                entity: Entity::Eval(outcome.clone()),
+                modify_index: stored.modify_index,
+            });
+        }
+        ops
+    }
+}
+
+fn create_alloc(alloc: Allocation) -> Op {
+    Op::Create {
+        key: Key::Alloc(alloc.id),
+        entity: Entity::Alloc(Box::new(alloc)),
+    }
+}
+
+fn create_eval(eval: &Evaluation) -> Op {
+    Op::Create {
+        key: Key::Eval(eval.id),
+        entity: Entity::Eval(Box::new(eval.clone())),
+    }
+}
+
+/// Returns the evaluations that written allocations wait for.
+fn named_evals(units: &[Unit]) -> BTreeSet<EvalId> {
+    let entities = units
+        .iter()
+        .flat_map(|unit| &unit.ops)
+        .filter_map(Op::entity);
+    let named = entities.filter_map(|entity| match entity {
+        Entity::Alloc(alloc) => alloc.followup_eval_id,
+        _ => None,
+    });
+    named.collect()
+}

@@ -1,0 +1,335 @@
+//! Random histories: plans made on old snapshots, nodes that change, commits that conflict, a
+//! replica that lags, duplicates, leaders that change. Whatever happens, no node is overcommitted
+//! and every plan is answered with what was written of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use applier::{Answer, Applier, CommitId, Effect, Event, Pending, Piece, Ticket, Verification};
+use model::{AllocId, ClientStatus, NodeEligibility, NodeId, NodeStatus, Plan};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use state::{Entity, Key, Snapshot};
+
+use crate::store::{NOW, Store, port, stop};
+
+const HISTORIES: u64 = 60;
+const STEPS: usize = 150;
+const JOBS: u32 = 4;
+const NODES: u128 = 4;
+
+struct World {
+    rng: StdRng,
+    seed: u64,
+    store: Store,
+    /// What the applier's replica shows: the store's state now or a little earlier.
+    replica: Snapshot,
+    applier: Applier,
+    judging: Option<(Ticket, Arc<Plan>, Arc<Pending>, Snapshot)>,
+    out: Option<(CommitId, Vec<Arc<Piece>>)>,
+    /// Transactions whose answer never came; they may still be carried out, until the next election.
+    in_doubt: Vec<Vec<Arc<Piece>>>,
+    tickets: u64,
+    open: BTreeMap<Ticket, Plan>,
+    told: BTreeSet<AllocId>,
+    /// Placed by plans whose answer never said so.
+    untold: BTreeSet<AllocId>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut store = Store::new(seed);
+        for number in 1..=NODES {
+            store.add_node(number, |node| node.resources.cpu_mhz = 1_000);
+        }
+        Self {
+            rng: StdRng::seed_from_u64(seed),
+            seed,
+            replica: store.snapshot(),
+            applier: Applier::new(store.revision()),
+            store,
+            judging: None,
+            out: None,
+            in_doubt: Vec::new(),
+            tickets: 0,
+            open: BTreeMap::new(),
+            told: BTreeSet::new(),
+            untold: BTreeSet::new(),
+        }
+    }
+
+    fn below(&mut self, bound: u32) -> u32 {
+        self.rng.random_range(0..bound)
+    }
+
+    fn any_node(&mut self) -> NodeId {
+        NodeId::from_random(self.rng.random_range(1..=NODES))
+    }
+
+    fn tell(&mut self, event: Event) {
+        let replica = self.replica.clone();
+        for effect in self.applier.step(&replica, event) {
+            match effect {
+                Effect::Verify {
+                    ticket,
+                    plan,
+                    pending,
+                } => {
+                    assert!(self.judging.is_none(), "one plan is judged at a time");
+                    self.judging = Some((ticket, plan, pending, replica.clone()));
+                }
+                Effect::Commit { commit, parts } => {
+                    assert!(self.out.is_none(), "one transaction is out at a time");
+                    self.out = Some((commit, parts));
+                }
+                Effect::Answer { ticket, answer } => self.take_answer(ticket, answer),
+                Effect::StepDown => {}
+            }
+        }
+    }
+
+    fn take_answer(&mut self, ticket: Ticket, answer: Answer) {
+        let plan = self.open.remove(&ticket).expect("a plan is answered once");
+        match answer {
+            Answer::Result(result) => self.told.extend(result.placed),
+            Answer::Overloaded | Answer::Unavailable => {
+                let placements = plan.placements.values().flatten();
+                self.untold.extend(placements.map(|alloc| alloc.id));
+            }
+        }
+    }
+
+    /// A worker plans on what it sees, which may be old, and submits it, perhaps twice.
+    fn submit(&mut self) {
+        let name = format!("job{}", self.below(JOBS));
+        let mut plan = self.store.start_plan(&name);
+        self.show();
+        for _ in 0..self.below(4) {
+            let node = self.any_node();
+            let cpu_mhz = self.rng.random_range(1..500);
+            self.store.place(&mut plan, node, cpu_mhz);
+            if self.below(3) == 0 {
+                let port_value = 8_000 + u16::try_from(self.below(2)).unwrap();
+                let placed = plan.placements.get_mut(&node).unwrap().last_mut().unwrap();
+                placed.resources.ports = vec![port(port_value)];
+            }
+        }
+        let snapshot = self.store.snapshot();
+        for view in snapshot
+            .allocs_by_job(&plan.job)
+            .filter(|view| !view.is_terminal())
+        {
+            if self.below(3) == 0 {
+                plan.stops
+                    .entry(view.alloc.node_id)
+                    .or_default()
+                    .push(stop(view.alloc.id));
+            }
+        }
+        // Other jobs' allocations are in the way.
+        let mut others: Vec<_> = snapshot
+            .allocs()
+            .filter(|view| !view.is_terminal())
+            .collect();
+        others.sort_by_key(|view| view.alloc.id);
+        for view in others {
+            let is_own = view.alloc.job_key() == plan.job;
+            if !is_own && plan.placements.contains_key(&view.alloc.node_id) && self.below(6) == 0 {
+                plan.preemptions
+                    .entry(view.alloc.node_id)
+                    .or_default()
+                    .push(stop(view.alloc.id));
+            }
+        }
+        plan.all_at_once = self.below(5) == 0;
+        plan.priority = u8::try_from(self.below(100)).unwrap();
+        let copies = if self.below(6) == 0 { 2 } else { 1 };
+        for _ in 0..copies {
+            let ticket = Ticket(self.tickets);
+            self.tickets += 1;
+            self.open.insert(ticket, plan.clone());
+            self.tell(Event::Submit {
+                ticket,
+                plan: Box::new(plan.clone()),
+            });
+        }
+    }
+
+    fn judge(&mut self) {
+        let Some((ticket, plan, pending, snapshot)) = self.judging.take() else {
+            return;
+        };
+        let verification = Verification::new(&snapshot, &pending, &plan);
+        let verdict = verification.check_whole().unwrap_or_else(|| {
+            let nodes = verification.nodes();
+            let verdicts = nodes.into_iter().map(|node| verification.check_node(node));
+            verification.conclude(verdicts.collect(), NOW)
+        });
+        self.tell(Event::Verified { ticket, verdict });
+    }
+
+    fn settle(&mut self) {
+        let Some((commit, parts)) = self.out.take() else {
+            return;
+        };
+        if self.below(20) == 0 {
+            // The answer never comes; the transaction was carried out, or will be, or not.
+            self.in_doubt.push(parts);
+            if self.rng.random() {
+                self.late();
+            }
+            self.elect();
+            return;
+        }
+        let event = match self.store.commit(&parts) {
+            Ok(revision) => Event::Committed { commit, revision },
+            Err(revision) => Event::Conflict { commit, revision },
+        };
+        self.check();
+        self.tell(event);
+    }
+
+    /// A transaction in doubt is carried out after all, if its compares hold.
+    fn late(&mut self) {
+        if let Some(parts) = self.in_doubt.pop() {
+            let _ = self.store.commit(&parts);
+            self.check();
+        }
+    }
+
+    /// The leader is deposed; its fence fails from now on. Another begins on what is there.
+    fn elect(&mut self) {
+        self.tell(Event::Deposed);
+        self.in_doubt.clear();
+        self.judging = None;
+        self.out = None;
+        let info = model::LeaderInfo {
+            address: String::new(),
+            replica: String::new(),
+        };
+        let revision = self
+            .store
+            .put(Key::Election("plan-applier".into()), Entity::Election(info));
+        self.show();
+        self.applier = Applier::new(revision);
+    }
+
+    /// The replica catches up.
+    fn show(&mut self) {
+        self.replica = self.store.snapshot();
+        self.tell(Event::Replica);
+    }
+
+    fn change_node(&mut self) {
+        let node = self.any_node();
+        let what = self.below(5);
+        self.store.edit_node(node, |node| match what {
+            0 => node.status = NodeStatus::Down,
+            1 => node.eligibility = NodeEligibility::Ineligible,
+            2 => node.reserved_ports = vec![8_001],
+            _ => {
+                node.status = NodeStatus::Ready;
+                node.eligibility = NodeEligibility::Eligible;
+            }
+        });
+    }
+
+    fn end_alloc(&mut self) {
+        let snapshot = self.store.snapshot();
+        let mut live: Vec<_> = snapshot
+            .allocs()
+            .filter(|view| !view.is_terminal())
+            .collect();
+        live.sort_by_key(|view| view.alloc.id);
+        let count = u32::try_from(live.len()).unwrap();
+        if count > 0 {
+            let id = live[self.below(count) as usize].alloc.id;
+            let client = model::AllocClient {
+                status: ClientStatus::Complete,
+                ..model::AllocClient::default()
+            };
+            self.store
+                .put(Key::AllocClient(id), Entity::AllocClient(Box::new(client)));
+        }
+    }
+
+    fn step(&mut self) {
+        match self.below(10) {
+            0 | 1 => self.submit(),
+            2 | 3 => self.judge(),
+            4 | 5 => self.settle(),
+            6 => self.show(),
+            7 => self.change_node(),
+            8 => self.end_alloc(),
+            _ if self.below(10) == 0 => self.elect(),
+            _ => {}
+        }
+        self.check();
+    }
+
+    /// No node holds more than it offers, and no port twice.
+    fn check(&self) {
+        let snapshot = self.store.snapshot();
+        for node in snapshot.nodes().map(|node| &node.value) {
+            let Some(usage) = snapshot.usage(node.id) else {
+                continue;
+            };
+            let over = usage.total.exceeds(node.available());
+            assert_eq!(
+                over, None,
+                "seed {}: {} holds {usage:?}",
+                self.seed, node.name
+            );
+            let twice = usage.ports.iter().find(|(_, holders)| **holders > 1);
+            assert_eq!(twice, None, "seed {}: {}", self.seed, node.name);
+        }
+    }
+
+    fn finish(&mut self) {
+        for _ in 0..1_000 {
+            if self.open.is_empty() {
+                return;
+            }
+            self.show();
+            self.judge();
+            self.settle();
+        }
+        panic!("seed {}: never answered: {:?}", self.seed, self.open.keys());
+    }
+}
+
+#[test]
+fn concurrent_plans_never_overcommit_and_are_all_answered() {
+    let (mut placed, mut rejected) = (0, 0);
+    for seed in 0..HISTORIES {
+        let mut world = World::new(seed);
+        for _ in 0..STEPS {
+            world.step();
+        }
+        world.finish();
+        let stored: BTreeSet<_> = world
+            .store
+            .snapshot()
+            .allocs()
+            .map(|view| view.alloc.id)
+            .collect();
+        assert!(
+            world.told.is_subset(&stored),
+            "seed {seed}: told of what is not there"
+        );
+        let silent: Vec<_> = stored
+            .iter()
+            .filter(|id| !world.told.contains(id) && !world.untold.contains(id))
+            .collect();
+        assert!(
+            silent.is_empty(),
+            "seed {seed}: {silent:?} were placed and not told"
+        );
+        placed += stored.len();
+        rejected += usize::from(stored.is_empty());
+    }
+    assert!(
+        placed > 500,
+        "histories that place nothing show nothing: {placed}, {rejected} empty"
+    );
+}

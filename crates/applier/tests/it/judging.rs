@@ -1,0 +1,467 @@
+//! What of one plan is accepted.
+
+use applier::{Accepted, Op, Verdict, verify};
+use model::plan::DeploymentUpdate;
+use model::{
+    AllocClient, AllocId, ClientStatus, Deployment, DeploymentGroup, DeploymentStatus,
+    DesiredStatus, EvalStatus, Evaluation, NodeEligibility, NodeId, NodeStatus, Plan, TriggeredBy,
+};
+use state::{Entity, Key};
+use test_kit::builders;
+
+use crate::store::{NOW, Store, port, stop};
+
+fn accept(store: &Store, plan: &Plan) -> Accepted {
+    match verify(&store.snapshot(), plan, NOW) {
+        Verdict::Accepted(accepted) => accepted,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refusal(store: &Store, plan: &Plan) -> String {
+    match verify(&store.snapshot(), plan, NOW) {
+        Verdict::Refused(refusal) => refusal.reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn placed(accepted: &Accepted) -> Vec<AllocId> {
+    let ops = accepted.pieces.iter().flat_map(|piece| &piece.ops);
+    ops.filter_map(Op::created_alloc).collect()
+}
+
+fn report(store: &mut Store, id: AllocId, status: ClientStatus) {
+    let client = AllocClient {
+        status,
+        ..AllocClient::default()
+    };
+    store.put(Key::AllocClient(id), Entity::AllocClient(Box::new(client)));
+}
+
+fn ends_the_eval(accepted: &Accepted) -> bool {
+    let mut ops = accepted.pieces.iter().flat_map(|piece| &piece.ops);
+    ops.any(|op| matches!((op.key(), op.entity()), (Key::Eval(_), Some(_))))
+}
+
+#[test]
+fn one_nodes_part_is_left_out_and_the_rest_goes_through() {
+    let mut store = Store::new(1);
+    let (small, large) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));
+    let mut plan = store.start_plan("web");
+    store.place(&mut plan, small, 3_000);
+    store.place(&mut plan, small, 3_000);
+    let fits = store.place(&mut plan, large, 3_000);
+    let accepted = accept(&store, &plan);
+    assert_eq!(placed(&accepted), [fits]);
+    assert_eq!(accepted.rejected_nodes, [(small, "cpu".to_owned())].into());
+    assert!(!ends_the_eval(&accepted), "its worker is to look again");
+}
+
+#[test]
+fn scenario_145_all_at_once_is_all_or_nothing() {
+    let mut store = Store::new(2);
+    let (full, free) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));
+    let mut plan = store.start_plan("web");
+    plan.all_at_once = true;
+    store.place(&mut plan, full, 5_000);
+    store.place(&mut plan, free, 100);
+    let accepted = accept(&store, &plan);
+    assert!(accepted.pieces.is_empty());
+    assert_eq!(accepted.rejected_nodes.len(), 1);
+}
+
+#[test]
+fn scenario_146_a_stop_is_accepted_wherever_its_node_is() {
+    let edits: [fn(&mut model::Node); 3] = [
+        |node| node.eligibility = NodeEligibility::Ineligible,
+        |node| node.status = NodeStatus::Down,
+        |node| node.status = NodeStatus::Disconnected,
+    ];
+    for edit in edits {
+        let mut store = Store::new(3);
+        let node = store.add_node(1, |_| {});
+        let alloc = store.running("web", node, 100);
+        store.edit_node(node, edit);
+        let mut plan = store.start_plan("web");
+        plan.stops.insert(node, vec![stop(alloc)]);
+        store.must_commit(&plan);
+        let stopped = store.alloc(alloc);
+        assert_eq!(stopped.desired_status, DesiredStatus::Stop);
+        assert_eq!(stopped.desired_description, "not needed");
+        assert_eq!(stopped.modify_time, NOW);
+    }
+}
+
+#[test]
+fn a_stop_is_accepted_when_its_node_is_gone() {
+    let mut store = Store::new(3);
+    let node = store.add_node(1, |_| {});
+    let alloc = store.running("web", node, 100);
+    store.delete(Key::Node(node));
+    let mut plan = store.start_plan("web");
+    let mut lost = stop(alloc);
+    lost.client_status = Some(ClientStatus::Lost);
+    plan.stops.insert(node, vec![lost]);
+    store.must_commit(&plan);
+    assert!(store.snapshot().alloc(alloc).unwrap().is_client_terminal());
+}
+
+#[test]
+fn placements_need_a_node_that_is_ready_and_eligible() {
+    type Case = (fn(&mut model::Node), &'static str);
+    let cases: [Case; 4] = [
+        (
+            |node| node.status = NodeStatus::Initializing,
+            "node is not ready for placements",
+        ),
+        (
+            |node| node.status = NodeStatus::Down,
+            "node is down and contains invalid updates",
+        ),
+        (
+            |node| node.status = NodeStatus::Disconnected,
+            "node is disconnected and contains invalid updates",
+        ),
+        (
+            |node| node.eligibility = NodeEligibility::Ineligible,
+            "node is not eligible",
+        ),
+    ];
+    for (edit, want) in cases {
+        let mut store = Store::new(4);
+        let node = store.add_node(1, edit);
+        let mut plan = store.start_plan("web");
+        store.place(&mut plan, node, 100);
+        assert_eq!(accept(&store, &plan).rejected_nodes[&node], want);
+    }
+    let mut store = Store::new(4);
+    let mut plan = store.start_plan("web");
+    let nowhere = NodeId::from_random(99);
+    store.place(&mut plan, nowhere, 100);
+    assert_eq!(
+        accept(&store, &plan).rejected_nodes[&nowhere],
+        "node does not exist"
+    );
+}
+
+/// Returns a plan that updates `alloc` in place, changed by `edit`.
+fn update(store: &mut Store, alloc: AllocId, edit: impl FnOnce(&mut model::Allocation)) -> Plan {
+    let mut plan = store.start_plan("web");
+    let mut new = store.alloc(alloc);
+    new.job_version = 1;
+    edit(&mut new);
+    plan.placements.insert(new.node_id, vec![new]);
+    plan
+}
+
+#[test]
+fn an_update_in_place_is_accepted_where_nothing_new_would_be() {
+    let mut store = Store::new(5);
+    let node = store.add_node(1, |_| {});
+    let alloc = store.running("web", node, 100);
+    // The node is ineligible, and has shrunk below what it holds.
+    store.edit_node(node, |node| {
+        node.eligibility = NodeEligibility::Ineligible;
+        node.resources.cpu_mhz = 50;
+    });
+    let plan = update(&mut store, alloc, |_| {});
+    store.must_commit(&plan);
+    assert_eq!(store.alloc(alloc).job_version, 1);
+}
+
+#[test]
+fn an_update_in_place_that_grows_has_to_fit() {
+    let mut store = Store::new(6);
+    let node = store.add_node(1, |_| {});
+    let alloc = store.running("web", node, 3_000);
+    let plan = update(&mut store, alloc, |alloc| {
+        alloc.resources.total.cpu_mhz = 4_000
+    });
+    assert!(
+        accept(&store, &plan).rejected_nodes.is_empty(),
+        "its own share counts once"
+    );
+    let plan = update(&mut store, alloc, |alloc| {
+        alloc.resources.total.cpu_mhz = 4_001
+    });
+    assert_eq!(accept(&store, &plan).rejected_nodes[&node], "cpu");
+}
+
+#[test]
+fn an_update_does_not_undo_what_was_written_since() {
+    let mut store = Store::new(7);
+    let node = store.add_node(1, |_| {});
+    let alloc = store.running("web", node, 100);
+    let plan = update(&mut store, alloc, |_| {});
+    let mut marked = store.alloc(alloc);
+    marked.transition.migrate = true;
+    store.put(Key::Alloc(alloc), Entity::Alloc(Box::new(marked)));
+    let reason = &accept(&store, &plan).rejected_nodes[&node];
+    assert!(reason.contains("has changed"), "{reason}");
+}
+
+#[test]
+fn a_note_about_what_has_ended_needs_no_node() {
+    let mut store = Store::new(8);
+    let node = store.add_node(1, |_| {});
+    let alloc = store.running("web", node, 100);
+    report(&mut store, alloc, ClientStatus::Failed);
+    store.edit_node(node, |node| node.status = NodeStatus::Down);
+    let followup = store.ids.eval();
+    let plan = update(&mut store, alloc, |alloc| {
+        alloc.followup_eval_id = Some(followup)
+    });
+    store.must_commit(&plan);
+    assert_eq!(store.alloc(alloc).followup_eval_id, Some(followup));
+    assert_eq!(
+        store.snapshot().usage(node),
+        None,
+        "what has ended holds nothing"
+    );
+}
+
+#[test]
+fn scenario_147_a_disconnected_node_is_only_told_that_its_allocations_are_unknown() {
+    let mut store = Store::new(9);
+    let node = store.add_node(1, |_| {});
+    let alloc = store.running("web", node, 100);
+    store.edit_node(node, |node| node.status = NodeStatus::Disconnected);
+    let mut plan = update(&mut store, alloc, |alloc| {
+        alloc.client_status_override = Some(ClientStatus::Unknown);
+    });
+    assert!(accept(&store, &plan).rejected_nodes.is_empty());
+    store.place(&mut plan, node, 100);
+    let reason = &accept(&store, &plan).rejected_nodes[&node];
+    assert_eq!(reason, "node is disconnected and contains invalid updates");
+}
+
+#[test]
+fn ports_are_given_out_once() {
+    let mut store = Store::new(10);
+    let node = store.add_node(1, |_| {});
+    let mut plan = store.start_plan("web");
+    store.place(&mut plan, node, 100);
+    plan.placements.get_mut(&node).unwrap()[0].resources.ports = vec![port(8_080)];
+    store.must_commit(&plan);
+    let mut other = store.start_plan("api");
+    store.place(&mut other, node, 100);
+    other.placements.get_mut(&node).unwrap()[0].resources.ports = vec![port(8_080)];
+    assert_eq!(
+        accept(&store, &other).rejected_nodes[&node],
+        "network: reserved port collision http=8080"
+    );
+}
+
+fn deployment(plan: &Plan, id: model::DeploymentId) -> Deployment {
+    Deployment {
+        id,
+        job: plan.job.clone(),
+        job_version: 0,
+        job_modify_index: plan.job_modify_index,
+        job_create_index: plan.job_modify_index,
+        status: DeploymentStatus::Running,
+        status_description: String::new(),
+        groups: [("web".to_owned(), DeploymentGroup::default())].into(),
+        eval_priority: 50,
+        create_time: NOW,
+        modify_time: NOW,
+    }
+}
+
+#[test]
+fn scenario_148_canaries_that_were_rejected_are_no_canaries() {
+    let mut store = Store::new(11);
+    let (full, free) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));
+    let mut plan = store.start_plan("web");
+    let rejected = store.place(&mut plan, full, 5_000);
+    let real = store.place(&mut plan, free, 100);
+    let mut deployment = deployment(&plan, store.ids.deployment());
+    deployment.groups.get_mut("web").unwrap().placed_canaries = vec![rejected, real];
+    plan.deployment = Some(deployment.clone());
+    for piece in accept(&store, &plan).pieces {
+        store.commit(&[piece]).unwrap();
+    }
+    let snapshot = store.snapshot();
+    let stored = snapshot.deployment(deployment.id).unwrap();
+    assert_eq!(stored.value.groups["web"].placed_canaries, [real]);
+}
+
+#[test]
+fn scenario_149_what_has_ended_is_not_evicted() {
+    let mut store = Store::new(12);
+    let node = store.add_node(1, |_| {});
+    let (ended, running) = (
+        store.running("low", node, 1_000),
+        store.running("low", node, 1_000),
+    );
+    report(&mut store, ended, ClientStatus::Complete);
+    let mut plan = store.start_plan("high");
+    let winner = store.place(&mut plan, node, 3_500);
+    let evict = |id| {
+        let mut evict = stop(id);
+        evict.preempted_by = Some(winner);
+        evict
+    };
+    plan.preemptions
+        .insert(node, vec![evict(ended), evict(running)]);
+    store.must_commit(&plan);
+    assert_eq!(store.alloc(ended).desired_status, DesiredStatus::Run);
+    assert_eq!(store.alloc(running).desired_status, DesiredStatus::Evict);
+    assert_eq!(store.alloc(running).preempted_by, Some(winner));
+}
+
+#[test]
+fn a_successor_is_withheld_while_its_predecessor_stays() {
+    let mut store = Store::new(13);
+    let (old_home, new_home) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));
+    let old = store.running("web", old_home, 100);
+    let mut plan = store.start_plan("web");
+    plan.stops.insert(old_home, vec![stop(old)]);
+    let successor = store.place(&mut plan, new_home, 100);
+    plan.placements.get_mut(&new_home).unwrap()[0].previous_alloc = Some(old);
+    let other = store.place(&mut plan, new_home, 100);
+    let linked = plan.clone();
+    // Something else on the old node does not fit, so the node's part is rejected, stop and all.
+    store.place(&mut plan, old_home, 9_000);
+    let accepted = accept(&store, &plan);
+    assert_eq!(placed(&accepted), [other]);
+    assert_eq!(
+        accepted.rejected_nodes.keys().collect::<Vec<_>>(),
+        [&old_home, &new_home]
+    );
+    // Without it both go through, and the old one names its successor.
+    store.must_commit(&linked);
+    assert_eq!(store.alloc(old).next_alloc, Some(successor));
+}
+
+#[test]
+fn an_ended_predecessor_is_told_of_its_successor_without_being_stopped() {
+    let mut store = Store::new(14);
+    let node = store.add_node(1, |_| {});
+    let old = store.running("web", node, 100);
+    report(&mut store, old, ClientStatus::Complete);
+    let mut plan = store.start_plan("web");
+    let new = store.place(&mut plan, node, 100);
+    plan.placements.get_mut(&node).unwrap()[0].previous_alloc = Some(old);
+    store.must_commit(&plan);
+    assert_eq!(store.alloc(old).next_alloc, Some(new));
+    assert_eq!(store.alloc(old).desired_status, DesiredStatus::Run);
+}
+
+#[test]
+fn a_plan_whose_evaluation_has_moved_on_is_refused() {
+    let mut store = Store::new(15);
+    let plan = store.start_plan("web");
+    store.must_commit(&plan);
+    assert!(refusal(&store, &plan).contains("has changed"));
+    store.delete(Key::Eval(plan.eval_id));
+    assert!(refusal(&store, &plan).contains("no longer exists"));
+}
+
+#[test]
+fn a_plan_whose_job_has_changed_is_refused() {
+    let mut store = Store::new(16);
+    let plan = store.start_plan("web");
+    let job = builders::service("web", 3);
+    store.put(Key::Job(job.key()), Entity::Job(Box::new(job.clone())));
+    assert!(refusal(&store, &plan).contains("job default/web has changed"));
+    let purged = store.start_plan("web");
+    store.delete(Key::Job(job.key()));
+    assert!(refusal(&store, &purged).contains("job default/web has changed"));
+}
+
+#[test]
+fn a_plan_whose_deployment_has_changed_is_refused() {
+    let mut store = Store::new(17);
+    let node = store.add_node(1, |_| {});
+    let mut first = store.start_plan("web");
+    let made = deployment(&first, store.ids.deployment());
+    first.deployment = Some(made.clone());
+    store.must_commit(&first);
+    let mut placing = store.start_plan("web");
+    store.place(&mut placing, node, 100);
+    placing.placements.get_mut(&node).unwrap()[0].deployment_id = Some(made.id);
+    let mut ending = store.start_plan("web");
+    ending.deployment_updates.push(DeploymentUpdate {
+        deployment_id: made.id,
+        status: DeploymentStatus::Successful,
+        description: "done".into(),
+    });
+    assert!(accept(&store, &placing).rejected_nodes.is_empty());
+    assert!(accept(&store, &ending).rejected_nodes.is_empty());
+    let failed = Deployment {
+        status: DeploymentStatus::Failed,
+        ..made
+    };
+    store.put(
+        Key::Deployment(failed.id),
+        Entity::Deployment(Box::new(failed)),
+    );
+    for plan in [placing, ending] {
+        assert!(refusal(&store, &plan).contains("has changed"));
+    }
+}
+
+#[test]
+fn a_plan_that_makes_no_sense_is_refused() {
+    let mut store = Store::new(18);
+    let (here, there) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));
+    let mut plan = store.start_plan("web");
+    store.place(&mut plan, here, 100);
+    let stray = plan.placements.remove(&here).unwrap();
+    plan.placements.insert(there, stray);
+    assert!(refusal(&store, &plan).contains("not of this plan's job and node"));
+}
+
+/// Returns an evaluation that `plan` makes.
+fn followup(store: &mut Store, plan: &Plan, status: EvalStatus) -> Evaluation {
+    let job = builders::service("web", 1);
+    let mut eval = Evaluation {
+        id: store.ids.eval(),
+        ..builders::evaluation(1, &job)
+    };
+    eval.triggered_by = TriggeredBy::QueuedAllocs;
+    eval.status = status;
+    eval.previous_eval = Some(plan.eval_id);
+    eval
+}
+
+#[test]
+fn a_plan_in_part_keeps_the_evaluations_that_allocations_wait_for_and_no_others() {
+    let mut store = Store::new(19);
+    let (full, free) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));
+    let failed = store.running("web", free, 100);
+    report(&mut store, failed, ClientStatus::Failed);
+    let mut plan = store.start_plan("web");
+    let delayed = followup(&mut store, &plan, EvalStatus::Pending);
+    let unnamed = followup(&mut store, &plan, EvalStatus::Pending);
+    let blocked = followup(&mut store, &plan, EvalStatus::Blocked);
+    plan.followup_evals = vec![delayed.clone(), unnamed.clone(), blocked.clone()];
+    let mut note = store.alloc(failed);
+    note.followup_eval_id = Some(delayed.id);
+    plan.placements.insert(free, vec![note]);
+    store.place(&mut plan, full, 9_000);
+    for piece in accept(&store, &plan).pieces {
+        store.commit(&[piece]).unwrap();
+    }
+    let snapshot = store.snapshot();
+    assert!(snapshot.eval(delayed.id).is_some());
+    assert!(snapshot.eval(unnamed.id).is_none() && snapshot.eval(blocked.id).is_none());
+}
+
+#[test]
+fn a_whole_plan_makes_all_its_evaluations() {
+    let mut store = Store::new(20);
+    let mut plan = store.start_plan("web");
+    let delayed = followup(&mut store, &plan, EvalStatus::Pending);
+    let blocked = followup(&mut store, &plan, EvalStatus::Blocked);
+    plan.followup_evals = vec![delayed.clone(), blocked.clone()];
+    store.must_commit(&plan);
+    for eval in [delayed, blocked] {
+        assert_eq!(store.snapshot().eval(eval.id).unwrap().value, eval);
+    }
+    assert_eq!(
+        store.snapshot().eval(plan.eval_id).unwrap().value.status,
+        EvalStatus::Complete
+    );
+}

@@ -1,0 +1,279 @@
+//! The machine: every open evaluation in one state, and what moves it to the next.
+
+mod capacity;
+mod delivery;
+mod intake;
+mod stats;
+mod timers;
+
+use std::sync::Arc;
+
+use model::{EvalId, JobKey, Timestamp};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rustc_hash::FxHashMap;
+
+use crate::blocked::Blocked;
+use crate::config::Config;
+use crate::effect::Effect;
+use crate::entry::{Entry, State};
+use crate::event::{Event, Fact, SessionId};
+use crate::queues::{Ready, Timers, Turns};
+use crate::sessions::Sessions;
+
+pub use stats::Stats;
+
+/// Hands evaluations to workers for the length of one leadership.
+///
+/// **Invariant**: every held evaluation is in the one structure that its state names and in no
+/// other; a job has one evaluation at most whose state [has the turn](State::has_turn).
+/// [`Broker::check`] proves it the slow way.
+#[derive(Debug)]
+pub struct Broker {
+    config: Config,
+    /// The create revision of the leader's election key.
+    term: u64,
+    rng: StdRng,
+    entries: FxHashMap<EvalId, Entry>,
+    ready: Ready,
+    turns: Turns,
+    /// What workers have, answered or not, until its outcome is seen.
+    deliveries: FxHashMap<EvalId, Outstanding>,
+    delivery_count: u64,
+    timers: Timers,
+    blocked: Blocked,
+    /// When blocked evaluations that lost races are tried again; `None` while there are none.
+    conflict_retry_at: Option<Timestamp>,
+    sessions: Sessions,
+    /// How many evaluations are in each state, by position in [`State::ALL`].
+    counts: [usize; State::ALL.len()],
+    /// The last change of any evaluation when this leadership began: a bound for what the jobs'
+    /// earlier plans wrote.
+    base_index: u64,
+}
+
+/// A delivery whose outcome has not been seen.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    session: SessionId,
+    number: u64,
+    delivered_at: Timestamp,
+}
+
+impl Broker {
+    /// Makes a broker that holds nothing; [`Broker::resync`] fills it.
+    ///
+    /// `term` is the create revision of the leader's election key, and stands in every token.
+    pub fn new(config: Config, term: u64, seed: u64) -> Self {
+        Self {
+            config,
+            term,
+            rng: StdRng::seed_from_u64(seed),
+            entries: FxHashMap::default(),
+            ready: Ready::default(),
+            turns: Turns::default(),
+            deliveries: FxHashMap::default(),
+            delivery_count: 0,
+            timers: Timers::default(),
+            blocked: Blocked::default(),
+            conflict_retry_at: None,
+            sessions: Sessions::default(),
+            counts: [0; State::ALL.len()],
+            base_index: 0,
+        }
+    }
+
+    /// Records one event, then hands out whatever can be handed out.
+    pub fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match event {
+            Event::Facts(facts) => {
+                for fact in facts {
+                    self.learn(now, fact, &mut effects);
+                }
+            }
+            Event::SessionOpened {
+                session,
+                types,
+                credit,
+            } => {
+                self.sessions.open(session, types, credit);
+            }
+            Event::Credit { session, credit } => self.sessions.grant(session, credit),
+            Event::SessionClosed { session } => self.lose_session(now, session),
+            Event::Ack {
+                request,
+                eval_id,
+                token,
+            } => {
+                let result = self.ack(now, eval_id, token);
+                effects.push(Effect::Reply { request, result });
+            }
+            Event::Nack {
+                request,
+                eval_id,
+                token,
+            } => {
+                let result = self.nack(now, eval_id, token, &mut effects);
+                effects.push(Effect::Reply { request, result });
+            }
+            Event::Extend {
+                request,
+                eval_id,
+                token,
+            } => {
+                let result = self.extend(now, eval_id, token);
+                effects.push(Effect::Reply { request, result });
+            }
+            Event::Tick => {}
+        }
+        self.fire_timers(now, &mut effects);
+        self.deliver(now, &mut effects);
+        effects
+    }
+
+    /// When the loop must send [`Event::Tick`]; `None` while nothing waits for time.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        match (self.timers.next(), self.conflict_retry_at) {
+            (Some(timer), Some(retry)) => Some(timer.min(retry)),
+            (timer, retry) => timer.or(retry),
+        }
+    }
+
+    fn learn(&mut self, now: Timestamp, fact: Fact, effects: &mut Vec<Effect>) {
+        match fact {
+            Fact::Open(eval) => self.learn_open(now, eval, effects),
+            Fact::Closed {
+                eval_id,
+                index,
+                placed_all,
+            } => {
+                self.learn_closed(now, eval_id, index, placed_all, effects);
+            }
+            Fact::Capacity {
+                class,
+                node_id,
+                index,
+            } => {
+                self.learn_capacity(now, class, node_id, index);
+            }
+        }
+    }
+
+    /// Moves an evaluation to `state`, whose timer fires at `due` (never: it has none).
+    ///
+    /// The one place where an evaluation enters and leaves the structures.
+    fn set_state(&mut self, id: EvalId, state: State, due: Timestamp) {
+        self.leave_state(id);
+        let entry = self
+            .entries
+            .get_mut(&id)
+            .expect("only held evaluations change state");
+        entry.state = state;
+        entry.due = due;
+        self.counts[state as usize] += 1;
+        if !due.is_never() {
+            self.timers.set(due, id);
+        }
+        let turn = self.turns.get_mut(&entry.job);
+        if state.has_turn() {
+            turn.owner = Some(id);
+        }
+        match state {
+            State::Ready => self.ready.insert(entry.job_type, entry.ready_key(id)),
+            State::Pending => {
+                turn.pending.insert(entry.pending_key(id));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes an evaluation out of everything that its state put it into.
+    fn leave_state(&mut self, id: EvalId) {
+        let entry = &self.entries[&id];
+        self.counts[entry.state as usize] -= 1;
+        if !entry.due.is_never() {
+            self.timers.unset(entry.due, id);
+        }
+        let turn = self.turns.get_mut(&entry.job);
+        if turn.owner == Some(id) {
+            turn.owner = None;
+        }
+        match entry.state {
+            State::Ready => self.ready.remove(entry.job_type, &entry.ready_key(id)),
+            State::Pending => {
+                turn.pending.remove(&entry.pending_key(id));
+            }
+            State::Blocked => self.blocked.untrack(id),
+            _ => {}
+        }
+    }
+
+    /// Puts an evaluation that has no turn yet into its job's: ready, or behind another.
+    fn enqueue(&mut self, now: Timestamp, id: EvalId) {
+        let entry = self
+            .entries
+            .get_mut(&id)
+            .expect("only held evaluations are enqueued");
+        entry.queued_at = now;
+        let state = match self.turns.get_mut(&entry.job).owner {
+            None => State::Ready,
+            Some(_) => State::Pending,
+        };
+        self.set_state(id, state, Timestamp::NEVER);
+    }
+
+    /// Gives a job's free turn to the best that waits for it, and lets the rest be cancelled: a
+    /// newer evaluation looks at everything that they would have looked at.
+    fn pass_turn(&mut self, now: Timestamp, job: &Arc<JobKey>) {
+        let turn = self.turns.get_mut(job);
+        if turn.owner.is_some() {
+            return;
+        }
+        let Some(best) = turn.pending.last().map(|key| key.id) else {
+            return;
+        };
+        let needless: Vec<EvalId> = turn
+            .pending
+            .iter()
+            .rev()
+            .skip(1)
+            .map(|key| key.id)
+            .collect();
+        for id in needless {
+            self.supersede(now, id);
+        }
+        self.set_state(best, State::Ready, Timestamp::NEVER);
+    }
+
+    /// Marks an evaluation as needless; it is cancelled with others of the same time window.
+    fn supersede(&mut self, now: Timestamp, id: EvalId) {
+        let window = self.config.cancel_window.as_nanos().max(1);
+        let window = u64::try_from(window).unwrap_or(u64::MAX);
+        let due = Timestamp((now.0 / window).saturating_add(1).saturating_mul(window));
+        self.set_state(id, State::Superseded, due);
+    }
+
+    /// Lets go of an evaluation that the store has closed, and of its job's turn if it had it.
+    fn drop_eval(&mut self, now: Timestamp, id: EvalId) -> Entry {
+        self.leave_state(id);
+        self.forget_delivery(id);
+        let entry = self
+            .entries
+            .remove(&id)
+            .expect("only held evaluations are dropped");
+        self.pass_turn(now, &entry.job);
+        self.turns.release(&entry.job);
+        entry
+    }
+
+    fn forget_delivery(&mut self, id: EvalId) -> Option<Outstanding> {
+        let delivery = self.deliveries.remove(&id)?;
+        self.sessions.answered(delivery.session, id);
+        Some(delivery)
+    }
+
+    fn job_of(&self, id: EvalId) -> Arc<JobKey> {
+        Arc::clone(&self.entries[&id].job)
+    }
+}

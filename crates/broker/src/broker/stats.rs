@@ -1,0 +1,133 @@
+//! How much is where, and a slow proof that it is.
+
+use model::{EvalId, JobType};
+
+use super::Broker;
+use crate::entry::State;
+
+/// How many evaluations are where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub ready: usize,
+    /// By position in [`JobType::ALL`].
+    pub ready_by_type: [usize; JobType::ALL.len()],
+    /// With workers; acked ones whose outcome has not been seen are among them.
+    pub unacked: usize,
+    pub pending: usize,
+    /// Waiting for their time, or given back and waiting for the next delivery.
+    pub waiting: usize,
+    pub blocked: usize,
+    /// The part of `blocked` that any capacity may help.
+    pub escaped: usize,
+    /// About to be written canceled.
+    pub cancelable: usize,
+    /// About to be written failed.
+    pub failing: usize,
+    /// Workers' open sessions.
+    pub sessions: usize,
+}
+
+impl Broker {
+    pub fn stats(&self) -> Stats {
+        let count = |state: State| self.counts[state as usize];
+        Stats {
+            ready: count(State::Ready),
+            ready_by_type: JobType::ALL.map(|job_type| self.ready.len(job_type)),
+            unacked: count(State::Unacked) + count(State::Acked),
+            pending: count(State::Pending),
+            waiting: count(State::Delayed) + count(State::BackingOff),
+            blocked: count(State::Blocked),
+            escaped: self.blocked.escaped_len(),
+            cancelable: count(State::Superseded),
+            failing: count(State::Failing),
+            sessions: self.sessions.len(),
+        }
+    }
+
+    /// Returns how many evaluations are held, in whatever state.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns where an evaluation is; `None`: not here.
+    pub fn state_of(&self, id: EvalId) -> Option<State> {
+        self.entries.get(&id).map(|entry| entry.state)
+    }
+
+    /// Proves that every structure holds what the entries' states say; takes time in proportion to
+    /// everything held, so it is for tests and the simulator.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn check(&self) {
+        for (id, entry) in &self.entries {
+            let delivered = self.deliveries.contains_key(id);
+            let with_worker = matches!(entry.state, State::Unacked | State::Acked);
+            assert_eq!(delivered, with_worker, "{id} is {:?}", entry.state);
+            assert_eq!(
+                self.blocked.contains(*id),
+                entry.state == State::Blocked,
+                "{id}"
+            );
+        }
+        for (position, state) in State::ALL.into_iter().enumerate() {
+            let held = self
+                .entries
+                .values()
+                .filter(|entry| entry.state == state)
+                .count();
+            assert_eq!(self.counts[position], held, "count of {state:?}");
+        }
+        let ready: usize = JobType::ALL
+            .into_iter()
+            .map(|job_type| self.ready.len(job_type))
+            .sum();
+        assert_eq!(ready, self.counts[State::Ready as usize], "ready queues");
+        assert_eq!(
+            self.blocked.len(),
+            self.counts[State::Blocked as usize],
+            "blocked tracker"
+        );
+        let timers = self
+            .entries
+            .values()
+            .filter(|entry| !entry.due.is_never())
+            .count();
+        assert_eq!(self.timers.len(), timers, "timers");
+        self.check_turns();
+    }
+
+    fn check_turns(&self) {
+        let mut held = 0;
+        for (job, turn) in self.turns.iter() {
+            held += turn.held as usize;
+            let owners: Vec<_> = self
+                .entries
+                .iter()
+                .filter(|(_, entry)| entry.job == *job && entry.state.has_turn())
+                .map(|(id, _)| *id)
+                .collect();
+            assert_eq!(
+                owners,
+                turn.owner.into_iter().collect::<Vec<_>>(),
+                "turn of {job}"
+            );
+            assert!(
+                turn.owner.is_some() || turn.pending.is_empty(),
+                "{job} has a free turn and somebody waiting for it"
+            );
+            for key in &turn.pending {
+                assert_eq!(self.entries[&key.id].state, State::Pending, "{}", key.id);
+            }
+        }
+        assert_eq!(
+            held,
+            self.entries.len(),
+            "every held evaluation is counted by its job"
+        );
+    }
+}

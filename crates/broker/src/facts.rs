@@ -1,0 +1,163 @@
+//! From the replica to facts: what its changes, and its state as a whole, mean for the broker.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{ClientStatus, EvalId, EvalStatus, Evaluation, Node, NodeId};
+use rustc_hash::FxHashSet;
+use state::{Change, Entity, Key, Snapshot};
+
+use crate::event::{Fact, OpenEval};
+
+/// Reads the change feed.
+///
+/// Source: Nomad's public behaviour: capacity comes with a node that becomes ready or eligible,
+/// with a ready node that registers anew, and with an allocation that completes or fails; not with
+/// one that is lost, whose node is gone too. A report of an end that says nothing new counts once
+/// more: at worst an evaluation runs that need not have.
+#[derive(Debug, Default)]
+pub struct Reader {
+    /// The nodes that could take something as of the last change read.
+    schedulable: FxHashSet<NodeId>,
+}
+
+impl Reader {
+    /// Makes a reader of what comes after `snapshot`.
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let schedulable = snapshot.nodes().filter(|node| node.value.is_schedulable());
+        Self {
+            schedulable: schedulable.map(|node| node.value.id).collect(),
+        }
+    }
+
+    /// Returns what the changes of one revision mean, in their order.
+    ///
+    /// Shape: `snapshot` is of that revision or a later one; it is asked for what does not change
+    /// any more. Changes that mean nothing to the broker give nothing.
+    pub fn read(&mut self, revision: u64, changes: &[Change], snapshot: &Snapshot) -> Vec<Fact> {
+        changes
+            .iter()
+            .filter_map(|change| self.read_one(revision, change, snapshot))
+            .collect()
+    }
+
+    fn read_one(&mut self, revision: u64, change: &Change, snapshot: &Snapshot) -> Option<Fact> {
+        match change {
+            Change::Put {
+                entity: Entity::Eval(eval),
+                create_index,
+                modify_index,
+                ..
+            } => Some(eval_fact(eval, *create_index, *modify_index)),
+            Change::Delete { key: Key::Eval(id) } => Some(Fact::Closed {
+                eval_id: *id,
+                index: revision,
+                placed_all: false,
+            }),
+            Change::Put {
+                entity: Entity::Node(node),
+                modify_index,
+                ..
+            } => self.node_fact(node, *modify_index),
+            Change::Delete { key: Key::Node(id) } => {
+                self.schedulable.remove(id);
+                None
+            }
+            Change::Put {
+                key: Key::AllocClient(id),
+                entity: Entity::AllocClient(client),
+                modify_index,
+                ..
+            } if has_ended(client.status) => {
+                let node_id = snapshot.alloc(*id)?.alloc.node_id;
+                let node = snapshot.node(node_id)?;
+                Some(gain(&node.value, Some(node_id), *modify_index))
+            }
+            _ => None,
+        }
+    }
+
+    fn node_fact(&mut self, node: &Node, index: u64) -> Option<Fact> {
+        if !node.is_schedulable() {
+            self.schedulable.remove(&node.id);
+            return None;
+        }
+        // A node that merely registers anew is no news to what is blocked on this very node.
+        let news = self.schedulable.insert(node.id);
+        Some(gain(node, news.then_some(node.id), index))
+    }
+}
+
+/// Returns what `snapshot` tells of capacity that may have come unnoticed: the newest gain of each
+/// class, if a blocked evaluation has not looked at it.
+pub fn capacity(snapshot: &Snapshot) -> Vec<Fact> {
+    let blocked = snapshot
+        .open_evals()
+        .filter(|eval| eval.value.status == EvalStatus::Blocked);
+    let Some(oldest) = blocked.map(|eval| eval.value.snapshot_index).min() else {
+        return Vec::new();
+    };
+    let mut gains = BTreeMap::<NodeId, u64>::new();
+    for node in snapshot.nodes() {
+        gains.insert(node.value.id, node.modify_index);
+    }
+    let ended = snapshot
+        .allocs()
+        .filter(|view| has_ended(view.client_status()));
+    for view in ended {
+        if let Some(index) = gains.get_mut(&view.alloc.node_id) {
+            *index = view.modify_index().max(*index);
+        }
+    }
+    let mut facts = Vec::new();
+    for (node_id, index) in gains {
+        let Some(node) = snapshot.node(node_id) else {
+            continue;
+        };
+        if node.value.is_schedulable() && index > oldest {
+            facts.push(gain(&node.value, Some(node_id), index));
+        }
+    }
+    facts
+}
+
+/// Returns that an evaluation is closed, as `snapshot` has it.
+pub(crate) fn closed(snapshot: &Snapshot, eval_id: EvalId) -> Fact {
+    match snapshot.eval(eval_id) {
+        Some(eval) => closed_at(&eval.value, eval.modify_index),
+        None => Fact::Closed {
+            eval_id,
+            index: snapshot.index(),
+            placed_all: false,
+        },
+    }
+}
+
+fn eval_fact(eval: &Evaluation, create_index: u64, modify_index: u64) -> Fact {
+    if eval.status.is_terminal() {
+        closed_at(eval, modify_index)
+    } else {
+        Fact::Open(OpenEval::new(eval, create_index, modify_index))
+    }
+}
+
+fn closed_at(eval: &Evaluation, index: u64) -> Fact {
+    Fact::Closed {
+        eval_id: eval.id,
+        index,
+        placed_all: eval.status == EvalStatus::Complete && eval.failed_task_groups.is_empty(),
+    }
+}
+
+fn gain(node: &Node, node_id: Option<NodeId>, index: u64) -> Fact {
+    Fact::Capacity {
+        class: Arc::from(node.computed_class.as_str()),
+        node_id,
+        index,
+    }
+}
+
+/// Tells whether an allocation of this status has given its share of the node back.
+fn has_ended(status: ClientStatus) -> bool {
+    matches!(status, ClientStatus::Complete | ClientStatus::Failed)
+}

@@ -1,0 +1,294 @@
+//! Blocked evaluations: what unblocks them, what does not, duplicates.
+
+use std::time::Duration;
+
+use model::{
+    AllocId, ClientStatus, EvalStatus, Evaluation, JobType, NodeEligibility, NodeStatus,
+    TriggeredBy,
+};
+
+use super::desk::{Desk, blocked, eval, eval_id, node_id};
+use crate::State;
+
+const CLASSES: &[(&str, bool)] = &[("c1", true), ("c2", false)];
+
+#[test]
+fn scenario_040_capacity_of_an_ineligible_class_changes_nothing() {
+    let mut desk = Desk::with_worker(5);
+    desk.put_at(101, blocked(1, "j", 100, CLASSES));
+    desk.put_node(node_id(1), "c2");
+    assert_eq!(desk.state(1), Some(State::Blocked));
+    assert_eq!(desk.deliveries(), []);
+}
+
+#[test]
+fn scenario_041_a_class_never_seen_unblocks() {
+    let mut desk = Desk::with_worker(5);
+    desk.put_at(101, blocked(1, "j", 100, CLASSES));
+    desk.put_node(node_id(1), "c3");
+    assert_eq!(desk.delivered(), [eval_id(1)]);
+}
+
+#[test]
+fn an_eligible_class_unblocks_and_an_escaped_eval_takes_any() {
+    let mut desk = Desk::with_worker(5);
+    desk.put_at(101, blocked(1, "j", 100, CLASSES));
+    let escaped = Evaluation {
+        escaped_computed_class: true,
+        ..blocked(2, "k", 100, &[])
+    };
+    desk.put(&[escaped]);
+    assert_eq!(desk.broker.stats().escaped, 1);
+    desk.put_node(node_id(1), "c2");
+    assert_eq!(desk.delivered(), [eval_id(2)]);
+    desk.put_node(node_id(2), "c1");
+    assert_eq!(desk.delivered(), [eval_id(1)]);
+}
+
+#[test]
+fn scenario_042_capacity_that_came_after_the_snapshot_is_not_missed() {
+    let mut desk = Desk::with_worker(5);
+    desk.revision = 104;
+    assert_eq!(desk.put_node(node_id(1), "c1"), 105);
+    desk.put_at(110, blocked(1, "j", 104, CLASSES));
+    assert_eq!(desk.delivered(), [eval_id(1)]);
+}
+
+#[test]
+fn scenario_043_capacity_that_the_snapshot_had_is_no_news() {
+    for snapshot_index in [105, 106] {
+        let mut desk = Desk::with_worker(5);
+        desk.revision = 104;
+        desk.put_node(node_id(1), "c1");
+        desk.put_at(110, blocked(1, "j", snapshot_index, CLASSES));
+        assert_eq!(
+            desk.state(1),
+            Some(State::Blocked),
+            "snapshot {snapshot_index}"
+        );
+    }
+}
+
+#[test]
+fn missed_capacity_counts_by_class_and_for_escaped_evals_always() {
+    // (class that gained at 105, eligibility, escaped, runs again)
+    let cases = [
+        ("c2", CLASSES, false, false),
+        ("c3", CLASSES, false, true),
+        ("c2", &[], true, true),
+    ];
+    for (class, classes, escaped, again) in cases {
+        let mut desk = Desk::with_worker(5);
+        desk.revision = 104;
+        desk.put_node(node_id(1), class);
+        let eval = Evaluation {
+            escaped_computed_class: escaped,
+            ..blocked(1, "j", 104, classes)
+        };
+        desk.put_at(110, eval);
+        assert_eq!(
+            desk.delivered().len(),
+            usize::from(again),
+            "{class} {escaped}"
+        );
+    }
+}
+
+#[test]
+fn gains_are_forgotten_when_no_snapshot_can_be_older() {
+    let mut desk = Desk::with_worker(5);
+    desk.revision = 104;
+    desk.put_node(node_id(1), "c1");
+    desk.pass(Duration::from_secs(16 * 60));
+    desk.put_node(node_id(2), "c2");
+    desk.put(&[blocked(1, "j", 104, CLASSES)]);
+    assert_eq!(desk.state(1), Some(State::Blocked));
+}
+
+#[test]
+fn scenario_044_a_newer_blocked_eval_replaces_the_jobs_older_one() {
+    let mut desk = Desk::with_worker(5);
+    desk.put_at(101, blocked(1, "j", 100, CLASSES));
+    desk.put_at(121, blocked(2, "j", 120, CLASSES));
+    assert_eq!(
+        [desk.state(1), desk.state(2)],
+        [Some(State::Superseded), Some(State::Blocked)]
+    );
+    desk.pass(Duration::from_secs(1));
+    assert_eq!(desk.cancelled(), [eval_id(1)]);
+}
+
+#[test]
+fn scenario_045_an_older_blocked_eval_that_comes_later_is_canceled() {
+    let mut desk = Desk::with_worker(5);
+    desk.put_at(102, blocked(1, "j", 200, CLASSES));
+    desk.put_at(121, blocked(2, "j", 120, CLASSES));
+    assert_eq!(
+        [desk.state(1), desk.state(2)],
+        [Some(State::Blocked), Some(State::Superseded)]
+    );
+}
+
+#[test]
+fn scenario_046_an_eval_that_lost_races_is_tried_again_after_a_minute() {
+    let mut desk = Desk::with_worker(5);
+    let lost = |number, job| Evaluation {
+        triggered_by: TriggeredBy::MaxPlanAttempts,
+        ..blocked(number, job, 100, CLASSES)
+    };
+    desk.put(&[lost(1, "j"), blocked(2, "k", 100, CLASSES)]);
+    desk.pass(Duration::from_millis(59_999));
+    assert_eq!(desk.deliveries(), []);
+    desk.pass(Duration::from_millis(1));
+    assert_eq!(desk.delivered(), [eval_id(1)]);
+    desk.pass(Duration::from_secs(600));
+    assert_eq!(
+        desk.state(2),
+        Some(State::Blocked),
+        "time alone does not help this one"
+    );
+}
+
+#[test]
+fn scenario_047_a_lost_alloc_is_no_capacity_but_an_ended_one_is() {
+    for (status, runs) in [
+        (ClientStatus::Lost, false),
+        (ClientStatus::Unknown, false),
+        (ClientStatus::Running, false),
+        (ClientStatus::Complete, true),
+        (ClientStatus::Failed, true),
+    ] {
+        let mut desk = Desk::with_worker(5);
+        let alloc = AllocId::from_random(1);
+        desk.put_node(node_id(1), "c1");
+        desk.put_alloc(alloc, node_id(1));
+        desk.put(&[blocked(1, "j", desk.revision, CLASSES)]);
+        desk.report(alloc, status);
+        assert_eq!(desk.delivered().len(), usize::from(runs), "{status:?}");
+    }
+}
+
+#[test]
+fn what_makes_a_node_schedulable_unblocks_and_what_does_not_does_not() {
+    let cases = [
+        (NodeStatus::Down, NodeEligibility::Eligible, false),
+        (NodeStatus::Initializing, NodeEligibility::Eligible, false),
+        (NodeStatus::Ready, NodeEligibility::Ineligible, false),
+        (NodeStatus::Ready, NodeEligibility::Eligible, true),
+    ];
+    for (status, eligibility, runs) in cases {
+        let mut desk = Desk::with_worker(5);
+        desk.put_node_as(
+            node_id(1),
+            "c1",
+            NodeStatus::Down,
+            NodeEligibility::Ineligible,
+        );
+        desk.put(&[blocked(1, "j", desk.revision, CLASSES)]);
+        desk.put_node_as(node_id(1), "c1", status, eligibility);
+        assert_eq!(
+            desk.delivered().len(),
+            usize::from(runs),
+            "{status:?} {eligibility:?}"
+        );
+    }
+}
+
+#[test]
+fn scenario_048_a_full_success_leaves_no_blocked_eval_behind() {
+    let mut desk = Desk::with_worker(5);
+    desk.put(&[blocked(1, "j", 100, CLASSES)]);
+    desk.put(&[eval(2, "j")]);
+    desk.complete(eval_id(2));
+    desk.pass(Duration::from_secs(1));
+    assert_eq!(desk.cancelled(), [eval_id(1)]);
+
+    // As the plan-applier writes it: in the same transaction, with nothing left to cancel.
+    let mut desk = Desk::with_worker(5);
+    desk.put(&[blocked(1, "j", 100, CLASSES)]);
+    desk.put(&[eval(2, "j")]);
+    let done = |number| Evaluation {
+        status: EvalStatus::Complete,
+        ..desk.stored(eval_id(number))
+    };
+    let gone = Evaluation {
+        status: EvalStatus::Canceled,
+        ..desk.stored(eval_id(1))
+    };
+    let done = done(2);
+    desk.put(&[done, gone]);
+    desk.pass(Duration::from_secs(1));
+    assert_eq!(desk.cancelled(), []);
+    assert!(desk.broker.is_empty());
+}
+
+#[test]
+fn a_success_that_left_something_out_keeps_the_blocked_eval() {
+    let mut desk = Desk::with_worker(5);
+    desk.put(&[blocked(1, "j", 100, CLASSES)]);
+    desk.put(&[eval(2, "j")]);
+    let mut partial = Evaluation {
+        status: EvalStatus::Complete,
+        ..desk.stored(eval_id(2))
+    };
+    partial
+        .failed_task_groups
+        .insert("web".to_owned(), Default::default());
+    desk.put(&[partial]);
+    assert_eq!(desk.state(1), Some(State::Blocked));
+}
+
+#[test]
+fn an_unblocked_eval_waits_for_its_jobs_turn() {
+    let mut desk = Desk::with_worker(5);
+    desk.put(&[blocked(1, "j", 100, CLASSES)]);
+    desk.put(&[eval(2, "j")]);
+    desk.put_node(node_id(1), "c1");
+    assert_eq!(desk.delivered(), [eval_id(2)]);
+    assert_eq!(desk.state(1), Some(State::Pending));
+}
+
+fn system(number: u128, job: &str, node: u128) -> Evaluation {
+    Evaluation {
+        job_type: JobType::System,
+        node_id: Some(node_id(node)),
+        ..blocked(number, job, 100, &[("c1", false)])
+    }
+}
+
+#[test]
+fn a_system_job_has_one_blocked_eval_per_node() {
+    let mut desk = Desk::with_worker(5);
+    desk.put(&[system(1, "j", 1), system(2, "j", 2)]);
+    assert_eq!([desk.state(1), desk.state(2)], [Some(State::Blocked); 2]);
+    desk.put(&[system(3, "j", 2)]);
+    assert_eq!(
+        [desk.state(1), desk.state(2)],
+        [Some(State::Blocked), Some(State::Superseded)]
+    );
+    // The very node unblocks its own, whatever is known of its class.
+    desk.put_node(node_id(1), "c1");
+    assert_eq!(desk.delivered(), [eval_id(1)]);
+    desk.complete(eval_id(1));
+    desk.pass(Duration::from_secs(1));
+    assert_eq!(
+        desk.cancelled(),
+        [2, 3].map(eval_id),
+        "a full success clears every node"
+    );
+}
+
+#[test]
+fn a_service_job_has_one_blocked_eval_whatever_node_it_names() {
+    let mut desk = Desk::with_worker(5);
+    let named = |number, node| Evaluation {
+        job_type: JobType::Service,
+        ..system(number, "j", node)
+    };
+    desk.put(&[named(1, 1)]);
+    desk.put(&[named(2, 2)]);
+    assert_eq!(
+        [desk.state(1), desk.state(2)],
+        [Some(State::Superseded), Some(State::Blocked)]
+    );
+}

@@ -1,0 +1,10 @@
+//! Scripts, the specification's scenarios and properties.
+
+mod blocked;
+mod delivery;
+mod desk;
+mod limits;
+mod property;
+mod queues;
+mod replica;
+mod values;

@@ -1,0 +1,95 @@
+//! What is true once nobody disturbs the suite any more and everything has had its time.
+
+use std::collections::BTreeMap;
+
+use model::{ClientStatus, EvalStatus, JobType};
+use state::Snapshot;
+
+use crate::violation::{Fact, Violation};
+
+/// Looks at a state at rest: no evaluation waits to be looked at, and every job runs what it asks
+/// for, as far as it has found a place; a stopped or forgotten one runs nothing.
+///
+/// Batch jobs are left out of the counts: what has ended well is not run again.
+pub fn check_at_rest(snapshot: &Snapshot) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let revision = snapshot.index();
+    for eval in snapshot.open_evals() {
+        // A blocked one waits for room and a delayed one for its time: both may, at rest.
+        let waits = eval.value.status == EvalStatus::Blocked || !eval.value.wait_until.is_never();
+        if !waits {
+            let text = format!(
+                "evaluation {} of {} is pending",
+                eval.value.id, eval.value.job
+            );
+            found.push(Violation {
+                revision,
+                fact: Fact::EvaluationsEnd,
+                found: text,
+            });
+        }
+    }
+    for text in wrong_counts(snapshot) {
+        found.push(Violation {
+            revision,
+            fact: Fact::CountIsMet,
+            found: text,
+        });
+    }
+    found
+}
+
+fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
+    let mut live = BTreeMap::<_, u32>::new();
+    for view in snapshot.allocs().filter(|view| !view.is_terminal()) {
+        if view.client_status() == ClientStatus::Unknown {
+            continue;
+        }
+        let alloc = &view.alloc;
+        let group = (
+            alloc.job_key(),
+            alloc.job_create_index,
+            alloc.task_group.to_string(),
+        );
+        *live.entry(group).or_default() += 1;
+    }
+    let mut wrong = Vec::new();
+    for job in snapshot
+        .jobs()
+        .filter(|job| job.value.job_type == JobType::Service)
+    {
+        let key = job.value.key();
+        let queued = snapshot.job_summary(&key);
+        for group in &job.value.task_groups {
+            let runs = live.remove(&(key.clone(), job.create_index, group.name.clone()));
+            let runs = runs.unwrap_or_default();
+            let waits = queued
+                .get(&group.name)
+                .map(|summary| summary.queued)
+                .unwrap_or_default();
+            let wanted = if job.value.stop { 0 } else { group.count };
+            if runs + waits != wanted {
+                wrong.push(format!(
+                    "{key} {}: {runs} of {wanted}, {waits} queued",
+                    group.name
+                ));
+            }
+        }
+    }
+    let batch = |key: &model::JobKey| {
+        snapshot
+            .job(key)
+            .is_some_and(|job| job.value.job_type == JobType::Batch && !job.value.stop)
+    };
+    for ((key, create_index, group), runs) in live {
+        let current = snapshot
+            .job(&key)
+            .is_some_and(|job| job.create_index == create_index);
+        if !(current && batch(&key)) {
+            wrong.push(format!(
+                "{key} {group}: {runs} of a job that is stopped or gone"
+            ));
+        }
+    }
+    wrong
+}

@@ -1,0 +1,139 @@
+//! What is true of every single state.
+
+use std::collections::BTreeMap;
+
+use model::{ClientStatus, ComparableResources, JobKey, NodeId};
+use state::{AllocView, Snapshot};
+
+use crate::violation::{Fact, Violation};
+
+/// Looks at every node and every job; for one revision of a long history see [`crate::History`].
+pub fn check_snapshot(snapshot: &Snapshot) -> Vec<Violation> {
+    let mut nodes: Vec<NodeId> = snapshot.nodes().map(|node| node.value.id).collect();
+    nodes.extend(snapshot.allocs().map(|view| view.alloc.node_id));
+    nodes.sort();
+    nodes.dedup();
+    let mut jobs: Vec<JobKey> = snapshot.allocs().map(|view| view.alloc.job_key()).collect();
+    jobs.sort();
+    jobs.dedup();
+    let mut found = Vec::new();
+    for node in nodes {
+        check_node(snapshot, node, &mut found);
+    }
+    for job in jobs {
+        check_names(snapshot, &job, &mut found);
+        check_versions(snapshot, &job, &mut found);
+    }
+    found
+}
+
+/// Looks at what one node has to run.
+pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violation>) {
+    let mut violate = |fact, text| {
+        found.push(Violation {
+            revision: snapshot.index(),
+            fact,
+            found: text,
+        });
+    };
+    let live: Vec<&AllocView> = snapshot
+        .allocs_by_node(id)
+        .filter(|view| !view.is_terminal())
+        .collect();
+    let mut sum = ComparableResources::default();
+    let mut holders = BTreeMap::<u16, Vec<&AllocView>>::new();
+    for view in &live {
+        sum = sum.plus(view.alloc.resources.total);
+        for port in &view.alloc.resources.ports {
+            holders.entry(port.value).or_default().push(view);
+        }
+    }
+    let counted = snapshot
+        .usage(id)
+        .map(|usage| usage.total)
+        .unwrap_or_default();
+    if counted != sum {
+        violate(
+            Fact::UsageIsTheSum,
+            format!("node {id}: {counted:?} counted, {sum:?} summed up"),
+        );
+    }
+    for (port, views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
+        let ids: Vec<_> = views.iter().map(|view| view.alloc.id).collect();
+        violate(
+            Fact::PortHeldOnce,
+            format!("node {id}: port {port} is held by {ids:?}"),
+        );
+    }
+    // A node that was forgotten offers nothing, but what runs on it is on its way out.
+    let Some(node) = snapshot.node(id) else {
+        return;
+    };
+    for view in &live {
+        for port in &view.alloc.resources.ports {
+            if node.value.reserved_ports.contains(&port.value) {
+                let text = format!(
+                    "node {id}: port {} is held by {}",
+                    port.value, view.alloc.id
+                );
+                violate(Fact::ReservedPortsAreFree, text);
+            }
+        }
+    }
+    if let Some(dimension) = sum.exceeds(node.value.available()) {
+        let offers = node.value.available();
+        let text = format!(
+            "node {id}: {dimension}: {sum:?} of {offers:?}, {} live",
+            live.len()
+        );
+        violate(Fact::NodeNotOvercommitted, text);
+    }
+}
+
+/// Looks whether the versions that one job's live allocations run are kept.
+pub(crate) fn check_versions(snapshot: &Snapshot, key: &JobKey, found: &mut Vec<Violation>) {
+    // A purged job takes its versions along; its allocations are on their way out.
+    let Some(job) = snapshot.job(key) else {
+        return;
+    };
+    for view in snapshot.allocs_by_job(key) {
+        let alloc = &view.alloc;
+        let counts = !view.is_terminal() && alloc.job_create_index == job.create_index;
+        if counts && snapshot.job_version(key, alloc.job_version).is_none() {
+            found.push(Violation {
+                revision: snapshot.index(),
+                fact: Fact::VersionIsKept,
+                found: format!(
+                    "version {} of {key}, run by {}",
+                    alloc.job_version, alloc.id
+                ),
+            });
+        }
+    }
+}
+
+/// Looks at the names of one job's live allocations.
+pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Violation>) {
+    let mut holders = BTreeMap::<(u64, &str, u32), Vec<&AllocView>>::new();
+    for view in snapshot
+        .allocs_by_job(job)
+        .filter(|view| counts_for_its_name(view))
+    {
+        let alloc = &view.alloc;
+        let name = (alloc.job_create_index, &*alloc.task_group, alloc.name_index);
+        holders.entry(name).or_default().push(view);
+    }
+    for (_, views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
+        let ids: Vec<_> = views.iter().map(|view| view.alloc.id).collect();
+        found.push(Violation {
+            revision: snapshot.index(),
+            fact: Fact::NameUsedOnce,
+            found: format!("{} of {job}: {ids:?}", views[0].alloc.name()),
+        });
+    }
+}
+
+/// A canary runs beside what it may replace, and an unknown allocation may have been replaced.
+fn counts_for_its_name(view: &AllocView) -> bool {
+    !view.is_terminal() && !view.alloc.canary && view.client_status() != ClientStatus::Unknown
+}

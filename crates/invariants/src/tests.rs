@@ -1,0 +1,427 @@
+//! Each fact, broken on purpose: a checker that misses one is worse than none.
+
+use std::sync::Arc;
+
+use model::{
+    AllocClient, AllocId, AllocatedPort, AllocatedResources, Allocation, ClientStatus,
+    ComparableResources, Deployment, DeploymentId, DeploymentStatus, DesiredStatus,
+    DesiredTransition, EvalId, EvalStatus, Job, LeaderInfo, Node, Timestamp,
+};
+use state::{Change, Entity, Key};
+use test_kit::builders;
+
+use crate::indexes::{Indexes, check_indexes};
+use crate::{Fact, History, check_at_rest};
+
+fn alloc(id: u128, node: &Node, number: u32) -> Allocation {
+    Allocation {
+        id: AllocId::from_random(id),
+        eval_id: EvalId::from_random(1),
+        node_id: node.id,
+        namespace: Arc::from("default"),
+        job_id: Arc::from("web"),
+        job_version: 0,
+        job_create_index: 1,
+        task_group: Arc::from("app"),
+        name_index: number,
+        resources: AllocatedResources {
+            total: ComparableResources {
+                cpu_mhz: 100,
+                memory_mib: 64,
+                disk_mib: 10,
+            },
+            ports: Vec::new(),
+        },
+        desired_status: DesiredStatus::Run,
+        desired_description: String::new(),
+        transition: DesiredTransition::default(),
+        deployment_id: None,
+        canary: false,
+        client_status_override: None,
+        previous_alloc: None,
+        next_alloc: None,
+        followup_eval_id: None,
+        preempted_by: None,
+        reschedules: Vec::new(),
+        create_time: Timestamp(1),
+        modify_time: Timestamp::NEVER,
+        metric: None,
+    }
+}
+
+fn web(count: u32) -> Job {
+    let mut job = builders::service("web", count);
+    job.task_groups[0].name = "app".to_owned();
+    job
+}
+
+fn put(key: Key, entity: Entity) -> Change {
+    Change::Put {
+        key,
+        entity,
+        create_index: 1,
+        modify_index: 1,
+    }
+}
+
+fn put_node(node: &Node) -> Change {
+    put(Key::Node(node.id), Entity::Node(Box::new(node.clone())))
+}
+
+fn put_job(job: &Job) -> Change {
+    put(Key::Job(job.key()), Entity::Job(Box::new(job.clone())))
+}
+
+fn put_version(job: &Job) -> Change {
+    let key = Key::JobVersion(job.key(), job.version);
+    put(key, Entity::JobVersion(Box::new(job.clone())))
+}
+
+fn put_alloc(alloc: &Allocation) -> Change {
+    put(Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc.clone())))
+}
+
+fn put_client(id: AllocId, status: ClientStatus) -> Change {
+    let client = AllocClient {
+        status,
+        ..AllocClient::default()
+    };
+    put(Key::AllocClient(id), Entity::AllocClient(Box::new(client)))
+}
+
+fn put_deployment(status: DeploymentStatus) -> Change {
+    let deployment = Deployment {
+        id: DeploymentId::from_random(1),
+        job: web(1).key(),
+        job_version: 0,
+        job_modify_index: 1,
+        job_create_index: 1,
+        status,
+        status_description: String::new(),
+        groups: std::collections::BTreeMap::new(),
+        eval_priority: 50,
+        create_time: Timestamp(1),
+        modify_time: Timestamp(1),
+    };
+    put(
+        Key::Deployment(deployment.id),
+        Entity::Deployment(Box::new(deployment)),
+    )
+}
+
+/// Plays one change a revision and returns the facts that did not hold, in order.
+fn broken(changes: impl IntoIterator<Item = Change>) -> Vec<Fact> {
+    let mut history = History::default();
+    for (revision, change) in (1..).zip(changes) {
+        history.apply(revision, vec![change]);
+    }
+    history
+        .violations()
+        .iter()
+        .map(|violation| violation.fact)
+        .collect()
+}
+
+#[test]
+fn a_sound_history_is_found_sound() {
+    let node = builders::node(1);
+    let first = alloc(1, &node, 0);
+    let mut stopped = first.clone();
+    stopped.desired_status = DesiredStatus::Stop;
+    let changes = [
+        put_node(&node),
+        put_job(&web(1)),
+        put_version(&web(1)),
+        put_alloc(&first),
+        put_client(first.id, ClientStatus::Running),
+        put_alloc(&stopped),
+        put_client(first.id, ClientStatus::Complete),
+        put_alloc(&alloc(2, &node, 0)),
+    ];
+    assert_eq!(broken(changes), []);
+}
+
+#[test]
+fn an_overcommitted_node_is_found_at_its_revision() {
+    let mut node = builders::node(1);
+    node.resources = ComparableResources {
+        cpu_mhz: 250,
+        memory_mib: 1_000,
+        disk_mib: 1_000,
+    };
+    node.reserved = ComparableResources::default();
+    let mut history = History::default();
+    history.apply(1, vec![put_node(&node)]);
+    for number in 0..3_u32 {
+        history.apply(
+            u64::from(number) + 2,
+            vec![put_alloc(&alloc(number.into(), &node, number))],
+        );
+    }
+    let found = history.violations();
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].revision, found[0].fact),
+        (4, Fact::NodeNotOvercommitted)
+    );
+    assert!(found[0].to_string().contains("cpu"), "{}", found[0]);
+}
+
+#[test]
+fn a_port_held_twice_is_found() {
+    let node = builders::node(1);
+    let with_port = |id, number| {
+        let mut alloc = alloc(id, &node, number);
+        alloc.resources.ports = vec![AllocatedPort {
+            label: "http".to_owned(),
+            value: 8_080,
+            to: 8_080,
+            host_ip: "127.0.0.1".to_owned(),
+        }];
+        put_alloc(&alloc)
+    };
+    assert_eq!(
+        broken([put_node(&node), with_port(1, 0), with_port(2, 1)]),
+        [Fact::PortHeldOnce]
+    );
+}
+
+#[test]
+fn a_reserved_port_that_is_held_is_found() {
+    let mut node = builders::node(1);
+    let mut alloc = alloc(1, &node, 0);
+    alloc.resources.ports = vec![AllocatedPort {
+        label: "ssh".to_owned(),
+        value: 22,
+        to: 22,
+        host_ip: "127.0.0.1".to_owned(),
+    }];
+    assert_eq!(broken([put_node(&node), put_alloc(&alloc)]), []);
+    node.reserved_ports = vec![22];
+    let changes = [put_node(&node), put_alloc(&alloc)];
+    assert_eq!(broken(changes), [Fact::ReservedPortsAreFree]);
+}
+
+#[test]
+fn a_version_that_goes_before_its_allocations_is_found() {
+    let node = builders::node(1);
+    let (job, first) = (web(1), alloc(1, &node, 0));
+    let (with, running) = ([put_job(&job), put_version(&job)], put_alloc(&first));
+    let gone = || Change::Delete {
+        key: Key::JobVersion(job.key(), 0),
+    };
+    let purged = Change::Delete {
+        key: Key::Job(job.key()),
+    };
+    let mut stopped = first.clone();
+    stopped.desired_status = DesiredStatus::Stop;
+    let play = |rest: Vec<Change>| broken(with.iter().cloned().chain(rest));
+    assert_eq!(play(vec![running.clone(), gone()]), [Fact::VersionIsKept]);
+    assert_eq!(play(vec![running.clone(), put_alloc(&stopped), gone()]), []);
+    assert_eq!(
+        play(vec![running, purged, gone()]),
+        [],
+        "its allocations are on their way out"
+    );
+}
+
+#[test]
+fn every_index_that_is_wrong_is_found() {
+    let node = builders::node(1);
+    let mut first = alloc(1, &node, 0);
+    first.deployment_id = Some(DeploymentId::from_random(1));
+    let eval = builders::evaluation(1, &web(1));
+    let changes = [
+        put_node(&node),
+        put_job(&web(1)),
+        put(Key::Eval(eval.id), Entity::Eval(Box::new(eval))),
+        put_alloc(&first),
+        put_deployment(DeploymentStatus::Running),
+    ];
+    let snapshot = state::State::from_list(9, changes).snapshot();
+    assert_eq!(check_indexes(&snapshot), []);
+
+    let right = Indexes::told_by(&snapshot);
+    type Breakage = (&'static str, fn(&mut Indexes));
+    let breakages: [Breakage; 9] = [
+        ("allocations by node", |indexes| {
+            indexes.allocs_by_node.clear()
+        }),
+        ("allocations by job", |indexes| {
+            indexes.allocs_by_job.clear()
+        }),
+        ("allocations by eval", |indexes| {
+            indexes.allocs_by_eval.clear()
+        }),
+        ("allocations by deployment", |indexes| {
+            indexes.allocs_by_deployment.clear()
+        }),
+        ("evaluations by job", |indexes| indexes.evals_by_job.clear()),
+        ("open evaluations", |indexes| indexes.open_evals.clear()),
+        ("deployments by job", |indexes| {
+            indexes.deployments_by_job.clear()
+        }),
+        ("active deployments", |indexes| {
+            indexes.active_deployments.clear()
+        }),
+        ("usage", |indexes| indexes.usage.clear()),
+    ];
+    for (index, break_it) in breakages {
+        let mut wrong = right.clone();
+        break_it(&mut wrong);
+        assert_ne!(wrong, right, "{index} had nothing in it");
+        for (told, counted) in [(&wrong, &right), (&right, &wrong)] {
+            let found = told.differences(counted);
+            assert_eq!(found.len(), 1, "{index}: {found:?}");
+            assert!(found[0].starts_with(index), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_name_used_twice_is_found_but_for_canaries_and_unknown_ones() {
+    let node = builders::node(1);
+    let twin = alloc(2, &node, 0);
+    assert_eq!(
+        broken([put_alloc(&alloc(1, &node, 0)), put_alloc(&twin)]),
+        [Fact::NameUsedOnce]
+    );
+
+    let mut canary = twin.clone();
+    canary.canary = true;
+    assert_eq!(
+        broken([put_alloc(&alloc(1, &node, 0)), put_alloc(&canary)]),
+        []
+    );
+
+    let mut unknown = alloc(1, &node, 0);
+    unknown.client_status_override = Some(ClientStatus::Unknown);
+    assert_eq!(broken([put_alloc(&unknown), put_alloc(&twin)]), []);
+}
+
+#[test]
+fn coming_back_from_an_end_is_found() {
+    let node = builders::node(1);
+    let mut eval = builders::evaluation(1, &web(1));
+    let mut put_eval = |status| {
+        eval.status = status;
+        put(Key::Eval(eval.id), Entity::Eval(Box::new(eval.clone())))
+    };
+    let evals = [
+        put_eval(EvalStatus::Complete),
+        put_eval(EvalStatus::Pending),
+    ];
+    assert_eq!(broken(evals), [Fact::EndIsFinal]);
+
+    let mut stopped = alloc(1, &node, 0);
+    stopped.desired_status = DesiredStatus::Stop;
+    let allocs = [put_alloc(&stopped), put_alloc(&alloc(1, &node, 0))];
+    assert_eq!(broken(allocs), [Fact::EndIsFinal]);
+
+    let id = AllocId::from_random(1);
+    let clients = [
+        put_alloc(&alloc(1, &node, 0)),
+        put_client(id, ClientStatus::Failed),
+        put_client(id, ClientStatus::Running),
+    ];
+    assert_eq!(broken(clients), [Fact::EndIsFinal]);
+
+    let deployments = [
+        put_deployment(DeploymentStatus::Failed),
+        put_deployment(DeploymentStatus::Running),
+    ];
+    assert_eq!(broken(deployments), [Fact::EndIsFinal]);
+}
+
+#[test]
+fn an_allocation_that_moves_is_found() {
+    let moved = alloc(1, &builders::node(2), 0);
+    let changes = [
+        put_alloc(&alloc(1, &builders::node(1), 0)),
+        put_alloc(&moved),
+    ];
+    // Its old node's totals are wrong then too: the replica counts on the fact.
+    assert_eq!(
+        broken(changes).first(),
+        Some(&Fact::AllocationKeepsItsPlace)
+    );
+}
+
+#[test]
+fn a_version_that_is_skipped_or_kept_is_found() {
+    for (next, expected) in [(1, vec![]), (2, vec![Fact::VersionsCountUp])] {
+        let mut job = web(1);
+        job.version = next;
+        assert_eq!(
+            broken([put_job(&web(1)), put_job(&job)]),
+            expected,
+            "version {next}"
+        );
+    }
+}
+
+#[test]
+fn two_leaders_in_one_term_are_found() {
+    let leader = |replica: &str| {
+        let info = LeaderInfo {
+            address: "http://127.0.0.1:1".into(),
+            replica: replica.into(),
+        };
+        put(
+            Key::Election("plan-applier".to_owned()),
+            Entity::Election(info),
+        )
+    };
+    assert_eq!(broken([leader("a"), leader("b")]), [Fact::OneLeaderATerm]);
+    assert_eq!(broken([leader("a"), leader("a")]), []);
+}
+
+fn at_rest(changes: Vec<Change>) -> Vec<Fact> {
+    let state = state::State::from_list(9, changes);
+    check_at_rest(&state.snapshot())
+        .into_iter()
+        .map(|violation| violation.fact)
+        .collect()
+}
+
+#[test]
+fn at_rest_a_job_runs_what_it_asks_for() {
+    let node = builders::node(1);
+    let two = || {
+        vec![
+            put_alloc(&alloc(1, &node, 0)),
+            put_alloc(&alloc(2, &node, 1)),
+        ]
+    };
+    let with = |job: &Job| {
+        let mut changes = two();
+        changes.push(put_job(job));
+        at_rest(changes)
+    };
+    assert_eq!(with(&web(2)), []);
+    assert_eq!(with(&web(3)), [Fact::CountIsMet]);
+    assert_eq!(with(&web(1)), [Fact::CountIsMet]);
+    let mut stopped = web(2);
+    stopped.stop = true;
+    assert_eq!(with(&stopped), [Fact::CountIsMet]);
+    assert_eq!(at_rest(two()), [Fact::CountIsMet], "the job is gone");
+}
+
+#[test]
+fn at_rest_no_evaluation_is_pending() {
+    let job = web(0);
+    let mut eval = builders::evaluation(1, &job);
+    let mut with = |status, wait_until| {
+        eval.status = status;
+        eval.wait_until = wait_until;
+        let entity = Entity::Eval(Box::new(eval.clone()));
+        at_rest(vec![put_job(&job), put(Key::Eval(eval.id), entity)])
+    };
+    assert_eq!(
+        with(EvalStatus::Pending, Timestamp::NEVER),
+        [Fact::EvaluationsEnd]
+    );
+    assert_eq!(with(EvalStatus::Pending, Timestamp(5)), []);
+    assert_eq!(with(EvalStatus::Blocked, Timestamp::NEVER), []);
+    assert_eq!(with(EvalStatus::Complete, Timestamp::NEVER), []);
+}

@@ -1,0 +1,125 @@
+//! What is true of every single change: from the state before it to the state after it.
+
+use state::{Key, Snapshot};
+
+use crate::violation::{Fact, Violation};
+
+/// Looks at one key that changed between `before` and `after`.
+pub(crate) fn check_key(
+    before: &Snapshot,
+    after: &Snapshot,
+    key: &Key,
+    found: &mut Vec<Violation>,
+) {
+    let broken = match key {
+        Key::Eval(id) => eval_goes_back(before, after, *id),
+        Key::Alloc(id) | Key::AllocClient(id) => alloc_goes_wrong(before, after, *id),
+        Key::Deployment(id) => deployment_goes_back(before, after, *id),
+        Key::Job(job) => version_jumps(before, after, job),
+        Key::Election(service) => leader_is_replaced(before, after, service),
+        Key::Node(_) | Key::JobVersion(..) | Key::JobStable(..) => None,
+    };
+    if let Some((fact, text)) = broken {
+        found.push(Violation {
+            revision: after.index(),
+            fact,
+            found: text,
+        });
+    }
+}
+
+fn eval_goes_back(
+    before: &Snapshot,
+    after: &Snapshot,
+    id: model::EvalId,
+) -> Option<(Fact, String)> {
+    let (old, new) = (before.eval(id)?, after.eval(id)?);
+    let (old, new) = (old.value.status, new.value.status);
+    (old.is_terminal() && old != new).then(|| {
+        (
+            Fact::EndIsFinal,
+            format!("evaluation {id}: {} after {}", new.as_str(), old.as_str()),
+        )
+    })
+}
+
+fn deployment_goes_back(
+    before: &Snapshot,
+    after: &Snapshot,
+    id: model::DeploymentId,
+) -> Option<(Fact, String)> {
+    let (old, new) = (before.deployment(id)?, after.deployment(id)?);
+    let (old, new) = (old.value.status, new.value.status);
+    (!old.is_active() && old != new).then(|| {
+        (
+            Fact::EndIsFinal,
+            format!("deployment {id}: {} after {}", new.as_str(), old.as_str()),
+        )
+    })
+}
+
+fn alloc_goes_wrong(
+    before: &Snapshot,
+    after: &Snapshot,
+    id: model::AllocId,
+) -> Option<(Fact, String)> {
+    let (old, new) = (before.alloc(id)?, after.alloc(id)?);
+    let (was, is) = (&old.alloc, &new.alloc);
+    let same_place = was.node_id == is.node_id
+        && was.job_key() == is.job_key()
+        && was.job_create_index == is.job_create_index
+        && was.task_group == is.task_group
+        && was.name_index == is.name_index;
+    if !same_place {
+        return Some((
+            Fact::AllocationKeepsItsPlace,
+            format!("allocation {id} became another"),
+        ));
+    }
+    if was.is_server_terminal() && !is.is_server_terminal() {
+        let text = format!("allocation {id}: run after {}", was.desired_status.as_str());
+        return Some((Fact::EndIsFinal, text));
+    }
+    let (told, tells) = (old.client_status(), new.client_status());
+    (told.is_terminal() && !tells.is_terminal()).then(|| {
+        (
+            Fact::EndIsFinal,
+            format!(
+                "allocation {id}: {} after {}",
+                tells.as_str(),
+                told.as_str()
+            ),
+        )
+    })
+}
+
+fn version_jumps(
+    before: &Snapshot,
+    after: &Snapshot,
+    job: &model::JobKey,
+) -> Option<(Fact, String)> {
+    let (old, new) = (before.job(job)?, after.job(job)?);
+    let same_incarnation = old.create_index == new.create_index;
+    (same_incarnation && new.value.version != old.value.version + 1).then(|| {
+        let text = format!(
+            "{job}: version {} after {}",
+            new.value.version, old.value.version
+        );
+        (Fact::VersionsCountUp, text)
+    })
+}
+
+fn leader_is_replaced(
+    before: &Snapshot,
+    after: &Snapshot,
+    service: &str,
+) -> Option<(Fact, String)> {
+    let (old, new) = (before.leader(service)?, after.leader(service)?);
+    (old.create_index == new.create_index && old.value.replica != new.value.replica).then(|| {
+        let (was, is) = (&old.value.replica, &new.value.replica);
+        (
+            Fact::OneLeaderATerm,
+            format!("{service}: {is} in the term of {was}"),
+        )
+    })
+}

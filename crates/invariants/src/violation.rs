@@ -1,0 +1,74 @@
+//! A fact that does not hold.
+
+use std::fmt;
+
+/// One thing found wrong, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The revision at which it first did not hold.
+    pub revision: u64,
+    pub fact: Fact,
+    /// What was found instead, with the ids to look for.
+    pub found: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "revision {}: {}: {}",
+            self.revision, self.fact, self.found
+        )
+    }
+}
+
+/// What must be true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fact {
+    /// A node's live allocations fit into what it offers, in every dimension.
+    NodeNotOvercommitted,
+    /// No two live allocations of a node hold one port.
+    PortHeldOnce,
+    /// One live allocation for each name of a job, canaries and unknown ones aside.
+    NameUsedOnce,
+    /// The replica's running totals are what a sum over the allocations gives.
+    UsageIsTheSum,
+    /// Everything that can be looked up is found, and nothing else.
+    IndexesAreRight,
+    /// No live allocation holds a port that its node keeps for itself.
+    ReservedPortsAreFree,
+    /// The job version that a live allocation runs is kept for as long as its job is.
+    VersionIsKept,
+    /// An object that has reached an end stays there.
+    EndIsFinal,
+    /// What an allocation is (its node, job, group and number) never changes.
+    AllocationKeepsItsPlace,
+    /// A job's version goes up by one with each change.
+    VersionsCountUp,
+    /// Within one leader's term nobody else holds its election key.
+    OneLeaderATerm,
+    /// At rest: every evaluation has ended.
+    EvaluationsEnd,
+    /// At rest: a job runs exactly what it asks for.
+    CountIsMet,
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NodeNotOvercommitted => "no node is overcommitted",
+            Self::PortHeldOnce => "a port is held once",
+            Self::NameUsedOnce => "a name is used by one live allocation",
+            Self::UsageIsTheSum => "a node's usage is the sum over its allocations",
+            Self::IndexesAreRight => "indexes are right",
+            Self::ReservedPortsAreFree => "no allocation holds a reserved port",
+            Self::VersionIsKept => "the version that an allocation runs is kept",
+            Self::EndIsFinal => "an end is final",
+            Self::AllocationKeepsItsPlace => "an allocation keeps its place",
+            Self::VersionsCountUp => "job versions count up by one",
+            Self::OneLeaderATerm => "one leader a term",
+            Self::EvaluationsEnd => "every evaluation ends",
+            Self::CountIsMet => "a job runs what it asks for",
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! What each event changes by itself; what follows from it is in [`super::settle`].
+
+use std::time::Duration;
+
+use model::JobType;
+use rand::Rng;
+
+use super::{AllocRunner, Prerun, Turn};
+use crate::effect::Effect;
+use crate::event::{Event, RestartScope};
+use crate::gates::Stage;
+use crate::kill::{AllocKill, KillReason};
+use crate::spec::AllocSpec;
+use crate::task::TaskRunner;
+use crate::task_event;
+use crate::time::{Now, Uptime};
+
+impl AllocRunner {
+    pub(super) fn apply(
+        &mut self,
+        now: Now,
+        event: Event,
+        effects: &mut Vec<Effect>,
+        rng: &mut dyn Rng,
+    ) {
+        let mut turn = Turn { now, effects, rng };
+        match event {
+            Event::Begin => self.begin(&mut turn),
+            Event::PrerunDone(result) => self.prerun_done(&mut turn, result),
+            Event::Started { task, attempt } => {
+                self.answer(&mut turn, &task, attempt, |runner, cx| runner.started(cx));
+            }
+            Event::StartFailed {
+                task,
+                attempt,
+                failure,
+            } => {
+                self.answer(&mut turn, &task, attempt, |runner, cx| {
+                    runner.start_failed(cx, &failure);
+                });
+            }
+            Event::Recovered { task, attempt } => {
+                self.answer(&mut turn, &task, attempt, |runner, cx| runner.recovered(cx));
+            }
+            Event::NotRecovered {
+                task,
+                attempt,
+                reason,
+            } => {
+                let may_start = self.is_contacted || self.spec.job_type == JobType::System;
+                self.answer(&mut turn, &task, attempt, |runner, cx| {
+                    runner.not_recovered(cx, &reason, may_start);
+                });
+            }
+            Event::Exited {
+                task,
+                attempt,
+                exit,
+            } => {
+                self.answer(&mut turn, &task, attempt, |runner, cx| {
+                    runner.exited(cx, &exit)
+                });
+            }
+            Event::StopFailed {
+                task,
+                attempt,
+                error,
+            } => {
+                self.answer(&mut turn, &task, attempt, |runner, cx| {
+                    runner.stop_failed(cx, &error);
+                });
+            }
+            Event::DriverMessage { task, message } => {
+                self.with_task(&mut turn, &task, |runner, cx| {
+                    runner.record(task_event::driver_message(cx.now.wall, &message));
+                })
+            }
+            Event::ServersContacted => {
+                self.is_contacted = true;
+                self.state
+                    .tasks
+                    .values_mut()
+                    .for_each(TaskRunner::servers_contacted);
+            }
+            Event::Contact { age } => self.contact(now, age),
+            Event::Reconnected => {
+                for task in self.state.tasks.values_mut() {
+                    task.record(task_event::reconnected(now.wall));
+                }
+            }
+            Event::Update(spec) => self.update(now, spec),
+            Event::Stop { skip_delays } => {
+                self.begin_kill(now.uptime, KillReason::Stopped, skip_delays);
+            }
+            Event::Restart { scope, reason } => self.restart(&mut turn, &scope, &reason),
+            Event::Tick => self.tick(&mut turn),
+        }
+    }
+
+    fn begin(&mut self, turn: &mut Turn<'_>) {
+        self.arm_run_deadline(turn.now);
+        self.each_task(turn, |runner, cx| runner.recover(cx));
+        let must_exist = self.state.prerun == Prerun::Again;
+        if (must_exist || self.state.prerun == Prerun::Pending) && !self.state.is_ended {
+            turn.effects.push(Effect::Prerun { must_exist });
+        }
+        self.state
+            .health
+            .watch(self.spec.judged_for(), turn.now.uptime);
+    }
+
+    fn prerun_done(&mut self, turn: &mut Turn<'_>, result: Result<(), String>) {
+        if !matches!(self.state.prerun, Prerun::Pending | Prerun::Again) {
+            return;
+        }
+        match result {
+            Ok(()) => self.state.prerun = Prerun::Done,
+            Err(error) => {
+                self.state.prerun = Prerun::Failed(error.clone());
+                self.is_changed = true;
+                self.begin_kill(turn.now.uptime, KillReason::SetupFailed, true);
+                self.each_task(turn, |runner, cx| runner.fail_setup(cx, &error));
+            }
+        }
+    }
+
+    /// The deadline is a time of day on the server's side; from here on it runs on the uptime.
+    fn arm_run_deadline(&mut self, now: Now) {
+        self.state.run_deadline = self
+            .spec
+            .run_until
+            .map(|until| now.uptime.plus(until.since(now.wall)));
+    }
+
+    fn contact(&mut self, now: Now, age: Duration) {
+        self.state.contact_deadline = self
+            .spec
+            .stop_on_client_after
+            .map(|limit| now.uptime.plus(limit.saturating_sub(age)));
+    }
+
+    /// Takes over everything that can change under a running process. The set of tasks cannot.
+    fn update(&mut self, now: Now, mut spec: AllocSpec) {
+        let is_rearmed = spec.run_until != self.spec.run_until;
+        spec.tasks
+            .retain(|name, _| self.spec.tasks.contains_key(name));
+        for (name, task) in std::mem::take(&mut self.spec.tasks) {
+            spec.tasks.entry(name).or_insert(task);
+        }
+        self.spec = spec;
+        if is_rearmed {
+            self.arm_run_deadline(now);
+        }
+        self.state.health.watch(self.spec.judged_for(), now.uptime);
+        self.is_changed = true;
+    }
+
+    fn restart(&mut self, turn: &mut Turn<'_>, scope: &RestartScope, reason: &str) {
+        if self.state.kill.is_some() || self.state.stage == Stage::Poststop {
+            return;
+        }
+        match scope {
+            RestartScope::Task(name) => {
+                self.with_task(turn, name, |runner, cx| runner.restart(cx, reason));
+            }
+            RestartScope::Running => self.each_task(turn, |runner, cx| runner.restart(cx, reason)),
+            RestartScope::All => {
+                self.each_task(turn, |runner, cx| {
+                    runner.restart(cx, reason);
+                    runner.revive(cx.now, reason);
+                });
+                self.state.stage = Stage::Prestart;
+            }
+        }
+    }
+
+    fn tick(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now.uptime;
+        if self
+            .state
+            .run_deadline
+            .is_some_and(|deadline| now >= deadline)
+        {
+            self.begin_kill(now, KillReason::RanTooLong, true);
+        }
+        if self
+            .state
+            .contact_deadline
+            .is_some_and(|deadline| now >= deadline)
+        {
+            self.begin_kill(now, KillReason::NoContact, true);
+        }
+        self.each_task(turn, |runner, cx| runner.tick(cx));
+    }
+
+    /// Begins to end the allocation, or gives a kill under way a weightier reason.
+    pub(super) fn begin_kill(&mut self, now: Uptime, reason: KillReason, skip_delays: bool) {
+        if self.state.is_ended {
+            return;
+        }
+        let is_weightier = match reason {
+            KillReason::RanTooLong => !self.has_run_too_long(),
+            KillReason::Stopped => !self.is_killed_for_good() || skip_delays,
+            _ => !self.is_killed_for_good(),
+        };
+        if !is_weightier {
+            return;
+        }
+        let needs_delay = !skip_delays
+            && self.state.kill.is_none()
+            && !self.spec.shutdown_delay.is_zero()
+            && self.state.tasks.values().any(TaskRunner::may_have_process);
+        let was = self.state.kill.take();
+        let delay_until = match &was {
+            _ if skip_delays => None,
+            Some(kill) => kill.delay_until,
+            None => needs_delay.then(|| now.plus(self.spec.shutdown_delay)),
+        };
+        let reason = match &was {
+            Some(kill) if kill.reason == KillReason::RanTooLong => kill.reason,
+            _ => reason,
+        };
+        let skip_delays = skip_delays || was.is_some_and(|kill| kill.skip_delays);
+        self.state.kill = Some(AllocKill {
+            reason,
+            delay_until,
+            skip_delays,
+        });
+        self.is_changed = true;
+    }
+}

@@ -1,0 +1,219 @@
+//! What follows from the tasks' states, whatever the event was: looked at after every step, so no
+//! order of events can leave something undone.
+
+use rand::Rng;
+
+use super::{AllocRunner, Prerun, Turn};
+use crate::effect::Effect;
+use crate::gates::{self, Stage};
+use crate::kill::{KillReason, next_to_kill};
+use crate::spec::Role;
+use crate::task::TaskRunner;
+use crate::task_event;
+use crate::time::Now;
+
+impl AllocRunner {
+    pub(super) fn settle(&mut self, now: Now, effects: &mut Vec<Effect>, rng: &mut dyn Rng) {
+        let mut turn = Turn { now, effects, rng };
+        if !self.state.is_ended {
+            self.advance_stage();
+            self.notice_the_dead(&mut turn);
+            self.go_on_killing(&mut turn);
+            self.start_what_may(&mut turn);
+            self.judge_health(now);
+            self.end_when_all_are_dead(&mut turn);
+        }
+        for task in self.state.tasks.values_mut() {
+            self.is_changed |= task.take_changed();
+        }
+        if std::mem::take(&mut self.is_changed) {
+            self.state.modify_time = now.wall;
+            effects.push(Effect::Report);
+        }
+    }
+
+    fn advance_stage(&mut self) {
+        self.state.stage = self
+            .state
+            .stage
+            .advanced(&self.spec.tasks, &self.state.tasks);
+    }
+
+    /// Begins to kill the others when a task's end means their end.
+    fn notice_the_dead(&mut self, turn: &mut Turn<'_>) {
+        if self.state.kill.is_some() || self.state.stage == Stage::Poststop {
+            return;
+        }
+        let wall = turn.now.wall;
+        let (reason, event) = if let Some(leader) = self.dead_leader() {
+            (
+                KillReason::LeaderDead,
+                (leader, task_event::leader_dead(wall)),
+            )
+        } else if let Some(sibling) = self.failed_task() {
+            let event = task_event::sibling_failed(wall, &sibling);
+            (KillReason::SiblingFailed, (sibling, event))
+        } else if self.only_sidecars_are_left() {
+            (
+                KillReason::MainTasksDead,
+                (String::new(), task_event::main_tasks_dead(wall)),
+            )
+        } else {
+            return;
+        };
+        let (cause, event) = event;
+        for (name, task) in &mut self.state.tasks {
+            let is_spared = self
+                .spec
+                .tasks
+                .get(name)
+                .is_none_or(|spec| spec.role == Role::Poststop);
+            if *name != cause && !is_spared && !task.is_dead() {
+                task.record(event.clone());
+            }
+        }
+        self.begin_kill(turn.now.uptime, reason, false);
+    }
+
+    fn dead_leader(&self) -> Option<String> {
+        let leaders = self.spec.tasks.iter().filter(|(_, spec)| spec.leader);
+        let mut dead = leaders.filter(|(name, _)| {
+            self.state
+                .tasks
+                .get(*name)
+                .is_some_and(TaskRunner::is_successful)
+        });
+        dead.next().map(|(name, _)| name.clone())
+    }
+
+    fn failed_task(&self) -> Option<String> {
+        let mut failed = self.spec.tasks.iter().filter(|(name, spec)| {
+            spec.role != Role::Poststop
+                && self
+                    .state
+                    .tasks
+                    .get(*name)
+                    .is_some_and(|task| task.is_dead() && task.visible().failed)
+        });
+        failed.next().map(|(name, _)| name.clone())
+    }
+
+    fn only_sidecars_are_left(&self) -> bool {
+        let has_main = self.spec.tasks.values().any(|spec| spec.role == Role::Main);
+        let others = |role: Role| role != Role::Poststop && !role.is_sidecar();
+        has_main
+            && gates::all(
+                &self.spec.tasks,
+                &self.state.tasks,
+                others,
+                TaskRunner::is_dead,
+            )
+    }
+
+    fn go_on_killing(&mut self, turn: &mut Turn<'_>) {
+        let Some(kill) = &mut self.state.kill else {
+            return;
+        };
+        if kill
+            .delay_until
+            .is_some_and(|until| turn.now.uptime < until)
+        {
+            return;
+        }
+        kill.delay_until = None;
+        let skip_delays = kill.skip_delays;
+        let ran_too_long = kill.reason == KillReason::RanTooLong;
+        // Killing a task without a process is done at once and lets the next rank be killed; so
+        // each round but the last makes somebody dead.
+        loop {
+            let names = next_to_kill(&self.spec.tasks, &self.state.tasks);
+            for name in &names {
+                self.with_task(turn, name, |runner, cx| runner.kill(cx, skip_delays));
+            }
+            if names.is_empty() || names.iter().any(|name| !self.state.tasks[name].is_dead()) {
+                break;
+            }
+        }
+        if ran_too_long {
+            self.end_poststop_tasks(turn, skip_delays);
+        }
+        self.advance_stage();
+    }
+
+    fn end_poststop_tasks(&mut self, turn: &mut Turn<'_>, skip_delays: bool) {
+        let is_poststop = |name: &str| {
+            self.spec
+                .tasks
+                .get(name)
+                .is_some_and(|spec| spec.role == Role::Poststop)
+        };
+        let names: Vec<String> = self
+            .state
+            .tasks
+            .keys()
+            .filter(|name| is_poststop(name))
+            .cloned()
+            .collect();
+        for name in names {
+            self.with_task(turn, &name, |runner, cx| {
+                runner.cancel(cx);
+                runner.kill(cx, skip_delays);
+            });
+        }
+    }
+
+    fn start_what_may(&mut self, turn: &mut Turn<'_>) {
+        if self.state.prerun != Prerun::Done {
+            return;
+        }
+        let stage = self.state.stage;
+        let is_killed = self.state.kill.is_some();
+        let may_start = |role: Role| stage.is_open(role) && (role == Role::Poststop || !is_killed);
+        let names: Vec<String> = self
+            .spec
+            .tasks
+            .iter()
+            .filter(|(name, spec)| {
+                may_start(spec.role)
+                    && self
+                        .state
+                        .tasks
+                        .get(*name)
+                        .is_some_and(TaskRunner::is_waiting)
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            self.with_task(turn, &name, TaskRunner::start);
+        }
+    }
+
+    fn judge_health(&mut self, now: Now) {
+        if !self.is_judged() || self.state.health.verdict.is_some() {
+            return;
+        }
+        let all = (&self.spec.tasks, &self.state.tasks);
+        let complaints = self
+            .state
+            .health
+            .judge(self.spec.health, all, now.uptime, now.wall);
+        for (name, reason) in complaints {
+            if let Some(task) = self.state.tasks.get_mut(&name) {
+                task.record(task_event::alloc_unhealthy(now.wall, &reason));
+            }
+        }
+        self.is_changed |= self.state.health.verdict.is_some();
+    }
+
+    fn end_when_all_are_dead(&mut self, turn: &mut Turn<'_>) {
+        if !self.state.tasks.values().all(TaskRunner::is_dead) {
+            return;
+        }
+        self.state.is_ended = true;
+        self.is_changed = true;
+        for task in self.state.tasks.values_mut() {
+            task.stamp_finished(turn.now.wall);
+        }
+        turn.effects.push(Effect::Ended);
+    }
+}

@@ -1,0 +1,91 @@
+//! What servers and users see of an allocation.
+
+use model::{ClientStatus, DeploymentHealth, TaskPhase};
+
+use super::{AllocRunner, Prerun};
+use crate::kill::KillReason;
+use crate::task::TaskRunner;
+use crate::time::written;
+
+impl AllocRunner {
+    pub(super) fn status(&self) -> (ClientStatus, String) {
+        let tasks = self.state.tasks.values().map(TaskRunner::visible);
+        let any = |phase| {
+            self.state
+                .tasks
+                .values()
+                .any(|task| task.visible().phase == phase)
+        };
+        let (status, description) = if self.has_run_too_long() && self.state.is_ended {
+            (
+                ClientStatus::Complete,
+                "Ended at its max_run_duration".to_owned(),
+            )
+        } else if let Prerun::Failed(error) = &self.state.prerun {
+            (
+                ClientStatus::Failed,
+                format!("Cannot set up the allocation: {error}"),
+            )
+        } else if tasks.clone().any(|task| task.failed) {
+            (ClientStatus::Failed, "Failed tasks".to_owned())
+        } else if any(TaskPhase::Running) {
+            (ClientStatus::Running, "Tasks are running".to_owned())
+        } else if any(TaskPhase::Pending) {
+            (ClientStatus::Pending, "No tasks are running".to_owned())
+        } else {
+            (
+                ClientStatus::Complete,
+                "All tasks have completed".to_owned(),
+            )
+        };
+        if self.kill_reason() == Some(KillReason::NoContact) {
+            let limit = self.spec.stop_on_client_after.unwrap_or_default();
+            let text = format!(
+                "Stopped after {} without word from a server",
+                written(limit)
+            );
+            return (status, text);
+        }
+        (status, description)
+    }
+
+    /// A failed allocation is unhealthy, whether or not somebody looked at its health.
+    pub(super) fn health(&self, status: ClientStatus) -> Option<DeploymentHealth> {
+        let deployment_id = self.spec.deployment_id?;
+        let verdict = self
+            .state
+            .health
+            .verdict
+            .filter(|found| found.deployment_id == deployment_id);
+        if verdict.is_none() && status == ClientStatus::Failed {
+            let time = self.state.modify_time;
+            return Some(DeploymentHealth {
+                healthy: false,
+                time,
+                deployment_id,
+            });
+        }
+        verdict
+    }
+
+    pub(super) fn kill_reason(&self) -> Option<KillReason> {
+        self.state.kill.as_ref().map(|kill| kill.reason)
+    }
+
+    pub(super) fn has_run_too_long(&self) -> bool {
+        self.kill_reason() == Some(KillReason::RanTooLong)
+    }
+
+    /// Tells whether a deadline has nothing more to add to the kill under way.
+    pub(super) fn is_killed_for_good(&self) -> bool {
+        matches!(
+            self.kill_reason(),
+            Some(KillReason::RanTooLong | KillReason::Stopped | KillReason::NoContact)
+        )
+    }
+
+    /// Tells whether a verdict is still looked for: not once somebody wished it to end.
+    pub(super) fn is_judged(&self) -> bool {
+        !self.is_killed_for_good()
+    }
+}

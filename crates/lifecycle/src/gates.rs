@@ -1,0 +1,109 @@
+//! Which tasks may start at the moment: the stages of an allocation's life.
+//!
+//! A stage, once left, is not entered again (but by "restart all"), so a main task restarts
+//! without waiting for a prestart sidecar that happens to restart too.
+
+use std::collections::BTreeMap;
+
+use model::TaskPhase;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{Role, TaskSpec};
+use crate::task::TaskRunner;
+
+/// How far the allocation's start has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stage {
+    /// Prestart tasks run; left when those that end have ended well and the sidecars run.
+    #[default]
+    Prestart,
+    /// Main tasks may start; left when none is pending any more.
+    Main,
+    /// Poststart tasks may start; left when those that end have ended.
+    Poststart,
+    /// Everything has started; tasks may restart.
+    Settled,
+    /// All others are dead, whatever the stage was.
+    Poststop,
+}
+
+type Tasks = BTreeMap<String, TaskRunner>;
+type Specs = BTreeMap<String, TaskSpec>;
+
+impl Stage {
+    /// Tells whether a task of this role may start, or start again.
+    pub(crate) fn is_open(self, role: Role) -> bool {
+        match role {
+            Role::Prestart => self == Self::Prestart,
+            Role::PrestartSidecar => self < Self::Poststop,
+            Role::Main => self > Self::Prestart && self < Self::Poststop,
+            Role::Poststart => self == Self::Poststart,
+            Role::PoststartSidecar => matches!(self, Self::Poststart | Self::Settled),
+            Role::Poststop => self == Self::Poststop,
+        }
+    }
+
+    /// Returns the stage that the tasks' states have reached, never an earlier one.
+    pub(crate) fn advanced(self, specs: &Specs, tasks: &Tasks) -> Self {
+        if all(
+            specs,
+            tasks,
+            |role| role != Role::Poststop,
+            TaskRunner::is_dead,
+        ) {
+            return Self::Poststop;
+        }
+        let mut stage = self;
+        if stage == Self::Prestart
+            && all(
+                specs,
+                tasks,
+                |role| role == Role::Prestart,
+                TaskRunner::is_successful,
+            )
+            && all(
+                specs,
+                tasks,
+                |role| role == Role::PrestartSidecar,
+                TaskRunner::is_running,
+            )
+        {
+            stage = Self::Main;
+        }
+        if stage == Self::Main
+            && all(
+                specs,
+                tasks,
+                |role| role == Role::Main,
+                |task| task.visible().phase != TaskPhase::Pending,
+            )
+        {
+            stage = Self::Poststart;
+        }
+        if stage == Self::Poststart
+            && all(
+                specs,
+                tasks,
+                |role| role == Role::Poststart,
+                TaskRunner::is_dead,
+            )
+        {
+            stage = Self::Settled;
+        }
+        stage
+    }
+}
+
+/// Tells whether `holds` for every task whose role is `wanted`.
+pub(crate) fn all(
+    specs: &Specs,
+    tasks: &Tasks,
+    wanted: impl Fn(Role) -> bool,
+    holds: impl Fn(&TaskRunner) -> bool,
+) -> bool {
+    specs
+        .iter()
+        .filter(|(_, spec)| wanted(spec.role))
+        .all(|(name, _)| tasks.get(name).is_none_or(&holds))
+}

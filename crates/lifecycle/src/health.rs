@@ -1,0 +1,165 @@
+//! Whether an allocation of a deployment is healthy, judged by its tasks' states.
+
+use std::collections::BTreeMap;
+
+use model::{DeploymentHealth, DeploymentId, TaskPhase, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{HealthSpec, Role, TaskSpec};
+use crate::task::TaskRunner;
+use crate::time::Uptime;
+
+type Tasks = BTreeMap<String, TaskRunner>;
+type Specs = BTreeMap<String, TaskSpec>;
+
+/// The search for one verdict, and the verdict once it is found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HealthWatch {
+    /// Which deployment the search is for, and when it is given up.
+    watched: Option<(DeploymentId, Uptime)>,
+    pub(crate) verdict: Option<DeploymentHealth>,
+}
+
+/// What the tasks' states say at one instant.
+enum Sign {
+    Healthy,
+    /// Will be, if nothing changes until then.
+    HealthyAt(Uptime),
+    /// May still become so.
+    NotYet,
+    Unhealthy,
+}
+
+impl HealthWatch {
+    /// Begins a search when the deployment is a new one; a verdict for another is dropped.
+    pub(crate) fn watch(&mut self, spec: Option<(DeploymentId, HealthSpec)>, now: Uptime) {
+        let Some((deployment_id, spec)) = spec else {
+            return;
+        };
+        if self
+            .watched
+            .is_some_and(|(watched, _)| watched == deployment_id)
+        {
+            return;
+        }
+        self.verdict = self
+            .verdict
+            .filter(|verdict| verdict.deployment_id == deployment_id);
+        self.watched = Some((deployment_id, now.plus(spec.healthy_deadline)));
+    }
+
+    /// Gives a search that is still on its full time again: the clock it was measured on is gone.
+    pub(crate) fn rebase(&mut self) {
+        if self.verdict.is_none() {
+            self.watched = None;
+        }
+    }
+
+    /// Looks at the tasks and settles the verdict if they allow one.
+    ///
+    /// Returns why it is bad news, task by task, when the deadline has passed.
+    pub(crate) fn judge(
+        &mut self,
+        spec: Option<HealthSpec>,
+        (specs, tasks): (&Specs, &Tasks),
+        now: Uptime,
+        wall: Timestamp,
+    ) -> Vec<(String, String)> {
+        let (Some(spec), Some((deployment_id, deadline)), None) =
+            (spec, self.watched, self.verdict)
+        else {
+            return Vec::new();
+        };
+        let verdict = |healthy| {
+            Some(DeploymentHealth {
+                healthy,
+                time: wall,
+                deployment_id,
+            })
+        };
+        match sign(&spec, specs, tasks, now) {
+            Sign::Healthy => self.verdict = verdict(true),
+            Sign::Unhealthy => self.verdict = verdict(false),
+            Sign::HealthyAt(_) | Sign::NotYet if now >= deadline => {
+                self.verdict = verdict(false);
+                return reasons(&spec, specs, tasks);
+            }
+            Sign::HealthyAt(_) | Sign::NotYet => {}
+        }
+        Vec::new()
+    }
+
+    /// When [`Self::judge`] may say something else though nothing happens.
+    pub(crate) fn next_deadline(
+        &self,
+        spec: Option<HealthSpec>,
+        specs: &Specs,
+        tasks: &Tasks,
+        now: Uptime,
+    ) -> Option<Uptime> {
+        let (Some(spec), Some((_, deadline)), None) = (spec, self.watched, self.verdict) else {
+            return None;
+        };
+        match sign(&spec, specs, tasks, now) {
+            Sign::HealthyAt(at) => Some(at.min(deadline)),
+            _ => Some(deadline),
+        }
+    }
+}
+
+fn sign(spec: &HealthSpec, specs: &Specs, tasks: &Tasks, now: Uptime) -> Sign {
+    let mut healthy_at = Uptime(0);
+    let mut is_complete = true;
+    for (name, task_spec) in specs {
+        let Some(task) = tasks.get(name) else {
+            continue;
+        };
+        if task.visible().failed {
+            return Sign::Unhealthy;
+        }
+        let may_be_dead = match task_spec.role {
+            Role::Poststop => continue,
+            Role::Prestart | Role::Poststart => true,
+            Role::Main | Role::PrestartSidecar | Role::PoststartSidecar => false,
+        };
+        match task.visible().phase {
+            TaskPhase::Dead if may_be_dead => {}
+            TaskPhase::Dead if task_spec.role == Role::Main => return Sign::Unhealthy,
+            TaskPhase::Running => {
+                healthy_at = healthy_at.max(task.started_at().plus(spec.min_healthy_time));
+            }
+            TaskPhase::Dead | TaskPhase::Pending => is_complete = false,
+        }
+    }
+    if !is_complete {
+        Sign::NotYet
+    } else if now >= healthy_at {
+        Sign::Healthy
+    } else {
+        Sign::HealthyAt(healthy_at)
+    }
+}
+
+/// Task → why it kept the allocation from being healthy.
+fn reasons(spec: &HealthSpec, specs: &Specs, tasks: &Tasks) -> Vec<(String, String)> {
+    let mut reasons = Vec::new();
+    for (name, task_spec) in specs {
+        let Some(task) = tasks.get(name) else {
+            continue;
+        };
+        let reason = match (task_spec.role, task.visible().phase) {
+            (Role::Poststop, _) | (Role::Prestart | Role::Poststart, TaskPhase::Dead) => continue,
+            (_, TaskPhase::Running) => format!(
+                "Task not running for min_healthy_time of {} by healthy_deadline of {}",
+                crate::time::written(spec.min_healthy_time),
+                crate::time::written(spec.healthy_deadline)
+            ),
+            _ => format!(
+                "Task not running by healthy_deadline of {}",
+                crate::time::written(spec.healthy_deadline)
+            ),
+        };
+        reasons.push((name.clone(), reason));
+    }
+    reasons
+}

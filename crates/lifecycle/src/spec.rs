@@ -1,0 +1,159 @@
+//! What of a job and an allocation the machines need, with every choice between job types made.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::job::{HealthCheck, LifecycleHook, RestartPolicy};
+use model::{Allocation, DeploymentId, Job, JobType, Task, Timestamp};
+
+/// What the operator of the node bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest a task may take between its kill signal and the end, whatever its job says.
+    pub max_kill_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // Source: Nomad 2.0's default of `max_kill_timeout`.
+        Self {
+            max_kill_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// One allocation, as its machine sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllocSpec {
+    pub job_type: JobType,
+    /// Name → task; never empty.
+    pub tasks: BTreeMap<String, TaskSpec>,
+    /// Between the wish to stop and the first kill.
+    pub shutdown_delay: Duration,
+    /// When it must have ended, counted from its creation on the server.
+    pub run_until: Option<Timestamp>,
+    /// How long it may run without word from a server.
+    pub stop_on_client_after: Option<Duration>,
+    /// The deployment that waits for a verdict on it.
+    pub deployment_id: Option<DeploymentId>,
+    /// How the verdict is found; `None`: the user gives it.
+    pub health: Option<HealthSpec>,
+}
+
+/// What makes the allocation healthy: its tasks' states.
+///
+/// There are no service checks yet, so `checks` asks for the same as `task_states`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthSpec {
+    pub min_healthy_time: Duration,
+    pub healthy_deadline: Duration,
+}
+
+/// One task, as its machine sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSpec {
+    pub role: Role,
+    pub leader: bool,
+    pub restart: RestartPolicy,
+    /// Whether an exit with success is an end (`false`) or a reason to start again.
+    pub restart_on_success: bool,
+    /// Already bounded by [`Limits::max_kill_timeout`].
+    pub kill_timeout: Duration,
+    /// Empty: the driver's choice.
+    pub kill_signal: String,
+    pub shutdown_delay: Duration,
+}
+
+/// When a task runs in its allocation's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Prestart,
+    PrestartSidecar,
+    Main,
+    Poststart,
+    PoststartSidecar,
+    Poststop,
+}
+
+impl Role {
+    pub fn is_sidecar(self) -> bool {
+        matches!(self, Self::PrestartSidecar | Self::PoststartSidecar)
+    }
+
+    fn of(task: &Task) -> Self {
+        match task.lifecycle {
+            None => Self::Main,
+            Some(lifecycle) => match (lifecycle.hook, lifecycle.sidecar) {
+                (LifecycleHook::Prestart, false) => Self::Prestart,
+                (LifecycleHook::Prestart, true) => Self::PrestartSidecar,
+                (LifecycleHook::Poststart, false) => Self::Poststart,
+                (LifecycleHook::Poststart, true) => Self::PoststartSidecar,
+                (LifecycleHook::Poststop, _) => Self::Poststop,
+            },
+        }
+    }
+}
+
+impl AllocSpec {
+    /// The deployment, when its verdict is found here.
+    pub(crate) fn judged_for(&self) -> Option<(DeploymentId, HealthSpec)> {
+        self.deployment_id.zip(self.health)
+    }
+
+    /// Extracts what the machine needs; `None` when `job` has no such task group.
+    pub fn new(job: &Job, alloc: &Allocation, limits: Limits) -> Option<Self> {
+        let group = job.task_group(&alloc.task_group)?;
+        let tasks = group
+            .tasks
+            .iter()
+            .map(|task| (task.name.clone(), TaskSpec::new(job.job_type, task, limits)))
+            .collect();
+        Some(Self {
+            job_type: job.job_type,
+            tasks,
+            shutdown_delay: group.shutdown_delay,
+            run_until: group
+                .max_run_duration
+                .map(|span| alloc.create_time.plus(span)),
+            stop_on_client_after: group
+                .disconnect
+                .and_then(|disconnect| disconnect.stop_on_client_after),
+            deployment_id: alloc.deployment_id,
+            health: health(job, group),
+        })
+    }
+}
+
+fn health(job: &Job, group: &model::TaskGroup) -> Option<HealthSpec> {
+    if !matches!(job.job_type, JobType::Service | JobType::System) {
+        return None;
+    }
+    let update = group.update?;
+    match update.health_check {
+        HealthCheck::Manual => None,
+        HealthCheck::Checks | HealthCheck::TaskStates => Some(HealthSpec {
+            min_healthy_time: update.min_healthy_time,
+            healthy_deadline: update.healthy_deadline,
+        }),
+    }
+}
+
+impl TaskSpec {
+    fn new(job_type: JobType, task: &Task, limits: Limits) -> Self {
+        let role = Role::of(task);
+        let restart_on_success = match role {
+            Role::Main => matches!(job_type, JobType::Service | JobType::System),
+            Role::PrestartSidecar | Role::PoststartSidecar => true,
+            Role::Prestart | Role::Poststart | Role::Poststop => false,
+        };
+        Self {
+            role,
+            leader: task.leader,
+            restart: task.restart,
+            restart_on_success,
+            kill_timeout: task.kill_timeout.min(limits.max_kill_timeout),
+            kill_signal: task.kill_signal.clone(),
+            shutdown_delay: task.shutdown_delay,
+        }
+    }
+}

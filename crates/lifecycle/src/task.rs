@@ -1,0 +1,352 @@
+//! The machine of one task: waiting for its gate, starting, running, being killed, restarting.
+//!
+//! It knows nothing of its siblings: its allocation's machine ([`crate::alloc`]) opens its gate,
+//! kills it, and passes on what the driver answered. Killing is in [`kill`], the agent's restart in
+//! [`restore`].
+
+mod kill;
+mod restore;
+
+use std::time::Duration;
+
+use model::{ExitResult, TaskEvent, TaskPhase, TaskState, Timestamp};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::effect::Effect;
+use crate::event::StartFailure;
+use crate::restart::{Ended, RestartTracker, Verdict};
+use crate::spec::TaskSpec;
+use crate::task_event;
+use crate::time::{Now, Uptime};
+
+/// What one step of a task sees and may cause.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Now,
+    pub(crate) name: &'a str,
+    pub(crate) spec: &'a TaskSpec,
+    pub(crate) effects: &'a mut Vec<Effect>,
+    pub(crate) rng: &'a mut dyn Rng,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TaskRunner {
+    visible: TaskState,
+    /// When the process that runs was started.
+    started_at: Uptime,
+    /// The number of the latest start; 0: none yet.
+    attempt: u32,
+    phase: Phase,
+    tracker: RestartTracker,
+    kill: Option<Kill>,
+    /// Set with every change that users can see; cleared by [`Self::take_changed`].
+    #[serde(skip)]
+    changed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Phase {
+    /// For its gate to open.
+    Waiting,
+    /// The driver has been asked to start a process.
+    Starting,
+    /// The agent was restarted and the driver has been asked for the process.
+    Recovering {
+        /// Whether its start had been confirmed.
+        was_running: bool,
+    },
+    /// The process is gone and nobody knows how; a server may have replaced it meanwhile.
+    Lost,
+    Running,
+    /// Between two runs.
+    BackingOff {
+        until: Uptime,
+    },
+    Dead,
+}
+
+/// A wish to end the process, under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Kill {
+    then: Then,
+    step: KillStep,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Then {
+    End,
+    /// Somebody asked for a fresh process, and why.
+    Restart(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KillStep {
+    /// The process is only being started, or looked for.
+    AwaitProcess { skip_delay: bool },
+    /// The shutdown delay.
+    Delay { until: Uptime },
+    /// The driver has been asked to stop it, this many times in vain.
+    Stopping {
+        failures: u32,
+        retry_at: Option<Uptime>,
+    },
+}
+
+impl TaskRunner {
+    pub(crate) fn new(now: Now) -> Self {
+        let mut runner = Self {
+            visible: TaskState::default(),
+            started_at: Uptime::default(),
+            attempt: 0,
+            phase: Phase::Waiting,
+            tracker: RestartTracker::new(now.uptime),
+            kill: None,
+            changed: false,
+        };
+        runner.record(task_event::received(now.wall));
+        runner
+    }
+
+    pub(crate) fn visible(&self) -> &TaskState {
+        &self.visible
+    }
+
+    pub(crate) fn started_at(&self) -> Uptime {
+        self.started_at
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.phase == Phase::Dead
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.visible.phase == TaskPhase::Running
+    }
+
+    pub(crate) fn is_successful(&self) -> bool {
+        self.visible.is_successful()
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.phase == Phase::Waiting
+    }
+
+    /// Tells whether a process may exist.
+    pub(crate) fn may_have_process(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Starting | Phase::Recovering { .. } | Phase::Running
+        )
+    }
+
+    /// Returns the attempt that may have a process, or that will be started next.
+    pub(crate) fn expected_attempt(&self) -> u32 {
+        if self.may_have_process() {
+            self.attempt
+        } else {
+            self.attempt + 1
+        }
+    }
+
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Tells whether users see something else than when this was last asked.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    pub(crate) fn record(&mut self, event: TaskEvent) {
+        self.visible.record(event);
+        self.changed = true;
+    }
+
+    fn set_visible_phase(&mut self, phase: TaskPhase) {
+        self.visible.phase = phase;
+        self.changed = true;
+    }
+
+    /// Stamps the end on a task that never ran, when its allocation has ended.
+    pub(crate) fn stamp_finished(&mut self, wall: Timestamp) {
+        if self.visible.finished_at.is_never() {
+            self.visible.finished_at = wall;
+            self.changed = true;
+        }
+    }
+
+    pub(crate) fn start(&mut self, cx: &mut Context<'_>) {
+        if self.attempt == 0 {
+            self.record(task_event::task_setup(cx.now.wall));
+        }
+        self.attempt += 1;
+        self.phase = Phase::Starting;
+        cx.effects.push(Effect::Start {
+            task: cx.name.to_owned(),
+            attempt: self.attempt,
+        });
+    }
+
+    pub(crate) fn started(&mut self, cx: &mut Context<'_>) {
+        if self.phase != Phase::Starting {
+            return;
+        }
+        self.run(cx.now);
+        self.go_on_killing(cx);
+    }
+
+    fn run(&mut self, now: Now) {
+        self.phase = Phase::Running;
+        self.started_at = now.uptime;
+        self.visible.started_at = now.wall;
+        self.set_visible_phase(TaskPhase::Running);
+        self.record(task_event::started(now.wall));
+    }
+
+    pub(crate) fn start_failed(&mut self, cx: &mut Context<'_>, failure: &StartFailure) {
+        if self.phase != Phase::Starting {
+            return;
+        }
+        self.forget(cx);
+        self.record(task_event::start_failure(cx.now.wall, failure));
+        self.after_end(
+            cx,
+            Ended::StartError {
+                recoverable: failure.recoverable,
+            },
+        );
+    }
+
+    pub(crate) fn exited(&mut self, cx: &mut Context<'_>, exit: &ExitResult) {
+        if !self.may_have_process() {
+            return;
+        }
+        if self.visible.started_at.is_never() {
+            self.visible.started_at = cx.now.wall;
+        }
+        self.forget(cx);
+        self.record(task_event::terminated(cx.now.wall, exit));
+        let ended = if exit.is_success() {
+            Ended::Success
+        } else {
+            Ended::Failure
+        };
+        self.after_end(cx, ended);
+    }
+
+    fn forget(&self, cx: &mut Context<'_>) {
+        cx.effects.push(Effect::Forget {
+            task: cx.name.to_owned(),
+            attempt: self.attempt,
+        });
+    }
+
+    /// Decides what follows now that no process exists.
+    fn after_end(&mut self, cx: &mut Context<'_>, ended: Ended) {
+        match self.kill.take() {
+            Some(Kill {
+                then: Then::End, ..
+            }) => {
+                self.record(task_event::killed(cx.now.wall));
+                self.die(cx.now.wall, false);
+            }
+            Some(Kill {
+                then: Then::Restart(reason),
+                ..
+            }) => {
+                self.back_off(cx.now, Duration::ZERO, &reason);
+            }
+            None => {
+                let verdict = self.tracker.decide(
+                    cx.now.uptime,
+                    &cx.spec.restart,
+                    cx.spec.restart_on_success,
+                    ended,
+                    cx.rng,
+                );
+                self.follow(cx.now, verdict);
+            }
+        }
+    }
+
+    fn follow(&mut self, now: Now, verdict: Verdict) {
+        match verdict {
+            Verdict::Restart { delay, reason } => self.back_off(now, delay, &reason),
+            Verdict::Done => self.die(now.wall, false),
+            Verdict::GiveUp { reason } => {
+                self.record(task_event::not_restarting(now.wall, &reason));
+                self.die(now.wall, true);
+            }
+        }
+    }
+
+    fn back_off(&mut self, now: Now, delay: Duration, reason: &str) {
+        self.visible.restarts = self.visible.restarts.saturating_add(1);
+        self.visible.last_restart = now.wall;
+        self.set_visible_phase(TaskPhase::Pending);
+        self.record(task_event::restarting(now.wall, delay, reason));
+        self.phase = Phase::BackingOff {
+            until: now.uptime.plus(delay),
+        };
+    }
+
+    fn die(&mut self, wall: Timestamp, failed: bool) {
+        self.phase = Phase::Dead;
+        self.kill = None;
+        self.visible.failed |= failed;
+        self.visible.finished_at = wall;
+        self.set_visible_phase(TaskPhase::Dead);
+    }
+
+    /// Ends a task that cannot begin; its process, if any, is killed by [`Self::kill`] first.
+    pub(crate) fn fail_setup(&mut self, cx: &mut Context<'_>, error: &str) {
+        if self.phase == Phase::Dead {
+            return;
+        }
+        self.record(task_event::setup_failure(cx.now.wall, error));
+        self.visible.failed = true;
+        if self.may_have_process() {
+            self.kill(cx, true);
+        } else {
+            self.die(cx.now.wall, true);
+        }
+    }
+
+    pub(crate) fn tick(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now.uptime;
+        match self.phase {
+            Phase::BackingOff { until } if now >= until => self.phase = Phase::Waiting,
+            _ => {}
+        }
+        if self.phase != Phase::Running {
+            return;
+        }
+        match self.kill.as_ref().map(|kill| kill.step) {
+            Some(KillStep::Delay { until }) if now >= until => self.stop(cx, 0),
+            Some(KillStep::Stopping {
+                failures,
+                retry_at: Some(at),
+            }) if now >= at => {
+                self.stop(cx, failures);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Uptime> {
+        if let Phase::BackingOff { until } = self.phase {
+            return Some(until);
+        }
+        if self.phase != Phase::Running {
+            return None;
+        }
+        match self.kill.as_ref().map(|kill| kill.step) {
+            Some(KillStep::Delay { until }) => Some(until),
+            Some(KillStep::Stopping { retry_at, .. }) => retry_at,
+            _ => None,
+        }
+    }
+}

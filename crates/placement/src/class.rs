@@ -1,0 +1,102 @@
+//! The computed class of a node: a hash of what constraints can see and several nodes can share.
+//!
+//! Nodes of one class give the same answer to every constraint that does not look at a `unique.`
+//! fact, so a question is asked once per class. Amounts, status, driver health and ports are not
+//! part of it, and no answer that depends on them is remembered by class.
+
+use model::Node;
+
+/// Attributes and meta keys that start like this differ from node to node by intent.
+pub(crate) const UNIQUE_PREFIX: &str = "unique.";
+
+/// Returns `v1:` and 16 hexadecimal digits.
+///
+/// Source: Nomad's public behaviour for what goes in: datacenter, class, pool, attributes and meta
+/// that are not unique.
+pub fn computed_class(node: &Node) -> String {
+    let mut hash = Fnv::new();
+    hash.field(&node.datacenter);
+    hash.field(&node.node_class);
+    hash.field(&node.node_pool);
+    for (marker, facts) in [("attr", &node.attributes), ("meta", &node.meta)] {
+        hash.field(marker);
+        for (key, value) in facts {
+            if !key.starts_with(UNIQUE_PREFIX) {
+                hash.field(key);
+                hash.field(value);
+            }
+        }
+    }
+    format!("v1:{:016x}", hash.0)
+}
+
+/// FNV-1a, 64 bits: written out because the class is stored, so it must never change with a
+/// dependency's version.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Takes in a text and its end, so that `ab` + `c` differs from `a` + `bc`.
+    fn field(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.byte(byte);
+        }
+        // No UTF-8 text holds this byte.
+        self.byte(0xff);
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tests::node;
+
+    #[test]
+    fn what_differs_by_intent_or_by_the_hour_does_not_change_the_class() {
+        let class = computed_class(&node());
+        let mut other = node();
+        other.name = "n2".into();
+        other
+            .attributes
+            .insert("unique.hostname".into(), "host-2".into());
+        other.meta.insert("unique.serial".into(), "77".into());
+        other.resources.cpu_mhz *= 2;
+        other.drivers.clear();
+        assert_eq!(computed_class(&other), class);
+    }
+
+    #[test]
+    fn what_constraints_can_share_changes_the_class() {
+        let class = computed_class(&node());
+        let edits: [fn(&mut Node); 6] = [
+            |node| node.datacenter = "dc2".into(),
+            |node| node.node_class = "small".into(),
+            |node| node.node_pool = "gpu".into(),
+            |node| drop(node.attributes.insert("cpu.arch".into(), "arm64".into())),
+            |node| drop(node.meta.insert("rack".into(), "r2".into())),
+            // The same words under the other heading.
+            |node| {
+                let rack = node.meta.remove("rack").unwrap();
+                node.attributes.insert("rack".into(), rack);
+            },
+        ];
+        for (position, edit) in edits.iter().enumerate() {
+            let mut other = node();
+            edit(&mut other);
+            assert_ne!(computed_class(&other), class, "edit {position}");
+        }
+    }
+
+    /// Stored classes are compared with new ones, so the hash is part of the format.
+    #[test]
+    fn the_hash_never_changes() {
+        assert_eq!(computed_class(&node()), "v1:5ff3e394249906b9");
+    }
+}

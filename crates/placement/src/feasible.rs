@@ -1,0 +1,367 @@
+//! Whether a node can run a task group at all, whatever else runs there.
+//!
+//! What depends only on facts that a computed class holds is decided once per class; constraints
+//! on unique facts and the health of drivers are asked of every node. (Remembering the latter by
+//! class would let one node's broken driver rule out its whole class.)
+
+use std::collections::BTreeSet;
+
+use model::{Job, Node, Operator, TaskGroup};
+use rustc_hash::FxHashMap;
+
+use crate::check::Check;
+use crate::distinct::{DistinctHosts, DistinctProperty, Level};
+use crate::ports::PortAsk;
+use crate::scope::Scope;
+
+/// Everything that one task group demands of a node, made ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Requirements {
+    pub scope: Scope,
+    /// The job's, the group's and its tasks' constraints that a class can answer.
+    class_checks: Vec<Check>,
+    /// Those that look at unique facts.
+    node_checks: Vec<Check>,
+    drivers: BTreeSet<String>,
+    /// Why no node can serve the group's network; `None`: any can.
+    network_fault: Option<String>,
+    pub distinct_hosts: Option<DistinctHosts>,
+    pub distinct_properties: Vec<DistinctProperty>,
+    pub resources: model::ComparableResources,
+    pub ports: Vec<PortAsk>,
+}
+
+impl Requirements {
+    pub fn new(job: &Job, group: &TaskGroup) -> Self {
+        let own = group.constraints.iter();
+        let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
+        let all = job.constraints.iter().chain(own).chain(of_tasks);
+        let (node_checks, class_checks) = all
+            .filter(|constraint| {
+                !matches!(
+                    constraint.operator,
+                    Operator::DistinctHosts | Operator::DistinctProperty
+                )
+            })
+            .map(Check::new)
+            .partition(Check::escapes_class);
+        let levels = [
+            (Level::Job, &job.constraints),
+            (Level::Group, &group.constraints),
+        ];
+        Self {
+            scope: Scope::new(job),
+            class_checks,
+            node_checks,
+            drivers: group.tasks.iter().map(|task| task.driver.clone()).collect(),
+            network_fault: network_fault(group),
+            distinct_hosts: DistinctHosts::find(levels),
+            distinct_properties: DistinctProperty::find(levels),
+            resources: group.ask(),
+            ports: PortAsk::of_group(group),
+        }
+    }
+
+    /// Tells whether a constraint looks past classes, so that any node's change may help.
+    pub fn escapes_class(&self) -> bool {
+        !self.node_checks.is_empty()
+    }
+
+    /// Returns whether the nodes of `node`'s class are in scope and pass every constraint that a
+    /// class can answer.
+    pub fn class_passes(&self, node: &Node) -> bool {
+        self.scope.contains(node) && self.class_checks.iter().all(|check| check.passes(node))
+    }
+}
+
+/// Why a node cannot run a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Infeasible<'a> {
+    /// The first constraint that the node fails.
+    Constraint(&'a str),
+    /// Another node of its class failed a constraint.
+    Class,
+    Drivers,
+    Network(&'a str),
+}
+
+impl<'a> Infeasible<'a> {
+    /// Returns the words shown in an allocation's metrics.
+    pub fn reason(&self) -> &'a str {
+        match self {
+            Self::Constraint(reason) | Self::Network(reason) => reason,
+            Self::Class => "computed class ineligible",
+            Self::Drivers => "missing drivers",
+        }
+    }
+}
+
+/// What is known of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassVerdict {
+    Passes,
+    Fails,
+}
+
+/// Asks nodes, and remembers the answer per class.
+#[derive(Clone, Debug)]
+pub struct Feasibility<'a> {
+    requirements: &'a Requirements,
+    classes: FxHashMap<&'a str, ClassVerdict>,
+}
+
+impl<'a> Feasibility<'a> {
+    pub fn new(requirements: &'a Requirements) -> Self {
+        Self {
+            requirements,
+            classes: FxHashMap::default(),
+        }
+    }
+
+    /// Asks everything but scope, amounts, ports and the distinct constraints.
+    ///
+    /// # Errors
+    /// The first reason against `node`, in the order: constraints, drivers, network.
+    pub fn check(&mut self, node: &'a Node) -> Result<(), Infeasible<'a>> {
+        let requirements = self.requirements;
+        self.check_class(node)?;
+        for check in &requirements.node_checks {
+            if !check.passes(node) {
+                return Err(Infeasible::Constraint(check.reason()));
+            }
+        }
+        if !requirements
+            .drivers
+            .iter()
+            .all(|driver| has_driver(node, driver))
+        {
+            return Err(Infeasible::Drivers);
+        }
+        match &requirements.network_fault {
+            Some(reason) => Err(Infeasible::Network(reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_class(&mut self, node: &'a Node) -> Result<(), Infeasible<'a>> {
+        // A node that has not said its class shares it with nobody.
+        let class = node.computed_class.as_str();
+        if !class.is_empty() {
+            match self.classes.get(class) {
+                Some(ClassVerdict::Passes) => return Ok(()),
+                Some(ClassVerdict::Fails) => return Err(Infeasible::Class),
+                None => {}
+            }
+        }
+        let failed = self
+            .requirements
+            .class_checks
+            .iter()
+            .find(|check| !check.passes(node));
+        if !class.is_empty() {
+            let verdict = if failed.is_some() {
+                ClassVerdict::Fails
+            } else {
+                ClassVerdict::Passes
+            };
+            self.classes.insert(class, verdict);
+        }
+        match failed {
+            Some(check) => Err(Infeasible::Constraint(check.reason())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Tells whether the node can start tasks with `driver`: its own report decides, else the
+/// attribute `driver.<name>`.
+fn has_driver(node: &Node, driver: &str) -> bool {
+    match node.drivers.get(driver) {
+        Some(info) => info.detected && info.healthy,
+        None => {
+            let attribute = node.attributes.get(&format!("driver.{driver}"));
+            attribute.is_some_and(|text| parse_bool(text) == Some(true))
+        }
+    }
+}
+
+/// Reads a truth value in the spellings that Nomad's attributes and constraints have.
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// Nodes have one network, the host's, under the alias `default`.
+fn network_fault(group: &TaskGroup) -> Option<String> {
+    let network = group.networks.first()?;
+    if !matches!(network.mode.as_str(), "" | "host" | "none") {
+        return Some("missing network".to_owned());
+    }
+    let stray = network
+        .ports
+        .iter()
+        .find(|port| !matches!(port.host_network.as_str(), "" | "default"))?;
+    Some(format!(
+        "missing host network {:?} for port {:?}",
+        stray.host_network, stray.label
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::job::{Network, Port};
+    use model::{Constraint, JobType};
+    use test_kit::builders;
+
+    use super::*;
+
+    fn constraint(left: &str, operator: Operator, right: &str) -> Constraint {
+        Constraint {
+            left: left.into(),
+            operator,
+            right: right.into(),
+        }
+    }
+
+    fn requirements(edit: impl FnOnce(&mut Job)) -> Requirements {
+        let mut job = builders::service("web", 1);
+        edit(&mut job);
+        Requirements::new(&job, &job.task_groups[0])
+    }
+
+    #[test]
+    fn scenario_110_a_class_is_asked_once() {
+        let requirements = requirements(|job| {
+            job.constraints
+                .push(constraint("${attr.kernel.name}", Operator::Equal, "plan9"));
+        });
+        let nodes: Vec<_> = (0..20).map(builders::node).collect();
+        let mut feasibility = Feasibility::new(&requirements);
+        let reasons: Vec<_> = nodes
+            .iter()
+            .map(|node| feasibility.check(node).unwrap_err().reason())
+            .collect();
+        assert_eq!(reasons[0], "${attr.kernel.name} = plan9");
+        assert!(
+            reasons[1..]
+                .iter()
+                .all(|reason| *reason == "computed class ineligible")
+        );
+        assert!(!requirements.escapes_class());
+    }
+
+    #[test]
+    fn scenario_111_unique_facts_are_asked_of_every_node() {
+        let requirements = requirements(|job| {
+            let want = constraint("${node.unique.name}", Operator::Equal, "n2");
+            job.task_groups[0].tasks[0].constraints.push(want);
+        });
+        let nodes = [builders::node(1), builders::node(2)];
+        let mut feasibility = Feasibility::new(&requirements);
+        assert_eq!(
+            feasibility.check(&nodes[0]),
+            Err(Infeasible::Constraint("${node.unique.name} = n2"))
+        );
+        assert_eq!(feasibility.check(&nodes[1]), Ok(()));
+        assert!(requirements.escapes_class());
+    }
+
+    #[test]
+    fn nodes_without_a_class_do_not_share_answers() {
+        let requirements = requirements(|job| {
+            job.constraints
+                .push(constraint("${meta.rack}", Operator::Equal, "r1"));
+        });
+        let mut nodes = [builders::node(1), builders::node(2)];
+        for node in &mut nodes {
+            node.computed_class.clear();
+        }
+        nodes[1].meta.insert("rack".into(), "r1".into());
+        let mut feasibility = Feasibility::new(&requirements);
+        assert!(feasibility.check(&nodes[0]).is_err());
+        assert_eq!(feasibility.check(&nodes[1]), Ok(()));
+    }
+
+    #[test]
+    fn a_broken_driver_rules_out_its_node_and_not_the_class() {
+        let requirements = requirements(|_| {});
+        let mut nodes = [builders::node(1), builders::node(2), builders::node(3)];
+        nodes[0].drivers.get_mut("mock_driver").unwrap().healthy = false;
+        nodes[2].drivers.clear();
+        let mut feasibility = Feasibility::new(&requirements);
+        assert_eq!(feasibility.check(&nodes[0]), Err(Infeasible::Drivers));
+        assert_eq!(feasibility.check(&nodes[1]), Ok(()));
+        assert_eq!(feasibility.check(&nodes[2]), Err(Infeasible::Drivers));
+        // Without a report of the driver's own, the attribute speaks for it.
+        nodes[2]
+            .attributes
+            .insert("driver.mock_driver".into(), "1".into());
+        let mut feasibility = Feasibility::new(&requirements);
+        assert_eq!(feasibility.check(&nodes[2]), Ok(()));
+    }
+
+    #[test]
+    fn networks_that_nodes_do_not_have_are_refused() {
+        let with_network = |mode: &str, host_network: &str| {
+            requirements(|job| {
+                job.task_groups[0].networks.push(Network {
+                    mode: mode.into(),
+                    ports: vec![Port {
+                        label: "http".into(),
+                        static_port: None,
+                        to: None,
+                        host_network: host_network.into(),
+                    }],
+                });
+            })
+        };
+        let node = builders::node(1);
+        let ask = |mode, host_network| {
+            let requirements = with_network(mode, host_network);
+            Feasibility::new(&requirements)
+                .check(&node)
+                .map_err(|e| e.reason().to_owned())
+        };
+        assert_eq!(ask("host", "default"), Ok(()));
+        assert_eq!(ask("", ""), Ok(()));
+        assert_eq!(ask("bridge", ""), Err("missing network".to_owned()));
+        assert_eq!(
+            ask("host", "private"),
+            Err("missing host network \"private\" for port \"http\"".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_class_out_of_scope_does_not_pass() {
+        let requirements = requirements(|job| job.datacenters = vec!["dc2".into()]);
+        let mut node = builders::node(1);
+        assert!(!requirements.class_passes(&node));
+        node.datacenter = "dc2".into();
+        assert!(requirements.class_passes(&node));
+        node.node_pool = "gpu".into();
+        assert!(!requirements.class_passes(&node));
+    }
+
+    #[test]
+    fn the_ask_is_the_largest_stage_of_the_group() {
+        use model::job::{Lifecycle, LifecycleHook};
+        let mut group = builders::group("web", JobType::Service, 1);
+        let mut init = builders::task("init");
+        init.resources.cpu_mhz = 1_000;
+        init.lifecycle = Some(Lifecycle {
+            hook: LifecycleHook::Prestart,
+            sidecar: false,
+        });
+        group.tasks[0].resources.cpu_mhz = 1_100;
+        group.tasks.push(init);
+        assert_eq!(group.ask().cpu_mhz, 1_100, "prestart 1000, then main 1100");
+        group.tasks[1].lifecycle = Some(Lifecycle {
+            hook: LifecycleHook::Prestart,
+            sidecar: true,
+        });
+        assert_eq!(group.ask().cpu_mhz, 2_100, "a sidecar stays");
+    }
+}

@@ -1,0 +1,222 @@
+//! Whether amounts and ports fit on a node beside what it holds already.
+
+use std::fmt;
+
+use model::{AllocatedResources, ComparableResources, Node};
+use state::NodeUsage;
+
+/// What a node has too little of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exhausted {
+    /// `cpu`, `memory` or `disk`.
+    Amount(&'static str),
+    /// A static port is held already, or never given out.
+    PortCollision { label: String, port: u16 },
+    /// No port of the dynamic range is free.
+    DynamicPorts,
+}
+
+/// The dimension's name in metrics.
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Amount(dimension) => f.write_str(dimension),
+            Self::PortCollision { label, port } => {
+                write!(f, "network: reserved port collision {label}={port}")
+            }
+            Self::DynamicPorts => f.write_str("network: dynamic port selection failed"),
+        }
+    }
+}
+
+impl std::error::Error for Exhausted {}
+
+/// Asks whether `ask` more fits beside `usage` in `available`.
+///
+/// # Errors
+/// The first dimension that is short: cpu, memory, disk.
+pub fn fits(
+    available: ComparableResources,
+    usage: ComparableResources,
+    ask: ComparableResources,
+) -> Result<(), Exhausted> {
+    match usage.plus(ask).exceeds(available) {
+        Some(dimension) => Err(Exhausted::Amount(dimension)),
+        None => Ok(()),
+    }
+}
+
+/// Asks whether `node`, holding `usage`, can give up `removed` and then hold `added` as well.
+///
+/// Shape: `removed` are all counted in `usage`; ports of `added` are checked against the node's
+/// reserved ones, what stays, and each other. What the node holds already is not judged, but it
+/// counts: a node that has shrunk takes nothing more.
+///
+/// # Errors
+/// The first thing that the node is short of: ports, then cpu, memory, disk.
+pub fn check_change<'a>(
+    node: &Node,
+    usage: &NodeUsage,
+    removed: impl IntoIterator<Item = &'a AllocatedResources>,
+    added: impl IntoIterator<Item = &'a AllocatedResources>,
+) -> Result<(), Exhausted> {
+    let mut after = usage.clone();
+    for resources in removed {
+        after.remove(resources);
+    }
+    for resources in added {
+        for port in &resources.ports {
+            if after.holds_port(port.value) || node.reserved_ports.contains(&port.value) {
+                return Err(Exhausted::PortCollision {
+                    label: port.label.clone(),
+                    port: port.value,
+                });
+            }
+        }
+        let before = after.ports.len();
+        after.add(resources);
+        if after.ports.len() < before + resources.ports.len() {
+            // The allocation itself names one port twice.
+            return Err(twice(resources));
+        }
+    }
+    fits(
+        node.available(),
+        after.total,
+        ComparableResources::default(),
+    )
+}
+
+fn twice(resources: &AllocatedResources) -> Exhausted {
+    let ports = &resources.ports;
+    let doubled = ports.iter().enumerate().find(|(position, port)| {
+        ports[..*position]
+            .iter()
+            .any(|other| other.value == port.value)
+    });
+    match doubled {
+        Some((_, port)) => Exhausted::PortCollision {
+            label: port.label.clone(),
+            port: port.value,
+        },
+        None => unreachable!("fewer ports were added than listed, so one is listed twice"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::AllocatedPort;
+    use proptest::prelude::*;
+    use test_kit::builders;
+
+    use super::*;
+
+    fn resources(cpu_mhz: u64, ports: &[u16]) -> AllocatedResources {
+        AllocatedResources {
+            total: ComparableResources {
+                cpu_mhz,
+                memory_mib: 1,
+                disk_mib: 1,
+            },
+            ports: ports
+                .iter()
+                .map(|port| AllocatedPort {
+                    label: "http".into(),
+                    value: *port,
+                    to: *port,
+                    host_ip: "127.0.0.1".into(),
+                })
+                .collect(),
+        }
+    }
+
+    fn holding(allocs: &[AllocatedResources]) -> NodeUsage {
+        let mut usage = NodeUsage::default();
+        for resources in allocs {
+            usage.add(resources);
+        }
+        usage
+    }
+
+    #[test]
+    fn the_first_short_dimension_is_named() {
+        let node = builders::node(1);
+        let ask = |cpu_mhz, memory_mib, disk_mib| {
+            let ask = ComparableResources {
+                cpu_mhz,
+                memory_mib,
+                disk_mib,
+            };
+            let answer = fits(node.available(), ComparableResources::default(), ask);
+            answer.map_err(|exhausted| exhausted.to_string())
+        };
+        assert_eq!(ask(4_000, 8_192, 100_000), Ok(()));
+        assert_eq!(ask(4_001, 8_193, 100_001), Err("cpu".to_owned()));
+        assert_eq!(ask(4_000, 8_193, 100_001), Err("memory".to_owned()));
+        assert_eq!(ask(4_000, 8_192, 100_001), Err("disk".to_owned()));
+    }
+
+    #[test]
+    fn what_is_given_up_can_be_taken() {
+        let node = builders::node(1);
+        let old = resources(4_000, &[8_080]);
+        let new = resources(3_000, &[8_080]);
+        let usage = holding(std::slice::from_ref(&old));
+        assert!(check_change(&node, &usage, [], [&new]).is_err());
+        assert_eq!(check_change(&node, &usage, [&old], [&new]), Ok(()));
+    }
+
+    #[test]
+    fn a_port_is_given_out_once() {
+        let mut node = builders::node(1);
+        node.reserved_ports.push(22);
+        let usage = holding(&[resources(1, &[8_080])]);
+        for (added, want) in [
+            (vec![resources(1, &[8_081])], None),
+            (vec![resources(1, &[8_080])], Some(8_080)),
+            (vec![resources(1, &[22])], Some(22)),
+            (
+                vec![resources(1, &[9_000]), resources(1, &[9_000])],
+                Some(9_000),
+            ),
+            (vec![resources(1, &[9_000, 9_000])], Some(9_000)),
+        ] {
+            let answer = check_change(&node, &usage, [], &added);
+            let collision = want.map(|port| Exhausted::PortCollision {
+                label: "http".into(),
+                port,
+            });
+            assert_eq!(answer.err(), collision, "{added:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_shrank_takes_nothing_more() {
+        let mut node = builders::node(1);
+        let usage = holding(&[resources(3_000, &[])]);
+        node.resources.cpu_mhz = 2_000;
+        let answer = check_change(&node, &usage, [], [&resources(0, &[])]);
+        assert_eq!(answer, Err(Exhausted::Amount("cpu")));
+    }
+
+    proptest! {
+        /// Whatever is accepted is within the node, and whatever is refused would not be.
+        #[test]
+        fn a_change_is_accepted_exactly_when_the_sum_fits(
+            held in prop::collection::vec(0_u64..1_500, 0..4),
+            gone in prop::collection::vec(any::<bool>(), 4),
+            added in prop::collection::vec(0_u64..1_500, 0..4),
+        ) {
+            let node = builders::node(1);
+            let held: Vec<_> = held.into_iter().map(|cpu| resources(cpu, &[])).collect();
+            let usage = holding(&held);
+            let (removed, kept): (Vec<_>, Vec<_>) =
+                held.iter().zip(&gone).partition(|(_, gone)| **gone);
+            let added: Vec<_> = added.into_iter().map(|cpu| resources(cpu, &[])).collect();
+            let sum: u64 = kept.iter().map(|(kept, _)| kept.total.cpu_mhz).sum::<u64>()
+                + added.iter().map(|added| added.total.cpu_mhz).sum::<u64>();
+            let answer = check_change(&node, &usage, removed.into_iter().map(|(r, _)| r), &added);
+            prop_assert_eq!(answer.is_ok(), sum <= 4_000);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Which deployments to look at, and when to look again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use model::{AllocId, DeploymentHealth, DeploymentId, EvalId, JobKey, Timestamp};
+use rustc_hash::FxHashMap;
+use state::{Change, Entity, Key, Snapshot};
+
+use crate::action::Action;
+use crate::verdict;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long health verdicts are gathered before the scheduler is asked to look.
+    pub health_window: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        // Allocations that were started together become healthy within a batch of reports or two
+        // (50 ms each); a quarter of a second gathers them, and no rollout step feels it.
+        Self {
+            health_window: Duration::from_millis(250),
+        }
+    }
+}
+
+/// Watches deployments for the length of one leadership.
+///
+/// What it remembers is small and can be lost: after [`Rollout::resync`] a deployment may get one
+/// evaluation more than it needs, never one less.
+#[derive(Debug)]
+pub struct Rollout {
+    config: Config,
+    memory: BTreeMap<DeploymentId, Memory>,
+    /// When to look at a deployment again though nothing has changed; one time each at most.
+    timers: BTreeSet<(Timestamp, DeploymentId)>,
+    dirty: BTreeSet<DeploymentId>,
+}
+
+/// What is remembered of an active deployment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// The last verdict on each allocation: one that is repeated with other news is none itself.
+    verdicts: FxHashMap<AllocId, DeploymentHealth>,
+    /// The revision of the newest health verdict: what a scheduler must have looked at.
+    pub(crate) health_index: u64,
+    /// Until when verdicts are being gathered.
+    pub(crate) look_due: Option<Timestamp>,
+    look_at: Option<Timestamp>,
+}
+
+impl Rollout {
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            memory: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at every deployment with the next step: after an election, and whenever the change
+    /// feed has been lost.
+    pub fn resync(&mut self, snapshot: &Snapshot) {
+        for deployment in snapshot.deployments() {
+            let id = deployment.value.id;
+            self.dirty.insert(id);
+            if !deployment.value.status.is_active() {
+                continue;
+            }
+            for view in snapshot.allocs_by_deployment(id) {
+                if let Some(health) = view.health() {
+                    self.note_health(view.alloc.id, health, view.client_modify_index);
+                }
+            }
+        }
+        let gone: Vec<_> = self
+            .memory
+            .keys()
+            .filter(|id| snapshot.deployment(**id).is_none())
+            .copied()
+            .collect();
+        self.dirty.extend(gone);
+    }
+
+    /// Notes the changes of one revision; `snapshot` is of that revision or a later one.
+    pub fn note(&mut self, changes: &[Change], snapshot: &Snapshot) {
+        for change in changes {
+            match change {
+                Change::Put {
+                    key,
+                    entity,
+                    modify_index,
+                    ..
+                } => {
+                    self.note_put(key, entity, *modify_index, snapshot);
+                }
+                Change::Delete { key } => self.note_delete(key, snapshot),
+            }
+        }
+    }
+
+    fn note_put(&mut self, key: &Key, entity: &Entity, modify_index: u64, snapshot: &Snapshot) {
+        match (key, entity) {
+            (Key::Deployment(id), _) => {
+                self.dirty.insert(*id);
+            }
+            (Key::Alloc(_), Entity::Alloc(alloc)) => self.dirty.extend(alloc.deployment_id),
+            (Key::AllocClient(id), Entity::AllocClient(client)) => {
+                let deployment_id = snapshot
+                    .alloc(*id)
+                    .and_then(|view| view.alloc.deployment_id);
+                if let Some((health, deployment_id)) = client.health.zip(deployment_id)
+                    && health.deployment_id == deployment_id
+                {
+                    self.dirty.insert(deployment_id);
+                    self.note_health(*id, health, modify_index);
+                }
+            }
+            (Key::Eval(_), Entity::Eval(eval)) => self.note_job(snapshot, &eval.job),
+            (Key::Job(job), _) => self.note_job(snapshot, job),
+            _ => {}
+        }
+    }
+
+    fn note_delete(&mut self, key: &Key, snapshot: &Snapshot) {
+        match key {
+            Key::Deployment(id) => {
+                self.dirty.insert(*id);
+            }
+            Key::Job(job) => self.note_job(snapshot, job),
+            _ => {}
+        }
+    }
+
+    /// Looks at a deployment with the next step: what was to be written for it was not.
+    pub fn look_again(&mut self, id: DeploymentId) {
+        self.dirty.insert(id);
+    }
+
+    fn note_job(&mut self, after: &Snapshot, job: &JobKey) {
+        let active = after
+            .deployments_by_job(job)
+            .filter(|deployment| deployment.value.status.is_active());
+        self.dirty
+            .extend(active.map(|deployment| deployment.value.id));
+    }
+
+    fn note_health(&mut self, alloc_id: AllocId, health: DeploymentHealth, index: u64) {
+        let memory = self.memory.entry(health.deployment_id).or_default();
+        if memory.verdicts.insert(alloc_id, health) != Some(health) {
+            memory.health_index = memory.health_index.max(index);
+        }
+    }
+
+    /// Looks at what has changed or is due in `snapshot` and returns what is to be written, in the
+    /// order of the deployments' ids, at most one transaction for each.
+    ///
+    /// `next_id` draws the ids of new evaluations. The caller writes, waits until its snapshots
+    /// have what was written, and only then steps again: else the same is asked for twice.
+    pub fn step(
+        &mut self,
+        now: Timestamp,
+        snapshot: &Snapshot,
+        next_id: &mut dyn FnMut() -> EvalId,
+    ) -> Vec<Action> {
+        while let Some((due, id)) = self.timers.first().copied().filter(|(due, _)| *due <= now) {
+            self.timers.remove(&(due, id));
+            self.dirty.insert(id);
+        }
+        let mut actions = Vec::new();
+        for id in std::mem::take(&mut self.dirty) {
+            actions.extend(self.look(now, snapshot, id, next_id));
+        }
+        actions
+    }
+
+    fn look(
+        &mut self,
+        now: Timestamp,
+        snapshot: &Snapshot,
+        id: DeploymentId,
+        next_id: &mut dyn FnMut() -> EvalId,
+    ) -> Option<Action> {
+        let mut memory = self.memory.remove(&id).unwrap_or_default();
+        if let Some(at) = memory.look_at.take() {
+            self.timers.remove(&(at, id));
+        }
+        let deployment = snapshot.deployment(id)?;
+        let verdict = verdict::judge(
+            &self.config,
+            now,
+            snapshot,
+            deployment,
+            &mut memory,
+            next_id,
+        );
+        if deployment.value.status.is_active() {
+            memory.look_at = verdict.look_at;
+            if let Some(at) = verdict.look_at {
+                self.timers.insert((at, id));
+            }
+            self.memory.insert(id, memory);
+        }
+        verdict.action
+    }
+
+    /// When to call [`Rollout::step`] though nothing has changed; `None`: not before something
+    /// does.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(due, _)| *due)
+    }
+
+    /// Tells whether there is something to look at now.
+    pub fn has_work(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Returns how many active deployments are watched.
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_empty()
+    }
+}

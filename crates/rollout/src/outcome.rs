@@ -1,0 +1,177 @@
+//! The values that the deployment-watcher writes.
+
+use model::{
+    Deployment, DeploymentStatus, EvalId, Evaluation, Indexed, Job, JobKey, Timestamp, TriggeredBy,
+};
+use state::Snapshot;
+
+use crate::action::{Action, Cause, Reason};
+
+/// What a failed deployment goes back to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Revert {
+    NotWanted,
+    /// No version of the job was ever stable.
+    NoStableVersion,
+    /// The newest stable version is what runs already.
+    SameSpec {
+        version: u64,
+    },
+    To {
+        version: u64,
+        job: Box<Job>,
+    },
+}
+
+/// Returns what the job of a failed deployment is to go back to: its newest stable version, as a
+/// version of its own.
+pub fn choose_revert(
+    snapshot: &Snapshot,
+    job: &Indexed<Job>,
+    wanted: bool,
+    now: Timestamp,
+) -> Revert {
+    if !wanted {
+        return Revert::NotWanted;
+    }
+    let key = job.value.key();
+    let stable = snapshot
+        .job_versions(&key)
+        .rev()
+        .find(|version| snapshot.is_stable(&key, version.value.version));
+    let Some(stable) = stable else {
+        return Revert::NoStableVersion;
+    };
+    let version = stable.value.version;
+    if !stable.value.spec_differs(&job.value) {
+        return Revert::SameSpec { version };
+    }
+    let job = Job {
+        version: job.value.version + 1,
+        submit_time: now,
+        ..stable.value.clone()
+    };
+    Revert::To {
+        version,
+        job: Box::new(job),
+    }
+}
+
+/// Returns the transaction that fails a deployment, reverts its job if that is wanted, and has the
+/// scheduler look.
+///
+/// Source of the texts: they are wire format, Nomad's clients show and compare them.
+pub fn fail(
+    deployment: &Indexed<Deployment>,
+    job: &Indexed<Job>,
+    cause: Cause,
+    revert: Revert,
+    eval_id: EvalId,
+    now: Timestamp,
+) -> Action {
+    let what = match cause {
+        Cause::Unhealthy => "Failed due to unhealthy allocations",
+        Cause::ProgressDeadline => "Failed due to progress deadline",
+    };
+    let and = match &revert {
+        Revert::NotWanted => String::new(),
+        Revert::NoStableVersion => " - no stable job version to auto revert to".to_owned(),
+        Revert::SameSpec { version } => format!(
+            " - not rolling back to stable job version {version} as current job has same specification"
+        ),
+        Revert::To { version, .. } => format!(" - rolling back to job version {version}"),
+    };
+    let reverted = match revert {
+        Revert::To { job: value, .. } => Some(Indexed {
+            create_index: job.create_index,
+            modify_index: job.modify_index,
+            value: *value,
+        }),
+        _ => None,
+    };
+    let status = DeploymentStatus::Failed;
+    Action {
+        deployment: Some(moved(deployment, status, format!("{what}{and}"), now)),
+        job: reverted,
+        eval: Some(eval(&deployment.value, &job.value, eval_id, now)),
+        ..Action::new(deployment.value.id, Reason::Failed(cause))
+    }
+}
+
+/// Returns the transaction that ends a deployment whose job is no more.
+pub fn cancel(deployment: &Indexed<Deployment>, now: Timestamp) -> Action {
+    // The same text as for a job that was stopped: to its users it is.
+    let description = "Cancelled because job is stopped".to_owned();
+    let status = DeploymentStatus::Cancelled;
+    Action {
+        deployment: Some(moved(deployment, status, description, now)),
+        ..Action::new(deployment.value.id, Reason::JobGone)
+    }
+}
+
+/// Returns the transaction that has the scheduler look at a deployment's job.
+pub fn look_again(deployment: &Deployment, job: &Job, eval_id: EvalId, now: Timestamp) -> Action {
+    Action {
+        eval: Some(eval(deployment, job, eval_id, now)),
+        ..Action::new(deployment.id, Reason::Health)
+    }
+}
+
+/// Returns the transaction that marks a successful deployment's version as stable; `None` when it
+/// is, or when the version is no more.
+pub fn mark_stable(snapshot: &Snapshot, deployment: &Deployment) -> Option<Action> {
+    let (key, version) = (&deployment.job, deployment.job_version);
+    if snapshot.is_stable(key, version) {
+        return None;
+    }
+    // A job of the same name that came after a purge is another job.
+    snapshot
+        .job(key)
+        .filter(|job| job.create_index == deployment.job_create_index)?;
+    let kept = snapshot.job_version(key, version)?;
+    let stable: Indexed<(JobKey, u64)> = Indexed {
+        create_index: kept.create_index,
+        modify_index: kept.modify_index,
+        value: (key.clone(), version),
+    };
+    Some(Action {
+        stable: Some(stable),
+        ..Action::new(deployment.id, Reason::Stable)
+    })
+}
+
+fn moved(
+    deployment: &Indexed<Deployment>,
+    status: DeploymentStatus,
+    status_description: String,
+    now: Timestamp,
+) -> Indexed<Deployment> {
+    Indexed {
+        create_index: deployment.create_index,
+        modify_index: deployment.modify_index,
+        value: Deployment {
+            status,
+            status_description,
+            modify_time: now,
+            ..deployment.value.clone()
+        },
+    }
+}
+
+fn eval(deployment: &Deployment, job: &Job, id: EvalId, now: Timestamp) -> Evaluation {
+    let priority = match deployment.eval_priority {
+        0 => job.priority,
+        priority => priority,
+    };
+    Evaluation {
+        deployment_id: Some(deployment.id),
+        ..Evaluation::pending(
+            id,
+            deployment.job.clone(),
+            job.job_type,
+            priority,
+            TriggeredBy::DeploymentWatcher,
+            now,
+        )
+    }
+}

@@ -1,0 +1,188 @@
+//! Unhealthy allocations, reverts, and jobs that are no more.
+
+use std::time::Duration;
+
+use model::{Deployment, DeploymentGroup, DeploymentStatus, DesiredStatus, Job};
+use state::Key;
+
+use super::site::{Site, alloc_id, group, job, key};
+use crate::{Action, Cause, Reason};
+
+fn description(action: &Action) -> &str {
+    let deployment: &Deployment = &action.deployment.as_ref().expect("the deployment").value;
+    assert_eq!(deployment.status, DeploymentStatus::Failed);
+    &deployment.status_description
+}
+
+/// A job of which nothing that failed is replaced.
+fn without_reschedule(count: u32) -> Job {
+    let mut job = job(count);
+    job.task_groups[0].reschedule = None;
+    job
+}
+
+fn reverting() -> DeploymentGroup {
+    DeploymentGroup {
+        auto_revert: true,
+        ..group(1)
+    }
+}
+
+#[test]
+fn scenario_076_without_time_to_progress_an_unhealthy_alloc_fails_the_deployment() {
+    let hasty = DeploymentGroup {
+        progress_deadline: Duration::ZERO,
+        ..group(2)
+    };
+    let mut site = Site::deploying(&job(2), hasty, 2);
+    site.report(1, false);
+    let action = site.perform();
+    assert_eq!(action.reason, Reason::Failed(Cause::Unhealthy));
+    assert_eq!(description(&action), "Failed due to unhealthy allocations");
+    assert!(action.job.is_none());
+    assert!(
+        action.eval.is_some(),
+        "the scheduler stops what is under way"
+    );
+    assert_eq!(site.actions, []);
+}
+
+#[test]
+fn an_unhealthy_alloc_that_nothing_may_replace_fails_the_deployment() {
+    let mut site = Site::deploying(&without_reschedule(2), group(2), 2);
+    site.report(1, false);
+    assert_eq!(site.action().reason, Reason::Failed(Cause::Unhealthy));
+}
+
+#[test]
+fn an_unhealthy_alloc_that_may_be_replaced_makes_the_scheduler_look() {
+    let mut site = Site::deploying(&job(1), group(1), 1);
+    site.report(1, false);
+    let action = site.perform();
+    assert_eq!(action.reason, Reason::Health);
+    assert!(action.deployment.is_none() && action.eval.is_some());
+}
+
+#[test]
+fn an_unhealthy_alloc_that_was_replaced_is_forgiven() {
+    for replaced in [true, false] {
+        let mut site = Site::deploying(&without_reschedule(1), group(1), 1);
+        site.change_alloc(1, |alloc| {
+            if replaced {
+                alloc.next_alloc = Some(alloc_id(2));
+            } else {
+                alloc.desired_status = DesiredStatus::Stop;
+            }
+        });
+        site.report(1, false);
+        assert!(
+            site.actions
+                .iter()
+                .all(|action| action.reason == Reason::Health),
+            "{replaced}"
+        );
+    }
+}
+
+#[test]
+fn a_failure_without_a_stable_version_says_so() {
+    let mut site = Site::deploying(&without_reschedule(1), reverting(), 1);
+    site.report(1, false);
+    let action = site.action();
+    assert_eq!(
+        description(&action),
+        "Failed due to unhealthy allocations - no stable job version to auto revert to"
+    );
+    assert!(action.job.is_none() && action.eval.is_some());
+}
+
+#[test]
+fn scenario_075_a_job_that_is_its_own_stable_version_is_not_written_again() {
+    let mut site = Site::new(&without_reschedule(1));
+    site.mark_stable(0);
+    site.put_job(&Job {
+        version: 1,
+        ..without_reschedule(1)
+    });
+    site.put_deployment(reverting());
+    site.place(1);
+    site.report(1, false);
+    let action = site.action();
+    assert_eq!(
+        description(&action),
+        "Failed due to unhealthy allocations - not rolling back to stable job version 0 as \
+         current job has same specification"
+    );
+    assert!(action.job.is_none());
+}
+
+#[test]
+fn a_revert_takes_the_newest_stable_version_and_only_where_its_group_asks() {
+    for auto_revert in [true, false] {
+        let mut site = Site::new(&without_reschedule(1));
+        for version in 0..4 {
+            let mut job = Job {
+                version,
+                ..without_reschedule(1)
+            };
+            job.meta.insert("release".to_owned(), version.to_string());
+            site.put_job(&job);
+            if version < 2 {
+                site.mark_stable(version);
+            }
+        }
+        let before = site.snapshot().job(&key()).unwrap().modify_index;
+        site.put_deployment(DeploymentGroup {
+            auto_revert,
+            ..group(1)
+        });
+        site.place(1);
+        site.report(1, false);
+        let action = site.action();
+        let Some(job) = action.job else {
+            assert!(!auto_revert);
+            continue;
+        };
+        assert!(auto_revert);
+        assert_eq!(
+            job.modify_index, before,
+            "written only if nobody has changed it"
+        );
+        assert_eq!(
+            (job.value.version, job.value.meta["release"].as_str()),
+            (4, "1")
+        );
+    }
+}
+
+#[test]
+fn the_deployment_of_a_job_that_is_gone_is_cancelled() {
+    let mut site = Site::deploying(&job(1), group(1), 1);
+    site.delete(Key::Job(key()));
+    let action = site.perform();
+    assert_eq!(action.reason, Reason::JobGone);
+    assert_eq!(
+        action.deployment.unwrap().value.status,
+        DeploymentStatus::Cancelled
+    );
+    assert!(action.eval.is_none());
+
+    // Another job of the same name is not the one that was deployed.
+    let mut site = Site::deploying(&job(1), group(1), 1);
+    site.delete(Key::Job(key()));
+    site.actions.clear();
+    site.put_job(&job(1));
+    assert_eq!(site.action().reason, Reason::JobGone);
+}
+
+#[test]
+fn what_is_written_compares_what_was_read() {
+    let mut site = Site::deploying(&without_reschedule(1), group(1), 1);
+    let read = site
+        .snapshot()
+        .deployment(super::site::deployment_id())
+        .unwrap()
+        .modify_index;
+    site.report(1, false);
+    assert_eq!(site.action().deployment.unwrap().modify_index, read);
+}

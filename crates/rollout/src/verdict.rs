@@ -1,0 +1,179 @@
+//! What one deployment needs, as it stands in a snapshot.
+
+use model::{Deployment, DeploymentStatus, EvalId, Indexed, Job, Timestamp};
+use state::{AllocView, Snapshot};
+
+use crate::action::{Action, Cause};
+use crate::machine::{Config, Memory};
+use crate::{outcome, progress, reschedule};
+
+/// What a look at a deployment found.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) action: Option<Action>,
+    /// When to look again though nothing has changed.
+    pub(crate) look_at: Option<Timestamp>,
+}
+
+impl Verdict {
+    fn act(action: Action) -> Self {
+        Self {
+            action: Some(action),
+            look_at: None,
+        }
+    }
+}
+
+/// Judges one deployment.
+pub(crate) fn judge(
+    config: &Config,
+    now: Timestamp,
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    memory: &mut Memory,
+    next_id: &mut dyn FnMut() -> EvalId,
+) -> Verdict {
+    let value = &deployment.value;
+    if value.status == DeploymentStatus::Successful {
+        return Verdict {
+            action: outcome::mark_stable(snapshot, value),
+            look_at: None,
+        };
+    }
+    if !value.status.is_active() {
+        return Verdict::default();
+    }
+    let job = snapshot
+        .job(&value.job)
+        .filter(|job| job.create_index == value.job_create_index);
+    let Some(job) = job else {
+        return Verdict::act(outcome::cancel(deployment, now));
+    };
+    // A stopped or newer job ends the deployment when the scheduler looks, and its own change has
+    // seen to that; a paused deployment waits for a user.
+    let superseded = job.value.stop || job.value.version != value.job_version;
+    if superseded || value.status == DeploymentStatus::Paused {
+        return Verdict::default();
+    }
+    if let Some((cause, revert_wanted)) = find_failure(now, snapshot, value, &job.value) {
+        let revert = outcome::choose_revert(snapshot, job, revert_wanted, now);
+        return Verdict::act(outcome::fail(
+            deployment,
+            job,
+            cause,
+            revert,
+            next_id(),
+            now,
+        ));
+    }
+    let look_due = look_due(config, now, snapshot, value, memory);
+    if look_due.is_some_and(|due| due <= now) {
+        return Verdict::act(outcome::look_again(value, &job.value, next_id(), now));
+    }
+    Verdict {
+        action: None,
+        look_at: earliest(look_due, next_deadline(snapshot, value)),
+    }
+}
+
+/// Returns what the deployment has failed of, if it has, and whether that calls for a revert.
+fn find_failure(
+    now: Timestamp,
+    snapshot: &Snapshot,
+    deployment: &Deployment,
+    job: &Job,
+) -> Option<(Cause, bool)> {
+    for view in snapshot.allocs_by_deployment(deployment.id) {
+        if is_beyond_help(view, deployment, job) {
+            let group = deployment.groups.get(&*view.alloc.task_group);
+            return Some((
+                Cause::Unhealthy,
+                group.is_some_and(|group| group.auto_revert),
+            ));
+        }
+    }
+    let mut late = false;
+    let mut revert = false;
+    for (name, by) in unsatisfied(snapshot, deployment) {
+        if by.is_some_and(|by| by <= now) {
+            late = true;
+            revert |= deployment.groups[name].auto_revert;
+        }
+    }
+    late.then_some((Cause::ProgressDeadline, revert))
+}
+
+/// Tells whether an allocation is unhealthy and nothing may take its place: its group has no time
+/// to progress, or no attempt left.
+fn is_beyond_help(view: &AllocView, deployment: &Deployment, job: &Job) -> bool {
+    let unhealthy = view.health().is_some_and(|health| !health.healthy);
+    if !unhealthy || view.alloc.is_server_terminal() || view.alloc.next_alloc.is_some() {
+        return false;
+    }
+    let Some(group) = deployment.groups.get(&*view.alloc.task_group) else {
+        return false;
+    };
+    let policy = job
+        .task_group(&view.alloc.task_group)
+        .and_then(|group| group.reschedule);
+    group.progress_deadline.is_zero()
+        || !policy.is_some_and(|policy| reschedule::is_allowed(&policy, view))
+}
+
+/// Returns the groups that have less than they want, each with its deadline if it has one.
+fn unsatisfied<'a>(
+    snapshot: &'a Snapshot,
+    deployment: &'a Deployment,
+) -> impl Iterator<Item = (&'a str, Option<Timestamp>)> {
+    let counts = snapshot.deployment_counts(deployment.id);
+    deployment.groups.iter().filter_map(move |(name, group)| {
+        let healthy = counts.get(name).map_or(0, |counts| counts.healthy);
+        if progress::is_satisfied(group, healthy) {
+            return None;
+        }
+        Some((
+            name.as_str(),
+            progress::require_progress_by(snapshot, deployment, name),
+        ))
+    })
+}
+
+fn next_deadline(snapshot: &Snapshot, deployment: &Deployment) -> Option<Timestamp> {
+    unsatisfied(snapshot, deployment)
+        .filter_map(|(_, by)| by)
+        .min()
+}
+
+/// Returns when the scheduler must be asked to look because of new health, if it must.
+///
+/// While allocations of the deployment still owe their verdict, a short window gathers those that
+/// come at the same time; once all have given it there is nothing to wait for.
+fn look_due(
+    config: &Config,
+    now: Timestamp,
+    snapshot: &Snapshot,
+    deployment: &Deployment,
+    memory: &mut Memory,
+) -> Option<Timestamp> {
+    if memory.health_index <= snapshot.looked_at(&deployment.job, now) {
+        memory.look_due = None;
+        return None;
+    }
+    let more_to_come = snapshot
+        .allocs_by_deployment(deployment.id)
+        .any(|view| view.health().is_none() && !view.is_terminal());
+    if !more_to_come {
+        return Some(now);
+    }
+    let due = *memory
+        .look_due
+        .get_or_insert(now.plus(config.health_window));
+    Some(due)
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

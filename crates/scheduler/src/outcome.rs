@@ -1,0 +1,172 @@
+//! How an evaluation ends, and the blocked evaluation that waits for what had no place.
+
+use std::collections::BTreeMap;
+
+use model::{EvalStatus, Evaluation, Plan, Timestamp, TriggeredBy};
+use placement::Requirements;
+use rustc_hash::FxHashMap;
+use state::Snapshot;
+
+use crate::planner::Planner;
+
+const BLOCKED: &str = "created to place remaining allocations";
+const CONFLICTS: &str = "created due to placement conflicts";
+
+/// How many classes a blocked evaluation names. Nodes have a handful of classes unless somebody
+/// gives each a word of its own; then the list would outgrow everything else in the evaluation.
+const CLASSES_MAX: usize = 256;
+
+/// Which changes of nodes may help a blocked evaluation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Hope {
+    /// Class → whether its nodes could run one of the groups that wait; absent: not known.
+    classes: BTreeMap<String, bool>,
+    /// Any change may help.
+    escaped: bool,
+}
+
+/// Writes into the plan how the evaluation ends once all of it is committed.
+pub(crate) fn settle(planner: &mut Planner<'_>) {
+    let eval = planner.eval;
+    let mut outcome = eval.clone();
+    outcome.modify_time = planner.now;
+    outcome.snapshot_index = planner.plan.snapshot_index;
+    outcome.failed_task_groups = planner.failed.clone();
+    outcome.queued_allocs = planner.queued.clone();
+    outcome.next_eval = planner
+        .plan
+        .followup_evals
+        .last()
+        .map(|eval| eval.id)
+        .or(eval.next_eval);
+    outcome.deployment_id = match &planner.plan.deployment {
+        Some(deployment) => Some(deployment.id),
+        None => eval.deployment_id,
+    };
+    let waits = !planner.failed.is_empty();
+    if waits && eval.status == EvalStatus::Blocked {
+        // The same one waits on, with what is known now.
+        let hope = hope(planner);
+        outcome.class_eligibility = hope.classes;
+        outcome.escaped_computed_class = hope.escaped;
+    } else {
+        outcome.status = EvalStatus::Complete;
+        outcome.status_description = String::new();
+        outcome.class_eligibility = BTreeMap::new();
+        outcome.escaped_computed_class = false;
+        if waits {
+            let blocked = blocked_eval(planner, TriggeredBy::QueuedAllocs, BLOCKED);
+            outcome.blocked_eval = Some(blocked.id);
+            planner.plan.followup_evals.push(blocked);
+        }
+    }
+    planner.plan.eval_outcome = Some(Box::new(outcome));
+}
+
+/// Writes into an otherwise empty plan that the evaluation failed.
+pub(crate) fn fail(plan: &mut Plan, eval: &Evaluation, now: Timestamp, description: String) {
+    let mut outcome = eval.clone();
+    outcome.modify_time = now;
+    outcome.snapshot_index = plan.snapshot_index;
+    outcome.status = EvalStatus::Failed;
+    outcome.status_description = description;
+    plan.eval_outcome = Some(Box::new(outcome));
+}
+
+/// Turns a plan into the last word on an evaluation whose plans were refused too often: nothing is
+/// placed any more, and a blocked evaluation tries again when the rush is over.
+pub(crate) fn give_up(planner: &mut Planner<'_>, description: String) {
+    planner.plan.stops.clear();
+    planner.plan.placements.clear();
+    planner.plan.preemptions.clear();
+    planner.plan.deployment = None;
+    planner.plan.deployment_updates.clear();
+    planner.plan.followup_evals.clear();
+    let blocked = blocked_eval(planner, TriggeredBy::MaxPlanAttempts, CONFLICTS);
+    fail(&mut planner.plan, planner.eval, planner.now, description);
+    if let Some(outcome) = &mut planner.plan.eval_outcome {
+        outcome.failed_task_groups = planner.failed.clone();
+        outcome.queued_allocs = planner.queued.clone();
+        outcome.blocked_eval = Some(blocked.id);
+    }
+    planner.plan.followup_evals.push(blocked);
+}
+
+fn blocked_eval(
+    planner: &mut Planner<'_>,
+    triggered_by: TriggeredBy,
+    description: &str,
+) -> Evaluation {
+    let eval = planner.eval;
+    let hope = hope(planner);
+    let mut blocked = Evaluation::pending(
+        planner.draw.eval_id(),
+        eval.job.clone(),
+        eval.job_type,
+        eval.priority,
+        triggered_by,
+        planner.now,
+    );
+    blocked.status = EvalStatus::Blocked;
+    blocked.status_description = description.to_owned();
+    blocked.previous_eval = Some(eval.id);
+    blocked.failed_task_groups = planner.failed.clone();
+    blocked.queued_allocs = planner.queued.clone();
+    blocked.class_eligibility = hope.classes;
+    blocked.escaped_computed_class = hope.escaped;
+    blocked.snapshot_index = planner.plan.snapshot_index;
+    blocked.trace_parent.clone_from(&eval.trace_parent);
+    blocked
+}
+
+/// Works out which classes could run one of the groups that have no place.
+fn hope(planner: &Planner<'_>) -> Hope {
+    let waiting: Vec<_> = planner
+        .failed
+        .keys()
+        .filter_map(|group| planner.requirements.get(group))
+        .collect();
+    hope_of(planner.snapshot, &waiting)
+}
+
+fn hope_of(snapshot: &Snapshot, waiting: &[&Requirements]) -> Hope {
+    if waiting.is_empty()
+        || waiting
+            .iter()
+            .any(|requirements| requirements.escapes_class())
+    {
+        return Hope {
+            classes: BTreeMap::new(),
+            escaped: true,
+        };
+    }
+    let mut verdicts = FxHashMap::<&str, bool>::default();
+    for node in snapshot.nodes().map(|node| &node.value) {
+        if node.computed_class.is_empty() {
+            // It can only be told apart by asking it.
+            return Hope {
+                classes: BTreeMap::new(),
+                escaped: true,
+            };
+        }
+        verdicts
+            .entry(&node.computed_class)
+            .or_insert_with(|| waiting.iter().any(|group| group.class_passes(node)));
+    }
+    // A class that is not named is taken for one that may help, so a no is what must be named.
+    let fits = verdicts.len() <= CLASSES_MAX;
+    if !fits && verdicts.values().filter(|passes| !**passes).count() > CLASSES_MAX {
+        return Hope {
+            classes: BTreeMap::new(),
+            escaped: true,
+        };
+    }
+    let named = verdicts.into_iter().filter(|(_, passes)| fits || !passes);
+    let classes = named
+        .map(|(class, passes)| (class.to_owned(), passes))
+        .collect();
+    Hope {
+        classes,
+        escaped: false,
+    }
+}

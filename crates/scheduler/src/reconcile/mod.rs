@@ -1,0 +1,167 @@
+//! What a job has against what it wants: who is stopped, placed, updated. No nodes are looked for.
+//!
+//! In reading order: `classify` sorts allocations by what their node means for them, `reschedule`
+//! says when a failed one is replaced, `stops` who is too many, `spec_change` who can take a new
+//! version as it runs, `rollout` how fast a deployment may go on, `names` which numbers names get;
+//! `group` puts these together for one task group, in Nomad's order of steps.
+
+pub(crate) mod changes;
+mod classify;
+mod delayed;
+mod group;
+mod names;
+pub(crate) mod reschedule;
+mod rollout;
+mod spec_change;
+mod stops;
+
+use std::collections::BTreeMap;
+
+use model::{
+    ClientStatus, Deployment, DeploymentGroup, DeploymentStatus, Evaluation, Indexed, Job, JobKey,
+    Timestamp,
+};
+use state::{AllocView, Snapshot};
+
+use crate::draw::Draw;
+use crate::in_place::InPlace;
+use changes::{JobChanges, LOST, StopAsk};
+use classify::{Home, home};
+use group::GroupReconciler;
+use rollout::Triage;
+
+/// What reconciling one job looks at, and what its groups share.
+pub(crate) struct Context<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) key: &'a JobKey,
+    pub(crate) batch: bool,
+    pub(crate) eval: &'a Evaluation,
+    pub(crate) now: Timestamp,
+    pub(crate) draw: Draw,
+    pub(crate) triage: Triage,
+    pub(crate) delayed_evals: Vec<Evaluation>,
+}
+
+impl<'a> Context<'a> {
+    /// `job` is `None` when it is stopped or gone.
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        eval: &'a Evaluation,
+        job: Option<&Indexed<Job>>,
+        batch: bool,
+        now: Timestamp,
+        draw: Draw,
+    ) -> Self {
+        let key = &eval.job;
+        let triage = Triage::new(snapshot, key, job);
+        Self {
+            snapshot,
+            key,
+            batch,
+            eval,
+            now,
+            draw,
+            triage,
+            delayed_evals: Vec::new(),
+        }
+    }
+
+    /// Compares everything the job has with what it wants; `job` is `None` when it is stopped or
+    /// gone, and wants nothing.
+    pub(crate) fn reconcile(
+        mut self,
+        job: Option<&'a Indexed<Job>>,
+        in_place: &mut InPlace<'a>,
+    ) -> (JobChanges<'a>, Draw) {
+        let mut changes = JobChanges::default();
+        let mut allocs = BTreeMap::<String, Vec<&'a AllocView>>::new();
+        for group in job.iter().flat_map(|job| &job.value.task_groups) {
+            allocs.insert(group.name.clone(), Vec::new());
+        }
+        for view in self.snapshot.allocs_by_job(self.key) {
+            if self.is_lost_while_stopping(view) {
+                changes.lost_while_stopping.push(StopAsk {
+                    view,
+                    description: LOST,
+                    client_status: Some(ClientStatus::Lost),
+                });
+            }
+            match allocs.get_mut(&*view.alloc.task_group) {
+                Some(group) => group.push(view),
+                None => {
+                    allocs.insert(view.alloc.task_group.to_string(), vec![view]);
+                }
+            }
+        }
+        for (name, allocs) in allocs {
+            let wanted = job.and_then(|job| Some((job, job.value.task_group(&name)?)));
+            let group = match wanted.filter(|(_, group)| group.count > 0) {
+                Some((job, group)) => GroupReconciler {
+                    context: &mut self,
+                    job,
+                    group,
+                    in_place,
+                }
+                .run(allocs),
+                None => group::stop_all(&self, name, allocs),
+            };
+            changes.groups.push(group);
+        }
+        if let Some(job) = job {
+            self.settle_deployment(job, &mut changes);
+        }
+        changes.deployment_updates = self.triage.updates;
+        changes.delayed_evals = self.delayed_evals;
+        (changes, self.draw)
+    }
+
+    /// Told to stop, on a node that will not say that it has.
+    fn is_lost_while_stopping(&self, view: &AllocView) -> bool {
+        view.alloc.is_server_terminal()
+            && matches!(
+                view.client_status(),
+                ClientStatus::Pending | ClientStatus::Running
+            )
+            && matches!(home(self.snapshot, view), Home::Down | Home::Gone)
+    }
+
+    /// Makes, extends or completes the deployment of the job's version.
+    fn settle_deployment(&mut self, job: &Indexed<Job>, changes: &mut JobChanges<'a>) {
+        let entering: BTreeMap<String, DeploymentGroup> = changes
+            .groups
+            .iter_mut()
+            .filter_map(|group| Some((group.name.clone(), group.new_deployment_group.take()?)))
+            .collect();
+        if entering.is_empty() {
+            changes.deployment_id = self.triage.active_id();
+            if changes.groups.iter().all(|group| group.is_complete) {
+                self.triage.complete();
+            }
+            return;
+        }
+        let mut deployment = match &self.triage.current {
+            Some(current) => current.value.clone(),
+            None => self.new_deployment(job),
+        };
+        deployment.groups.extend(entering);
+        deployment.modify_time = self.now;
+        changes.deployment_id = Some(deployment.id);
+        changes.deployment = Some(deployment);
+    }
+
+    fn new_deployment(&mut self, job: &Indexed<Job>) -> Deployment {
+        Deployment {
+            id: self.draw.deployment_id(),
+            job: self.key.clone(),
+            job_version: job.value.version,
+            job_modify_index: job.modify_index,
+            job_create_index: job.create_index,
+            status: DeploymentStatus::Running,
+            status_description: rollout::RUNNING.to_owned(),
+            groups: BTreeMap::new(),
+            eval_priority: self.eval.priority,
+            create_time: self.now,
+            modify_time: self.now,
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Whether and when a failed allocation is placed again, elsewhere.
+
+use std::time::Duration;
+
+use model::allocation::RescheduleEvent;
+use model::job::{DelayFunction, ReschedulePolicy};
+use model::{ClientStatus, DeploymentId, DesiredTransition, EvalStatus, Timestamp};
+use state::{AllocView, Snapshot};
+
+/// What is due within this time is done at once: an evaluation is not worth so short a wait.
+/// Source: Nomad's public behaviour.
+const DUE_WINDOW: Duration = Duration::from_secs(1);
+
+/// How many events a policy without limit remembers: the last are enough to tell the next delay.
+/// Source: Nomad's public behaviour.
+const EVENTS_KEPT: usize = 5;
+
+/// What becomes of an allocation's slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It keeps its slot.
+    Keep,
+    /// It keeps its slot until then, and needs an evaluation that looks again.
+    Later(Timestamp),
+    /// It is replaced now.
+    Now,
+    /// It has no slot any more: whoever is missing is placed anew.
+    Gone,
+}
+
+/// What the decision depends on besides the allocation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) batch: bool,
+    pub(crate) policy: Option<&'a ReschedulePolicy>,
+    /// The job's deployment, while it is active.
+    pub(crate) active_deployment: Option<DeploymentId>,
+    pub(crate) eval_id: model::EvalId,
+    pub(crate) now: Timestamp,
+}
+
+impl Rules<'_> {
+    /// Decides about one allocation whose node is well.
+    pub(crate) fn fate(&self, view: &AllocView) -> Fate {
+        if view.alloc.next_alloc.is_some() && view.is_terminal() {
+            return Fate::Gone;
+        }
+        let transition = view.alloc.transition;
+        let status = view.client_status();
+        if self.batch {
+            let looked_at = !transition.migrate_disable_placement
+                && (transition.reschedule || status == ClientStatus::Failed);
+            if looked_at {
+                self.evaluate(view)
+            } else {
+                Fate::Keep
+            }
+        } else if view.alloc.is_server_terminal()
+            || matches!(status, ClientStatus::Complete | ClientStatus::Lost)
+        {
+            Fate::Gone
+        } else {
+            self.evaluate(view)
+        }
+    }
+
+    fn evaluate(&self, view: &AllocView) -> Fate {
+        let DesiredTransition {
+            reschedule,
+            force_reschedule,
+            ..
+        } = view.alloc.transition;
+        let deploying =
+            self.active_deployment.is_some() && view.alloc.deployment_id == self.active_deployment;
+        // The deployment watcher decides about failures of what it rolls out.
+        if deploying && !reschedule {
+            return Fate::Keep;
+        }
+        if force_reschedule && view.is_client_terminal() {
+            return Fate::Now;
+        }
+        let Some(policy) = self.policy else {
+            return Fate::Keep;
+        };
+        let failed = matches!(
+            view.client_status(),
+            ClientStatus::Failed | ClientStatus::Lost
+        );
+        let moves_on = failed || (self.batch && reschedule);
+        if !moves_on {
+            return Fate::Keep;
+        }
+        let failed_at = failed_at(view);
+        if !is_eligible(policy, &view.alloc.reschedules, failed_at) {
+            return Fate::Keep;
+        }
+        let due = failed_at.plus(next_delay(policy, &view.alloc.reschedules, failed_at));
+        if due <= self.now.plus(DUE_WINDOW) || view.alloc.followup_eval_id == Some(self.eval_id) {
+            return Fate::Now;
+        }
+        if self.is_followed_up(view) {
+            Fate::Keep
+        } else {
+            Fate::Later(due)
+        }
+    }
+
+    /// Tells whether an evaluation that will look again is still to come.
+    fn is_followed_up(&self, view: &AllocView) -> bool {
+        let followup = view
+            .alloc
+            .followup_eval_id
+            .and_then(|id| self.snapshot.eval(id));
+        followup.is_some_and(|eval| eval.value.status == EvalStatus::Pending)
+    }
+}
+
+/// Returns when the allocation failed: its last task's end, else its node's last word, else the
+/// last change of what was wanted.
+pub(crate) fn failed_at(view: &AllocView) -> Timestamp {
+    let Some(client) = &view.client else {
+        return view.alloc.modify_time.max(view.alloc.create_time);
+    };
+    let last_end = client
+        .task_states
+        .values()
+        .map(|task| task.finished_at)
+        .max();
+    match last_end {
+        Some(end) if !end.is_never() => end,
+        _ => client.modify_time,
+    }
+}
+
+/// Tells whether the policy allows one more replacement of an allocation with these `events`.
+fn is_eligible(
+    policy: &ReschedulePolicy,
+    events: &[RescheduleEvent],
+    failed_at: Timestamp,
+) -> bool {
+    if policy.unlimited {
+        return true;
+    }
+    if policy.attempts == 0 {
+        return false;
+    }
+    if events.is_empty() {
+        return true;
+    }
+    let recent = events
+        .iter()
+        .filter(|event| failed_at.since(event.time) < policy.interval);
+    let attempts = u32::try_from(recent.count()).unwrap_or(u32::MAX);
+    attempts < policy.attempts && next_delay(policy, events, failed_at) < policy.interval
+}
+
+/// Returns how long after `failed_at` the next replacement is due.
+///
+/// Shape: `events` oldest first.
+pub(crate) fn next_delay(
+    policy: &ReschedulePolicy,
+    events: &[RescheduleEvent],
+    failed_at: Timestamp,
+) -> Duration {
+    let Some(last) = events.last() else {
+        return policy.delay;
+    };
+    let delay = match policy.delay_function {
+        DelayFunction::Constant => return policy.delay,
+        DelayFunction::Exponential => last.delay.saturating_mul(2),
+        DelayFunction::Fibonacci => match events {
+            [.., before, last] => {
+                let starts_anew = before.delay == policy.max_delay && last.delay == policy.delay;
+                if starts_anew {
+                    policy.delay
+                } else {
+                    before.delay.saturating_add(last.delay)
+                }
+            }
+            _ => policy.delay,
+        },
+    };
+    if policy.max_delay.is_zero() || delay <= policy.max_delay {
+        delay
+    } else if failed_at.since(last.time) > policy.max_delay {
+        // It ran well for long enough to start the series anew.
+        policy.delay
+    } else {
+        policy.max_delay
+    }
+}
+
+/// Returns the events that the replacement of `view` starts with: those that still count, and
+/// this one.
+pub(crate) fn events_of_replacement(
+    view: &AllocView,
+    policy: Option<&ReschedulePolicy>,
+    now: Timestamp,
+) -> Vec<RescheduleEvent> {
+    let old = &view.alloc.reschedules;
+    let delay = policy.map_or(Duration::ZERO, |policy| {
+        next_delay(policy, old, failed_at(view))
+    });
+    let mut events = match policy {
+        Some(policy) if !policy.unlimited => old
+            .iter()
+            .filter(|event| now.since(event.time) <= policy.interval)
+            .copied()
+            .collect(),
+        _ => old[old.len().saturating_sub(EVENTS_KEPT)..].to_vec(),
+    };
+    events.push(RescheduleEvent {
+        time: now,
+        previous_alloc: view.alloc.id,
+        previous_node: view.alloc.node_id,
+        delay,
+    });
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{AllocId, NodeId};
+
+    use super::*;
+
+    fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(secs * 1_000)
+    }
+
+    fn policy(delay_function: DelayFunction, delay: u64, max_delay: u64) -> ReschedulePolicy {
+        ReschedulePolicy {
+            attempts: 0,
+            interval: Duration::ZERO,
+            delay: secs(delay),
+            delay_function,
+            max_delay: secs(max_delay),
+            unlimited: true,
+        }
+    }
+
+    /// Events a second apart from second 1 on, with these delays.
+    fn events(delays: &[u64]) -> Vec<RescheduleEvent> {
+        (1..)
+            .zip(delays)
+            .map(|(second, delay)| RescheduleEvent {
+                time: at(second),
+                previous_alloc: AllocId::default(),
+                previous_node: NodeId::default(),
+                delay: secs(*delay),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn scenario_052_exponential_delays_double_up_to_the_maximum() {
+        let policy = policy(DelayFunction::Exponential, 5, 90);
+        assert_eq!(next_delay(&policy, &[], at(10)), secs(5));
+        assert_eq!(next_delay(&policy, &events(&[5, 10, 20]), at(10)), secs(40));
+        assert_eq!(next_delay(&policy, &events(&[60]), at(10)), secs(90));
+        assert_eq!(next_delay(&policy, &events(&[90]), at(91)), secs(90));
+        assert_eq!(
+            next_delay(&policy, &events(&[90]), at(92)),
+            secs(5),
+            "quiet for 91 s"
+        );
+    }
+
+    #[test]
+    fn scenario_053_fibonacci_delays_add_up() {
+        let policy = policy(DelayFunction::Fibonacci, 15, 240);
+        assert_eq!(next_delay(&policy, &events(&[15]), at(10)), secs(15));
+        assert_eq!(next_delay(&policy, &events(&[15, 25]), at(10)), secs(40));
+        assert_eq!(next_delay(&policy, &events(&[240, 15]), at(10)), secs(15));
+    }
+
+    #[test]
+    fn constant_delays_stay() {
+        let policy = policy(DelayFunction::Constant, 5, 1);
+        assert_eq!(next_delay(&policy, &events(&[5, 5]), at(10)), secs(5));
+    }
+
+    #[test]
+    fn scenario_049_attempts_count_within_the_interval() {
+        let limited = ReschedulePolicy {
+            attempts: 1,
+            interval: secs(60),
+            unlimited: false,
+            ..policy(DelayFunction::Constant, 5, 0)
+        };
+        assert!(is_eligible(&limited, &[], at(10)));
+        assert!(
+            !is_eligible(&limited, &events(&[5]), at(60)),
+            "the event is 59 s old"
+        );
+        assert!(is_eligible(&limited, &events(&[5]), at(61)));
+        let disabled = ReschedulePolicy {
+            attempts: 0,
+            ..limited
+        };
+        assert!(!is_eligible(&disabled, &[], at(10)));
+    }
+}

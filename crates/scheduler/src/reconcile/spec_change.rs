@@ -1,0 +1,270 @@
+//! Whether a changed job can be given to a running allocation as it is, or needs a new one.
+
+use std::collections::BTreeMap;
+
+use model::job::{Task, TaskGroup};
+use model::{Job, JobKey};
+use rustc_hash::FxHashMap;
+use state::{AllocView, Snapshot};
+
+/// What an allocation of another version needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpecChange {
+    /// It is of the job's current version.
+    None,
+    /// Its tasks may keep running.
+    InPlace,
+    /// Its tasks would have to be started anew.
+    Destructive,
+}
+
+/// Compares allocations with the current job, once per version.
+#[derive(Debug)]
+pub(crate) struct Comparison<'a> {
+    snapshot: &'a Snapshot,
+    key: &'a JobKey,
+    job: &'a model::Indexed<Job>,
+    group: &'a TaskGroup,
+    /// Job version → whether its tasks would have to be started anew.
+    by_version: FxHashMap<u64, bool>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        key: &'a JobKey,
+        job: &'a model::Indexed<Job>,
+        group: &'a TaskGroup,
+    ) -> Self {
+        Self {
+            snapshot,
+            key,
+            job,
+            group,
+            by_version: FxHashMap::default(),
+        }
+    }
+
+    pub(crate) fn of(&mut self, view: &AllocView) -> SpecChange {
+        if view.alloc.job_create_index != self.job.create_index {
+            // What it runs was purged, and with it what it could be compared with.
+            return SpecChange::Destructive;
+        }
+        let version = view.alloc.job_version;
+        if version == self.job.value.version {
+            return SpecChange::None;
+        }
+        let (snapshot, key) = (self.snapshot, self.key);
+        let (job, group) = (&self.job.value, self.group);
+        let destructive = *self.by_version.entry(version).or_insert_with(|| {
+            let old = snapshot.job_version(key, version);
+            // A version that is gone cannot vouch for what runs.
+            old.is_none_or(|old| needs_new_tasks(&old.value, job, group))
+        });
+        if destructive {
+            SpecChange::Destructive
+        } else {
+            SpecChange::InPlace
+        }
+    }
+}
+
+/// Tells whether `group` of `new` differs from the same group of `old` in what tasks are started
+/// with.
+///
+/// Source: Nomad's public behaviour, and the lifecycle hook besides, which it updates in place
+/// although the tasks then run in another order than the job says.
+fn needs_new_tasks(old: &Job, new: &Job, group: &TaskGroup) -> bool {
+    let Some(old_group) = old.task_group(&group.name) else {
+        return true;
+    };
+    if old_group.tasks.len() != group.tasks.len()
+        || old_group.ephemeral_disk != group.ephemeral_disk
+        || old_group.networks != group.networks
+    {
+        return true;
+    }
+    group
+        .tasks
+        .iter()
+        .any(|task| match old_group.task(&task.name) {
+            None => true,
+            Some(old_task) => {
+                task_differs(old_task, task)
+                    || meta(old, old_group, old_task) != meta(new, group, task)
+            }
+        })
+}
+
+fn task_differs(old: &Task, new: &Task) -> bool {
+    old.driver != new.driver
+        || old.user != new.user
+        || old.config != new.config
+        || old.env != new.env
+        || old.resources != new.resources
+        || old.lifecycle != new.lifecycle
+        || old.logs.disabled != new.logs.disabled
+}
+
+/// Returns the meta that the task sees: its own words win over its group's, those over the job's.
+fn meta<'a>(job: &'a Job, group: &'a TaskGroup, task: &'a Task) -> BTreeMap<&'a str, &'a str> {
+    let layers = [&job.meta, &group.meta, &task.meta];
+    let words = layers.into_iter().flatten();
+    words
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use model::job::{Lifecycle, LifecycleHook, Network, Port};
+    use model::{Affinity, Constraint, Operator, Spread};
+    use test_kit::builders;
+
+    use super::*;
+
+    /// What is changed, and how.
+    type Edit = (&'static str, fn(&mut Job));
+
+    fn differs(edit: impl FnOnce(&mut Job)) -> bool {
+        let old = builders::service("web", 1);
+        let mut new = old.clone();
+        edit(&mut new);
+        needs_new_tasks(&old, &new, &new.task_groups[0])
+    }
+
+    #[test]
+    fn what_tasks_are_started_with_needs_new_ones() {
+        let edits: [Edit; 16] = [
+            ("driver", |job| {
+                job.task_groups[0].tasks[0].driver = "raw_exec".into()
+            }),
+            ("user", |job| {
+                job.task_groups[0].tasks[0].user = "nobody".into()
+            }),
+            ("config", |job| {
+                job.task_groups[0].tasks[0]
+                    .config
+                    .insert("command".into(), "sleep".into());
+            }),
+            ("env", |job| {
+                drop(
+                    job.task_groups[0].tasks[0]
+                        .env
+                        .insert("A".into(), "1".into()),
+                )
+            }),
+            ("job meta", |job| {
+                drop(job.meta.insert("a".into(), "1".into()))
+            }),
+            ("group meta", |job| {
+                drop(job.task_groups[0].meta.insert("a".into(), "1".into()))
+            }),
+            ("task meta", |job| {
+                job.task_groups[0].tasks[0]
+                    .meta
+                    .insert("a".into(), "1".into());
+            }),
+            ("cpu", |job| {
+                job.task_groups[0].tasks[0].resources.cpu_mhz += 1
+            }),
+            ("memory", |job| {
+                job.task_groups[0].tasks[0].resources.memory_mib += 1
+            }),
+            ("memory_max", |job| {
+                job.task_groups[0].tasks[0].resources.memory_max_mib += 1
+            }),
+            ("logs.disabled", |job| {
+                job.task_groups[0].tasks[0].logs.disabled = true
+            }),
+            ("lifecycle", |job| {
+                job.task_groups[0].tasks[0].lifecycle = Some(Lifecycle {
+                    hook: LifecycleHook::Poststart,
+                    sidecar: true,
+                });
+            }),
+            ("ephemeral disk", |job| {
+                job.task_groups[0].ephemeral_disk.size_mib += 1
+            }),
+            ("network", |job| {
+                job.task_groups[0].networks.push(Network {
+                    mode: "host".into(),
+                    ports: vec![Port {
+                        label: "http".into(),
+                        static_port: None,
+                        to: None,
+                        host_network: "default".into(),
+                    }],
+                });
+            }),
+            ("a task more", |job| {
+                job.task_groups[0].tasks.push(builders::task("sidecar"))
+            }),
+            ("a task renamed", |job| {
+                job.task_groups[0].tasks[0].name = "other".into()
+            }),
+        ];
+        for (what, edit) in edits {
+            assert!(differs(edit), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_only_decides_where_and_how_often_does_not() {
+        let edits: [Edit; 11] = [
+            ("count", |job| job.task_groups[0].count = 7),
+            ("priority", |job| job.priority = 80),
+            ("constraint", |job| {
+                job.constraints.push(Constraint::default())
+            }),
+            ("affinity", |job| {
+                job.affinities.push(Affinity {
+                    left: "${node.class}".into(),
+                    operator: Operator::Equal,
+                    right: "big".into(),
+                    weight: 50,
+                });
+            }),
+            ("spread", |job| {
+                job.spreads.push(Spread {
+                    attribute: "${node.datacenter}".into(),
+                    weight: 50,
+                    targets: Vec::new(),
+                });
+            }),
+            ("update", |job| {
+                job.task_groups[0].update = Some(builders::rolling_update(3))
+            }),
+            ("reschedule", |job| job.task_groups[0].reschedule = None),
+            ("restart", |job| job.task_groups[0].restart.attempts = 9),
+            ("kill_timeout", |job| {
+                job.task_groups[0].tasks[0].kill_timeout = Duration::from_secs(60);
+            }),
+            ("kill_signal", |job| {
+                job.task_groups[0].tasks[0].kill_signal = "SIGINT".into()
+            }),
+            ("log size", |job| {
+                job.task_groups[0].tasks[0].logs.max_files = 1
+            }),
+        ];
+        for (what, edit) in edits {
+            assert!(!differs(edit), "{what}");
+        }
+    }
+
+    #[test]
+    fn meta_counts_as_the_task_sees_it() {
+        let mut old = builders::service("web", 1);
+        old.task_groups[0].tasks[0]
+            .meta
+            .insert("a".into(), "task".into());
+        let mut new = old.clone();
+        new.meta.insert("a".into(), "job".into());
+        assert!(
+            !needs_new_tasks(&old, &new, &new.task_groups[0]),
+            "the task's word wins"
+        );
+    }
+}

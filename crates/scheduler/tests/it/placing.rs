@@ -1,0 +1,224 @@
+//! Where things go: what only shows in nodes, scores and ids.
+
+use std::collections::BTreeSet;
+
+use model::{ClientStatus, TriggeredBy};
+use test_kit::builders;
+
+use crate::site::Site;
+
+fn cluster(seed: u64, nodes: u128) -> Site {
+    let mut site = Site::new(seed);
+    for number in 1..=nodes {
+        site.put_node(builders::node(number));
+    }
+    site
+}
+
+#[test]
+fn the_same_arguments_give_the_same_plan() {
+    let mut site = cluster(1, 10);
+    let job = builders::service("web", 20);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let (snapshot, eval) = (site.snapshot(), site.eval(eval));
+    let first = scheduler::schedule(&snapshot, &eval, site.now, 7);
+    assert_eq!(scheduler::schedule(&snapshot, &eval, site.now, 7), first);
+    let other = scheduler::schedule(&snapshot, &eval, site.now, 8);
+    let nodes = |plan: &model::Plan| plan.placements.keys().copied().collect::<Vec<_>>();
+    let ids = |plan: &model::Plan| {
+        plan.placements
+            .values()
+            .flatten()
+            .map(|alloc| alloc.id)
+            .collect::<BTreeSet<_>>()
+    };
+    assert!(ids(&first.plan).is_disjoint(&ids(&other.plan)));
+    assert!(!nodes(&first.plan).is_empty());
+}
+
+#[test]
+fn near_ties_are_broken_by_the_seed() {
+    let mut site = cluster(2, 50);
+    let job = builders::service("web", 1);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let (snapshot, eval) = (site.snapshot(), site.eval(eval));
+    let chosen: BTreeSet<_> = (0..20)
+        .flat_map(|seed| {
+            scheduler::schedule(&snapshot, &eval, site.now, seed)
+                .plan
+                .placements
+                .into_keys()
+        })
+        .collect();
+    assert!(
+        chosen.len() > 10,
+        "twenty workers chose {} of fifty equal nodes",
+        chosen.len()
+    );
+}
+
+#[test]
+fn the_fuller_node_is_chosen_by_whatever_seed() {
+    let mut site = cluster(3, 20);
+    let first = builders::service("first", 1);
+    site.register(first.clone());
+    let eval = site.add_eval(&first, TriggeredBy::JobRegister);
+    let fuller = *site.run(eval).plan.placements.keys().next().unwrap();
+    let second = builders::service("second", 1);
+    site.register(second.clone());
+    let eval = site.add_eval(&second, TriggeredBy::JobRegister);
+    let (snapshot, eval) = (site.snapshot(), site.eval(eval));
+    for seed in 0..20 {
+        let plan = scheduler::schedule(&snapshot, &eval, site.now, seed).plan;
+        assert_eq!(
+            plan.placements.keys().collect::<Vec<_>>(),
+            [&fuller],
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn allocations_of_a_group_avoid_each_other() {
+    let mut site = cluster(4, 10);
+    let job = builders::service("web", 10);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = site.run(eval).plan;
+    assert_eq!(plan.placements.len(), 10, "one on each node");
+    let metric = plan
+        .placements
+        .values()
+        .flatten()
+        .next()
+        .unwrap()
+        .metric
+        .clone()
+        .unwrap();
+    assert_eq!((metric.nodes_evaluated, metric.nodes_in_pool), (10, 10));
+    assert!(metric.score_per_mille > 0);
+}
+
+#[test]
+fn a_failed_allocation_is_not_placed_where_it_failed() {
+    let mut site = cluster(5, 2);
+    let mut job = builders::service("web", 1);
+    job.task_groups[0].reschedule.as_mut().unwrap().delay = std::time::Duration::ZERO;
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(eval);
+    let mut visited = Vec::new();
+    for _ in 0..4 {
+        let views = site.allocs(&job.key());
+        let live = views.iter().find(|view| !view.is_terminal()).unwrap();
+        visited.push(live.alloc.node_id);
+        site.report(live.alloc.id, ClientStatus::Failed);
+        let eval = site.add_eval(&job, TriggeredBy::AllocFailure);
+        site.run(eval);
+        site.wait(std::time::Duration::from_secs(60));
+    }
+    assert_ne!(visited[0], visited[1]);
+    let last = site
+        .allocs(&job.key())
+        .into_iter()
+        .max_by_key(|view| view.create_index)
+        .unwrap();
+    assert!(
+        last.alloc.reschedules.len() >= 3,
+        "{:?}",
+        last.alloc.reschedules
+    );
+    assert!(last.alloc.previous_alloc.is_some());
+}
+
+#[test]
+fn sticky_data_brings_its_allocation_back_to_its_node() {
+    for seed in 0..10 {
+        let mut site = cluster(seed, 10);
+        let mut job = builders::service("web", 1);
+        job.task_groups[0].ephemeral_disk.sticky = true;
+        site.register(job.clone());
+        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+        let before = site.run(eval).plan;
+        job.task_groups[0].tasks[0]
+            .env
+            .insert("A".into(), "new".into());
+        site.register(job.clone());
+        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+        let after = site.run(eval).plan;
+        assert!(
+            before.placements.keys().eq(after.placements.keys()),
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn an_update_may_take_the_room_that_its_predecessor_gives_up() {
+    let mut site = Site::new(6);
+    let mut node = builders::node(1);
+    node.resources.cpu_mhz = 1_000;
+    site.put_node(node);
+    let mut job = builders::service("web", 2);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(eval);
+    job.task_groups[0].tasks[0]
+        .env
+        .insert("A".into(), "new".into());
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = site.run(eval).plan;
+    assert_eq!(plan.placement_count(), 2);
+    assert_eq!(plan.stops.values().map(Vec::len).sum::<usize>(), 2);
+}
+
+#[test]
+fn a_blocked_evaluation_names_the_classes_that_cannot_help() {
+    let mut site = Site::new(7);
+    let classes = [("dc1", "v1:full"), ("dc2", "v1:elsewhere")];
+    for (number, (datacenter, class)) in (1..).zip(classes) {
+        let mut node = builders::node(number);
+        node.datacenter = datacenter.into();
+        node.computed_class = class.into();
+        node.resources.cpu_mhz = 100;
+        site.put_node(node);
+    }
+    let mut job = builders::service("web", 1);
+    job.datacenters = vec!["dc1".into()];
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = site.run(eval).plan;
+    let blocked = &plan.followup_evals[0];
+    let expected = [
+        ("v1:elsewhere".to_owned(), false),
+        ("v1:full".to_owned(), true),
+    ];
+    assert_eq!(
+        blocked
+            .class_eligibility
+            .clone()
+            .into_iter()
+            .collect::<Vec<_>>(),
+        expected
+    );
+    assert!(!blocked.escaped_computed_class);
+}
+
+#[test]
+fn scenario_111_a_unique_constraint_waits_for_any_node() {
+    let mut site = cluster(8, 1);
+    let mut job = builders::service("web", 1);
+    job.constraints.push(model::Constraint {
+        left: "${attr.unique.hostname}".into(),
+        operator: model::Operator::Equal,
+        right: "nobody".into(),
+    });
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = site.run(eval).plan;
+    let blocked = &plan.followup_evals[0];
+    assert!(blocked.escaped_computed_class && blocked.class_eligibility.is_empty());
+}

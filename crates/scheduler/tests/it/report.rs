@@ -1,0 +1,189 @@
+//! What a decision says, in few words: names in ranges, no random ids.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use model::{AllocMetric, ClientStatus, EvalStatus, Evaluation, Timestamp};
+use scheduler::{Decision, DesiredUpdates};
+use state::Snapshot;
+
+/// Describes `decision`, made on `snapshot` at `now`.
+pub(crate) fn describe(decision: &Decision, snapshot: &Snapshot, now: Timestamp) -> String {
+    let mut text = String::new();
+    describe_allocs(decision, snapshot, &mut text);
+    let plan = &decision.plan;
+    if let Some(deployment) = &plan.deployment {
+        let groups: Vec<_> = deployment
+            .groups
+            .iter()
+            .map(|(name, group)| format!("{name} total={}", group.desired_total))
+            .collect();
+        let status = deployment.status.as_str();
+        let known = if snapshot.deployment(deployment.id).is_some() {
+            "changed"
+        } else {
+            "new"
+        };
+        writeln!(text, "deployment {known} {status}: {}", groups.join(", ")).unwrap();
+    }
+    for update in &plan.deployment_updates {
+        writeln!(
+            text,
+            "deployment {}: {}",
+            update.status.as_str(),
+            update.description
+        )
+        .unwrap();
+    }
+    for eval in &plan.followup_evals {
+        describe_followup(eval, now, &mut text);
+    }
+    if let Some(outcome) = &plan.eval_outcome {
+        describe_outcome(outcome, &mut text);
+    }
+    for (group, desired) in &decision.desired_updates {
+        writeln!(text, "counts {group}:{}", counts(desired)).unwrap();
+    }
+    text
+}
+
+fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) {
+    let mut lines = BTreeMap::<String, BTreeMap<String, Vec<u32>>>::new();
+    let mut add = |line: String, group: &str, number: u32| {
+        lines
+            .entry(line)
+            .or_default()
+            .entry(group.to_owned())
+            .or_default()
+            .push(number);
+    };
+    for stop in decision.plan.stops.values().flatten() {
+        let view = snapshot
+            .alloc(stop.alloc_id)
+            .expect("what is stopped exists");
+        let lost = stop.client_status == Some(ClientStatus::Lost);
+        let word = if lost { "stop, lost" } else { "stop" };
+        let line = format!("{word}: {}", stop.description);
+        add(line, &view.alloc.task_group, view.alloc.name_index);
+    }
+    for alloc in decision.plan.placements.values().flatten() {
+        let line = match snapshot.alloc(alloc.id) {
+            Some(old) if old.alloc.followup_eval_id != alloc.followup_eval_id => "to follow up",
+            Some(_) => "update in place",
+            None if !alloc.reschedules.is_empty() => "place again",
+            None if alloc.previous_alloc.is_some() => "place as successor",
+            None => "place",
+        };
+        add(line.to_owned(), &alloc.task_group, alloc.name_index);
+    }
+    for (line, groups) in lines {
+        let names: Vec<_> = groups
+            .into_iter()
+            .map(|(group, numbers)| format!("{group}[{}]", ranges(numbers)))
+            .collect();
+        writeln!(text, "{} {line}", names.join(" ")).unwrap();
+    }
+}
+
+fn describe_followup(eval: &Evaluation, now: Timestamp, text: &mut String) {
+    let trigger = eval.triggered_by.as_str();
+    if eval.status == EvalStatus::Blocked {
+        let classes: Vec<_> = eval
+            .class_eligibility
+            .iter()
+            .map(|(class, passes)| format!("{class}={passes}"))
+            .collect();
+        let hope = if eval.escaped_computed_class {
+            "any node".to_owned()
+        } else {
+            classes.join(" ")
+        };
+        writeln!(text, "blocked evaluation {trigger}: waits for {hope}").unwrap();
+    } else {
+        let delay = eval.wait_until.since(now).as_secs_f64();
+        writeln!(text, "evaluation {trigger} in {delay} s").unwrap();
+    }
+}
+
+fn describe_outcome(outcome: &Evaluation, text: &mut String) {
+    let queued: Vec<_> = outcome
+        .queued_allocs
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(group, count)| format!(" queued {group}={count}"))
+        .collect();
+    let why = &outcome.status_description;
+    let why = if why.is_empty() {
+        String::new()
+    } else {
+        format!(" ({why})")
+    };
+    writeln!(
+        text,
+        "eval {}{}{why}",
+        outcome.status.as_str(),
+        queued.concat()
+    )
+    .unwrap();
+    for (group, metric) in &outcome.failed_task_groups {
+        writeln!(text, "no place for {group}: {}", describe_metric(metric)).unwrap();
+    }
+}
+
+fn describe_metric(metric: &AllocMetric) -> String {
+    let mut text = format!(
+        "evaluated={} filtered={} exhausted={} coalesced={}",
+        metric.nodes_evaluated,
+        metric.nodes_filtered,
+        metric.nodes_exhausted,
+        metric.coalesced_failures
+    );
+    let reasons = metric
+        .constraint_filtered
+        .iter()
+        .chain(&metric.dimension_exhausted);
+    for (reason, count) in reasons {
+        write!(text, "; {reason}: {count}").unwrap();
+    }
+    text
+}
+
+fn counts(desired: &DesiredUpdates) -> String {
+    let named = [
+        ("ignore", desired.ignore),
+        ("place", desired.place),
+        ("migrate", desired.migrate),
+        ("stop", desired.stop),
+        ("in_place", desired.in_place_update),
+        ("destructive", desired.destructive_update),
+        ("reschedule_now", desired.reschedule_now),
+        ("reschedule_later", desired.reschedule_later),
+    ];
+    let shown = named.into_iter().filter(|(_, count)| *count > 0);
+    let shown: String = shown
+        .map(|(name, count)| format!(" {name}={count}"))
+        .collect();
+    if shown.is_empty() {
+        " none".to_owned()
+    } else {
+        shown
+    }
+}
+
+/// Writes `3,5-7`; a number that comes twice is written twice.
+pub(crate) fn ranges(mut numbers: Vec<u32>) -> String {
+    numbers.sort_unstable();
+    let mut runs = Vec::<(u32, u32)>::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let runs = runs.into_iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first},{last}"),
+        _ => format!("{first}-{last}"),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}

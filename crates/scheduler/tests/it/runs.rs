@@ -1,0 +1,196 @@
+//! The retry loop: an evaluation through several plans.
+
+use model::{EvalStatus, JobType, Plan, PlanResult, TriggeredBy};
+use scheduler::{Attempt, Decision, Run, Settled};
+use test_kit::builders;
+
+use crate::site::Site;
+
+/// Runs an evaluation of `job_type` for `count` allocations until it is settled; `answer` says what
+/// becomes of each plan. Returns the plans and how it ended.
+fn carry(
+    site: &mut Site,
+    job_type: JobType,
+    count: u32,
+    mut answer: impl FnMut(&mut Site, usize, &Plan) -> PlanResult,
+) -> (Vec<Decision>, Settled) {
+    let mut job = builders::service("web", count);
+    job.job_type = job_type;
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let mut run = Run::new(eval, "token".to_owned());
+    let mut decisions = Vec::new();
+    for seed in 0..100 {
+        let Attempt::Submit(decision) = run.attempt(&site.snapshot(), site.now, seed) else {
+            panic!("nobody else works on it")
+        };
+        assert_eq!(decision.plan.eval_token, "token");
+        let result = answer(site, decisions.len(), &decision.plan);
+        let settled = run.settle(&decision.plan, &result);
+        decisions.push(*decision);
+        if !matches!(settled, Settled::Retry { .. }) {
+            return (decisions, settled);
+        }
+    }
+    panic!("it never ends");
+}
+
+fn rejection(site: &Site) -> PlanResult {
+    PlanResult {
+        refused: Some("no luck".to_owned()),
+        refresh_index: site.snapshot().index(),
+        ..PlanResult::default()
+    }
+}
+
+fn is_give_up(decision: &Decision) -> bool {
+    let outcome = decision.plan.eval_outcome.as_ref().unwrap();
+    outcome.status == EvalStatus::Failed
+}
+
+#[test]
+fn scenario_001_an_unknown_trigger_fails_the_evaluation() {
+    let mut site = Site::new(1);
+    let job = builders::service("web", 1);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::Scheduled);
+    let decision = site.run(eval);
+    assert!(decision.plan.is_no_op());
+    let outcome = site.eval(eval).value;
+    assert_eq!(outcome.status, EvalStatus::Failed);
+    assert_eq!(
+        outcome.status_description,
+        "scheduler cannot handle 'scheduled' evaluation reason"
+    );
+}
+
+#[test]
+fn scenario_002_a_service_gives_up_after_five_plans() {
+    let mut site = Site::new(2);
+    for number in 1..=3 {
+        site.put_node(builders::node(number));
+    }
+    let (decisions, settled) = carry(&mut site, JobType::Service, 10, |site, _, plan| {
+        if plan.placement_count() > 0 {
+            rejection(site)
+        } else {
+            site.commit(plan)
+        }
+    });
+    assert_eq!(settled, Settled::Done);
+    assert_eq!(decisions.len(), 6, "five plans, and the one that says so");
+    let last = &decisions[5].plan;
+    let outcome = last.eval_outcome.as_ref().unwrap();
+    assert_eq!(outcome.status, EvalStatus::Failed);
+    assert_eq!(outcome.status_description, "maximum attempts reached (5)");
+    let [blocked] = last.followup_evals.as_slice() else {
+        panic!("one blocked evaluation")
+    };
+    assert_eq!(blocked.status, EvalStatus::Blocked);
+    assert_eq!(blocked.triggered_by, TriggeredBy::MaxPlanAttempts);
+    assert_eq!(
+        blocked.status_description,
+        "created due to placement conflicts"
+    );
+    assert_eq!(outcome.blocked_eval, Some(blocked.id));
+    assert_eq!(site.eval(blocked.id).value, *blocked);
+}
+
+#[test]
+fn scenario_003_batch_gives_up_after_two_plans() {
+    let mut site = Site::new(3);
+    site.put_node(builders::node(1));
+    let (decisions, _) = carry(&mut site, JobType::Batch, 2, |site, _, plan| {
+        if plan.placement_count() > 0 {
+            rejection(site)
+        } else {
+            site.commit(plan)
+        }
+    });
+    assert_eq!(decisions.len(), 3);
+    assert_eq!(
+        decisions[2]
+            .plan
+            .eval_outcome
+            .as_ref()
+            .unwrap()
+            .status_description,
+        "maximum attempts reached (2)"
+    );
+}
+
+#[test]
+fn scenario_004_progress_starts_the_count_anew() {
+    let mut site = Site::new(4);
+    for number in 1..=200 {
+        site.put_node(builders::node(number));
+    }
+    let (decisions, settled) = carry(&mut site, JobType::Service, 200, |site, _, plan| {
+        // Half the nodes' parts get through, the others are refused.
+        let mut half = plan.clone();
+        let nodes: Vec<_> = half.placements.keys().copied().collect();
+        for node in nodes.iter().skip(nodes.len().div_ceil(2)) {
+            half.placements.remove(node);
+        }
+        let is_cut = half.placements.len() < plan.placements.len();
+        if is_cut {
+            half.eval_outcome = None;
+            half.followup_evals.clear();
+        }
+        let mut result = site.commit(&half);
+        if is_cut {
+            result.refresh_index = result.commit_index;
+        }
+        result
+    });
+    assert_eq!(settled, Settled::Done);
+    assert!(decisions.len() > 5, "{} plans", decisions.len());
+    assert!(!decisions.iter().any(is_give_up));
+    let placed = site.allocs(&builders::service("web", 1).key()).len();
+    assert_eq!(placed, 200);
+}
+
+#[test]
+fn a_give_up_that_is_refused_over_and_over_is_given_back() {
+    let mut site = Site::new(5);
+    site.put_node(builders::node(1));
+    let (decisions, settled) = carry(&mut site, JobType::Batch, 1, |site, _, _| rejection(site));
+    assert_eq!(settled, Settled::Hopeless);
+    assert_eq!(
+        decisions
+            .iter()
+            .filter(|decision| is_give_up(decision))
+            .count(),
+        3
+    );
+}
+
+#[test]
+fn an_evaluation_that_has_ended_is_left_alone() {
+    let mut site = Site::new(6);
+    let job = builders::service("web", 1);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(eval);
+    let mut run = Run::new(eval, String::new());
+    assert_eq!(
+        run.attempt(&site.snapshot(), site.now, 1),
+        Attempt::Overtaken
+    );
+}
+
+#[test]
+fn system_jobs_fail_with_a_description() {
+    for job_type in [JobType::System, JobType::Sysbatch] {
+        let mut site = Site::new(7);
+        let mut job = builders::service("web", 1);
+        job.job_type = job_type;
+        site.register(job.clone());
+        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+        site.run(eval);
+        let outcome = site.eval(eval).value;
+        assert_eq!(outcome.status, EvalStatus::Failed);
+        let description = outcome.status_description;
+        assert!(description.contains(job_type.as_str()), "{description}");
+    }
+}

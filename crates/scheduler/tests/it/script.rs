@@ -1,0 +1,395 @@
+//! The commands of scripts.
+//!
+//! ```text
+//! nodes COUNT [KEY=VALUE …]       adds ready nodes n1, n2, …: cpu memory disk dc pool class rack ports
+//! node NAME STATE                 ready, down, disconnected, ineligible, eligible, gone
+//! job NAME [KEY=VALUE …]          registers a job, or its next version with these changes: type
+//!                                 count update canary cpu memory env kill_timeout constraint pool dc
+//!                                 port disk reschedule distinct_hosts distinct_property sticky
+//! group JOB NAME [KEY=VALUE …]    the same for another group of the job; `remove=yes` takes it out
+//! stop NAME, purge NAME           the job is stopped, or forgotten
+//! eval JOB [trigger=WORD]         makes an evaluation, plans, commits, prints the plan
+//! due                             runs every evaluation that is due by now, printing each
+//! unblock                         makes blocked evaluations pending again and runs them
+//! client NAMES STATUS             what nodes say: running, complete, failed
+//! health NAMES yes|no             what nodes say of a deployment's allocations
+//! transition NAMES WORD           migrate, reschedule, force_reschedule, stay_down
+//! deployment JOB STATUS           somebody moves the job's newest deployment
+//! wait SECONDS                    time passes
+//! show JOB                        prints who lives where
+//! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest.
+//! ```
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use model::job::{DelayFunction, Network, Port, ReschedulePolicy};
+use model::{
+    AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobKey, JobType,
+    NodeEligibility, NodeStatus, Operator, TaskGroup, TriggeredBy,
+};
+use state::{Entity, Key};
+use test_kit::builders;
+
+use crate::report::{describe, ranges};
+use crate::site::Site;
+
+/// Plays the commands of `script` and returns it with what they print.
+pub(crate) fn play(script: &str) -> String {
+    let mut site = Site::new(1);
+    let mut played = String::new();
+    for line in script.lines() {
+        if let Some(command) = line.strip_prefix("> ") {
+            writeln!(played, "{line}").unwrap();
+            played.push_str(&perform(&mut site, command));
+        } else if line.starts_with('#') || line.is_empty() {
+            writeln!(played, "{line}").unwrap();
+        }
+    }
+    played
+}
+
+fn perform(site: &mut Site, command: &str) -> String {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words.as_slice() {
+        ["nodes", count, facts @ ..] => add_nodes(site, count.parse().unwrap(), facts),
+        ["node", name, state] => set_node(site, name, state),
+        ["job", name, edits @ ..] => register(site, name, edits),
+        ["group", job, name, edits @ ..] => register_group(site, job, name, edits),
+        ["stop", name] => {
+            let mut job = site.job(&key(name));
+            job.stop = true;
+            site.register(job);
+        }
+        ["purge", name] => site.purge(&key(name)),
+        ["eval", name, edits @ ..] => return evaluate(site, name, edits),
+        ["due"] => return run_due(site),
+        ["unblock"] => return unblock(site),
+        ["client", names, status] => {
+            for id in named(site, names) {
+                site.report(id, client_status(status));
+            }
+        }
+        ["health", names, verdict] => {
+            for id in named(site, names) {
+                site.report_health(id, *verdict == "yes");
+            }
+        }
+        ["transition", names, word] => set_transition(site, names, word),
+        ["deployment", name, status] => move_deployment(site, name, status),
+        ["wait", seconds] => site.wait(Duration::from_secs_f64(seconds.parse().unwrap())),
+        ["show", name] => return show(site, name),
+        _ => panic!("no such command: {command}"),
+    }
+    String::new()
+}
+
+fn key(job: &str) -> JobKey {
+    JobKey::new("default", job)
+}
+
+fn pairs<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
+    words
+        .iter()
+        .map(|word| word.split_once('=').expect("KEY=VALUE"))
+        .collect()
+}
+
+fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
+    let first = site.snapshot().node_count() + 1;
+    for number in first..first + count {
+        let mut node = builders::node(number as u128);
+        for (key, value) in pairs(facts) {
+            match key {
+                "cpu" => node.resources.cpu_mhz = value.parse().unwrap(),
+                "memory" => node.resources.memory_mib = value.parse().unwrap(),
+                "disk" => node.resources.disk_mib = value.parse().unwrap(),
+                "dc" => node.datacenter = value.into(),
+                "pool" => node.node_pool = value.into(),
+                "class" => node.node_class = value.into(),
+                "rack" => drop(node.meta.insert("rack".into(), value.into())),
+                "ports" => {
+                    let (min, max) = value.split_once('-').unwrap();
+                    node.min_dynamic_port = min.parse().unwrap();
+                    node.max_dynamic_port = max.parse().unwrap();
+                }
+                _ => panic!("no such fact of a node: {key}"),
+            }
+        }
+        let plain = [&*node.datacenter, &node.node_pool, &node.node_class].join("/");
+        let rack = node
+            .meta
+            .get("rack")
+            .map(String::as_str)
+            .unwrap_or_default();
+        node.computed_class = format!("{plain}{rack}");
+        site.put_node(node);
+    }
+}
+
+fn set_node(site: &mut Site, name: &str, state: &str) {
+    let mut node = site.node_named(name);
+    match state {
+        "ready" => node.status = NodeStatus::Ready,
+        "down" => node.status = NodeStatus::Down,
+        "disconnected" => node.status = NodeStatus::Disconnected,
+        "ineligible" => node.eligibility = NodeEligibility::Ineligible,
+        "eligible" => node.eligibility = NodeEligibility::Eligible,
+        "gone" => {
+            site.apply(vec![(Key::Node(node.id), None)]);
+            return;
+        }
+        _ => panic!("no such state of a node: {state}"),
+    }
+    site.put_node(node);
+}
+
+fn register(site: &mut Site, name: &str, edits: &[&str]) {
+    let job_type = match pairs(edits).iter().find(|(key, _)| *key == "type") {
+        Some((_, word)) => JobType::parse(word).unwrap(),
+        None => JobType::Service,
+    };
+    let known = site.snapshot().job(&key(name)).map(|job| job.value.clone());
+    let mut job = known.unwrap_or_else(|| {
+        let mut job = builders::service(name, 1);
+        job.job_type = job_type;
+        job.task_groups = vec![builders::group("web", job_type, 1)];
+        job
+    });
+    job.stop = false;
+    for (key, value) in pairs(edits) {
+        edit_job(&mut job, 0, key, value);
+    }
+    site.register(job);
+}
+
+fn register_group(site: &mut Site, job: &str, name: &str, edits: &[&str]) {
+    let mut job = site.job(&key(job));
+    if edits == ["remove=yes"] {
+        job.task_groups.retain(|group| group.name != name);
+    } else {
+        let position = job.task_groups.iter().position(|group| group.name == name);
+        let position = position.unwrap_or_else(|| {
+            job.task_groups.push(builders::group(name, job.job_type, 1));
+            job.task_groups.len() - 1
+        });
+        for (key, value) in pairs(edits) {
+            edit_job(&mut job, position, key, value);
+        }
+    }
+    site.register(job);
+}
+
+fn edit_job(job: &mut Job, position: usize, key: &str, value: &str) {
+    match key {
+        "type" => {}
+        "pool" => job.node_pool = value.into(),
+        "dc" => job.datacenters = vec![value.into()],
+        "priority" => job.priority = value.parse().unwrap(),
+        "constraint" => job.constraints.push(parse_constraint(value)),
+        "all_at_once" => job.all_at_once = value == "yes",
+        _ => edit_group(&mut job.task_groups[position], key, value),
+    }
+}
+
+fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
+    let update = &mut group.update;
+    let resources = &mut group.tasks[0].resources;
+    match key {
+        "count" => group.count = value.parse().unwrap(),
+        "update" => *update = Some(builders::rolling_update(value.parse().unwrap())),
+        "canary" => {
+            update
+                .get_or_insert_with(|| builders::rolling_update(1))
+                .canary = value.parse().unwrap();
+        }
+        "cpu" => resources.cpu_mhz = value.parse().unwrap(),
+        "memory" => resources.memory_mib = value.parse().unwrap(),
+        "disk" => group.ephemeral_disk.size_mib = value.parse().unwrap(),
+        "sticky" => group.ephemeral_disk.sticky = value == "yes",
+        "env" => drop(group.tasks[0].env.insert("WORD".into(), value.into())),
+        "kill_timeout" => {
+            group.tasks[0].kill_timeout = Duration::from_secs(value.parse().unwrap());
+        }
+        "port" => {
+            let static_port = (value != "dynamic").then(|| value.parse().unwrap());
+            let port = Port {
+                label: "http".into(),
+                static_port,
+                to: None,
+                host_network: "default".into(),
+            };
+            group.networks = vec![Network {
+                mode: "host".into(),
+                ports: vec![port],
+            }];
+        }
+        "reschedule" => group.reschedule = Some(parse_reschedule(value)),
+        "distinct_hosts" | "distinct_property" => {
+            let (left, right) = value.split_once('/').unwrap_or((value, ""));
+            group.constraints.push(Constraint {
+                left: left.into(),
+                operator: Operator::parse(key).unwrap(),
+                right: right.into(),
+            });
+        }
+        _ => panic!("no such edit of a job: {key}"),
+    }
+}
+
+/// Reads `LEFT/OPERATOR/RIGHT`.
+fn parse_constraint(text: &str) -> Constraint {
+    let parts: Vec<_> = text.splitn(3, '/').collect();
+    Constraint {
+        left: parts[0].into(),
+        operator: Operator::parse(parts[1]).unwrap(),
+        right: parts[2].into(),
+    }
+}
+
+/// Reads `ATTEMPTS/INTERVAL/DELAY` in seconds; `unlimited/0/DELAY`; `none`.
+fn parse_reschedule(text: &str) -> ReschedulePolicy {
+    let parts: Vec<_> = text.split('/').collect();
+    let seconds = |position: usize| {
+        let text: &str = parts.get(position).copied().unwrap_or("0");
+        Duration::from_secs(text.parse().unwrap())
+    };
+    ReschedulePolicy {
+        attempts: parts[0].parse().unwrap_or(0),
+        interval: seconds(1),
+        delay: seconds(2),
+        delay_function: DelayFunction::Constant,
+        max_delay: Duration::ZERO,
+        unlimited: parts[0] == "unlimited",
+    }
+}
+
+fn evaluate(site: &mut Site, name: &str, edits: &[&str]) -> String {
+    let mut triggered_by = TriggeredBy::JobRegister;
+    for (key, value) in pairs(edits) {
+        assert_eq!(key, "trigger");
+        triggered_by = TriggeredBy::ALL
+            .into_iter()
+            .find(|trigger| trigger.as_str() == value)
+            .unwrap();
+    }
+    let known = site.snapshot().job(&key(name)).map(|job| job.value.clone());
+    // A purged job's evaluation still says what it was about.
+    let job = known.unwrap_or_else(|| builders::service(name, 0));
+    let id = site.add_eval(&job, triggered_by);
+    run(site, id)
+}
+
+fn run(site: &mut Site, id: EvalId) -> String {
+    let (before, now) = (site.snapshot(), site.now);
+    let decision = site.run(id);
+    describe(&decision, &before, now)
+}
+
+fn run_due(site: &mut Site) -> String {
+    site.due().into_iter().map(|id| run(site, id)).collect()
+}
+
+fn unblock(site: &mut Site) -> String {
+    let snapshot = site.snapshot();
+    let blocked = snapshot
+        .open_evals()
+        .filter(|eval| eval.value.status == EvalStatus::Blocked);
+    let ids: Vec<_> = blocked.map(|eval| eval.value.id).collect();
+    ids.into_iter().map(|id| run(site, id)).collect()
+}
+
+/// Returns the allocations that `names` stands for.
+fn named(site: &Site, names: &str) -> Vec<AllocId> {
+    let (job, rest) = names.split_once('.').unwrap();
+    let (group, numbers) = rest.strip_suffix(']').unwrap().split_once('[').unwrap();
+    let views = site.allocs(&key(job));
+    let mut found = Vec::new();
+    for number in parse_ranges(numbers) {
+        let of_name = views
+            .iter()
+            .filter(|view| *view.alloc.task_group == *group && view.alloc.name_index == number);
+        let best = of_name.max_by_key(|view| (!view.is_terminal(), view.create_index));
+        found.push(best.unwrap_or_else(|| panic!("no {names}")).alloc.id);
+    }
+    found
+}
+
+fn parse_ranges(text: &str) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        numbers.extend(first.parse::<u32>().unwrap()..=last.parse::<u32>().unwrap());
+    }
+    numbers
+}
+
+fn client_status(word: &str) -> ClientStatus {
+    match word {
+        "running" => ClientStatus::Running,
+        "complete" => ClientStatus::Complete,
+        "failed" => ClientStatus::Failed,
+        _ => panic!("no such status: {word}"),
+    }
+}
+
+fn set_transition(site: &mut Site, names: &str, word: &str) {
+    for id in named(site, names) {
+        site.edit_alloc(id, |alloc| match word {
+            "migrate" => alloc.transition.migrate = true,
+            "reschedule" => alloc.transition.reschedule = true,
+            "force_reschedule" => alloc.transition.force_reschedule = true,
+            "stay_down" => {
+                alloc.transition.migrate = true;
+                alloc.transition.migrate_disable_placement = true;
+            }
+            _ => panic!("no such transition: {word}"),
+        });
+    }
+}
+
+fn move_deployment(site: &mut Site, name: &str, status: &str) {
+    let snapshot = site.snapshot();
+    let mut deployment = snapshot
+        .latest_deployment(&key(name))
+        .unwrap()
+        .value
+        .clone();
+    let all = DeploymentStatus::ALL;
+    deployment.status = all
+        .into_iter()
+        .find(|known| known.as_str() == status)
+        .unwrap();
+    site.put(
+        Key::Deployment(deployment.id),
+        Entity::Deployment(Box::new(deployment)),
+    );
+}
+
+/// Lists live allocations by node, with the version they run.
+fn show(site: &Site, name: &str) -> String {
+    let snapshot = site.snapshot();
+    let mut lines = String::new();
+    let views = site.allocs(&key(name));
+    for node in snapshot.nodes() {
+        let here = views
+            .iter()
+            .filter(|view| view.alloc.node_id == node.value.id);
+        let live: Vec<_> = here.filter(|view| !view.is_terminal()).collect();
+        let mut versions: Vec<_> = live
+            .iter()
+            .map(|view| (&view.alloc.task_group, view.alloc.job_version))
+            .collect();
+        versions.sort();
+        versions.dedup();
+        for (group, version) in versions {
+            let of_version = live.iter().filter(|view| {
+                view.alloc.task_group == *group && view.alloc.job_version == version
+            });
+            let numbers = of_version.map(|view| view.alloc.name_index).collect();
+            let node = &node.value.name;
+            writeln!(lines, "{node}: {group}[{}] v{version}", ranges(numbers)).unwrap();
+        }
+    }
+    lines
+}

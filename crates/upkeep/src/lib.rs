@@ -1,0 +1,30 @@
+//! Decides which nodes are alive, and what follows for the jobs on them.
+//!
+//! Pure: time comes in as an argument, transitions go out as values. The loop around it is
+//! `services/cluster-controller/src/run.rs`.
+//!
+//! Heartbeats are never stored: gateways tell who was heard of, timers are kept here, and only a
+//! change of a node's status is written, together with an evaluation of every job that it touches.
+//! Nothing kept here matters for longer than a few seconds: a new leader starts every node's timer
+//! anew, with some grace, and reads the rest off the replica.
+//!
+//! In reading order: [`config`] has the times; `liveness` is the machine; `judge` says what a
+//! node's status should be; `damper` holds back when too many fall silent at once; [`evals`] and
+//! [`outcome`] make the values that are written.
+//!
+//! Drain steps, periodic launches and garbage are upkeep too, and will stand beside `liveness`:
+//! each a machine of its own that reads the same snapshots.
+
+pub mod config;
+mod damper;
+pub mod evals;
+mod judge;
+mod liveness;
+pub mod outcome;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::Config;
+pub use evals::NodeEvals;
+pub use liveness::{Effect, Event, Liveness, Stats, Transition};

@@ -1,0 +1,149 @@
+//! Which jobs are looked at when a node changes.
+
+use model::NodeStatus::{self, Disconnected, Down, Initializing, Ready};
+use model::{ClientStatus, DesiredStatus, Job, JobType, TriggeredBy};
+use test_kit::builders::{batch, service};
+
+use super::fleet::{Fleet, id};
+use crate::Effect;
+use crate::evals::is_news;
+
+fn jobs_of(fleet: &mut Fleet, node: u128) -> Vec<String> {
+    fleet
+        .evals(node)
+        .iter()
+        .map(|eval| eval.job.job_id.to_string())
+        .collect()
+}
+
+#[test]
+fn each_job_on_the_node_gets_one_evaluation() {
+    let mut fleet = Fleet::new(2);
+    let web = Job {
+        priority: 80,
+        ..service("web", 2)
+    };
+    let sum = batch("sum", 1);
+    fleet.put_job(&web);
+    fleet.put_job(&sum);
+    fleet.put_alloc(1, &web, 1);
+    fleet.put_alloc(2, &web, 1);
+    fleet.put_alloc(3, &sum, 1);
+    fleet.put_alloc(4, &sum, 2);
+    let evals = fleet.evals(1);
+    let seen: Vec<_> = evals
+        .iter()
+        .map(|eval| {
+            (
+                &*eval.job.job_id,
+                eval.job_type,
+                eval.priority,
+                eval.node_id,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("sum", JobType::Batch, 50, Some(id(1))),
+            ("web", JobType::Service, 80, Some(id(1)))
+        ]
+    );
+    assert!(
+        evals
+            .iter()
+            .all(|eval| eval.triggered_by == TriggeredBy::NodeUpdate)
+    );
+    assert_ne!(evals[0].id, evals[1].id);
+}
+
+#[test]
+fn which_allocations_count() {
+    use ClientStatus::{Complete, Failed, Running};
+    use DesiredStatus::{Run, Stop};
+    let cases = [
+        (JobType::Service, Run, Running, true),
+        (JobType::Service, Run, Failed, true),
+        (JobType::Service, Stop, Running, true),
+        (JobType::Service, Stop, Complete, false),
+        (JobType::Batch, Run, Running, true),
+        (JobType::Batch, Stop, Running, true),
+        (JobType::Batch, Run, Complete, false),
+        (JobType::Sysbatch, Run, Running, false),
+    ];
+    for (job_type, desired, client, counts) in cases {
+        let mut fleet = Fleet::new(1);
+        let job = Job {
+            job_type,
+            ..service("web", 1)
+        };
+        fleet.put_job(&job);
+        fleet.change_alloc(1, &job, 1, |alloc| alloc.desired_status = desired);
+        fleet.report(1, client);
+        assert_eq!(
+            fleet.evals(1).len(),
+            usize::from(counts),
+            "{job_type:?} {desired:?} {client:?}"
+        );
+    }
+}
+
+#[test]
+fn a_system_job_is_looked_at_wherever_it_may_run() {
+    let mut fleet = Fleet::new(1);
+    let system = |id: &str| Job {
+        job_type: JobType::System,
+        ..service(id, 1)
+    };
+    fleet.put_job(&system("here"));
+    fleet.put_job(&Job {
+        datacenters: vec!["dc2".to_owned()],
+        ..system("elsewhere")
+    });
+    fleet.put_job(&Job {
+        node_pool: "gpu".to_owned(),
+        ..system("other-pool")
+    });
+    fleet.put_job(&Job {
+        stop: true,
+        ..system("stopped")
+    });
+    assert_eq!(jobs_of(&mut fleet, 1), ["here"]);
+    // Once, though it has an allocation there too.
+    fleet.put_alloc(1, &system("here"), 1);
+    assert_eq!(jobs_of(&mut fleet, 1), ["here"]);
+}
+
+#[test]
+fn allocations_of_a_purged_job_are_looked_at_too() {
+    let mut fleet = Fleet::new(1);
+    fleet.put_alloc(1, &service("gone", 1), 1);
+    assert_eq!(jobs_of(&mut fleet, 1), ["gone"]);
+}
+
+#[test]
+fn which_changes_are_news() {
+    let news = |from: NodeStatus, to: NodeStatus| is_news(from, to);
+    assert!(news(Ready, Down) && news(Initializing, Down) && news(Disconnected, Down));
+    assert!(news(Initializing, Ready) && news(Down, Ready));
+    assert!(news(Ready, Disconnected) && news(Disconnected, Initializing));
+    assert!(!news(Ready, Ready) && !news(Down, Initializing));
+}
+
+#[test]
+fn a_new_leader_finishes_what_an_old_one_began() {
+    let job = service("web", 1);
+    let owed = Effect::Evaluate { node_id: id(1) };
+    let mut fleet = Fleet::unheard(2);
+    fleet.put_job(&job);
+    fleet.put_alloc(1, &job, 1);
+    fleet.scheduled(&job);
+    fleet.effects.clear();
+    fleet.put_node(1, Down);
+    // The old leader died before it could write the evaluation.
+    fleet.elect();
+    assert_eq!(std::mem::take(&mut fleet.effects), [owed]);
+    fleet.scheduled(&job);
+    fleet.elect();
+    assert_eq!(fleet.effects, []);
+}

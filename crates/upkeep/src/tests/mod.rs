@@ -1,0 +1,7 @@
+//! Scripts over a real replica, and the specification's scenarios by number.
+
+mod evals;
+mod fleet;
+mod liveness;
+mod mass_failure;
+mod returning;

@@ -1,0 +1,203 @@
+//! A control group per task, where the kernel's version 2 is there and may be written.
+//!
+//! It makes killing certain, even of processes that left their group and session, and bounds
+//! memory and cpu where the operator has these controllers in version 2. Without it everything
+//! still works, by process group and by sweeping what was left behind.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The node's slice, below the root of the hierarchy.
+pub(crate) const DEFAULT_PARENT: &str = "kafila.slice";
+/// Where supervisors live, away from the agent: stopping the agent's own group spares them.
+const SUPERVISORS: &str = "supervisors.scope";
+/// The controllers that limits need.
+const CONTROLLERS: [&str; 2] = ["+memory", "+cpu"];
+
+/// What a task may use, as the kernel wants it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    /// 0: no limit.
+    pub(crate) memory_max_bytes: u64,
+    /// What is not taken away while others have more than theirs.
+    pub(crate) memory_low_bytes: u64,
+    /// 1 to 10,000.
+    pub(crate) cpu_weight: u64,
+}
+
+impl Limits {
+    pub(crate) fn new(resources: &model::job::TaskResources) -> Self {
+        const MIB: u64 = 1024 * 1024;
+        let memory = u64::from(resources.memory_mib) * MIB;
+        let ceiling = u64::from(resources.memory_max_mib) * MIB;
+        // A share of 1,024 per core, as in cgroup version 1, is what a job's MHz have always been;
+        // the formula is the kernel documentation's.
+        let shares = u64::from(resources.cpu_mhz).clamp(2, 262_144);
+        Self {
+            memory_max_bytes: memory.max(ceiling),
+            memory_low_bytes: if ceiling > memory { memory } else { 0 },
+            cpu_weight: 1 + (shares - 2) * 9_999 / 262_142,
+        }
+    }
+}
+
+/// Finds the hierarchy of version 2 and makes the node's slice in it; `None` when there is none,
+/// or it may not be written.
+pub(crate) fn prepare(parent: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let root = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (target, kind) = (words.nth(1)?, words.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(target))
+    })?;
+    let slice = root.join(parent);
+    fs::create_dir_all(slice.join(SUPERVISORS)).ok()?;
+    for directory in [&root, &slice] {
+        for controller in CONTROLLERS {
+            // Not there in version 2, or not for us to hand out: then there are no such limits.
+            let _ = fs::write(directory.join("cgroup.subtree_control"), controller);
+        }
+    }
+    // Killing by group is why tasks get one: an older kernel's groups are of no use.
+    slice
+        .join(SUPERVISORS)
+        .join("cgroup.kill")
+        .exists()
+        .then_some(slice)
+}
+
+/// Moves the calling process, a supervisor, to its place.
+pub(crate) fn enter_supervisors(slice: &Path) -> io::Result<()> {
+    join(&slice.join(SUPERVISORS))
+}
+
+fn join(directory: &Path) -> io::Result<()> {
+    fs::write(
+        directory.join("cgroup.procs"),
+        std::process::id().to_string(),
+    )
+}
+
+/// The group of one task.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskCgroup {
+    directory: PathBuf,
+}
+
+impl TaskCgroup {
+    /// Opens the group `name` of `slice`, which may not exist.
+    pub(crate) fn at(slice: &Path, name: &str) -> Self {
+        Self {
+            directory: slice.join(format!("{name}.scope")),
+        }
+    }
+
+    pub(crate) fn create(&self, limits: Limits) -> io::Result<()> {
+        match fs::create_dir(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        self.limit(limits);
+        Ok(())
+    }
+
+    /// Sets what can be set: the files are there only when the controller is.
+    fn limit(&self, limits: Limits) {
+        let set = |file: &str, value: u64| {
+            let path = self.directory.join(file);
+            if value > 0 && path.exists() {
+                let _ = fs::write(path, value.to_string());
+            }
+        };
+        set("memory.max", limits.memory_max_bytes);
+        set("memory.low", limits.memory_low_bytes);
+        // A task dies as one when it dies of hunger.
+        set("memory.oom.group", 1);
+        set("cpu.weight", limits.cpu_weight);
+    }
+
+    /// Moves the calling process in; what it spawns then is in it from its first instruction.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        join(&self.directory)
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.directory.exists()
+    }
+
+    /// Kills everything in it. What forks meanwhile is killed too.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        fs::write(self.directory.join("cgroup.kill"), "1")
+    }
+
+    /// Tells whether a process is in it; a group that does not exist has none.
+    pub(crate) fn is_populated(&self) -> bool {
+        fs::read_to_string(self.directory.join("cgroup.events"))
+            .is_ok_and(|text| text.lines().any(|line| line == "populated 1"))
+    }
+
+    /// Tells whether the kernel killed something in it for want of memory.
+    pub(crate) fn was_out_of_memory(&self) -> bool {
+        let events = fs::read_to_string(self.directory.join("memory.events")).unwrap_or_default();
+        events
+            .lines()
+            .filter_map(|line| line.strip_prefix("oom_kill "))
+            .any(|count| count.trim() != "0")
+    }
+
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::job::TaskResources;
+
+    use super::*;
+
+    #[test]
+    fn limits_are_in_the_kernels_units() {
+        let plain = TaskResources {
+            cpu_mhz: 1024,
+            memory_mib: 300,
+            memory_max_mib: 0,
+        };
+        let limits = Limits::new(&plain);
+        assert_eq!(limits.memory_max_bytes, 300 << 20);
+        assert_eq!(limits.memory_low_bytes, 0);
+        assert_eq!(limits.cpu_weight, 39);
+        let more = TaskResources {
+            memory_max_mib: 500,
+            ..plain
+        };
+        assert_eq!(Limits::new(&more).memory_max_bytes, 500 << 20);
+        assert_eq!(Limits::new(&more).memory_low_bytes, 300 << 20);
+    }
+
+    #[test]
+    fn only_controllers_that_are_there_are_set() {
+        let slice = tempfile::tempdir().unwrap();
+        let group = TaskCgroup::at(slice.path(), "a");
+        group.create(Limits::default()).unwrap();
+        let file = |name: &str| slice.path().join("a.scope").join(name);
+        fs::write(file("memory.max"), "max").unwrap();
+        fs::write(file("memory.events"), "low 0\noom_kill 2\n").unwrap();
+        let limits = Limits {
+            memory_max_bytes: 5,
+            memory_low_bytes: 4,
+            cpu_weight: 3,
+        };
+        group.create(limits).unwrap();
+        assert_eq!(fs::read_to_string(file("memory.max")).unwrap(), "5");
+        assert!(!file("cpu.weight").exists());
+        assert!(group.was_out_of_memory());
+        assert!(!group.is_populated());
+    }
+}

@@ -1,0 +1,335 @@
+//! What a task sees in its environment, and the `${…}` in its configuration.
+//!
+//! Source: Nomad's public list of runtime variables.
+
+use std::collections::BTreeMap;
+
+use model::{Allocation, Job, Node, Task, TaskGroup};
+use serde_json::{Map, Value};
+
+use crate::dirs::TaskDirs;
+
+/// What `${node.…}`, `${attr.…}` and `${meta.…}` stand for on one node. Built once, shared by tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFacts {
+    variables: BTreeMap<String, String>,
+    datacenter: String,
+}
+
+impl NodeFacts {
+    pub fn new(node: &Node, region: &str) -> Self {
+        let mut variables = BTreeMap::new();
+        for (name, value) in &node.attributes {
+            variables.insert(format!("attr.{name}"), value.clone());
+        }
+        for (name, value) in &node.meta {
+            variables.insert(format!("meta.{name}"), value.clone());
+        }
+        for (name, value) in [
+            ("node.unique.id", node.id.to_string()),
+            ("node.unique.name", node.name.clone()),
+            ("node.datacenter", node.datacenter.clone()),
+            ("node.region", region.to_owned()),
+            ("node.class", node.node_class.clone()),
+            ("node.pool", node.node_pool.clone()),
+        ] {
+            variables.insert(name.to_owned(), value);
+        }
+        Self {
+            variables,
+            datacenter: node.datacenter.clone(),
+        }
+    }
+}
+
+/// A text names a variable that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: there is no variable ${{{name}}}")]
+pub struct UnknownVariable {
+    /// The path within the `config` block, as in `args[1]`.
+    pub place: String,
+    pub name: String,
+}
+
+/// One task's environment.
+#[derive(Clone, Debug)]
+pub struct TaskEnv<'a> {
+    node: &'a NodeFacts,
+    variables: BTreeMap<String, String>,
+}
+
+impl<'a> TaskEnv<'a> {
+    /// Collects the runtime variables, and lays the task's own `env` over them.
+    ///
+    /// `dirs` are as the task sees them; `None` on a node that only pretends to run tasks.
+    pub fn new(
+        job: &Job,
+        group: &TaskGroup,
+        task: &Task,
+        alloc: &Allocation,
+        node: &'a NodeFacts,
+        dirs: Option<&TaskDirs>,
+    ) -> Self {
+        let mut env = Self {
+            node,
+            variables: BTreeMap::new(),
+        };
+        env.add_names(job, group, task, alloc);
+        env.add_resources(task, alloc);
+        for meta in [&job.meta, &group.meta, &task.meta] {
+            env.add_meta(meta);
+        }
+        if let Some(dirs) = dirs {
+            env.set("NOMAD_ALLOC_DIR", dirs.shared.display().to_string());
+            env.set("NOMAD_TASK_DIR", dirs.local.display().to_string());
+            env.set("NOMAD_SECRETS_DIR", dirs.secrets.display().to_string());
+        }
+        // In the order of their names, so one that refers to another sees it only if it is sorted
+        // before; the runtime variables are there for all.
+        for (name, value) in &task.env {
+            let value = env.interpolate(value);
+            env.set(&env.interpolate(name), value);
+        }
+        env
+    }
+
+    fn add_names(&mut self, job: &Job, group: &TaskGroup, task: &Task, alloc: &Allocation) {
+        self.set("NOMAD_ALLOC_ID", alloc.id.to_string());
+        self.set("NOMAD_SHORT_ALLOC_ID", alloc.id.short());
+        self.set("NOMAD_ALLOC_NAME", alloc.name());
+        self.set("NOMAD_ALLOC_INDEX", alloc.name_index.to_string());
+        self.set("NOMAD_GROUP_NAME", group.name.clone());
+        self.set("NOMAD_TASK_NAME", task.name.clone());
+        self.set("NOMAD_JOB_ID", job.id.clone());
+        self.set("NOMAD_JOB_NAME", job.name.clone());
+        self.set("NOMAD_NAMESPACE", job.namespace.clone());
+        self.set("NOMAD_REGION", job.region.clone());
+        self.set("NOMAD_DC", self.node.datacenter.clone());
+    }
+
+    fn add_resources(&mut self, task: &Task, alloc: &Allocation) {
+        self.set("NOMAD_CPU_LIMIT", task.resources.cpu_mhz.to_string());
+        self.set("NOMAD_MEMORY_LIMIT", task.resources.memory_mib.to_string());
+        if task.resources.memory_max_mib > 0 {
+            self.set(
+                "NOMAD_MEMORY_MAX_LIMIT",
+                task.resources.memory_max_mib.to_string(),
+            );
+        }
+        for port in &alloc.resources.ports {
+            let (label, ip) = (&port.label, &port.host_ip);
+            let inside = if port.to > 0 { port.to } else { port.value };
+            let address = format!("{ip}:{}", port.value);
+            self.set_clean("NOMAD_IP_", label, ip.clone());
+            self.set_clean("NOMAD_PORT_", label, inside.to_string());
+            self.set_clean("NOMAD_ADDR_", label, address.clone());
+            self.set_clean("NOMAD_HOST_PORT_", label, port.value.to_string());
+            self.set(&format!("NOMAD_HOST_IP_{label}"), ip.clone());
+            self.set(&format!("NOMAD_HOST_ADDR_{label}"), address);
+            self.set(&format!("NOMAD_ALLOC_PORT_{label}"), inside.to_string());
+        }
+    }
+
+    fn add_meta(&mut self, meta: &BTreeMap<String, String>) {
+        for (key, value) in meta {
+            self.set_clean("NOMAD_META_", key, value.clone());
+            self.set_clean("NOMAD_META_", &key.to_uppercase(), value.clone());
+        }
+    }
+
+    fn set(&mut self, name: &str, value: String) {
+        self.variables.insert(name.to_owned(), value);
+    }
+
+    /// Sets a variable of those families whose names hold nothing but letters, digits and `_`.
+    fn set_clean(&mut self, family: &str, label: &str, value: String) {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let label: String = label
+            .chars()
+            .map(|c| if is_plain(c) { c } else { '_' })
+            .collect();
+        self.set(&format!("{family}{label}"), value);
+    }
+
+    /// Returns name → value.
+    pub fn into_variables(self) -> BTreeMap<String, String> {
+        self.variables
+    }
+
+    /// Replaces every `${…}` that names a variable and leaves the others as they are.
+    pub fn interpolate(&self, text: &str) -> String {
+        self.replace(text, |_| None).0
+    }
+
+    /// Replaces every `${…}` in a driver's configuration.
+    ///
+    /// # Errors
+    /// The first one that names no variable.
+    pub fn interpolate_config(
+        &self,
+        config: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, UnknownVariable> {
+        let mut result = Map::new();
+        for (key, value) in config {
+            result.insert(key.clone(), self.interpolate_value(key, value)?);
+        }
+        Ok(result)
+    }
+
+    fn interpolate_value(&self, place: &str, value: &Value) -> Result<Value, UnknownVariable> {
+        Ok(match value {
+            Value::String(text) => {
+                let mut unknown = None;
+                let (text, _) = self.replace(text, |name| {
+                    unknown.get_or_insert_with(|| name.to_owned());
+                    None
+                });
+                if let Some(name) = unknown {
+                    return Err(UnknownVariable {
+                        place: place.to_owned(),
+                        name,
+                    });
+                }
+                Value::String(text)
+            }
+            Value::Array(items) => {
+                let mut result = Vec::new();
+                for (position, item) in items.iter().enumerate() {
+                    result.push(self.interpolate_value(&format!("{place}[{position}]"), item)?);
+                }
+                Value::Array(result)
+            }
+            Value::Object(fields) => {
+                let mut result = Map::new();
+                for (key, field) in fields {
+                    let value = self.interpolate_value(&format!("{place}.{key}"), field)?;
+                    result.insert(key.clone(), value);
+                }
+                Value::Object(result)
+            }
+            other => other.clone(),
+        })
+    }
+
+    /// Replaces `${name}`; `$${name}` stands for a literal `${name}`. `otherwise` hears of names
+    /// that mean nothing. Returns the text, and whether anything was replaced.
+    fn replace(
+        &self,
+        text: &str,
+        mut otherwise: impl FnMut(&str) -> Option<String>,
+    ) -> (String, bool) {
+        let mut result = String::with_capacity(text.len());
+        let mut is_changed = false;
+        let mut rest = text;
+        while let Some(begin) = rest.find("${") {
+            let Some(length) = rest[begin..].find('}') else {
+                break;
+            };
+            let (before, reference) = (&rest[..begin], &rest[begin..=begin + length]);
+            rest = &rest[begin + length + 1..];
+            if let Some(before) = before.strip_suffix('$') {
+                result.push_str(before);
+                result.push_str(reference);
+                is_changed = true;
+                continue;
+            }
+            result.push_str(before);
+            let name = reference[2..reference.len() - 1].trim();
+            match self
+                .get(name)
+                .map(str::to_owned)
+                .or_else(|| otherwise(name))
+            {
+                Some(value) => {
+                    result.push_str(&value);
+                    is_changed = true;
+                }
+                None => result.push_str(reference),
+            }
+        }
+        result.push_str(rest);
+        (result, is_changed)
+    }
+
+    /// Looks up `NAME`, `env["NAME"]`, `attr.x`, `meta.x` or `node.x`.
+    fn get(&self, name: &str) -> Option<&str> {
+        let quoted = name
+            .strip_prefix("env[\"")
+            .and_then(|rest| rest.strip_suffix("\"]"));
+        if let Some(name) = quoted {
+            return self.variables.get(name).map(String::as_str);
+        }
+        let found = self
+            .variables
+            .get(name)
+            .or_else(|| self.node.variables.get(name));
+        found.map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(variables: &[(&str, &str)]) -> BTreeMap<String, String> {
+        variables
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
+    }
+
+    fn facts() -> NodeFacts {
+        NodeFacts {
+            variables: env(&[("attr.kernel.name", "linux"), ("node.datacenter", "dc1")]),
+            datacenter: "dc1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn references_are_replaced_and_unknown_ones_stay() {
+        let node = facts();
+        let env = TaskEnv {
+            node: &node,
+            variables: env(&[("NOMAD_TASK_NAME", "web"), ("A-B", "x")]),
+        };
+        for (text, want) in [
+            ("plain", "plain"),
+            ("${NOMAD_TASK_NAME}.log", "web.log"),
+            ("${ NOMAD_TASK_NAME }", "web"),
+            ("${env[\"A-B\"]}", "x"),
+            ("${attr.kernel.name}-${node.datacenter}", "linux-dc1"),
+            (
+                "${attr.nothing} and ${NOMAD_TASK_NAME}",
+                "${attr.nothing} and web",
+            ),
+            ("$${NOMAD_TASK_NAME}", "${NOMAD_TASK_NAME}"),
+            ("${unclosed", "${unclosed"),
+            ("$HOME ${}", "$HOME ${}"),
+        ] {
+            assert_eq!(env.interpolate(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_variable_in_a_drivers_configuration_is_an_error_that_names_its_place() {
+        let node = facts();
+        let env = TaskEnv {
+            node: &node,
+            variables: env(&[("NOMAD_PORT_http", "80")]),
+        };
+        let good = serde_json::json!({
+            "command": "serve", "args": ["-p", "${NOMAD_PORT_http}"], "retries": 3
+        });
+        let done = env.interpolate_config(good.as_object().unwrap()).unwrap();
+        assert_eq!(done["args"][1], "80");
+        assert_eq!(done["retries"], 3);
+        let bad = serde_json::json!({"args": ["ok", {"x": "${NOMAD_PORT_htp}"}]});
+        let error = env
+            .interpolate_config(bad.as_object().unwrap())
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "args[1].x: there is no variable ${NOMAD_PORT_htp}"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! Processes named so that no later one is mistaken for them, and finding those of a task.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use procfs::process::{Process, all_processes};
+use serde::{Deserialize, Serialize};
+
+/// The variable in a task's environment by which all its processes can be told, whatever became of
+/// their parents and groups; its value is the task's id.
+pub(crate) const MARKER: &str = "KAFILA_TASK_ID";
+
+/// A process of the current boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProcessId {
+    pub(crate) pid: i32,
+    /// Clock ticks from boot to the process's start: a number that is used again has another.
+    pub(crate) start_ticks: u64,
+}
+
+impl ProcessId {
+    /// Looks the process up, dead but not yet reaped ones too; `None` when there is none.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        let stat = Process::new(pid).ok()?.stat().ok()?;
+        Some(Self {
+            pid,
+            start_ticks: stat.starttime,
+        })
+    }
+
+    /// Tells whether it runs; one that only waits to be reaped does not.
+    pub(crate) fn is_alive(self) -> bool {
+        let stat = Process::new(self.pid).and_then(|process| process.stat());
+        stat.is_ok_and(|stat| stat.starttime == self.start_ticks && !is_dead(stat.state))
+    }
+
+    /// Sends a signal, unless the process is gone. The check and the signal are two steps, so the
+    /// parent, who alone can keep the number from being used again, does not need this.
+    pub(crate) fn signal(self, signal: Signal) -> nix::Result<()> {
+        if self.is_alive() {
+            kill(Pid::from_raw(self.pid), signal)
+        } else {
+            Err(nix::Error::ESRCH)
+        }
+    }
+}
+
+/// Returns a text that changes with every boot.
+pub(crate) fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// Lists the processes below `ancestor`, itself not among them.
+pub(crate) fn descendants(ancestor: i32) -> Vec<i32> {
+    let parents: Vec<(i32, i32)> = stats().map(|stat| (stat.pid, stat.ppid)).collect();
+    let mut found = vec![ancestor];
+    let mut position = 0;
+    while position < found.len() {
+        let parent = found[position];
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, ppid)| *ppid == parent)
+                .map(|(pid, _)| *pid),
+        );
+        position += 1;
+    }
+    found.remove(0);
+    found
+}
+
+/// Lists the processes that carry the mark of this task, and those of its process group.
+pub(crate) fn of_task(task_id: &str, group: Option<i32>) -> Vec<i32> {
+    let mark = format!("{MARKER}={task_id}");
+    let own = std::process::id();
+    stats()
+        .filter(|stat| u32::try_from(stat.pid).ok() != Some(own))
+        .filter(|stat| !is_dead(stat.state))
+        .filter(|stat| group == Some(stat.pgrp) || is_marked(stat.pid, &mark))
+        .map(|stat| stat.pid)
+        .collect()
+}
+
+fn is_dead(state: char) -> bool {
+    matches!(state, 'Z' | 'X')
+}
+
+fn is_marked(pid: i32, mark: &str) -> bool {
+    std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+        environ
+            .split(|byte| *byte == 0)
+            .any(|var| var == mark.as_bytes())
+    })
+}
+
+fn stats() -> impl Iterator<Item = procfs::process::Stat> {
+    all_processes()
+        .into_iter()
+        .flatten()
+        .filter_map(|process| process.ok()?.stat().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_number_and_start() {
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let process = ProcessId::of(pid).unwrap();
+        assert!(process.is_alive());
+        let other = ProcessId {
+            start_ticks: process.start_ticks + 1,
+            ..process
+        };
+        assert!(!other.is_alive());
+        assert_eq!(other.signal(Signal::SIGKILL), Err(nix::Error::ESRCH));
+        assert!(descendants(i32::try_from(std::process::id()).unwrap()).contains(&pid));
+        process.signal(Signal::SIGKILL).unwrap();
+        child.wait().unwrap();
+        assert!(!process.is_alive());
+    }
+
+    #[test]
+    fn a_task_is_found_by_its_mark() {
+        let id = format!("probe-{}", std::process::id());
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .env(MARKER, &id)
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        assert_eq!(of_task(&id, None), [pid]);
+        assert!(of_task("somebody else", None).is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(of_task(&id, None).is_empty());
+    }
+}

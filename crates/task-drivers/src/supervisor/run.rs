@@ -1,0 +1,157 @@
+//! A supervisor's life: make itself independent, start the task, wait for its end, linger.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::prctl;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::unistd::setsid;
+
+use super::files::{self, EXIT, End, INTENT, Intent, Survives};
+use super::shared::{Phase, Shared};
+use super::{Mode, clock, control, logs, reap, task};
+use crate::cgroup;
+
+/// How long a supervisor waits to be forgotten after its task has ended; afterwards its files
+/// suffice. Source: the specification of the node.
+const LINGER: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long the last output may take to reach the files once everything is dead. It is in the
+/// pipe already, so this bounds a disk that hangs, not a task that writes.
+const LOG_FLUSH_LIMIT: Duration = Duration::from_secs(5);
+/// How unlikely the kernel is to kill the supervisor for want of memory: without it nobody would
+/// know how the task ended. Source: the specification of the node.
+const OOM_SCORE_ADJ: &str = "-999";
+
+pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
+    let listener = become_independent()?;
+    let intent: Intent = files::read(directory, INTENT)?
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no intent.json"))?;
+    if let Some(slice) = &intent.cgroup_slice {
+        // Without it the supervisor stays where the agent is, which works as well.
+        let _ = cgroup::enter_supervisors(slice);
+    }
+    let shared = Arc::new(Shared::new());
+    let started = match mode {
+        Mode::Start => task::start(directory, &intent),
+        Mode::Adopt => task::adopt(directory, &intent),
+    };
+    // Lowered after the start, because a child inherits what its parent has.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ);
+    match started {
+        Ok(mut started) => {
+            let outputs = started.outputs.take();
+            let result = supervise(
+                directory,
+                &intent,
+                &started.reaped,
+                outputs,
+                &shared,
+                listener,
+            );
+            if result.is_err() {
+                // Nobody is left to see its end.
+                started.reaped.kill_everything();
+            }
+            result?;
+        }
+        Err(failure) => {
+            let (message, recoverable) = (failure.message, failure.recoverable);
+            let end = End::StartFailed {
+                message: message.clone(),
+                recoverable,
+            };
+            files::write(directory, EXIT, &end, Survives::PowerCut)?;
+            shared.change(|facts| {
+                facts.phase = Phase::StartFailed {
+                    message,
+                    recoverable,
+                }
+            });
+            control::spawn(listener, Arc::clone(&shared))?;
+        }
+    }
+    drop(shared.wait_for(LINGER, |facts| facts.is_forgotten));
+    Ok(())
+}
+
+/// Cuts every tie to the agent: its session, its terminal, its signals. Returns the listening end
+/// of the socket, which came as standard input.
+fn become_independent() -> io::Result<UnixListener> {
+    setsid()?;
+    prctl::set_child_subreaper(true)?;
+    reset_signals()?;
+    let listener = io::stdin().as_fd().try_clone_to_owned()?;
+    Ok(UnixListener::from(listener))
+}
+
+/// Keeps those signals from the supervisor that only an accident would send it, for nobody but the
+/// agent ends it, and gives the task the signals it would have at login.
+///
+/// Both with one handler that does nothing: a handler, unlike "ignore", is not handed down to what
+/// is started. An agent that a shell started in the background ignores some signals, and a task
+/// that inherited this would not hear its kill signal; one that ignores the end of its children
+/// could not wait for them.
+fn reset_signals() -> nix::Result<()> {
+    let set = |signal, handler| {
+        let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
+        #[expect(
+            unsafe_code,
+            reason = "setting a signal's action is unsafe for handlers' sake"
+        )]
+        // SAFETY: the only handler is empty, so it can interrupt anything.
+        unsafe {
+            sigaction(signal, &action)
+        }
+    };
+    for signal in [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGTERM,
+    ] {
+        set(signal, SigHandler::Handler(do_nothing))?;
+    }
+    set(Signal::SIGCHLD, SigHandler::SigDfl)?;
+    SigSet::empty().thread_set_mask()
+}
+
+extern "C" fn do_nothing(_: i32) {}
+
+fn supervise(
+    directory: &Path,
+    intent: &Intent,
+    task: &reap::Reaped,
+    outputs: Outputs,
+    shared: &Arc<Shared>,
+    listener: UnixListener,
+) -> io::Result<()> {
+    let writers = logs::spawn(intent.logs.as_ref(), outputs, shared)?;
+    shared.change(|facts| {
+        facts.task = Some(task.process);
+        facts.pid = task.process.pid;
+        facts.phase = Phase::Running;
+    });
+    control::spawn(listener, Arc::clone(shared))?;
+    let mut exit = reap::wait(task, shared)?;
+    if let Some(cgroup) = &task.cgroup {
+        exit.oom_killed = cgroup.was_out_of_memory();
+        // Nothing is in it any more; what keeps it from going is tried again when it is forgotten.
+        let _ = cgroup.remove();
+    }
+    let end = End::Exited {
+        exit: exit.clone(),
+        at: clock::wall(),
+    };
+    files::write(directory, EXIT, &end, Survives::PowerCut)?;
+    logs::finish(&writers, LOG_FLUSH_LIMIT);
+    shared.change(|facts| facts.phase = Phase::Exited(exit));
+    Ok(())
+}
+
+/// The reading ends of the task's output, in the order of [`logs::STREAMS`].
+pub(super) type Outputs = Option<[File; 2]>;

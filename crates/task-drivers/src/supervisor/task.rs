@@ -1,0 +1,206 @@
+//! Starting the task's process, or taking over one that has lost its supervisor.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::Mode as FileMode;
+use nix::unistd::mkfifo;
+
+use super::clock;
+use super::files::{self, Intent, STATE, State, Survives, User};
+use super::logs::STREAMS;
+use super::protocol::VERSION;
+use super::reap::Reaped;
+use super::run::Outputs;
+use crate::cgroup::{self, TaskCgroup};
+use crate::process_id::{MARKER, ProcessId, boot_id};
+
+/// A task that runs.
+pub(super) struct Started {
+    pub(super) reaped: Reaped,
+    pub(super) outputs: Outputs,
+}
+
+/// Why it does not.
+pub(super) struct Failure {
+    pub(super) message: String,
+    pub(super) recoverable: bool,
+}
+
+impl Failure {
+    fn new(what: &str, error: &io::Error) -> Self {
+        // What is missing or forbidden stays so; other errors are the machine's, and may pass.
+        let is_final = matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+        );
+        Self {
+            message: format!("{what}: {error}"),
+            recoverable: !is_final,
+        }
+    }
+}
+
+pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failure> {
+    let cgroup = make_cgroup(intent);
+    let (inputs, outputs) = match &intent.logs {
+        Some(_) => open_fifos(directory, intent.user)
+            .map_err(|error| Failure::new("task output", &error))?,
+        None => (None, None),
+    };
+    let mut command = command(intent, inputs).map_err(|error| Failure::new("task", &error))?;
+    let _ = fs::write("/proc/self/oom_score_adj", intent.oom_score_adj.to_string());
+    let cgroup = cgroup.filter(|cgroup| cgroup.enter().is_ok());
+    let spawned = command.spawn();
+    // Killing the group must not kill the supervisor: a group it cannot leave is not used so.
+    let cgroup = cgroup.filter(|_| {
+        intent
+            .cgroup_slice
+            .as_deref()
+            .is_some_and(|slice| cgroup::enter_supervisors(slice).is_ok())
+    });
+    // The writing ends go with it: the reader sees an end when no process of the task is left.
+    drop(command);
+    let child = spawned.map_err(|error| {
+        if let Some(cgroup) = &cgroup {
+            let _ = cgroup.remove();
+        }
+        Failure::new(
+            &format!("cannot start {}", intent.command.display()),
+            &error,
+        )
+    })?;
+    // Its end is waited for by number: dropping the handle neither kills nor reaps.
+    let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
+    drop(child);
+    // A process that has ended already is still there to be reaped, so it has a start time; if
+    // not even that can be read, the number alone has to do.
+    let process = ProcessId::of(pid).unwrap_or(ProcessId {
+        pid,
+        start_ticks: 0,
+    });
+    let started = Started {
+        reaped: Reaped {
+            process,
+            task_id: intent.task_id.clone(),
+            is_child: true,
+            cgroup,
+        },
+        outputs,
+    };
+    write_state(directory, &started).map_err(|error| {
+        // Nobody could find it again, so it must not run.
+        started.reaped.kill_everything();
+        Failure::new("cannot write state.json", &error)
+    })?;
+    Ok(started)
+}
+
+/// Takes over the process that `state.json` names.
+pub(super) fn adopt(directory: &Path, intent: &Intent) -> Result<Started, Failure> {
+    let lost = |error: io::Error| Failure::new("cannot adopt the task", &error);
+    let state: State = files::read(directory, STATE)
+        .and_then(|state| state.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)))
+        .map_err(lost)?;
+    let outputs = match &intent.logs {
+        Some(_) => Some(reopen_fifos(directory).map_err(lost)?),
+        None => None,
+    };
+    let slice = intent.cgroup_slice.as_deref().filter(|_| state.has_cgroup);
+    let started = Started {
+        reaped: Reaped {
+            process: state.task,
+            task_id: intent.task_id.clone(),
+            is_child: false,
+            cgroup: slice.map(|slice| TaskCgroup::at(slice, &intent.cgroup_name)),
+        },
+        outputs,
+    };
+    write_state(directory, &started).map_err(lost)?;
+    Ok(started)
+}
+
+fn write_state(directory: &Path, started: &Started) -> io::Result<()> {
+    let own = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
+    let state = State {
+        version: VERSION,
+        boot_id: boot_id(),
+        supervisor: ProcessId::of(own).unwrap_or(ProcessId {
+            pid: own,
+            start_ticks: 0,
+        }),
+        task: started.reaped.process,
+        has_cgroup: started.reaped.cgroup.is_some(),
+        started_at: clock::wall(),
+    };
+    files::write(directory, STATE, &state, Survives::Crash)
+}
+
+fn make_cgroup(intent: &Intent) -> Option<TaskCgroup> {
+    let cgroup = TaskCgroup::at(intent.cgroup_slice.as_deref()?, &intent.cgroup_name);
+    cgroup.create(intent.limits).ok()?;
+    Some(cgroup)
+}
+
+fn command(intent: &Intent, inputs: Outputs) -> io::Result<Command> {
+    let mut command = Command::new(&intent.command);
+    command
+        .args(&intent.args)
+        .env_clear()
+        .envs(&intent.env)
+        .env(MARKER, &intent.task_id)
+        .current_dir(&intent.work_dir)
+        .stdin(Stdio::null())
+        .process_group(0);
+    if let Some(user) = intent.user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    match inputs {
+        Some([stdout, stderr]) => command.stdout(stdout).stderr(stderr),
+        None => command.stdout(Stdio::null()).stderr(Stdio::null()),
+    };
+    Ok(command)
+}
+
+fn fifo(directory: &Path, position: usize) -> PathBuf {
+    directory.join(format!("{}.fifo", STREAMS[position].as_str()))
+}
+
+/// Makes the pipes of the task's output; returns its ends and ours.
+///
+/// The task's ends are open for reading too: should the supervisor die, the task still writes into
+/// a pipe that has a reader, and is not killed for it.
+fn open_fifos(directory: &Path, user: Option<User>) -> io::Result<(Outputs, Outputs)> {
+    let open = |position| {
+        let path = fifo(directory, position);
+        mkfifo(&path, FileMode::from_bits_truncate(0o600))?;
+        if let Some(user) = user {
+            // A task may open its own output again, by /dev/stdout.
+            chown(&path, Some(user.uid), Some(user.gid))?;
+        }
+        let input = OpenOptions::new().read(true).write(true).open(&path)?;
+        Ok::<_, io::Error>((input, File::open(&path)?))
+    };
+    let (stdout, stderr) = (open(0)?, open(1)?);
+    Ok((Some([stdout.0, stderr.0]), Some([stdout.1, stderr.1])))
+}
+
+/// Opens our ends of pipes that the task already holds, or has let go of.
+fn reopen_fifos(directory: &Path) -> io::Result<[File; 2]> {
+    let open = |position| {
+        // Opening waits for a writer, and there may be none any more.
+        let nonblocking = OFlag::O_NONBLOCK.bits();
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(nonblocking)
+            .open(fifo(directory, position))?;
+        fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+        Ok::<_, io::Error>(file)
+    };
+    Ok([open(0)?, open(1)?])
+}

@@ -1,0 +1,94 @@
+//! The variables that a task sees.
+
+use std::path::Path;
+
+use model::{AllocatedPort, NodeId};
+use task_drivers::{AllocDirs, NodeFacts, TaskEnv};
+
+/// Everything that `variables` holds, a line each.
+fn lines(variables: std::collections::BTreeMap<String, String>) -> Vec<String> {
+    variables
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
+}
+
+#[test]
+fn a_task_sees_who_where_and_what_it_is() {
+    let mut job = test_kit::builders::service("shop", 1);
+    job.meta.insert("team".to_owned(), "red".to_owned());
+    let group = &mut job.task_groups[0];
+    group.meta.insert("team".to_owned(), "blue".to_owned());
+    let task = &mut group.tasks[0];
+    task.resources.memory_max_mib = 512;
+    task.env.insert(
+        "LISTEN".to_owned(),
+        "${NOMAD_ADDR_http_api} on ${attr.kernel.name}".to_owned(),
+    );
+    task.env
+        .insert("ODD".to_owned(), "${no.such.thing}".to_owned());
+    let mut node = test_kit::builders::node(1);
+    node.node_class = "large".to_owned();
+    let mut alloc = test_kit::builders::allocation(7, &job, NodeId::from_random(1));
+    alloc.name_index = 3;
+    alloc.resources.ports = vec![AllocatedPort {
+        label: "http-api".to_owned(),
+        value: 20_001,
+        to: 80,
+        host_ip: "10.0.0.5".to_owned(),
+    }];
+    let dirs = AllocDirs::new(Path::new("/var/allocs"), alloc.id).task("server");
+    let facts = NodeFacts::new(&node, "global");
+    let (group, task) = (&job.task_groups[0], &job.task_groups[0].tasks[0]);
+    let env = TaskEnv::new(&job, group, task, &alloc, &facts, Some(&dirs));
+    assert_eq!(
+        env.interpolate("${node.class} ${node.unique.name} ${node.region}"),
+        "large n1 global"
+    );
+    let id = alloc.id;
+    let want = [
+        "LISTEN=10.0.0.5:20001 on linux".to_owned(),
+        "NOMAD_ADDR_http_api=10.0.0.5:20001".to_owned(),
+        format!("NOMAD_ALLOC_DIR=/var/allocs/{id}/alloc"),
+        format!("NOMAD_ALLOC_ID={id}"),
+        "NOMAD_ALLOC_INDEX=3".to_owned(),
+        "NOMAD_ALLOC_NAME=shop.web[3]".to_owned(),
+        "NOMAD_ALLOC_PORT_http-api=80".to_owned(),
+        "NOMAD_CPU_LIMIT=500".to_owned(),
+        "NOMAD_DC=dc1".to_owned(),
+        "NOMAD_GROUP_NAME=web".to_owned(),
+        "NOMAD_HOST_ADDR_http-api=10.0.0.5:20001".to_owned(),
+        "NOMAD_HOST_IP_http-api=10.0.0.5".to_owned(),
+        "NOMAD_HOST_PORT_http_api=20001".to_owned(),
+        "NOMAD_IP_http_api=10.0.0.5".to_owned(),
+        "NOMAD_JOB_ID=shop".to_owned(),
+        "NOMAD_JOB_NAME=shop".to_owned(),
+        "NOMAD_MEMORY_LIMIT=256".to_owned(),
+        "NOMAD_MEMORY_MAX_LIMIT=512".to_owned(),
+        "NOMAD_META_TEAM=blue".to_owned(),
+        "NOMAD_META_team=blue".to_owned(),
+        "NOMAD_NAMESPACE=default".to_owned(),
+        "NOMAD_PORT_http_api=80".to_owned(),
+        "NOMAD_REGION=global".to_owned(),
+        format!("NOMAD_SECRETS_DIR=/var/allocs/{id}/server/secrets"),
+        format!("NOMAD_SHORT_ALLOC_ID={}", id.short()),
+        format!("NOMAD_TASK_DIR=/var/allocs/{id}/server/local"),
+        "NOMAD_TASK_NAME=server".to_owned(),
+        "ODD=${no.such.thing}".to_owned(),
+    ];
+    assert_eq!(lines(env.into_variables()), want);
+}
+
+#[test]
+fn a_node_that_only_pretends_has_no_directories() {
+    let job = test_kit::builders::batch("sum", 1);
+    let alloc = test_kit::builders::allocation(1, &job, NodeId::from_random(1));
+    let facts = NodeFacts::default();
+    let group = &job.task_groups[0];
+    let env = TaskEnv::new(&job, group, &group.tasks[0], &alloc, &facts, None);
+    assert!(
+        !lines(env.into_variables())
+            .iter()
+            .any(|line| line.contains("_DIR="))
+    );
+}

@@ -1,0 +1,10 @@
+//! Drivers against real processes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bench;
+mod environment;
+mod mock;
+mod raw_exec;
+mod recovery;
+mod stopping;

@@ -1,0 +1,144 @@
+//! The metrics of one service, and the HTTP server that shows them and the service's health.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::ProcessCollector;
+
+/// Everything one service measures. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    service: Arc<str>,
+    registry: Arc<Mutex<Registry>>,
+    ready: Arc<AtomicBool>,
+}
+
+impl Metrics {
+    /// Makes a registry for `service`, with the process's own metrics (`process_…`) in it.
+    pub fn new(service: &str) -> Self {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(ProcessCollector));
+        Self {
+            service: service.replace('-', "_").into(),
+            registry: Arc::new(Mutex::new(registry)),
+            ready: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// Lets `declare` register metrics under `kafila_<service>_`; returns what it returns.
+    pub fn register<T>(&self, declare: impl FnOnce(&mut Registry) -> T) -> T {
+        let mut registry = self.lock();
+        declare(registry.sub_registry_with_prefix(format!("kafila_{}", self.service)))
+    }
+
+    /// Says whether the service can do its work; `/readyz` repeats it. Not ready at first.
+    pub fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::Release);
+    }
+
+    /// Returns every metric in OpenMetrics text.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.lock())
+            .expect("writing to a String cannot fail");
+        text
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Registry> {
+        // Registering pushes onto vectors: a panic leaves the registry whole.
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves `/metrics`, `/healthz` (the process lives) and `/readyz` (it can work) until drained.
+    ///
+    /// # Errors
+    /// The listener is broken.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        drain: CancellationToken,
+    ) -> std::io::Result<()> {
+        let router = Router::new()
+            .route("/metrics", get(show_metrics))
+            .route("/healthz", get(|| async { "ok\n" }))
+            .route("/readyz", get(show_ready))
+            .with_state(self);
+        axum::serve(listener, router)
+            .with_graceful_shutdown(drain.cancelled_owned())
+            .await
+    }
+}
+
+async fn show_metrics(State(metrics): State<Metrics>) -> impl IntoResponse {
+    const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.encode())
+}
+
+async fn show_ready(State(metrics): State<Metrics>) -> (StatusCode, &'static str) {
+    if metrics.ready.load(Ordering::Acquire) {
+        (StatusCode::OK, "ready\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::metrics::counter::Counter;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    async fn get_path(address: std::net::SocketAddr, path: &str) -> String {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn metrics_and_health_are_served_until_drained() {
+        let metrics = Metrics::new("eval-broker");
+        let acks = Counter::<u64>::default();
+        metrics.register(|registry| registry.register("acks", "Acked deliveries", acks.clone()));
+        acks.inc();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let drain = CancellationToken::new();
+        let server = tokio::spawn(metrics.clone().serve(listener, drain.clone()));
+
+        let shown = get_path(address, "/metrics").await;
+        assert!(shown.contains("kafila_eval_broker_acks_total 1"), "{shown}");
+        assert!(shown.contains("process_resident_memory_bytes"), "{shown}");
+        assert!(
+            get_path(address, "/healthz")
+                .await
+                .starts_with("HTTP/1.1 200")
+        );
+        assert!(
+            get_path(address, "/readyz")
+                .await
+                .starts_with("HTTP/1.1 503")
+        );
+        metrics.set_ready(true);
+        assert!(
+            get_path(address, "/readyz")
+                .await
+                .starts_with("HTTP/1.1 200")
+        );
+
+        drain.cancel();
+        server.await.unwrap().unwrap();
+    }
+}

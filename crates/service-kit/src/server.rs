@@ -1,0 +1,308 @@
+//! Assembles a gRPC server: health, reflection, spans, deadlines, and an orderly end.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use tokio::net::TcpListener;
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::transport::Server;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+use tracing::{info, warn};
+
+use crate::cut::Cut;
+use crate::metrics::Metrics;
+use crate::rpc::{RpcLayer, RpcMetrics};
+
+/// How often an idle connection is asked whether the other side is there, and how long it may take
+/// to answer: a vanished peer is noticed within 20 s, for two packets a connection every 10 s.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot listen on {address}")]
+    Bind {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("a descriptor set handed to the server is not one")]
+    Descriptors(#[source] prost::DecodeError),
+    #[error("the descriptor sets handed to the server do not fit together")]
+    Reflection(#[source] tonic_reflection::server::Error),
+    #[error("the gRPC server failed")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+/// What a server needs to know beside its routes.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The service's name, in spans and logs.
+    pub service: &'static str,
+    /// Encoded `FileDescriptorSet`s of everything in the routes, for reflection and health.
+    pub descriptor_sets: Vec<&'static [u8]>,
+    /// Where RPCs are counted; `None`: nowhere.
+    pub metrics: Option<Metrics>,
+    /// How long RPCs may go on after the drain began; then their connections are cut.
+    pub shutdown_grace_period: Duration,
+}
+
+/// Binds a listener; port 0 lets the system choose, and `local_addr` tells which it was.
+///
+/// # Errors
+/// The address is taken or not this machine's.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| ServeError::Bind { address, source })
+}
+
+/// Serves `routes`, health and reflection until drained, then ends: new connections are refused at
+/// once, RPCs in hand may finish within the grace period, the rest is cut.
+///
+/// # Errors
+/// The descriptor sets make no sense, or the listener is broken.
+pub async fn serve(
+    listener: TcpListener,
+    routes: Routes,
+    options: ServeOptions,
+    drain: CancellationToken,
+) -> Result<(), ServeError> {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let mut reflection = tonic_reflection::server::Builder::configure();
+    for set in &options.descriptor_sets {
+        reflection = reflection.register_encoded_file_descriptor_set(set);
+    }
+    let reflection = reflection
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(ServeError::Reflection)?;
+    let names = service_names(&options.descriptor_sets)?;
+    set_status(&reporter, &names, ServingStatus::Serving).await;
+
+    let layer = RpcLayer {
+        service: options.service.into(),
+        metrics: options
+            .metrics
+            .map(|metrics| metrics.register(RpcMetrics::register)),
+    };
+    let cut = CancellationToken::new();
+    let stop = CancellationToken::new();
+    let connection_cut = cut.clone();
+    let incoming = TcpListenerStream::new(listener).map(move |accepted| {
+        let stream = accepted?;
+        // Small messages, answered one by one: waiting to fill a packet only delays them.
+        stream.set_nodelay(true)?;
+        Ok::<_, io::Error>(Cut::new(stream, connection_cut.clone()))
+    });
+    let server = Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .layer(layer)
+        .add_routes(routes.add_service(health).add_service(reflection))
+        .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+    tokio::pin!(server);
+
+    tokio::select! {
+        ended = &mut server => return Ok(ended?),
+        () = drain.cancelled() => {}
+    }
+    set_status(&reporter, &names, ServingStatus::NotServing).await;
+    stop.cancel();
+    if let Ok(ended) = tokio::time::timeout(options.shutdown_grace_period, &mut server).await {
+        info!(service = options.service, "gRPC server drained");
+        return Ok(ended?);
+    }
+    warn!(
+        service = options.service,
+        "grace period is over: cutting the connections left"
+    );
+    cut.cancel();
+    Ok(server.await?)
+}
+
+/// Sets the status of the whole server (the empty name) and of each service on it.
+async fn set_status(reporter: &HealthReporter, names: &BTreeSet<String>, status: ServingStatus) {
+    reporter.set_service_status("", status).await;
+    for name in names {
+        reporter.set_service_status(name, status).await;
+    }
+}
+
+/// Returns the full names of the services that the descriptor sets declare.
+fn service_names(sets: &[&'static [u8]]) -> Result<BTreeSet<String>, ServeError> {
+    let mut names = BTreeSet::new();
+    for set in sets {
+        let set = FileDescriptorSet::decode(*set).map_err(ServeError::Descriptors)?;
+        for file in &set.file {
+            for service in &file.service {
+                names.insert(format!("{}.{}", file.package(), service.name()));
+            }
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_check_response::ServingStatus as Answer;
+    use tonic_health::pb::health_client::HealthClient;
+    use tonic_reflection::pb::v1::ServerReflectionRequest;
+    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+
+    use super::*;
+    use crate::channel::{connect_lazy, request};
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const HEALTH: &str = "grpc.health.v1.Health";
+
+    struct Running {
+        address: String,
+        metrics: Metrics,
+        drain: CancellationToken,
+        server: tokio::task::JoinHandle<Result<(), ServeError>>,
+    }
+
+    async fn start(grace: Duration) -> Running {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (metrics, drain) = (Metrics::new("example"), CancellationToken::new());
+        let options = ServeOptions {
+            service: "example",
+            descriptor_sets: vec![tonic_health::pb::FILE_DESCRIPTOR_SET],
+            metrics: Some(metrics.clone()),
+            shutdown_grace_period: grace,
+        };
+        let server = tokio::spawn(serve(listener, Routes::default(), options, drain.clone()));
+        Running {
+            address,
+            metrics,
+            drain,
+            server,
+        }
+    }
+
+    fn check(service: &str) -> tonic::Request<HealthCheckRequest> {
+        request(
+            HealthCheckRequest {
+                service: service.to_owned(),
+            },
+            PATIENCE,
+        )
+    }
+
+    #[tokio::test]
+    async fn health_answers_for_the_server_and_for_each_service() {
+        let running = start(PATIENCE).await;
+        let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
+        for service in ["", HEALTH] {
+            let answer = client.check(check(service)).await.unwrap().into_inner();
+            assert_eq!(answer.status(), Answer::Serving, "{service:?}");
+        }
+        let unknown = client.check(check("no.such.Service")).await.unwrap_err();
+        assert_eq!(unknown.code(), tonic::Code::NotFound);
+        let text = running.metrics.encode();
+        let line =
+            "kafila_example_rpc_calls_total{method=\"grpc.health.v1.Health/Check\",code=\"0\"} 2";
+        assert!(text.contains(line), "{text}");
+        running.drain.cancel();
+        drop(client);
+        running.server.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn reflection_lists_the_services() {
+        let running = start(PATIENCE).await;
+        let mut client = ServerReflectionClient::new(connect_lazy(&running.address).unwrap());
+        let question = ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(MessageRequest::ListServices(String::new())),
+        };
+        let questions = tokio_stream::iter([question]);
+        let mut answers = client
+            .server_reflection_info(request(questions, PATIENCE))
+            .await
+            .unwrap()
+            .into_inner();
+        let answer = answers
+            .message()
+            .await
+            .unwrap()
+            .unwrap()
+            .message_response
+            .unwrap();
+        let MessageResponse::ListServicesResponse(list) = answer else {
+            panic!("{answer:?}")
+        };
+        assert!(
+            list.service.iter().any(|service| service.name == HEALTH),
+            "{list:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_drain_refuses_new_connections_and_tells_watchers_of_health() {
+        let running = start(PATIENCE).await;
+        let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
+        let mut statuses = client.watch(check("")).await.unwrap().into_inner();
+        assert_eq!(
+            statuses.message().await.unwrap().unwrap().status(),
+            Answer::Serving
+        );
+        running.drain.cancel();
+        assert_eq!(
+            statuses.message().await.unwrap().unwrap().status(),
+            Answer::NotServing
+        );
+        drop((statuses, client));
+        running.server.await.unwrap().unwrap();
+        let mut late = HealthClient::new(connect_lazy(&running.address).unwrap());
+        assert!(late.check(check("")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_never_ends_is_cut_after_the_grace_period() {
+        let running = start(Duration::from_millis(50)).await;
+        let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
+        let mut statuses = client.watch(check("")).await.unwrap().into_inner();
+        running.drain.cancel();
+        let ended = tokio::time::timeout(PATIENCE, running.server).await;
+        ended
+            .expect("the server ends although a stream is open")
+            .unwrap()
+            .unwrap();
+        while let Ok(Some(_)) = statuses.message().await {}
+    }
+
+    #[tokio::test]
+    async fn a_path_that_nobody_answers_does_not_become_a_label() {
+        let running = start(PATIENCE).await;
+        let channel = connect_lazy(&running.address).unwrap();
+        let mut client =
+            tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient::new(
+                channel,
+            );
+        let questions = tokio_stream::iter([]);
+        let refused = client
+            .server_reflection_info(request(questions, PATIENCE))
+            .await
+            .unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::Unimplemented);
+        let text = running.metrics.encode();
+        assert!(
+            text.contains("method=\"unknown\",code=\"12\"") && !text.contains("v1alpha"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! A trace across two servers, as an OTLP collector gets it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use service_kit::server::{ServeOptions, bind, serve};
+use service_kit::{
+    CancellationToken, SpanParent as _, Telemetry, TelemetryConfig, connect_lazy,
+    current_trace_parent, request,
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tracing::{Instrument as _, info_span};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Collector {
+    exports: mpsc::UnboundedSender<ExportTraceServiceRequest>,
+}
+
+#[tonic::async_trait]
+impl TraceService for Collector {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        self.exports.send(request.into_inner()).unwrap();
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+async fn collector() -> (String, mpsc::UnboundedReceiver<ExportTraceServiceRequest>) {
+    let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let (exports, received) = mpsc::unbounded_channel();
+    let service = TraceServiceServer::new(Collector { exports });
+    let server = tonic::transport::Server::builder()
+        .add_service(service)
+        .serve_with_incoming(TcpListenerStream::new(listener));
+    tokio::spawn(server);
+    (endpoint, received)
+}
+
+async fn example_server(service: &'static str) -> String {
+    let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let options = ServeOptions {
+        service,
+        descriptor_sets: Vec::new(),
+        metrics: None,
+        shutdown_grace_period: Duration::ZERO,
+    };
+    tokio::spawn(serve(
+        listener,
+        Routes::default(),
+        options,
+        CancellationToken::new(),
+    ));
+    address
+}
+
+async fn call(address: &str) {
+    let mut client = HealthClient::new(connect_lazy(address).unwrap());
+    client
+        .check(request(HealthCheckRequest::default(), PATIENCE))
+        .await
+        .unwrap();
+}
+
+fn text<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
+    let found = attributes.iter().find(|attribute| attribute.key == key);
+    match found.and_then(|attribute| attribute.value.as_ref()) {
+        Some(AnyValue {
+            value: Some(Value::StringValue(text)),
+        }) => text,
+        _ => "",
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_trace_reaches_through_servers_and_stored_objects() {
+    let (endpoint, mut exports) = collector().await;
+    let config = TelemetryConfig {
+        otlp_endpoint: Some(endpoint),
+        ..TelemetryConfig::default()
+    };
+    let telemetry = Telemetry::start("kafila-dev", &config).unwrap();
+    Telemetry::start("again", &config).expect_err("one a process");
+    let (gateway, broker) = (
+        example_server("api-gateway").await,
+        example_server("broker").await,
+    );
+
+    let stored = async {
+        call(&gateway).await;
+        current_trace_parent()
+    };
+    let stored = stored.instrument(info_span!("register")).await;
+    // Later and elsewhere, from what was stored.
+    let span = info_span!("schedule");
+    span.set_parent_from(&stored);
+    call(&broker).instrument(span).await;
+    telemetry.shutdown().await;
+
+    let mut spans = BTreeMap::<String, Span>::new();
+    while spans.len() < 4 {
+        let export = tokio::time::timeout(PATIENCE, exports.recv())
+            .await
+            .unwrap()
+            .unwrap();
+        for resource in export.resource_spans {
+            let attributes = &resource.resource.as_ref().unwrap().attributes;
+            assert_eq!(text(attributes, "service.name"), "kafila-dev");
+            for span in resource
+                .scope_spans
+                .into_iter()
+                .flat_map(|scope| scope.spans)
+            {
+                let service = text(&span.attributes, "service").to_owned();
+                spans.insert(format!("{} {service}", span.name), span);
+            }
+        }
+    }
+    let span = |name: &str| {
+        spans
+            .get(name)
+            .unwrap_or_else(|| panic!("{name:?} of {spans:?}"))
+    };
+    let (register, schedule) = (span("register "), span("schedule "));
+    let at_gateway = span("grpc.health.v1.Health/Check api-gateway");
+    let at_broker = span("grpc.health.v1.Health/Check broker");
+    assert_eq!(at_gateway.parent_span_id, register.span_id);
+    assert_eq!(schedule.parent_span_id, register.span_id);
+    assert_eq!(at_broker.parent_span_id, schedule.span_id);
+    assert!(
+        spans
+            .values()
+            .all(|span| span.trace_id == register.trace_id)
+    );
+}

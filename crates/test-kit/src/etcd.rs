@@ -1,0 +1,283 @@
+//! A real etcd for one test: loopback ports of its own, a temporary directory, gone when dropped.
+
+use std::io::{self, BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long it may take to answer: 0.3 s alone, longer where many tests start at once.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is started with other ports, when somebody else took them first.
+const ATTEMPTS: usize = 5;
+/// Twice what the store's own transactions are cut at, as a cluster's etcd should have it.
+const MAX_TXN_OPS: &str = "2048";
+const MAX_REQUEST_BYTES: &str = "4194304";
+
+/// Runs `"$@"`, and kills it when standard input ends: that is, also when the test itself is killed.
+const KEEPER: &str = r#"
+exec 3<&0
+"$@" </dev/null 3<&- & etcd=$!
+echo $etcd
+(read -r _ <&3; kill -9 $etcd) 2>/dev/null & reader=$!
+wait $etcd
+kill $reader 2>/dev/null
+"#;
+
+/// Tells whether there is an etcd to test with; says so when there is none.
+///
+/// # Panics
+/// There is none although `KAFILA_REQUIRE_ETCD=1` says that there must be.
+pub fn available() -> bool {
+    let found = Command::new(program()).arg("--version").output();
+    if found.is_ok_and(|output| output.status.success()) {
+        return true;
+    }
+    let missing = "no etcd: put etcd >= 3.5.8 on the PATH, or set KAFILA_ETCD";
+    let required = std::env::var("KAFILA_REQUIRE_ETCD").is_ok_and(|value| value == "1");
+    assert!(!required, "{missing}");
+    eprintln!("SKIPPED: {missing}");
+    false
+}
+
+fn program() -> PathBuf {
+    std::env::var_os("KAFILA_ETCD").map_or_else(|| PathBuf::from("etcd"), PathBuf::from)
+}
+
+/// A running etcd of one member.
+#[derive(Debug)]
+pub struct Etcd {
+    client: SocketAddr,
+    peer: SocketAddr,
+    extra: Vec<String>,
+    directory: TempDir,
+    keeper: Option<Keeper>,
+}
+
+#[derive(Debug)]
+struct Keeper {
+    shell: Child,
+    etcd_pid: String,
+}
+
+impl Etcd {
+    /// Starts one and waits until it answers.
+    ///
+    /// # Errors
+    /// There is no etcd, or it does not come up; the error has its last words.
+    pub async fn start() -> io::Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts one with more arguments.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_with(extra: &[&str]) -> io::Result<Self> {
+        let mut last = io::Error::other("never tried");
+        for _ in 0..ATTEMPTS {
+            let (client, peer) = (free_address()?, free_address()?);
+            let mut etcd = Self {
+                client,
+                peer,
+                extra: extra.iter().map(|&argument| argument.to_owned()).collect(),
+                directory: tempfile::Builder::new().prefix("kafila-etcd-").tempdir()?,
+                keeper: None,
+            };
+            match etcd.restart().await {
+                Ok(()) => return Ok(etcd),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Returns where clients reach it, as in `http://127.0.0.1:2379`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.client)
+    }
+
+    pub fn endpoints(&self) -> Vec<String> {
+        vec![self.endpoint()]
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.client
+    }
+
+    /// Kills it as a power cut would, but for what the kernel still writes.
+    pub fn kill(&mut self) {
+        self.keeper = None;
+    }
+
+    /// Starts it again on the same ports and data.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub async fn restart(&mut self) -> io::Result<()> {
+        self.kill();
+        self.keeper = Some(self.spawn()?);
+        let deadline = Instant::now() + START_PATIENCE;
+        while !self.is_healthy().await {
+            let ended = match &mut self.keeper {
+                Some(keeper) => !keeper.is_running(),
+                None => true,
+            };
+            if ended || Instant::now() > deadline {
+                self.kill();
+                let log = std::fs::read_to_string(self.log()).unwrap_or_default();
+                return Err(io::Error::other(format!(
+                    "etcd did not come up: {}",
+                    log.trim()
+                )));
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    /// Stops it in its tracks: connections stay, nothing is answered. [`Self::resume`] undoes it.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        if let Some(keeper) = &self.keeper {
+            let sent = Command::new("kill")
+                .args([signal, &keeper.etcd_pid])
+                .status();
+            assert!(
+                sent.is_ok_and(|status| status.success()),
+                "cannot send {signal} to etcd"
+            );
+        }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    fn spawn(&self) -> io::Result<Keeper> {
+        let log = std::fs::File::create(self.log())?;
+        let (client, peer) = (self.endpoint(), format!("http://{}", self.peer));
+        let mut shell = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(program())
+            .args(["--name", "test", "--data-dir"])
+            .arg(self.directory.path().join("data"))
+            .args([
+                "--listen-client-urls",
+                &client,
+                "--advertise-client-urls",
+                &client,
+            ])
+            .args([
+                "--listen-peer-urls",
+                &peer,
+                "--initial-advertise-peer-urls",
+                &peer,
+            ])
+            .args(["--initial-cluster", &format!("test={peer}")])
+            .args([
+                "--max-txn-ops",
+                MAX_TXN_OPS,
+                "--max-request-bytes",
+                MAX_REQUEST_BYTES,
+            ])
+            .args(["--unsafe-no-fsync", "--log-level", "error"])
+            .args(&self.extra)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()?;
+        let mut etcd_pid = String::new();
+        let stdout = shell
+            .stdout
+            .take()
+            .ok_or_else(|| io::Error::other("no standard output"))?;
+        BufReader::new(stdout).read_line(&mut etcd_pid)?;
+        Ok(Keeper {
+            shell,
+            etcd_pid: etcd_pid.trim().to_owned(),
+        })
+    }
+
+    async fn is_healthy(&self) -> bool {
+        let asked = async {
+            let mut stream = TcpStream::connect(self.client).await?;
+            stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await?;
+            io::Result::Ok(answer)
+        };
+        let answer = timeout(Duration::from_secs(2), asked).await;
+        matches!(answer, Ok(Ok(answer)) if answer.contains(r#""health":"true""#))
+    }
+}
+
+impl Keeper {
+    fn is_running(&mut self) -> bool {
+        matches!(self.shell.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // The shell kills etcd when its input ends, and ends.
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+/// Returns a loopback address that nobody listened on just now.
+fn free_address() -> io::Result<SocketAddr> {
+    StdListener::bind("127.0.0.1:0")?.local_addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_comes_up_and_leaves_nothing_behind() {
+        if !available() {
+            return;
+        }
+        let etcd = Etcd::start().await.unwrap();
+        let (address, directory) = (etcd.address(), etcd.directory.path().to_owned());
+        assert!(etcd.is_healthy().await);
+        drop(etcd);
+        assert!(TcpStream::connect(address).await.is_err());
+        assert!(!directory.exists());
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_start_says_why() {
+        if !available() {
+            return;
+        }
+        let error = Etcd::start_with(&["--no-such-flag"]).await.unwrap_err();
+        assert!(error.to_string().contains("no-such-flag"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_killed_one_comes_back_where_it_was() {
+        if !available() {
+            return;
+        }
+        let mut etcd = Etcd::start().await.unwrap();
+        etcd.kill();
+        assert!(!etcd.is_healthy().await);
+        etcd.restart().await.unwrap();
+        assert!(etcd.is_healthy().await);
+    }
+}

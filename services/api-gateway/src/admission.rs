@@ -1,0 +1,126 @@
+//! What becomes of a user's request to change a job: refused, already done, or these writes.
+//!
+//! Pure: the snapshot, the time and the ids come in, a [`Decision`] goes out; [`crate::jobs`]
+//! carries it out. Every decision is one transaction, whose compares make it safe against
+//! whatever the snapshot did not show.
+//!
+//! In reading order: [`register`], [`deregister`] (which purges as well), [`versions`] prunes,
+//! [`request_id`] makes retries find what they did before.
+
+pub mod deregister;
+pub mod register;
+pub mod request_id;
+#[cfg(test)]
+mod tests;
+pub mod versions;
+
+use model::{EvalId, FieldErrors, Timestamp};
+
+use crate::writes::Write;
+
+pub use deregister::{DeregisterRequest, deregister};
+pub use register::{RegisterRequest, admit, register};
+
+/// What one request brings along from outside: nothing here is decided.
+#[derive(Clone, Debug)]
+pub struct Stamp {
+    /// Names the evaluation, the same in every attempt of one request.
+    pub eval_id: EvalId,
+    pub now: Timestamp,
+    /// The trace that the request is part of; empty: none.
+    pub trace_parent: String,
+}
+
+/// What a request comes to, as of one snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// An earlier attempt of the same request was carried out.
+    Done(Answer),
+    /// There is no such job, so there is nothing to stop.
+    NoSuchJob,
+    /// To be written in one transaction.
+    Commit(Proposal),
+}
+
+/// Writes, and what to answer once they are made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    pub writes: Vec<Write>,
+    /// Whether the job itself is written: its modify index is the commit's revision then.
+    pub changed: bool,
+    /// The job's modify index when it is not written.
+    pub job_modify_index: u64,
+}
+
+impl Proposal {
+    /// Returns the answer, given the revision at which everything was written.
+    pub fn answer(&self, eval_id: EvalId, revision: u64) -> Answer {
+        Answer {
+            eval_id,
+            eval_create_index: revision,
+            job_modify_index: if self.changed {
+                revision
+            } else {
+                self.job_modify_index
+            },
+            changed: self.changed,
+        }
+    }
+}
+
+/// What a request that was carried out is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub eval_id: EvalId,
+    /// The revision of the write.
+    pub eval_create_index: u64,
+    pub job_modify_index: u64,
+    pub changed: bool,
+}
+
+/// Why a request is not carried out. Final only when the snapshot was as new as the request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error(transparent)]
+    Invalid(#[from] FieldErrors),
+    /// Source: Nomad's texts, which its command line and Terraform look for.
+    #[error("Enforcing job modify index {want}: {found}")]
+    CheckIndex { want: u64, found: FoundIndex },
+    #[error(
+        "{open} evaluations wait to be looked at, as many as this cluster takes: try again later"
+    )]
+    Overloaded { open: usize },
+}
+
+/// What stood in the way of a check index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FoundIndex {
+    #[error("job already exists")]
+    Exists,
+    #[error("job does not exist")]
+    Missing,
+    #[error("job exists with conflicting job modify index: {0}")]
+    Other(u64),
+}
+
+/// Reads the priority that a request wants its evaluation to have; 0: the job's own.
+///
+/// # Errors
+/// More than 100.
+pub fn eval_priority(wanted: u32) -> Result<Option<u8>, FieldErrors> {
+    match u8::try_from(wanted) {
+        Ok(0) => Ok(None),
+        Ok(priority) if priority <= MAX_PRIORITY => Ok(Some(priority)),
+        _ => {
+            let mut errors = FieldErrors::default();
+            errors.push(
+                "eval_priority",
+                format!("{wanted} is too high: want 1 to {MAX_PRIORITY}, or 0 for the job's own"),
+            );
+            Err(errors)
+        }
+    }
+}
+
+/// Source: Nomad's default of `job_max_priority`.
+const MAX_PRIORITY: u8 = 100;

@@ -1,0 +1,180 @@
+//! Register: a job and an evaluation in one transaction; an unchanged job gets the evaluation only.
+
+use jobspec::Admitted;
+use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, JobType, Timestamp, TriggeredBy, spec};
+use state::{Entity, Key, Snapshot};
+
+use super::{Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, eval_priority, versions};
+use crate::writes::Write;
+
+/// What is asked for, beside the job.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RegisterRequest {
+    /// Only if the job's modify index is this one; 0: only if there is no such job.
+    pub check_index: Option<u64>,
+    /// 0: the job's.
+    pub eval_priority: u32,
+    /// How many evaluations may be open before jobs are refused.
+    pub max_open_evals: usize,
+}
+
+/// Returns the job that `spec` asks for, if this version can run it.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn admit(spec: &spec::Job, now: Timestamp) -> Result<Admitted, FieldErrors> {
+    let unsupported = spec.job_type.as_deref().filter(|name| {
+        matches!(
+            JobType::parse(name),
+            Some(JobType::System | JobType::Sysbatch)
+        )
+    });
+    let result = jobspec::canonicalise(spec, now);
+    let Some(job_type) = unsupported else {
+        return result;
+    };
+    let mut errors = result.err().unwrap_or_default();
+    errors.push(
+        "type",
+        format!("{job_type:?} jobs are not supported by this version: want service or batch"),
+    );
+    Err(errors)
+}
+
+/// Decides on the registration of `job`, which [`admit`] returned.
+///
+/// # Errors
+/// See [`Refusal`].
+pub fn register(
+    snapshot: &Snapshot,
+    job: &Job,
+    request: &RegisterRequest,
+    stamp: &Stamp,
+) -> Result<Decision, Refusal> {
+    let key = job.key();
+    // First of all: what was carried out once would be refused by its own check index.
+    if let Some(eval) = snapshot.eval(stamp.eval_id) {
+        return Ok(Decision::Done(answer_again(snapshot, &key, eval)));
+    }
+    let stored = snapshot.job(&key).map(|stored| &**stored);
+    check_index(request.check_index, stored)?;
+    let priority = eval_priority(request.eval_priority)?.unwrap_or(job.priority);
+    check_update(stored, job)?;
+    let open = snapshot.open_eval_count();
+    if open >= request.max_open_evals {
+        return Err(Refusal::Overloaded { open });
+    }
+
+    let mut eval = Evaluation::pending(
+        stamp.eval_id,
+        key.clone(),
+        job.job_type,
+        priority,
+        TriggeredBy::JobRegister,
+        stamp.now,
+    );
+    eval.trace_parent.clone_from(&stamp.trace_parent);
+    let mut writes = vec![Write::Create {
+        key: Key::Eval(eval.id),
+        entity: Entity::Eval(Box::new(eval)),
+    }];
+    let changed = match stored {
+        Some(stored) if !stored.value.spec_differs(job) => {
+            let modify_index = stored.modify_index;
+            writes.push(Write::RequireUnchanged {
+                key: Key::Job(key),
+                modify_index,
+            });
+            false
+        }
+        _ => {
+            writes.extend(job_writes(snapshot, job, stored));
+            true
+        }
+    };
+    let job_modify_index = stored.map_or(0, |stored| stored.modify_index);
+    Ok(Decision::Commit(Proposal {
+        writes,
+        changed,
+        job_modify_index,
+    }))
+}
+
+/// Returns the writes that make `job` the current one, as a version of its own.
+pub(super) fn job_writes(
+    snapshot: &Snapshot,
+    job: &Job,
+    stored: Option<&Indexed<Job>>,
+) -> Vec<Write> {
+    let key = job.key();
+    let version = match stored {
+        Some(stored) => stored.value.version.saturating_add(1),
+        None => versions::first_version(snapshot, &key),
+    };
+    let job = Box::new(Job {
+        version,
+        ..job.clone()
+    });
+    let mut writes = vec![Write::Create {
+        key: Key::JobVersion(key.clone(), version),
+        entity: Entity::JobVersion(job.clone()),
+    }];
+    let entity = Entity::Job(job);
+    writes.push(match stored {
+        Some(stored) => Write::Update {
+            key: Key::Job(key.clone()),
+            modify_index: stored.modify_index,
+            entity,
+        },
+        None => Write::Create {
+            key: Key::Job(key.clone()),
+            entity,
+        },
+    });
+    writes.extend(versions::prune(snapshot, &key));
+    writes
+}
+
+fn check_index(want: Option<u64>, stored: Option<&Indexed<Job>>) -> Result<(), Refusal> {
+    let Some(want) = want else { return Ok(()) };
+    let found = match (want, stored) {
+        (0, Some(_)) => FoundIndex::Exists,
+        (0, None) => return Ok(()),
+        (_, None) => FoundIndex::Missing,
+        (_, Some(stored)) if stored.modify_index != want => FoundIndex::Other(stored.modify_index),
+        _ => return Ok(()),
+    };
+    Err(Refusal::CheckIndex { want, found })
+}
+
+/// Checks what an existing job may become.
+fn check_update(stored: Option<&Indexed<Job>>, job: &Job) -> Result<(), FieldErrors> {
+    let mut errors = FieldErrors::default();
+    if let Some(stored) = stored.filter(|stored| stored.value.job_type != job.job_type) {
+        errors.push(
+            "type",
+            format!(
+                "cannot change from {} to {}: purge the job first, or give this one another id",
+                stored.value.job_type.as_str(),
+                job.job_type.as_str()
+            ),
+        );
+    }
+    errors.into_result(())
+}
+
+/// Returns what the first attempt was answered with, from the traces it left: a version of the job
+/// is created by the same write as its evaluation, or was there before.
+fn answer_again(snapshot: &Snapshot, key: &JobKey, eval: &Indexed<Evaluation>) -> Answer {
+    let written = eval.create_index;
+    let indexes = snapshot
+        .job_versions(key)
+        .map(|version| version.create_index);
+    let job_modify_index = indexes.filter(|index| *index <= written).max().unwrap_or(0);
+    Answer {
+        eval_id: eval.value.id,
+        eval_create_index: written,
+        job_modify_index,
+        changed: job_modify_index == written,
+    }
+}

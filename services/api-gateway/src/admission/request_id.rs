@@ -1,0 +1,88 @@
+//! A request's own id becomes its evaluation's id, so a retry finds what the first attempt did.
+
+use model::{EvalId, FieldErrors, JobKey};
+
+/// How long a request id may be, in bytes: a UUID has 36, a path of a pipeline some more.
+const MAX_BYTES: usize = 256;
+
+/// Returns the id of the evaluation that the request made or makes.
+///
+/// The same request gives the same id on every gateway; requests about different jobs never meet.
+///
+/// # Errors
+/// `request_id` is too long.
+pub fn eval_id(job: &JobKey, request_id: &str) -> Result<EvalId, FieldErrors> {
+    if request_id.len() > MAX_BYTES {
+        let mut errors = FieldErrors::default();
+        errors.push(
+            "request_id",
+            format!(
+                "has {} bytes: want at most {MAX_BYTES}, as in a UUID",
+                request_id.len()
+            ),
+        );
+        return Err(errors);
+    }
+    let mut hash = Fnv128::new();
+    for field in ["register", &job.namespace, &job.job_id, request_id] {
+        hash.field(field);
+    }
+    Ok(EvalId::from_random(hash.0))
+}
+
+/// FNV-1a, 128 bits: written out because two versions of a gateway must agree on it. It keeps
+/// honest ids apart; a caller that forges a clash only ever meets requests about the same job.
+struct Fnv128(u128);
+
+impl Fnv128 {
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+
+    fn new() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+
+    /// Takes in a text and its end, so that `ab` + `c` differs from `a` + `bc`.
+    fn field(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.byte(byte);
+        }
+        // No UTF-8 text holds this byte.
+        self.byte(0xff);
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(Self::PRIME);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(job: &str, request: &str) -> EvalId {
+        eval_id(&JobKey::new("default", job), request).unwrap()
+    }
+
+    #[test]
+    fn a_request_keeps_its_evaluation_and_shares_it_with_no_other() {
+        assert_eq!(id("web", "r1"), id("web", "r1"));
+        assert_ne!(id("web", "r1"), id("web", "r2"));
+        assert_ne!(id("web", "r1"), id("db", "r1"));
+        assert_ne!(id("web", "r1"), id("we", "br1"));
+    }
+
+    /// Gateways of two versions may answer the two attempts of one request.
+    #[test]
+    fn the_id_never_changes() {
+        assert_eq!(
+            id("web", "r1").to_string(),
+            "326a8c91-c1d5-453c-b3ca-a5314470f122"
+        );
+    }
+
+    #[test]
+    fn an_endless_id_is_refused() {
+        let errors = eval_id(&JobKey::new("default", "web"), &"x".repeat(257)).unwrap_err();
+        assert_eq!(errors.0[0].field, "request_id");
+    }
+}

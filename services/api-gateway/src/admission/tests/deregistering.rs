@@ -1,0 +1,219 @@
+//! Deregister: stop and purge.
+
+use model::{ClientStatus, JobKey, JobType, TriggeredBy};
+use state::{JobStatus, Key};
+use test_kit::builders;
+
+use super::world::{World, changed, proposal};
+use crate::admission::{Decision, DeregisterRequest, deregister};
+use crate::writes::Write;
+
+fn stop(job: &JobKey) -> DeregisterRequest {
+    DeregisterRequest {
+        job: job.clone(),
+        purge: false,
+        eval_priority: 0,
+    }
+}
+
+#[test]
+fn scenario_014_an_unknown_job_is_no_error_and_writes_nothing() {
+    for purge in [false, true] {
+        let mut world = World::default();
+        let stamp = world.stamp();
+        let request = DeregisterRequest {
+            purge,
+            ..stop(&JobKey::new("default", "ghost"))
+        };
+        let decision = deregister(&world.snapshot(), &request, &stamp).unwrap();
+        assert_eq!(decision, Decision::NoSuchJob);
+    }
+}
+
+#[test]
+fn a_stop_is_a_new_version_that_is_stopped() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    world.register(&job);
+    let revision = world.deregister(&job, false);
+    let snapshot = world.snapshot();
+    let stored = snapshot.job(&job.key()).unwrap();
+    assert_eq!((stored.value.stop, stored.value.version), (true, 1));
+    assert_eq!(stored.modify_index, revision);
+    assert_eq!(
+        snapshot.job_version(&job.key(), 1).unwrap().value,
+        stored.value
+    );
+}
+
+#[test]
+fn a_job_that_is_stopped_already_is_only_looked_at_again() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    world.register(&job);
+    let stopped_at = world.deregister(&job, false);
+    let stamp = world.stamp();
+    let again = proposal(deregister(&world.snapshot(), &stop(&job.key()), &stamp).unwrap());
+    assert!(!again.changed);
+    world.commit(&again);
+    assert_eq!(
+        world.snapshot().job(&job.key()).unwrap().modify_index,
+        stopped_at
+    );
+    assert_eq!(world.kept(&job.key()), [0, 1]);
+}
+
+#[test]
+fn scenario_015_the_evaluation_is_of_type_service_whatever_the_job() {
+    for (asked, want) in [(0, 70), (90, 90)] {
+        let mut world = World::default();
+        let mut job = builders::batch("crunch", 3);
+        job.priority = 70;
+        world.register(&job);
+        let stamp = world.stamp();
+        let request = DeregisterRequest {
+            eval_priority: asked,
+            ..stop(&job.key())
+        };
+        let decision = deregister(&world.snapshot(), &request, &stamp).unwrap();
+        world.commit(&proposal(decision));
+        let snapshot = world.snapshot();
+        let eval = &snapshot.eval(stamp.eval_id).unwrap().value;
+        assert_eq!((eval.job_type, eval.priority), (JobType::Service, want));
+        assert_eq!(eval.triggered_by, TriggeredBy::JobDeregister);
+    }
+}
+
+#[test]
+fn scenario_013_a_purge_forgets_the_job_and_leaves_its_allocations_to_be_stopped() {
+    let (mut world, job) = (World::default(), builders::service("web", 2));
+    world.register(&job);
+    world.register(&changed(&job, 1));
+    world.mark_stable(&job, 0);
+    world.register(&changed(&job, 2));
+    let allocs = [world.place(1, &job, 0), world.place(2, &job, 1)];
+    world.stored.put_status(allocs[0], ClientStatus::Running);
+    let node_id = world.snapshot().alloc(allocs[0]).unwrap().alloc.node_id;
+
+    let stamp = world.stamp();
+    let request = DeregisterRequest {
+        purge: true,
+        ..stop(&job.key())
+    };
+    let purge = proposal(deregister(&world.snapshot(), &request, &stamp).unwrap());
+    let revision = world.commit(&purge);
+    let snapshot = world.snapshot();
+    assert!(snapshot.job(&job.key()).is_none());
+    // What runs is kept, so that its nodes can be told to stop it.
+    assert_eq!(world.kept(&job.key()), [0, 1]);
+    assert!(!snapshot.is_stable(&job.key(), 0));
+    // The scheduler finds no job behind this evaluation and stops what runs; until it has ended,
+    // the node's capacity counts as taken.
+    assert!(
+        !snapshot
+            .eval(stamp.eval_id)
+            .unwrap()
+            .value
+            .status
+            .is_terminal()
+    );
+    assert_eq!(snapshot.allocs_by_job(&job.key()).count(), 2);
+    assert!(
+        snapshot
+            .allocs_by_job(&job.key())
+            .all(|view| !view.is_terminal())
+    );
+    assert!(snapshot.usage(node_id).is_some());
+    assert_eq!(
+        purge.answer(stamp.eval_id, revision).job_modify_index,
+        revision
+    );
+}
+
+#[test]
+fn a_purge_takes_the_versions_that_nothing_runs_any_more() {
+    let (mut world, job) = (World::default(), builders::service("web", 2));
+    world.register(&job);
+    world.register(&changed(&job, 1));
+    for (number, status) in [(1, ClientStatus::Complete), (2, ClientStatus::Failed)] {
+        let alloc_id = world.place(number, &job, 0);
+        world.stored.put_status(alloc_id, status);
+    }
+    world.deregister(&job, true);
+    assert_eq!(world.kept(&job.key()), [0_u64; 0]);
+}
+
+#[test]
+fn a_stopped_job_can_be_purged() {
+    let (mut world, job) = (World::default(), builders::service("web", 2));
+    world.register(&job);
+    world.deregister(&job, false);
+    world.deregister(&job, true);
+    assert!(world.snapshot().job(&job.key()).is_none());
+}
+
+#[test]
+fn a_job_that_comes_back_does_not_use_numbers_that_its_ancestors_allocations_name() {
+    let (mut world, job) = (World::default(), builders::service("web", 2));
+    world.register(&job);
+    world.register(&changed(&job, 1));
+    world.place(1, &job, 1);
+    world.deregister(&job, true);
+    let revision = world.register(&job);
+    let snapshot = world.snapshot();
+    let stored = snapshot.job(&job.key()).unwrap();
+    assert_eq!((stored.value.version, stored.create_index), (2, revision));
+    assert_eq!(snapshot.job_status(&job.key()), Some(JobStatus::Running));
+
+    let mut world = World::default();
+    world.register(&job);
+    world.deregister(&job, true);
+    world.register(&job);
+    let snapshot = world.snapshot();
+    assert_eq!(
+        snapshot.job(&job.key()).unwrap().value.version,
+        0,
+        "nothing names a version"
+    );
+}
+
+#[test]
+fn an_attempt_whose_answer_was_lost_is_answered_without_writing_again() {
+    for purge in [false, true] {
+        let (mut world, job) = (World::default(), builders::service("web", 2));
+        world.register(&job);
+        let stamp = world.stamp();
+        let request = DeregisterRequest {
+            purge,
+            ..stop(&job.key())
+        };
+        let first = proposal(deregister(&world.snapshot(), &request, &stamp).unwrap());
+        let revision = world.commit(&first);
+        let again = deregister(&world.snapshot(), &request, &stamp).unwrap();
+        assert_eq!(
+            again,
+            Decision::Done(first.answer(stamp.eval_id, revision)),
+            "purge: {purge}"
+        );
+    }
+}
+
+#[test]
+fn every_write_but_a_new_name_compares_what_it_was_decided_on() {
+    let (mut world, job) = (World::default(), builders::service("web", 2));
+    for n in 0..10 {
+        world.register(&changed(&job, n));
+    }
+    let stamp = world.stamp();
+    let request = DeregisterRequest {
+        purge: true,
+        ..stop(&job.key())
+    };
+    let purge = proposal(deregister(&world.snapshot(), &request, &stamp).unwrap());
+    for write in &purge.writes {
+        match write {
+            Write::Create { key, .. } => assert_eq!(key, &Key::Eval(stamp.eval_id)),
+            Write::Update { modify_index, .. }
+            | Write::Delete { modify_index, .. }
+            | Write::RequireUnchanged { modify_index, .. } => assert_ne!(*modify_index, 0),
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Register: what is written, what is refused, what a retry finds.
+
+use std::time::Duration;
+
+use model::{EvalStatus, JobType, TriggeredBy, spec};
+use state::{Entity, Key};
+use test_kit::builders;
+
+use super::world::{NOW, World, changed, proposal, request};
+use crate::admission::{Answer, Decision, FoundIndex, Refusal, RegisterRequest, admit, register};
+use crate::writes::Write;
+
+#[test]
+fn a_new_job_is_stored_with_its_first_version_and_an_evaluation_in_one_transaction() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    world.stored.advance(99);
+    let stamp = world.stamp();
+    let proposal = proposal(register(&world.snapshot(), &job, &request(), &stamp).unwrap());
+    assert!(proposal.changed);
+    assert!(
+        proposal
+            .writes
+            .iter()
+            .all(|write| matches!(write, Write::Create { .. }))
+    );
+    assert_eq!(world.commit(&proposal), 100);
+
+    let snapshot = world.snapshot();
+    let stored = snapshot.job(&job.key()).unwrap();
+    assert_eq!((stored.value.version, stored.modify_index), (0, 100));
+    assert_eq!(
+        snapshot.job_version(&job.key(), 0).unwrap().value,
+        stored.value
+    );
+    let eval = &snapshot.eval(stamp.eval_id).unwrap().value;
+    assert_eq!(eval.status, EvalStatus::Pending);
+    assert_eq!(eval.triggered_by, TriggeredBy::JobRegister);
+    assert_eq!(
+        (eval.priority, eval.job_type),
+        (job.priority, JobType::Service)
+    );
+    assert_eq!(
+        (eval.create_time, eval.trace_parent.as_str()),
+        (NOW, "00-trace-parent-01")
+    );
+}
+
+#[test]
+fn scenario_001_an_unchanged_job_is_not_written_but_evaluated_again() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    world.stored.advance(99);
+    world.register(&job);
+    let proposal = proposal(world.decide(&job, &request()).unwrap());
+    assert!(!proposal.changed);
+    assert_eq!(proposal.job_modify_index, 100);
+    assert!(
+        matches!(
+            proposal.writes.as_slice(),
+            [
+                Write::Create {
+                    key: Key::Eval(_),
+                    ..
+                },
+                Write::RequireUnchanged {
+                    modify_index: 100,
+                    ..
+                }
+            ]
+        ),
+        "{:?}",
+        proposal.writes
+    );
+    world.commit(&proposal);
+    assert_eq!(world.snapshot().job(&job.key()).unwrap().modify_index, 100);
+    assert_eq!(world.kept(&job.key()), [0]);
+    assert_eq!(world.snapshot().evals_by_job(&job.key()).count(), 2);
+}
+
+#[test]
+fn scenario_002_nothing_and_an_empty_map_are_the_same() {
+    let spec = |meta| spec::Job {
+        id: Some("web".to_owned()),
+        meta,
+        task_groups: Some(vec![spec::TaskGroup {
+            name: Some("web".to_owned()),
+            tasks: Some(vec![spec::Task {
+                name: Some("server".to_owned()),
+                driver: Some("mock_driver".to_owned()),
+                ..spec::Task::default()
+            }]),
+            ..spec::TaskGroup::default()
+        }]),
+        ..spec::Job::default()
+    };
+    let mut world = World::default();
+    let job = admit(&spec(None), NOW).unwrap().job;
+    world.register(&job);
+    let later = NOW.plus(Duration::from_secs(60));
+    let again = admit(&spec(Some(std::collections::BTreeMap::new())), later)
+        .unwrap()
+        .job;
+    assert!(!proposal(world.decide(&again, &request()).unwrap()).changed);
+}
+
+#[test]
+fn a_changed_job_gets_the_next_version_and_compares_the_one_it_replaces() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    let first = world.register(&job);
+    let proposal = proposal(world.decide(&changed(&job, 1), &request()).unwrap());
+    assert!(proposal.writes.iter().any(|write| matches!(
+        write,
+        Write::Update { key: Key::Job(_), modify_index, .. } if *modify_index == first
+    )));
+    let second = world.commit(&proposal);
+    let snapshot = world.snapshot();
+    let stored = snapshot.job(&job.key()).unwrap();
+    assert_eq!((stored.value.version, stored.create_index), (1, first));
+    assert_eq!(stored.modify_index, second);
+    assert_eq!(world.kept(&job.key()), [0, 1]);
+}
+
+#[test]
+fn a_stopped_job_that_is_registered_again_starts_again() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    world.register(&job);
+    world.deregister(&job, false);
+    world.register(&job);
+    let snapshot = world.snapshot();
+    let stored = &snapshot.job(&job.key()).unwrap().value;
+    assert_eq!((stored.stop, stored.version), (false, 2));
+}
+
+#[test]
+fn the_evaluations_priority_is_the_jobs_unless_another_is_asked_for() {
+    for (asked, want) in [
+        (0, Ok(50)),
+        (80, Ok(80)),
+        (100, Ok(100)),
+        (101, Err("eval_priority")),
+    ] {
+        let (mut world, job) = (World::default(), builders::service("web", 3));
+        let request = RegisterRequest {
+            eval_priority: asked,
+            ..request()
+        };
+        let got = world.decide(&job, &request).map(|decision| {
+            let writes = proposal(decision).writes;
+            let Write::Create {
+                entity: Entity::Eval(eval),
+                ..
+            } = &writes[0]
+            else {
+                panic!()
+            };
+            eval.priority
+        });
+        match (got, want) {
+            (Ok(got), Ok(want)) => assert_eq!(got, want),
+            (Err(Refusal::Invalid(errors)), Err(field)) => assert_eq!(errors.0[0].field, field),
+            (got, want) => panic!("{asked}: {got:?}, not {want:?}"),
+        }
+    }
+}
+
+#[test]
+fn scenarios_003_and_004_a_check_index_is_kept_to() {
+    // (the stored job's index, the index asked for, what is in the way)
+    let table = [
+        (None, Some(0), None),
+        (None, None, None),
+        (
+            None,
+            Some(7),
+            Some((
+                FoundIndex::Missing,
+                "Enforcing job modify index 7: job does not exist",
+            )),
+        ),
+        (Some(100), None, None),
+        (Some(100), Some(100), None),
+        (
+            Some(100),
+            Some(0),
+            Some((
+                FoundIndex::Exists,
+                "Enforcing job modify index 0: job already exists",
+            )),
+        ),
+        (
+            Some(100),
+            Some(99),
+            Some((
+                FoundIndex::Other(100),
+                "Enforcing job modify index 99: job exists with conflicting job modify index: 100",
+            )),
+        ),
+    ];
+    for (stored, check_index, refused) in table {
+        let (mut world, job) = (World::default(), builders::service("web", 3));
+        if let Some(index) = stored {
+            world.stored.advance(index - 1);
+            world.register(&job);
+        }
+        // What moves other keys does not move a job's index.
+        world.mark_stable(&job, 0);
+        let request = RegisterRequest {
+            check_index,
+            ..request()
+        };
+        let result = world.decide(&changed(&job, 1), &request);
+        match (result, refused) {
+            (Ok(Decision::Commit(_)), None) => {}
+            (Err(error), Some((found, text))) => {
+                assert_eq!(
+                    error,
+                    Refusal::CheckIndex {
+                        want: check_index.unwrap(),
+                        found
+                    }
+                );
+                assert_eq!(error.to_string(), text);
+            }
+            (result, _) => panic!("{stored:?}, {check_index:?}: {result:?}"),
+        }
+    }
+}
+
+#[test]
+fn scenario_007_a_job_keeps_its_type() {
+    let mut world = World::default();
+    world.register(&builders::service("web", 3));
+    let error = world
+        .decide(&builders::batch("web", 3), &request())
+        .unwrap_err();
+    let Refusal::Invalid(errors) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(errors.0[0].field, "type");
+    assert!(
+        errors.0[0].message.contains("from service to batch"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn beyond_the_bound_of_open_evaluations_jobs_are_refused_and_nothing_else_is() {
+    let mut world = World::default();
+    for number in 0..3 {
+        world.register(&builders::service(&format!("web-{number}"), 1));
+    }
+    let request = RegisterRequest {
+        max_open_evals: 3,
+        ..request()
+    };
+    let error = world
+        .decide(&builders::service("late", 1), &request)
+        .unwrap_err();
+    assert_eq!(error, Refusal::Overloaded { open: 3 });
+    // Stopping what is there must go on.
+    world.deregister(&builders::service("web-0", 1), false);
+}
+
+#[test]
+fn a_retry_is_answered_as_its_first_attempt_was_whatever_happened_since() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    let stamp = world.stamp();
+    let decide = |world: &World, job, request: &RegisterRequest| {
+        register(&world.snapshot(), job, request, &stamp).unwrap()
+    };
+    let only_new = RegisterRequest {
+        check_index: Some(0),
+        ..request()
+    };
+    let first = proposal(decide(&world, &job, &only_new));
+    let revision = world.commit(&first);
+    let answer = first.answer(stamp.eval_id, revision);
+    assert_eq!(
+        answer,
+        Answer {
+            eval_id: stamp.eval_id,
+            eval_create_index: revision,
+            job_modify_index: revision,
+            changed: true
+        }
+    );
+    // The check index would refuse it now, and the queue is full.
+    let again = RegisterRequest {
+        max_open_evals: 0,
+        ..only_new
+    };
+    assert_eq!(decide(&world, &job, &again), Decision::Done(answer));
+    world.register(&changed(&job, 1));
+    assert_eq!(decide(&world, &job, &again), Decision::Done(answer));
+}
+
+#[test]
+fn a_retry_of_a_registration_that_changed_nothing_says_so_again() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    let first = world.register(&job);
+    let stamp = world.stamp();
+    let unchanged = proposal(register(&world.snapshot(), &job, &request(), &stamp).unwrap());
+    let revision = world.commit(&unchanged);
+    let answer = unchanged.answer(stamp.eval_id, revision);
+    assert_eq!((answer.job_modify_index, answer.changed), (first, false));
+    world.register(&changed(&job, 1));
+    let again = register(&world.snapshot(), &job, &request(), &stamp).unwrap();
+    assert_eq!(again, Decision::Done(answer));
+}
+
+#[test]
+fn types_that_nothing_schedules_yet_are_refused_with_everything_else_that_is_wrong() {
+    for job_type in ["system", "sysbatch"] {
+        let spec = spec::Job {
+            id: Some("web".to_owned()),
+            job_type: Some(job_type.to_owned()),
+            priority: Some(101),
+            ..spec::Job::default()
+        };
+        let errors = admit(&spec, NOW).unwrap_err();
+        let fields: Vec<&str> = errors.0.iter().map(|error| error.field.as_str()).collect();
+        for field in ["type", "priority", "group"] {
+            assert!(fields.contains(&field), "{job_type}: {errors}");
+        }
+        assert!(
+            errors.to_string().contains("not supported by this version"),
+            "{errors}"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Which versions of a job are kept.
+//!
+//! The newest six, among them always the newest stable one, so that there is something to roll
+//! back to; and whatever version an allocation still names.
+//! Source: Nomad's public behaviour; its default of `job_tracked_versions`.
+
+use std::collections::BTreeSet;
+
+use model::JobKey;
+use state::{Key, Snapshot};
+
+use crate::writes::Write;
+
+/// How many versions a job keeps.
+pub const KEPT_VERSIONS: usize = 6;
+
+/// How many versions one registration prunes at most: one more than it adds suffices, the rest is
+/// for jobs whose allocations held many versions for long. Two operations each, so the transaction
+/// stays small.
+const MAX_PRUNED: usize = 64;
+
+/// Returns the number for the first version of a job that does not exist: 0, unless something of an
+/// earlier job of that id still names versions; a number is not used twice while anything does.
+pub fn first_version(snapshot: &Snapshot, key: &JobKey) -> u64 {
+    let kept = snapshot.job_versions(key).map(|job| job.value.version);
+    let named = snapshot
+        .allocs_by_job(key)
+        .map(|view| view.alloc.job_version);
+    kept.chain(named)
+        .max()
+        .map_or(0, |highest| highest.saturating_add(1))
+}
+
+/// Returns the deletions that make room for one more version of a job.
+pub fn prune(snapshot: &Snapshot, key: &JobKey) -> Vec<Write> {
+    let versions: Vec<u64> = snapshot
+        .job_versions(key)
+        .map(|job| job.value.version)
+        .collect();
+    let over = (versions.len() + 1).saturating_sub(KEPT_VERSIONS);
+    if over == 0 {
+        return Vec::new();
+    }
+    let newest_stable = versions
+        .iter()
+        .rev()
+        .find(|version| snapshot.is_stable(key, **version));
+    let needed: BTreeSet<u64> = snapshot
+        .allocs_by_job(key)
+        .map(|view| view.alloc.job_version)
+        .collect();
+    versions
+        .iter()
+        .filter(|version| newest_stable != Some(*version))
+        .take(over)
+        .filter(|version| !needed.contains(version))
+        .take(MAX_PRUNED)
+        .flat_map(|version| deletions(snapshot, key, *version))
+        .collect()
+}
+
+/// Returns the deletions of one version and of its stable marker.
+pub fn deletions(snapshot: &Snapshot, key: &JobKey, version: u64) -> Vec<Write> {
+    let row = snapshot.job_version(key, version).map(|row| Write::Delete {
+        key: Key::JobVersion(key.clone(), version),
+        modify_index: row.modify_index,
+    });
+    let marker = snapshot
+        .stable_index(key, version)
+        .map(|modify_index| Write::Delete {
+            key: Key::JobStable(key.clone(), version),
+            modify_index,
+        });
+    row.into_iter().chain(marker).collect()
+}

@@ -1,0 +1,132 @@
+//! What can go wrong with a request, and which gRPC code each is.
+
+use std::sync::Arc;
+
+use model::FieldErrors;
+use service_kit::run::chain;
+use store::{TxnError, WaitError};
+use tonic::Code;
+
+use crate::nodes::{gate, reports};
+use crate::reads::prefix;
+use crate::{admission, logs};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Invalid(#[from] FieldErrors),
+    #[error(transparent)]
+    Admission(#[from] admission::Refusal),
+    #[error(transparent)]
+    Session(#[from] gate::Refusal),
+    #[error(transparent)]
+    Reports(#[from] reports::Refusal),
+    #[error(transparent)]
+    NotFound(#[from] prefix::NotFound),
+    #[error("no job {job_id:?} in namespace {namespace:?}{hint}")]
+    NoSuchJob {
+        namespace: String,
+        job_id: String,
+        hint: String,
+    },
+    #[error("job {job_id:?} has no version {version}: it keeps {kept}")]
+    NoSuchVersion {
+        job_id: String,
+        version: u64,
+        kept: String,
+    },
+    #[error(transparent)]
+    Logs(#[from] logs::Refusal),
+    /// Nothing was written.
+    #[error("cannot reach the store")]
+    Store(#[source] store::Error),
+    #[error("no answer came from the store: what was asked for may have been done; ask again")]
+    Unknown(#[source] store::Error),
+    #[error("cannot get fresh state")]
+    Wait(#[from] WaitError),
+    /// Stale reads still work.
+    #[error("cannot learn the store's revision: ask again, or for a stale answer")]
+    NoFreshState(#[source] Arc<store::Error>),
+    #[error("the store did not tell its revision in time: ask again, or for a stale answer")]
+    NoRevision,
+    #[error(
+        "this gateway is at revision {applied} and the node has seen {seen}: try another gateway"
+    )]
+    Behind { seen: u64, applied: u64 },
+    #[error("too large to be stored in one piece")]
+    TooLarge(#[source] TxnError),
+    #[error("others keep changing {what}: try again")]
+    Contended { what: String },
+    /// Perhaps stored, perhaps not: the node sends them again, and they are stored once.
+    #[error("cannot store the reports: {reason}")]
+    ReportsUnstored { reason: String },
+    #[error("a newer stream of this node has taken this one's place")]
+    Replaced,
+    #[error("this gateway is shutting down: ask another")]
+    Draining,
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        if error.is_unknown() {
+            Self::Unknown(error)
+        } else {
+            Self::Store(error)
+        }
+    }
+}
+
+impl Error {
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Invalid(_)
+            | Self::Admission(admission::Refusal::Invalid(_))
+            | Self::Session(gate::Refusal::Invalid(_))
+            | Self::Reports(reports::Refusal::Invalid(_))
+            | Self::NotFound(prefix::NotFound::Invalid(_))
+            | Self::Logs(logs::Refusal::Invalid(_))
+            | Self::TooLarge(_) => Code::InvalidArgument,
+            Self::Admission(admission::Refusal::CheckIndex { .. })
+            | Self::Contended { .. }
+            | Self::Replaced => Code::Aborted,
+            Self::Admission(admission::Refusal::Overloaded { .. }) => Code::ResourceExhausted,
+            Self::Session(gate::Refusal::Unknown(_))
+            | Self::NotFound(prefix::NotFound::None { .. })
+            | Self::NoSuchJob { .. }
+            | Self::NoSuchVersion { .. } => Code::NotFound,
+            Self::Session(gate::Refusal::WrongSecret(_))
+            | Self::Reports(reports::Refusal::AnotherNodes { .. }) => Code::PermissionDenied,
+            Self::Reports(reports::Refusal::NodeAway { .. })
+            | Self::Logs(logs::Refusal::NotStarted { .. } | logs::Refusal::NodeGone { .. }) => {
+                Code::FailedPrecondition
+            }
+            Self::Logs(logs::Refusal::NodeAway { .. } | logs::Refusal::Unreachable { .. })
+            | Self::Store(_)
+            | Self::Unknown(_)
+            | Self::Wait(_)
+            | Self::NoFreshState(_)
+            | Self::NoRevision
+            | Self::ReportsUnstored { .. }
+            | Self::Behind { .. }
+            | Self::Draining => Code::Unavailable,
+        }
+    }
+
+    /// Returns the fields that are wrong, when that is what it is about.
+    pub fn field_errors(&self) -> Option<&FieldErrors> {
+        match self {
+            Self::Invalid(errors)
+            | Self::Admission(admission::Refusal::Invalid(errors))
+            | Self::Session(gate::Refusal::Invalid(errors))
+            | Self::Reports(reports::Refusal::Invalid(errors))
+            | Self::NotFound(prefix::NotFound::Invalid(errors))
+            | Self::Logs(logs::Refusal::Invalid(errors)) => Some(errors),
+            _ => None,
+        }
+    }
+
+    /// Returns the message with its causes, for people.
+    pub fn message(&self) -> String {
+        chain(self)
+    }
+}

@@ -1,0 +1,114 @@
+//! `kafila.v1.Evaluations`.
+
+use model::EvalId;
+use proto::v1;
+use proto::v1::evaluations_server::Evaluations;
+use state::{Snapshot, Table};
+use tonic::{Request, Response, Status};
+
+use super::jobs::eval_status;
+use super::{Api, open};
+use crate::error::Error;
+use crate::reads::options::{namespaces, uuid_prefix};
+use crate::reads::page::Page;
+use crate::reads::{index, prefix, view};
+
+const TABLES: [Table; 1] = [Table::Evals];
+
+#[tonic::async_trait]
+impl Evaluations for Api {
+    async fn get(
+        &self,
+        request: Request<v1::GetEvaluationRequest>,
+    ) -> Result<Response<v1::GetEvaluationResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let index = |snapshot: &Snapshot| {
+            let eval = find(snapshot, &request.eval_id)
+                .ok()
+                .and_then(|id| snapshot.eval(id));
+            eval.map_or_else(
+                || index::of_tables(snapshot, &TABLES),
+                |eval| eval.modify_index,
+            )
+        };
+        let answer = |snapshot: &Snapshot| {
+            let id = find(snapshot, &request.eval_id)?;
+            let eval = snapshot.eval(id).expect("found in this very snapshot");
+            Ok((v1::Evaluation::from(&**eval), String::new()))
+        };
+        let (evaluation, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        Ok(Response::new(v1::GetEvaluationResponse {
+            meta,
+            evaluation: Some(evaluation),
+        }))
+    }
+
+    async fn list(
+        &self,
+        request: Request<v1::ListEvaluationsRequest>,
+    ) -> Result<Response<v1::ListEvaluationsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let namespaces = namespaces(&options);
+        let status = eval_status(&request.status).map_err(Error::from)?;
+        let prefix = uuid_prefix(&options).map_err(Error::from)?;
+        let page = Page::<(u64, EvalId)>::new(options.per_page, &options.next_token)
+            .map_err(Error::from)?;
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
+        let answer = |snapshot: &Snapshot| {
+            let evals = snapshot.evals().filter(|eval| {
+                let eval = &eval.value;
+                namespaces.contain(&eval.job.namespace)
+                    && (request.job_id.is_empty() || *eval.job.job_id == *request.job_id)
+                    && status.is_none_or(|status| eval.status == status)
+                    && prefix.is_none_or(|prefix| prefix.matches(eval.id.0))
+            });
+            let keyed = evals.map(|eval| ((eval.create_index, eval.value.id), eval));
+            let (evals, token) = page.of(keyed);
+            Ok((
+                evals.into_iter().map(|eval| (&**eval).into()).collect(),
+                token,
+            ))
+        };
+        let (evaluations, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        Ok(Response::new(v1::ListEvaluationsResponse {
+            meta,
+            evaluations,
+        }))
+    }
+
+    async fn list_allocations(
+        &self,
+        request: Request<v1::ListEvaluationAllocationsRequest>,
+    ) -> Result<Response<v1::ListAllocationsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let tables = [Table::Allocs];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            let id = find(snapshot, &request.eval_id)?;
+            let allocs = snapshot.allocs_by_eval(id);
+            let (allocs, token) =
+                page.of(allocs.map(|view| ((view.create_index, view.alloc.id), view)));
+            let allocs = allocs
+                .into_iter()
+                .map(|alloc| view::allocation(snapshot, alloc));
+            Ok((allocs.collect(), token))
+        };
+        let (allocations, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        Ok(Response::new(v1::ListAllocationsResponse {
+            meta,
+            allocations,
+        }))
+    }
+}
+
+fn find(snapshot: &Snapshot, text: &str) -> Result<EvalId, prefix::NotFound> {
+    let exists = |id| snapshot.eval(id).is_some();
+    let all = snapshot
+        .evals()
+        .map(|eval| (eval.value.id.0, eval.value.id));
+    prefix::find("eval_id", "evaluation", text, EvalId, exists, all)
+}

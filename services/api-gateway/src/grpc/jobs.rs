@@ -1,0 +1,407 @@
+//! `kafila.v1.Jobs`.
+
+use model::{EvalId, EvalStatus, FieldErrors, JobKey, spec};
+use proto::v1;
+use proto::v1::jobs_server::Jobs;
+use service_kit::current_trace_parent;
+use state::{AllocView, Snapshot, Table};
+use tonic::{Request, Response, Status};
+use tracing::info;
+
+use super::{Api, job_key, no_such_job, open};
+use crate::admission::{
+    self, Answer, Decision, DeregisterRequest, RegisterRequest, Stamp, request_id,
+};
+use crate::error::Error;
+use crate::gateway::Step;
+use crate::reads::index::{self, JOB_TABLES};
+use crate::reads::options::{job_key as checked_job_key, namespaces, uuid_prefix};
+use crate::reads::page::Page;
+use crate::reads::view;
+
+#[tonic::async_trait]
+impl Jobs for Api {
+    async fn register(
+        &self,
+        request: Request<v1::RegisterJobRequest>,
+    ) -> Result<Response<v1::RegisterJobResponse>, Status> {
+        let response = Box::pin(self.register_job(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn validate(
+        &self,
+        request: Request<v1::ValidateJobRequest>,
+    ) -> Result<Response<v1::ValidateJobResponse>, Status> {
+        let job = request.into_inner().job;
+        let result = read_spec(job).and_then(|spec| admission::admit(&spec, self.gateway.now()));
+        Ok(Response::new(match result {
+            Ok(admitted) => v1::ValidateJobResponse {
+                violations: Vec::new(),
+                warnings: admitted.warnings,
+            },
+            Err(errors) => v1::ValidateJobResponse {
+                violations: errors.0.into_iter().map(Into::into).collect(),
+                warnings: Vec::new(),
+            },
+        }))
+    }
+
+    async fn deregister(
+        &self,
+        request: Request<v1::DeregisterJobRequest>,
+    ) -> Result<Response<v1::DeregisterJobResponse>, Status> {
+        let response = Box::pin(self.deregister_job(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn get(
+        &self,
+        request: Request<v1::GetJobRequest>,
+    ) -> Result<Response<v1::GetJobResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
+        let index = |snapshot: &Snapshot| index::of_job(snapshot, &key);
+        let answer = |snapshot: &Snapshot| {
+            let job = find_job(snapshot, &key, request.version)?;
+            Ok((
+                (job, Some(view::job_summary(snapshot, &key))),
+                String::new(),
+            ))
+        };
+        let ((job, summary), meta) = self
+            .ask(&options, timeout, &JOB_TABLES, index, answer)
+            .await?;
+        Ok(Response::new(v1::GetJobResponse {
+            meta,
+            job: Some(job),
+            summary,
+        }))
+    }
+
+    async fn list(
+        &self,
+        request: Request<v1::ListJobsRequest>,
+    ) -> Result<Response<v1::ListJobsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let namespaces = namespaces(&options);
+        let page =
+            Page::<JobKey>::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &JOB_TABLES);
+        let answer = |snapshot: &Snapshot| {
+            let jobs = snapshot.jobs().filter(|job| {
+                namespaces.contain(&job.value.namespace)
+                    && job.value.id.starts_with(&options.prefix)
+            });
+            let (jobs, token) = page.of(jobs.map(|job| (job.value.key(), job)));
+            Ok((
+                jobs.into_iter()
+                    .map(|job| view::job_stub(snapshot, job))
+                    .collect(),
+                token,
+            ))
+        };
+        let (jobs, meta) = self
+            .ask(&options, timeout, &JOB_TABLES, index, answer)
+            .await?;
+        Ok(Response::new(v1::ListJobsResponse { meta, jobs }))
+    }
+
+    async fn list_versions(
+        &self,
+        request: Request<v1::ListJobVersionsRequest>,
+    ) -> Result<Response<v1::ListJobVersionsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
+        let tables = [Table::JobVersions];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            let newest_first = snapshot.job_versions(&key).rev();
+            let jobs: Vec<v1::Job> = newest_first
+                .map(|row| view::job_version(snapshot, &key, row))
+                .collect();
+            // Versions may outlive a purged job: they are its allocations', not the user's.
+            if jobs.is_empty() || snapshot.job(&key).is_none() {
+                return Err(no_such_job(snapshot, &key));
+            }
+            Ok((jobs, String::new()))
+        };
+        let (jobs, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        Ok(Response::new(v1::ListJobVersionsResponse { meta, jobs }))
+    }
+
+    async fn list_allocations(
+        &self,
+        request: Request<v1::ListJobAllocationsRequest>,
+    ) -> Result<Response<v1::ListAllocationsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
+        let prefix = uuid_prefix(&options).map_err(Error::from)?;
+        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let tables = [Table::Allocs];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            // A purged job's allocations are all former ones: then they are what is asked for.
+            let current = snapshot
+                .job(&key)
+                .filter(|_| !request.all)
+                .map(|job| job.create_index);
+            let allocs = snapshot.allocs_by_job(&key).filter(|view| {
+                current.is_none_or(|current| view.alloc.job_create_index == current)
+                    && prefix.is_none_or(|prefix| prefix.matches(view.alloc.id.0))
+            });
+            let keyed = allocs.map(|view: &AllocView| ((view.create_index, view.alloc.id), view));
+            let (allocs, token) = page.of(keyed);
+            let allocs = allocs
+                .into_iter()
+                .map(|alloc| view::allocation(snapshot, alloc));
+            Ok((allocs.collect(), token))
+        };
+        let (allocations, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        Ok(Response::new(v1::ListAllocationsResponse {
+            meta,
+            allocations,
+        }))
+    }
+
+    async fn list_evaluations(
+        &self,
+        request: Request<v1::ListJobEvaluationsRequest>,
+    ) -> Result<Response<v1::ListEvaluationsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
+        let prefix = uuid_prefix(&options).map_err(Error::from)?;
+        let page = Page::<(u64, EvalId)>::new(options.per_page, &options.next_token)
+            .map_err(Error::from)?;
+        let tables = [Table::Evals];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            let evals = snapshot
+                .evals_by_job(&key)
+                .filter(|eval| prefix.is_none_or(|prefix| prefix.matches(eval.value.id.0)));
+            let (evals, token) =
+                page.of(evals.map(|eval| ((eval.create_index, eval.value.id), eval)));
+            Ok((
+                evals.into_iter().map(|eval| (&**eval).into()).collect(),
+                token,
+            ))
+        };
+        let (evaluations, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        Ok(Response::new(v1::ListEvaluationsResponse {
+            meta,
+            evaluations,
+        }))
+    }
+
+    async fn list_deployments(
+        &self,
+        request: Request<v1::ListJobDeploymentsRequest>,
+    ) -> Result<Response<v1::ListDeploymentsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
+        let prefix = uuid_prefix(&options).map_err(Error::from)?;
+        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let tables = [Table::Deployments, Table::Allocs];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            let current = snapshot.job(&key).map(|job| job.create_index);
+            let deployments = snapshot.deployments_by_job(&key).filter(|deployment| {
+                current.is_none_or(|current| deployment.value.job_create_index == current)
+                    && prefix.is_none_or(|prefix| prefix.matches(deployment.value.id.0))
+            });
+            let keyed = deployments
+                .map(|deployment| ((deployment.create_index, deployment.value.id), deployment));
+            let (deployments, token) = page.of(keyed);
+            let shown = deployments
+                .into_iter()
+                .map(|one| view::deployment(snapshot, one));
+            Ok((shown.collect(), token))
+        };
+        let (deployments, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        Ok(Response::new(v1::ListDeploymentsResponse {
+            meta,
+            deployments,
+        }))
+    }
+}
+
+impl Api {
+    async fn register_job(
+        &self,
+        request: v1::RegisterJobRequest,
+    ) -> Result<v1::RegisterJobResponse, Error> {
+        let gateway = &self.gateway;
+        let now = gateway.now();
+        let admitted = admission::admit(&read_spec(request.job)?, now)?;
+        let job = admitted.job;
+        let key = job.key();
+        let eval_id = if request.request_id.is_empty() {
+            gateway.next_eval_id()
+        } else {
+            request_id::eval_id(&key, &request.request_id)?
+        };
+        let stamp = Stamp {
+            eval_id,
+            now,
+            trace_parent: current_trace_parent(),
+        };
+        let asked = RegisterRequest {
+            check_index: request.check_index,
+            eval_priority: request.eval_priority,
+            max_open_evals: gateway.config.max_open_evals,
+        };
+        let decide = |snapshot: &Snapshot| {
+            Ok(step(
+                admission::register(snapshot, &job, &asked, &stamp)?,
+                eval_id,
+            ))
+        };
+        let result = gateway.carry_out(|| format!("job {key}"), decide).await;
+        if matches!(
+            result,
+            Err(Error::Admission(admission::Refusal::Overloaded { .. }))
+        ) {
+            gateway.metrics.jobs_refused_overload.inc();
+        }
+        let answer = result?.expect("a registration never finds that there is no such job");
+        let counter = if answer.changed {
+            &gateway.metrics.jobs_registered
+        } else {
+            &gateway.metrics.jobs_unchanged
+        };
+        counter.inc();
+        info!(
+            namespace = %key.namespace, job_id = %key.job_id, %eval_id,
+            index = answer.eval_create_index, changed = answer.changed, "job registered"
+        );
+        Ok(v1::RegisterJobResponse {
+            eval_id: answer.eval_id.to_string(),
+            eval_create_index: answer.eval_create_index,
+            job_modify_index: answer.job_modify_index,
+            warnings: admitted.warnings,
+            index: answer.eval_create_index,
+            changed: answer.changed,
+        })
+    }
+
+    async fn deregister_job(
+        &self,
+        request: v1::DeregisterJobRequest,
+    ) -> Result<v1::DeregisterJobResponse, Error> {
+        let gateway = &self.gateway;
+        let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let eval_id = gateway.next_eval_id();
+        let stamp = Stamp {
+            eval_id,
+            now: gateway.now(),
+            trace_parent: current_trace_parent(),
+        };
+        let asked = DeregisterRequest {
+            job: key.clone(),
+            purge: request.purge,
+            eval_priority: request.eval_priority,
+        };
+        let decide = |snapshot: &Snapshot| {
+            Ok(step(
+                admission::deregister(snapshot, &asked, &stamp)?,
+                eval_id,
+            ))
+        };
+        let Some(answer) = gateway.carry_out(|| format!("job {key}"), decide).await? else {
+            let index = gateway.replica.applied().max(1);
+            return Ok(v1::DeregisterJobResponse {
+                index,
+                ..Default::default()
+            });
+        };
+        info!(
+            namespace = %key.namespace, job_id = %key.job_id, %eval_id, purge = request.purge,
+            index = answer.eval_create_index, "job deregistered"
+        );
+        Ok(v1::DeregisterJobResponse {
+            eval_id: answer.eval_id.to_string(),
+            eval_create_index: answer.eval_create_index,
+            job_modify_index: answer.job_modify_index,
+            index: answer.eval_create_index,
+        })
+    }
+}
+
+/// Returns the next step of a decision; its answer is `None` where there is no such job.
+fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> {
+    match decision {
+        Decision::Done(answer) => Step::Known(Some(answer)),
+        Decision::NoSuchJob => Step::IfFresh(None),
+        Decision::Commit(mut proposal) => Step::Commit {
+            writes: std::mem::take(&mut proposal.writes),
+            answer: Box::new(move |revision| Some(proposal.answer(eval_id, revision))),
+        },
+    }
+}
+
+fn read_spec(job: Option<v1::Job>) -> Result<spec::Job, FieldErrors> {
+    match job {
+        Some(job) => job.try_into(),
+        None => {
+            let mut errors = FieldErrors::default();
+            errors.push("job", "missing: want the job to register");
+            Err(errors)
+        }
+    }
+}
+
+fn find_job(snapshot: &Snapshot, key: &JobKey, version: Option<u64>) -> Result<v1::Job, Error> {
+    let Some(version) = version else {
+        let job = snapshot
+            .job(key)
+            .ok_or_else(|| no_such_job(snapshot, key))?;
+        return Ok(view::job(snapshot, key, job));
+    };
+    let row = snapshot.job_version(key, version);
+    row.map(|row| view::job_version(snapshot, key, row))
+        .ok_or_else(|| {
+            let kept: Vec<String> = snapshot
+                .job_versions(key)
+                .map(|row| row.value.version.to_string())
+                .collect();
+            if kept.is_empty() {
+                return no_such_job(snapshot, key);
+            }
+            Error::NoSuchVersion {
+                job_id: key.job_id.to_string(),
+                version,
+                kept: kept.join(", "),
+            }
+        })
+}
+
+/// Reads the status that evaluations are filtered by; empty: any.
+pub(super) fn eval_status(text: &str) -> Result<Option<EvalStatus>, FieldErrors> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let found = EvalStatus::ALL
+        .into_iter()
+        .find(|status| status.as_str() == text);
+    found.map(Some).ok_or_else(|| {
+        let known: Vec<&str> = EvalStatus::ALL
+            .iter()
+            .map(|status| status.as_str())
+            .collect();
+        let mut errors = FieldErrors::default();
+        errors.push(
+            "status",
+            format!(
+                "{text:?} is no status of an evaluation: want one of {}, or none for any",
+                known.join(", ")
+            ),
+        );
+        errors
+    })
+}

@@ -1,0 +1,322 @@
+//! `kafila.internal.v1.NodeSessions`: nodes register, say that they live, are told what to run, and
+//! tell what became of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::unfold;
+use model::{AllocClient, FieldErrors, Indexed, Node, NodeId, NodeStatus};
+use proto::duration_to_wire;
+use proto::internal::v1::node_sessions_server::NodeSessions;
+use proto::internal::v1::{
+    AllocationsUpdate, HeartbeatRequest, HeartbeatResponse, RegisterNodeRequest,
+    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
+    WatchAllocationsRequest,
+};
+use service_kit::current_trace_parent;
+use state::Snapshot;
+use store::WaitError;
+use tokio::time::Instant;
+use tonic::{Request, Response, Status};
+use tracing::{debug, info};
+
+use super::{Api, Parts};
+use crate::error::Error;
+use crate::gateway::{Shared, Step};
+use crate::metrics::Held;
+use crate::nodes::assignments::{SentJobs, changed, full};
+use crate::nodes::node_evals::node_evals;
+use crate::nodes::registration::{self, Registration};
+use crate::nodes::reports::{self, Reports};
+use crate::nodes::sessions::{Due, OpenSession};
+use crate::nodes::{gate, registration::check};
+
+/// How many jobs on one node are looked at again in the transaction that changes its record. A
+/// node runs hundreds of allocations at most; jobs beyond are left to the next change.
+const MAX_NODE_EVALS: usize = 900;
+
+#[tonic::async_trait]
+impl NodeSessions for Api {
+    type WatchAllocationsStream = Parts<AllocationsUpdate>;
+
+    async fn register(
+        &self,
+        request: Request<RegisterNodeRequest>,
+    ) -> Result<Response<RegisterNodeResponse>, Status> {
+        let response = Box::pin(self.register_node(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn heartbeat(
+        &self,
+        request: Request<HeartbeatRequest>,
+    ) -> Result<Response<HeartbeatResponse>, Status> {
+        let request = request.into_inner();
+        let node = self.open_session(&request.node_id, &request.secret).await?;
+        let gateway = &self.gateway;
+        gateway.heard().heard(node.value.id, Instant::now());
+        gateway.metrics.heartbeats.inc();
+        Ok(Response::new(HeartbeatResponse {
+            heartbeat_ttl: Some(duration_to_wire(gateway.config.heartbeat_ttl)),
+            status: node.value.status.as_str().to_owned(),
+            eligibility: node.value.eligibility.as_str().to_owned(),
+            gateways: gateway.gateways.clone(),
+        }))
+    }
+
+    async fn watch_allocations(
+        &self,
+        request: Request<WatchAllocationsRequest>,
+    ) -> Result<Response<Self::WatchAllocationsStream>, Status> {
+        let request = request.into_inner();
+        let node = self.open_session(&request.node_id, &request.secret).await?;
+        let node_id = node.value.id;
+        let gateway = Arc::clone(&self.gateway);
+        // First the session, then the state: a change in between is noted in the session.
+        let session = gateway.sessions.open(node_id);
+        let timeout = gateway.config.request_timeout;
+        catch_up(&gateway, request.seen_revision, timeout).await?;
+        session.note_full();
+        info!(%node_id, seen = request.seen_revision, "node watches its allocations");
+        let held = Held::new(&gateway.metrics.node_sessions);
+        let watch = Watch {
+            gateway,
+            session,
+            node_id,
+            sent: SentJobs::default(),
+            revision: 0,
+            _held: held,
+        };
+        Ok(Response::new(Box::pin(unfold(Some(watch), next_update))))
+    }
+
+    async fn report_allocations(
+        &self,
+        request: Request<ReportAllocationsRequest>,
+    ) -> Result<Response<ReportAllocationsResponse>, Status> {
+        let revision = Box::pin(self.report(request.into_inner())).await?;
+        Ok(Response::new(ReportAllocationsResponse { revision }))
+    }
+}
+
+impl Api {
+    /// Returns the node that calls; looks again in a fresh snapshot before it says that there is no
+    /// such node, because it may have registered with another gateway a moment ago.
+    async fn open_session(&self, node_id: &str, secret: &str) -> Result<Arc<Indexed<Node>>, Error> {
+        let snapshot = self.gateway.snapshot(true).await?;
+        match gate::open(&snapshot, node_id, secret) {
+            Err(gate::Refusal::Unknown(_)) => {
+                let fresh = self.gateway.fresh().await?;
+                Ok(gate::open(&fresh, node_id, secret)?)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    async fn register_node(
+        &self,
+        request: RegisterNodeRequest,
+    ) -> Result<RegisterNodeResponse, Error> {
+        let gateway = &self.gateway;
+        let node = read_node(request)?;
+        let now = gateway.now();
+        let trace_parent = current_trace_parent();
+        let node_id = node.id;
+        let decide = |snapshot: &Snapshot| {
+            let stored = snapshot.node(node_id).map(|stored| &**stored);
+            let status = stored.map_or(NodeStatus::Initializing, |stored| stored.value.status);
+            match registration::decide(stored, node.clone(), now)? {
+                Registration::Unchanged => Ok(Step::Known((
+                    stored.map_or(0, |stored| stored.modify_index),
+                    status,
+                ))),
+                Registration::Write {
+                    write,
+                    feasibility_changed,
+                } => {
+                    let mut writes = vec![*write];
+                    if feasibility_changed {
+                        let next_id = || gateway.next_eval_id();
+                        let evals = node_evals(snapshot, node_id, now, &trace_parent, next_id);
+                        writes.extend(evals.into_iter().take(MAX_NODE_EVALS));
+                    }
+                    let answer = Box::new(move |revision| (revision, status));
+                    Ok(Step::Commit { writes, answer })
+                }
+            }
+        };
+        let (node_modify_index, status) = gateway
+            .carry_out(|| format!("node {node_id}"), decide)
+            .await?;
+        info!(%node_id, index = node_modify_index, "node registered");
+        // It lives: its first heartbeat need not be waited for.
+        gateway.heard().heard(node_id, Instant::now());
+        Ok(RegisterNodeResponse {
+            heartbeat_ttl: Some(duration_to_wire(gateway.config.heartbeat_ttl)),
+            node_modify_index,
+            status: status.as_str().to_owned(),
+            gateways: gateway.gateways.clone(),
+        })
+    }
+
+    async fn report(&self, request: ReportAllocationsRequest) -> Result<u64, Error> {
+        let reports = read_reports(&request)?;
+        let node = self.open_session(&request.node_id, &request.secret).await?;
+        let node_id = node.value.id;
+        check_present(&node)?;
+        let mut snapshot = self.gateway.snapshot(true).await?;
+        let (mut known, missing) = reports::check(&snapshot, node_id, reports.clone())?;
+        if !missing.is_empty() {
+            // Collected, or placed a moment ago: only a fresh snapshot can tell.
+            snapshot = self.gateway.fresh().await?;
+            let (all, collected) = reports::check(&snapshot, node_id, reports)?;
+            if !collected.is_empty() {
+                debug!(%node_id, count = collected.len(), "reports of collected allocations");
+            }
+            known = all;
+        }
+        if known.is_empty() {
+            return Ok(snapshot.index());
+        }
+        self.gateway
+            .reports
+            .store(node_id, known, current_trace_parent())
+            .await
+    }
+}
+
+/// Source: Nomad's public behaviour: what was decided about a node's allocations while it was away
+/// has to reach it first.
+fn check_present(node: &Indexed<Node>) -> Result<(), reports::Refusal> {
+    match node.value.status {
+        NodeStatus::Initializing | NodeStatus::Ready => Ok(()),
+        status @ (NodeStatus::Disconnected | NodeStatus::Down) => {
+            let node_id = node.value.id;
+            Err(reports::Refusal::NodeAway {
+                node_id,
+                status: status.as_str(),
+            })
+        }
+    }
+}
+
+fn read_node(request: RegisterNodeRequest) -> Result<Node, FieldErrors> {
+    let Some(node) = request.node else {
+        let mut errors = FieldErrors::default();
+        errors.push("node", "missing: want the node's record");
+        return Err(errors);
+    };
+    let node = Node {
+        secret: request.secret,
+        ..node.try_into()?
+    };
+    check(&node)?;
+    Ok(node)
+}
+
+/// Reads the reports; of several of one allocation the last counts.
+fn read_reports(request: &ReportAllocationsRequest) -> Result<Reports, FieldErrors> {
+    let mut errors = FieldErrors::default();
+    let mut reports = Reports::new();
+    for (position, report) in request.reports.iter().enumerate() {
+        let at = format!("reports[{position}]");
+        let alloc_id = report
+            .alloc_id
+            .parse()
+            .map_err(|error: model::ids::InvalidId| {
+                errors.push(format!("{at}.alloc_id"), error.to_string());
+            });
+        let client = match report.client.clone().map(AllocClient::try_from) {
+            Some(Ok(client)) => Some(client),
+            Some(Err(found)) => {
+                let placed = found.0.into_iter().map(|mut error| {
+                    error.field = format!("{at}.{}", error.field);
+                    error
+                });
+                errors.0.extend(placed);
+                None
+            }
+            None => {
+                errors.push(
+                    format!("{at}.client"),
+                    "missing: want the allocation's client side",
+                );
+                None
+            }
+        };
+        if let (Ok(alloc_id), Some(client)) = (alloc_id, client) {
+            reports.insert(alloc_id, client);
+        }
+    }
+    errors.into_result(reports)
+}
+
+/// Waits until the replica shows at least what the node has acted on.
+async fn catch_up(gateway: &Shared, seen: u64, timeout: Duration) -> Result<(), Error> {
+    match gateway.replica.wait_for(seen.max(1), timeout).await {
+        Ok(_) => Ok(()),
+        Err(WaitError::Timeout { applied, .. }) => Err(Error::Behind { seen, applied }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// One node's stream.
+struct Watch {
+    gateway: Shared,
+    session: OpenSession,
+    node_id: NodeId,
+    sent: SentJobs,
+    /// The revision of the last update; it never goes back.
+    revision: u64,
+    _held: Held,
+}
+
+/// Returns the next update, made when the connection is ready to take it; after an error nothing.
+async fn next_update(
+    watch: Option<Watch>,
+) -> Option<(Result<AllocationsUpdate, Status>, Option<Watch>)> {
+    let mut watch = watch?;
+    let ended = loop {
+        let due = tokio::select! {
+            biased;
+            () = watch.session.replaced.cancelled() => break Error::Replaced,
+            () = watch.gateway.drain.cancelled() => break Error::Draining,
+            due = watch.session.due() => due,
+        };
+        match watch.update(&due) {
+            Some(Ok(update)) => return Some((Ok(update), Some(watch))),
+            Some(Err(error)) => break error,
+            None => {}
+        }
+    };
+    Some((Err(ended.into()), None))
+}
+
+impl Watch {
+    /// Returns what to send; `None`: it has been sent already.
+    fn update(&mut self, due: &Due) -> Option<Result<AllocationsUpdate, Error>> {
+        let snapshot = self.gateway.replica.snapshot();
+        let update = match due {
+            Due::Full => {
+                self.gateway.metrics.full_updates.inc();
+                full(&snapshot, self.node_id, &mut self.sent)
+            }
+            Due::Changed { revision, .. } if *revision <= self.revision => return None,
+            Due::Changed {
+                revision,
+                alloc_ids,
+            } => changed(&snapshot, *revision, alloc_ids, &mut self.sent),
+        };
+        if update.revision < self.revision {
+            // The store was restored from a backup: the node has to start over.
+            let (seen, applied) = (self.revision, update.revision);
+            return Some(Err(Error::Behind { seen, applied }));
+        }
+        self.revision = update.revision;
+        self.gateway
+            .metrics
+            .assignments_sent
+            .inc_by(update.assignments.len() as u64);
+        Some(Ok(update))
+    }
+}

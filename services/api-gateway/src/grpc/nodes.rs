@@ -1,0 +1,103 @@
+//! `kafila.v1.Nodes`.
+
+use model::NodeId;
+use proto::v1;
+use proto::v1::nodes_server::Nodes;
+use state::{Snapshot, Table};
+use tonic::{Request, Response, Status};
+
+use super::{Api, open};
+use crate::error::Error;
+use crate::reads::options::uuid_prefix;
+use crate::reads::page::Page;
+use crate::reads::{index, prefix, view};
+
+const TABLES: [Table; 1] = [Table::Nodes];
+
+#[tonic::async_trait]
+impl Nodes for Api {
+    async fn get(
+        &self,
+        request: Request<v1::GetNodeRequest>,
+    ) -> Result<Response<v1::GetNodeResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let index = |snapshot: &Snapshot| {
+            let node = find(snapshot, &request.node_id)
+                .ok()
+                .and_then(|id| snapshot.node(id));
+            node.map_or_else(
+                || index::of_tables(snapshot, &TABLES),
+                |node| node.modify_index,
+            )
+        };
+        let answer = |snapshot: &Snapshot| {
+            let id = find(snapshot, &request.node_id)?;
+            let node = snapshot.node(id).expect("found in this very snapshot");
+            Ok((v1::Node::from(&**node), String::new()))
+        };
+        let (node, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        Ok(Response::new(v1::GetNodeResponse {
+            meta,
+            node: Some(node),
+        }))
+    }
+
+    async fn list(
+        &self,
+        request: Request<v1::ListNodesRequest>,
+    ) -> Result<Response<v1::ListNodesResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let prefix = uuid_prefix(&options).map_err(Error::from)?;
+        let page =
+            Page::<NodeId>::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
+        let answer = |snapshot: &Snapshot| {
+            let nodes = snapshot
+                .nodes()
+                .filter(|node| prefix.is_none_or(|prefix| prefix.matches(node.value.id.0)));
+            let (nodes, token) = page.of(nodes.map(|node| (node.value.id, node)));
+            Ok((
+                nodes.into_iter().map(|node| (&**node).into()).collect(),
+                token,
+            ))
+        };
+        let (nodes, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        Ok(Response::new(v1::ListNodesResponse { meta, nodes }))
+    }
+
+    async fn list_allocations(
+        &self,
+        request: Request<v1::ListNodeAllocationsRequest>,
+    ) -> Result<Response<v1::ListAllocationsResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let tables = [Table::Allocs];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            let id = find(snapshot, &request.node_id)?;
+            let allocs = snapshot.allocs_by_node(id);
+            let (allocs, token) =
+                page.of(allocs.map(|view| ((view.create_index, view.alloc.id), view)));
+            let allocs = allocs
+                .into_iter()
+                .map(|alloc| view::allocation(snapshot, alloc));
+            Ok((allocs.collect(), token))
+        };
+        let (allocations, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        Ok(Response::new(v1::ListAllocationsResponse {
+            meta,
+            allocations,
+        }))
+    }
+}
+
+fn find(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::NotFound> {
+    let exists = |id| snapshot.node(id).is_some();
+    let all = snapshot
+        .nodes()
+        .map(|node| (node.value.id.0, node.value.id));
+    prefix::find("node_id", "node", text, NodeId, exists, all)
+}

@@ -1,0 +1,24 @@
+//! Admits, serves and translates: the public API and the nodes' sessions.
+//!
+//! In reading order: [`admission`] decides what becomes of a user's request, [`nodes`] what becomes
+//! of a node's; both return [`writes`], and [`gateway`] carries them out. [`reads`] answers
+//! questions from the replica, [`logs`] finds a task's output. [`grpc`] translates; [`app`] wires
+//! it all together from a [`Config`]. Stateless: everything a gateway remembers is a view of the
+//! store, or a heartbeat that the next one repeats.
+
+pub mod admission;
+pub mod app;
+pub mod config;
+pub mod error;
+pub mod gateway;
+pub mod grpc;
+pub mod logs;
+pub mod metrics;
+pub mod nodes;
+pub mod reads;
+#[cfg(test)]
+mod testing;
+pub mod writes;
+
+pub use app::{App, BuildError, RunError};
+pub use config::Config;

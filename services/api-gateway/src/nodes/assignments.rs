@@ -1,0 +1,85 @@
+//! Builds what a node's stream is sent.
+
+use std::collections::{BTreeSet, HashSet};
+
+use model::{AllocId, JobKey, NodeId};
+use proto::internal::v1::{AllocationsUpdate, Assignment};
+use proto::v1;
+use state::{AllocView, Snapshot};
+
+use crate::reads::view;
+
+/// How many job versions a stream remembers having sent; when there are more it forgets all of
+/// them, and some are sent twice. 100 bytes each.
+const MAX_REMEMBERED: usize = 10_000;
+
+/// The job versions that a stream has sent.
+#[derive(Debug, Default)]
+pub struct SentJobs {
+    /// With the revision that made the row: a later job may bear the same name.
+    versions: HashSet<(JobKey, u64, u64)>,
+}
+
+/// Returns everything the node has, as of the snapshot.
+pub fn full(snapshot: &Snapshot, node_id: NodeId, sent: &mut SentJobs) -> AllocationsUpdate {
+    let mut update = AllocationsUpdate {
+        revision: snapshot.index(),
+        full: true,
+        ..Default::default()
+    };
+    for view in snapshot.allocs_by_node(node_id) {
+        assign(snapshot, view, sent, &mut update);
+    }
+    update
+}
+
+/// Returns the named allocations as of the snapshot, which is at `revision` or later; what is not
+/// there any more has been collected.
+pub fn changed(
+    snapshot: &Snapshot,
+    revision: u64,
+    alloc_ids: &BTreeSet<AllocId>,
+    sent: &mut SentJobs,
+) -> AllocationsUpdate {
+    let mut update = AllocationsUpdate {
+        revision,
+        ..Default::default()
+    };
+    for alloc_id in alloc_ids {
+        match snapshot.alloc(*alloc_id) {
+            Some(view) => assign(snapshot, view, sent, &mut update),
+            None => update.removed_alloc_ids.push(alloc_id.to_string()),
+        }
+    }
+    update
+}
+
+fn assign(
+    snapshot: &Snapshot,
+    view: &AllocView,
+    sent: &mut SentJobs,
+    update: &mut AllocationsUpdate,
+) {
+    let trace_parent = snapshot
+        .eval(view.alloc.eval_id)
+        .map_or_else(String::new, |eval| eval.value.trace_parent.clone());
+    let allocation = Some(view::allocation(snapshot, view));
+    update.assignments.push(Assignment {
+        allocation,
+        trace_parent,
+    });
+    update.jobs.extend(unsent_job(snapshot, view, sent));
+}
+
+/// Returns the job version that an allocation names, unless the stream has sent it.
+fn unsent_job(snapshot: &Snapshot, view: &AllocView, sent: &mut SentJobs) -> Option<v1::Job> {
+    let key = view.alloc.job_key();
+    let row = snapshot.job_version(&key, view.alloc.job_version)?;
+    if sent.versions.len() >= MAX_REMEMBERED {
+        sent.versions.clear();
+    }
+    let is_new = sent
+        .versions
+        .insert((key.clone(), row.value.version, row.create_index));
+    is_new.then(|| view::job_version(snapshot, &key, row))
+}

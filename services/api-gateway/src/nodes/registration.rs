@@ -1,0 +1,161 @@
+//! What becomes of a node's record: a new node, a changed one, or nothing to write.
+//!
+//! The node knows its machine; its status and eligibility are the servers' and stay as they are.
+//! Source: Nomad's public behaviour.
+
+use model::{FieldErrors, Indexed, Node, NodeStatus, Timestamp};
+use state::{Entity, Key};
+
+use super::gate::{self, same_secret};
+use crate::writes::Write;
+
+/// How long a secret may be, in bytes: a UUID has 36.
+const MAX_SECRET_BYTES: usize = 128;
+/// The longest name of a datacenter, pool or class that makes sense in a column of a table.
+const MAX_NAME_BYTES: usize = 128;
+
+/// What a registration comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Registration {
+    /// The record is the stored one.
+    Unchanged,
+    /// To be written; `feasibility_changed` says that jobs on the node have to be looked at again.
+    Write {
+        write: Box<Write>,
+        feasibility_changed: bool,
+    },
+}
+
+/// Decides on a record that [`check`] has passed.
+///
+/// # Errors
+/// The node is known under another secret.
+pub fn decide(
+    stored: Option<&Indexed<Node>>,
+    mut sent: Node,
+    now: Timestamp,
+) -> Result<Registration, gate::Refusal> {
+    sent.computed_class = placement::class::computed_class(&sent);
+    let key = Key::Node(sent.id);
+    let Some(stored) = stored else {
+        sent.status = NodeStatus::Initializing;
+        sent.status_description.clear();
+        sent.status_updated_at = now;
+        let write = Write::Create {
+            key,
+            entity: Entity::Node(Box::new(sent)),
+        };
+        return Ok(Registration::Write {
+            write: Box::new(write),
+            feasibility_changed: false,
+        });
+    };
+    let known = &stored.value;
+    if !same_secret(&known.secret, &sent.secret) {
+        return Err(gate::Refusal::WrongSecret(sent.id));
+    }
+    sent.status = known.status;
+    sent.status_description
+        .clone_from(&known.status_description);
+    sent.eligibility = known.eligibility;
+    sent.status_updated_at = known.status_updated_at;
+    if sent == *known {
+        return Ok(Registration::Unchanged);
+    }
+    let feasibility_changed = feasibility_differs(known, &sent);
+    let modify_index = stored.modify_index;
+    let write = Write::Update {
+        key,
+        modify_index,
+        entity: Entity::Node(Box::new(sent)),
+    };
+    Ok(Registration::Write {
+        write: Box::new(write),
+        feasibility_changed,
+    })
+}
+
+/// Tells whether constraints may answer otherwise. Amounts do not count: more of them is capacity,
+/// which the eval-broker sees by itself.
+fn feasibility_differs(old: &Node, new: &Node) -> bool {
+    old.datacenter != new.datacenter
+        || old.name != new.name
+        || old.node_class != new.node_class
+        || old.node_pool != new.node_pool
+        || old.attributes != new.attributes
+        || old.meta != new.meta
+        || old.drivers != new.drivers
+}
+
+/// Checks a record as its node sent it.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn check(node: &Node) -> Result<(), FieldErrors> {
+    let mut errors = FieldErrors::default();
+    let secret = node.secret.len();
+    if secret == 0 || secret > MAX_SECRET_BYTES {
+        errors.push(
+            "secret",
+            format!(
+                "has {secret} bytes: want 1 to {MAX_SECRET_BYTES}, drawn at random once and kept"
+            ),
+        );
+    }
+    for (field, text, example) in [
+        ("node.name", &node.name, "the host's name"),
+        ("node.datacenter", &node.datacenter, "\"dc1\""),
+        ("node.node_pool", &node.node_pool, "\"default\""),
+    ] {
+        if text.is_empty() {
+            errors.push(field, format!("missing: want a name, as in {example}"));
+        } else if text.len() > MAX_NAME_BYTES {
+            errors.push(
+                field,
+                format!("has {} bytes: want at most {MAX_NAME_BYTES}", text.len()),
+            );
+        }
+    }
+    if node.node_pool == "all" {
+        errors.push(
+            "node.node_pool",
+            "\"all\" means every pool: want the name of one, as in \"default\"",
+        );
+    }
+    if !node.address.starts_with("http://") && !node.address.starts_with("https://") {
+        errors.push(
+            "node.address",
+            format!(
+                "{:?} cannot be dialled: want where the node answers, as in http://10.0.0.9:7201",
+                node.address
+            ),
+        );
+    }
+    for (field, amount) in [
+        ("node.resources.cpu", node.resources.cpu_mhz),
+        ("node.resources.memory_mb", node.resources.memory_mib),
+    ] {
+        if amount == 0 {
+            errors.push(
+                field,
+                "is 0: want what the machine has, or nothing can run on it",
+            );
+        }
+    }
+    if let Some(dimension) = node.reserved.exceeds(node.resources) {
+        errors.push(
+            "node.reserved",
+            format!("reserves more {dimension} than the node has: want at most node.resources"),
+        );
+    }
+    if node.min_dynamic_port > node.max_dynamic_port {
+        errors.push(
+            "node.min_dynamic_port",
+            format!(
+                "{} is above max_dynamic_port, {}: want a range such as 20000 to 32000",
+                node.min_dynamic_port, node.max_dynamic_port
+            ),
+        );
+    }
+    errors.into_result(())
+}

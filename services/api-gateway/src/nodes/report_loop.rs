@@ -1,0 +1,196 @@
+//! Stores what nodes report, many reports in one transaction.
+//!
+//! A lone report is committed at once; those that come in while a commit is under way make up the
+//! next one, so batches grow with the load by themselves and nobody waits for company.
+
+use std::time::Duration;
+
+use model::NodeId;
+use store::{Commit, Txn};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span, debug, info_span};
+
+use super::reports::{Outcome, Reports, decide, pack};
+use crate::error::Error;
+use crate::gateway::Shared;
+
+/// How many nodes' reports may wait for the next batch; beyond it callers wait, and their deadlines
+/// bound that.
+const QUEUE: usize = 1_024;
+/// How soon after a commit began the next one may: a hundred transactions a second from each
+/// gateway leave the store to the plans. Well within the 50 ms that a report may wait for others.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
+/// How many reports make up a batch at most: what one transaction holds. More wait for the next.
+const MAX_BATCH: usize = 1_000;
+/// How often a batch is decided on again because somebody changed one of its keys: a node's second
+/// session on another gateway, a collected allocation.
+const MAX_ATTEMPTS: usize = 8;
+
+/// One node's reports, and who waits for them.
+#[derive(Debug)]
+pub struct Ask {
+    node_id: NodeId,
+    reports: Reports,
+    trace_parent: String,
+    reply: oneshot::Sender<Result<u64, Unstored>>,
+}
+
+/// Why a batch was not stored. Every caller in it is told the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unstored {
+    /// The store cannot be reached, or does not say what became of it.
+    Store(String),
+    /// Others keep changing the same allocations.
+    Contended,
+}
+
+/// The way into the loop. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ReportHandle {
+    asks: mpsc::Sender<Ask>,
+}
+
+/// What the loop reads from.
+#[derive(Debug)]
+pub struct ReportQueue(mpsc::Receiver<Ask>);
+
+/// Makes both ends.
+pub fn channel() -> (ReportHandle, ReportQueue) {
+    let (asks, receiver) = mpsc::channel(QUEUE);
+    (ReportHandle { asks }, ReportQueue(receiver))
+}
+
+impl ReportHandle {
+    /// Stores checked reports; returns the revision by which all of it is.
+    ///
+    /// # Errors
+    /// The store cannot be reached; others keep changing the same; the gateway shuts down.
+    pub async fn store(
+        &self,
+        node_id: NodeId,
+        reports: Reports,
+        trace_parent: String,
+    ) -> Result<u64, Error> {
+        let (reply, answer) = oneshot::channel();
+        let ask = Ask {
+            node_id,
+            reports,
+            trace_parent,
+            reply,
+        };
+        self.asks.send(ask).await.map_err(|_| Error::Draining)?;
+        match answer.await {
+            Ok(Ok(revision)) => Ok(revision),
+            Ok(Err(Unstored::Contended)) => Err(Error::Contended {
+                what: format!("the allocations of node {node_id}"),
+            }),
+            Ok(Err(Unstored::Store(reason))) => Err(Error::ReportsUnstored { reason }),
+            Err(_) => Err(Error::Draining),
+        }
+    }
+}
+
+/// Runs until stopped; what has been taken in is stored first.
+pub async fn run(gateway: Shared, mut queue: ReportQueue, stop: CancellationToken) {
+    loop {
+        let first = tokio::select! {
+            biased;
+            ask = queue.0.recv() => ask,
+            () = stop.cancelled() => return,
+        };
+        let Some(first) = first else { return };
+        let began = Instant::now();
+        let mut batch = vec![first];
+        let mut size = batch[0].reports.len();
+        while size < MAX_BATCH {
+            let Ok(ask) = queue.0.try_recv() else { break };
+            size += ask.reports.len();
+            batch.push(ask);
+        }
+        gateway.metrics.reports.inc_by(size as u64);
+        gateway
+            .metrics
+            .report_batch
+            .observe(u32::try_from(size).map_or(f64::MAX, f64::from));
+        let span = info_span!("store_reports", reports = size, nodes = batch.len());
+        store(&gateway, batch).instrument(span).await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = sleep_until(began + MIN_INTERVAL) => {}
+        }
+    }
+}
+
+async fn store(gateway: &Shared, batch: Vec<Ask>) {
+    // Of several reports of one allocation the last one taken in counts.
+    let mut reports = Reports::new();
+    for ask in &batch {
+        reports.extend(ask.reports.clone());
+    }
+    // An evaluation continues the trace of one of the callers; a batch has no trace of its own.
+    let trace_parent = batch
+        .first()
+        .map(|ask| ask.trace_parent.clone())
+        .unwrap_or_default();
+    let result = store_all(gateway, &reports, &trace_parent).await;
+    for ask in batch {
+        debug!(parent: &Span::current(), node_id = %ask.node_id, ?result, "reports answered");
+        // A caller that has given up asks again.
+        let _ = ask.reply.send(result.clone());
+    }
+}
+
+/// Stores reports; returns the revision by which all of them are.
+async fn store_all(
+    gateway: &Shared,
+    reports: &Reports,
+    trace_parent: &str,
+) -> Result<u64, Unstored> {
+    let mut snapshot = gateway.replica.snapshot();
+    let mut is_fresh = false;
+    let mut stored = 0;
+    for _ in 0..MAX_ATTEMPTS {
+        let outcomes = decide(&snapshot, reports, gateway.now());
+        if outcomes.len() < reports.len() && !is_fresh {
+            // Some say nothing new. That they are stored is only sure if the snapshot is not old.
+            snapshot = gateway
+                .fresh()
+                .await
+                .map_err(|error| Unstored::Store(error.message()))?;
+            is_fresh = true;
+            continue;
+        }
+        let txns = plan(gateway, &outcomes, trace_parent)?;
+        let mut conflict = None;
+        for txn in &txns {
+            match gateway.commit_txn(txn).await {
+                Ok(Commit::Done { revision }) => stored = stored.max(revision),
+                Ok(Commit::Conflict(found)) => {
+                    conflict = Some(found.revision);
+                    break;
+                }
+                Err(error) => return Err(Unstored::Store(error.message())),
+            }
+        }
+        let Some(revision) = conflict else {
+            // What said nothing new is stored by the snapshot's revision.
+            return Ok(stored.max(snapshot.index()));
+        };
+        gateway.metrics.conflicts.inc();
+        let wanted = revision.max(stored);
+        let timeout = gateway.config.request_timeout;
+        let fresh = gateway.replica.wait_for(wanted, timeout).await;
+        snapshot = fresh.map_err(|error| Unstored::Store(error.to_string()))?;
+        is_fresh = true;
+    }
+    Err(Unstored::Contended)
+}
+
+fn plan(gateway: &Shared, outcomes: &[Outcome], trace_parent: &str) -> Result<Vec<Txn>, Unstored> {
+    let new_txn = || gateway.writer.txn();
+    let next_id = || gateway.next_eval_id();
+    pack(outcomes, gateway.now(), trace_parent, new_txn, next_id)
+        .map_err(|error| Unstored::Store(error.to_string()))
+}

@@ -1,0 +1,244 @@
+//! Registration: what of a record is the node's, what the servers', what is refused.
+
+use model::{
+    ClientStatus, DesiredStatus, EvalId, Indexed, Node, NodeEligibility, NodeStatus, Timestamp,
+};
+use state::Entity;
+use test_kit::builders;
+
+use crate::nodes::gate::{self, same_secret};
+use crate::nodes::node_evals::node_evals;
+use crate::nodes::registration::{Registration, check, decide};
+use crate::testing::Stored;
+use crate::writes::Write;
+
+const NOW: Timestamp = Timestamp(7_000);
+
+fn sent() -> Node {
+    Node {
+        address: "http://127.0.0.1:7201".into(),
+        status: NodeStatus::Ready,
+        computed_class: "the node cannot know".into(),
+        ..builders::node(1)
+    }
+}
+
+/// Returns the record as a first registration stores it.
+fn stored() -> Indexed<Node> {
+    let Registration::Write { write, .. } = decide(None, sent(), NOW).unwrap() else {
+        panic!()
+    };
+    let Write::Create {
+        entity: Entity::Node(node),
+        ..
+    } = *write
+    else {
+        panic!()
+    };
+    Indexed {
+        create_index: 5,
+        modify_index: 9,
+        value: *node,
+    }
+}
+
+#[test]
+fn a_new_node_is_initializing_and_has_a_class() {
+    let node = stored().value;
+    assert_eq!(node.status, NodeStatus::Initializing);
+    assert_eq!(node.eligibility, NodeEligibility::Eligible);
+    assert_eq!(node.status_updated_at, NOW);
+    assert!(
+        node.computed_class.starts_with("v1:"),
+        "{}",
+        node.computed_class
+    );
+    assert_eq!(node.secret, sent().secret);
+}
+
+#[test]
+fn a_record_that_says_nothing_new_is_not_written() {
+    assert_eq!(
+        decide(Some(&stored()), sent(), Timestamp(9_000)).unwrap(),
+        Registration::Unchanged
+    );
+}
+
+#[test]
+fn status_and_eligibility_are_the_servers() {
+    let mut known = stored();
+    known.value.status = NodeStatus::Down;
+    known.value.status_description = "missed its heartbeat".into();
+    known.value.eligibility = NodeEligibility::Ineligible;
+    known.value.status_updated_at = Timestamp(8_000);
+    let mut changed = sent();
+    changed.resources.memory_mib *= 2;
+    let result = decide(Some(&known), changed, Timestamp(9_000)).unwrap();
+    let Registration::Write {
+        write,
+        feasibility_changed,
+    } = result
+    else {
+        panic!("{result:?}")
+    };
+    assert!(
+        !feasibility_changed,
+        "more memory is capacity, not another answer"
+    );
+    let Write::Update {
+        modify_index,
+        entity: Entity::Node(node),
+        ..
+    } = *write
+    else {
+        panic!()
+    };
+    assert_eq!(modify_index, 9);
+    let memory_mib = sent().resources.memory_mib * 2;
+    let resources = model::ComparableResources {
+        memory_mib,
+        ..known.value.resources
+    };
+    assert_eq!(
+        *node,
+        Node {
+            resources,
+            ..known.value
+        }
+    );
+}
+
+#[test]
+fn what_constraints_look_at_has_the_nodes_jobs_looked_at_again() {
+    let edits: [fn(&mut Node); 6] = [
+        |node| node.datacenter = "dc2".into(),
+        |node| node.name = "n9".into(),
+        |node| node.node_class = "large".into(),
+        |node| drop(node.attributes.insert("cpu.arch".into(), "arm64".into())),
+        |node| drop(node.meta.insert("rack".into(), "r1".into())),
+        |node| node.drivers.clear(),
+    ];
+    for (position, edit) in edits.iter().enumerate() {
+        let mut changed = sent();
+        edit(&mut changed);
+        let result = decide(Some(&stored()), changed, NOW).unwrap();
+        assert!(
+            matches!(
+                result,
+                Registration::Write {
+                    feasibility_changed: true,
+                    ..
+                }
+            ),
+            "edit {position}: {result:?}"
+        );
+    }
+}
+
+#[test]
+fn a_known_node_keeps_its_secret() {
+    let thief = Node {
+        secret: "another".into(),
+        ..sent()
+    };
+    let refused = decide(Some(&stored()), thief, NOW).unwrap_err();
+    assert_eq!(refused, gate::Refusal::WrongSecret(sent().id));
+    for (a, b, same) in [
+        ("abc", "abc", true),
+        ("abc", "abd", false),
+        ("abc", "ab", false),
+    ] {
+        assert_eq!(same_secret(a, b), same);
+    }
+}
+
+#[test]
+fn everything_wrong_with_a_record_is_said_at_once() {
+    assert_eq!(check(&sent()), Ok(()));
+    let bad = Node {
+        secret: String::new(),
+        name: String::new(),
+        node_pool: "all".into(),
+        address: "10.0.0.9:7201".into(),
+        resources: model::ComparableResources::default(),
+        reserved: sent().resources,
+        min_dynamic_port: 9,
+        max_dynamic_port: 8,
+        ..sent()
+    };
+    let errors = check(&bad).unwrap_err();
+    let fields: Vec<&str> = errors.0.iter().map(|error| error.field.as_str()).collect();
+    assert_eq!(
+        fields,
+        [
+            "secret",
+            "node.name",
+            "node.node_pool",
+            "node.address",
+            "node.resources.cpu",
+            "node.resources.memory_mb",
+            "node.reserved",
+            "node.min_dynamic_port",
+        ]
+    );
+    assert!(
+        errors.0.iter().all(|error| error.message.contains("want")),
+        "{errors}"
+    );
+}
+
+/// §7.5: which jobs have something left to decide on a node.
+#[test]
+fn a_nodes_jobs_get_one_evaluation_each_while_something_is_left_to_decide() {
+    use ClientStatus::{Complete, Running};
+    use DesiredStatus::{Run, Stop};
+    let table = [
+        (builders::service("a", 1), Run, Running, true),
+        (builders::service("b", 1), Run, Complete, true),
+        (builders::service("c", 1), Stop, Running, true),
+        (builders::service("d", 1), Stop, Complete, false),
+        (builders::batch("e", 1), Run, Running, true),
+        (builders::batch("f", 1), Stop, Running, true),
+        (builders::batch("g", 1), Run, Complete, false),
+    ];
+    let (mut stored, node) = (Stored::default(), builders::node(1));
+    for (number, (job, desired, client, _)) in table.iter().enumerate() {
+        stored.put_job(job);
+        // Two of each: still one evaluation.
+        for copy in [0, 100] {
+            let mut alloc = builders::allocation(number as u128 + copy, job, node.id);
+            alloc.desired_status = *desired;
+            stored.put_alloc(&alloc);
+            stored.put_status(alloc.id, *client);
+        }
+    }
+    let mut count = 0;
+    let next_id = || {
+        count += 1;
+        EvalId::from_random(count)
+    };
+    let writes = node_evals(&stored.snapshot(), node.id, NOW, "00-parent-01", next_id);
+    let jobs: Vec<String> = writes
+        .iter()
+        .map(|write| {
+            let Write::Create {
+                entity: Entity::Eval(eval),
+                ..
+            } = write
+            else {
+                panic!()
+            };
+            assert_eq!(
+                (eval.node_id, eval.trace_parent.as_str()),
+                (Some(node.id), "00-parent-01")
+            );
+            eval.job.job_id.to_string()
+        })
+        .collect();
+    let want: Vec<&str> = table
+        .iter()
+        .filter(|row| row.3)
+        .map(|(job, ..)| job.id.as_str())
+        .collect();
+    assert_eq!(jobs, want);
+}

@@ -1,0 +1,213 @@
+//! Lists, in order, a page at a time.
+//!
+//! A page ends with the key of the first item that is not on it; the next page begins at that key
+//! or after it, so an item deleted in between breaks nothing.
+//! Source: Nomad's public behaviour.
+
+use std::collections::BinaryHeap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use model::FieldErrors;
+
+/// What a list is ordered by.
+pub trait PageKey: Ord + Clone {
+    /// Returns the key as a token, which callers do not look into.
+    fn to_token(&self) -> String;
+    /// Reads a token; `None`: it is not one.
+    fn from_token(token: &str) -> Option<Self>;
+}
+
+/// The revision that made it, then its id: oldest first.
+impl<I: Ord + Clone + Display + FromStr> PageKey for (u64, I) {
+    fn to_token(&self) -> String {
+        format!("{}.{}", self.0, self.1)
+    }
+
+    fn from_token(token: &str) -> Option<Self> {
+        let (index, id) = token.split_once('.')?;
+        Some((index.parse().ok()?, id.parse().ok()?))
+    }
+}
+
+/// Namespace, then id.
+impl PageKey for model::JobKey {
+    fn to_token(&self) -> String {
+        format!("{}.{}", self.namespace, self.job_id)
+    }
+
+    fn from_token(token: &str) -> Option<Self> {
+        // A namespace has no full stop in it.
+        let (namespace, job_id) = token.split_once('.')?;
+        Some(Self::new(namespace, job_id))
+    }
+}
+
+impl PageKey for model::NodeId {
+    fn to_token(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_token(token: &str) -> Option<Self> {
+        token.parse().ok()
+    }
+}
+
+/// Which page.
+#[derive(Clone, Debug)]
+pub struct Page<K> {
+    /// 0: everything.
+    per_page: usize,
+    from: Option<K>,
+}
+
+impl<K: PageKey> Page<K> {
+    /// # Errors
+    /// `next_token` is not one that a page of this list ended with.
+    pub fn new(per_page: u32, next_token: &str) -> Result<Self, FieldErrors> {
+        let from = if next_token.is_empty() {
+            None
+        } else {
+            let Some(from) = K::from_token(next_token) else {
+                let mut errors = FieldErrors::default();
+                errors.push(
+                    "options.next_token",
+                    format!(
+                        "{next_token:?} is not where a page of this list ended: pass on what \
+                             the last answer's meta.next_token says, or leave it out to start over"
+                    ),
+                );
+                return Err(errors);
+            };
+            Some(from)
+        };
+        Ok(Self {
+            per_page: usize::try_from(per_page).unwrap_or(usize::MAX),
+            from,
+        })
+    }
+
+    /// Returns the page's items in order, and the token of the next page; empty: there is none.
+    ///
+    /// Takes time for every item and memory for the page only.
+    pub fn of<T>(&self, items: impl Iterator<Item = (K, T)>) -> (Vec<T>, String) {
+        let items = items.filter(|(key, _)| self.from.as_ref().is_none_or(|from| key >= from));
+        if self.per_page == 0 {
+            let mut all: Vec<(K, T)> = items.collect();
+            all.sort_by(|a, b| a.0.cmp(&b.0));
+            return (
+                all.into_iter().map(|(_, item)| item).collect(),
+                String::new(),
+            );
+        }
+        // The smallest keys seen so far, the largest of them on top: one more than the page has.
+        let mut smallest = BinaryHeap::new();
+        for (key, item) in items {
+            if smallest.len() <= self.per_page {
+                smallest.push(Entry { key, item });
+            } else if let Some(mut largest) = smallest.peek_mut()
+                && key < largest.key
+            {
+                *largest = Entry { key, item };
+            }
+        }
+        let next = (smallest.len() > self.per_page)
+            .then(|| smallest.pop())
+            .flatten();
+        let token = next.map_or_else(String::new, |entry| entry.key.to_token());
+        (
+            smallest
+                .into_sorted_vec()
+                .into_iter()
+                .map(|entry| entry.item)
+                .collect(),
+            token,
+        )
+    }
+}
+
+struct Entry<K, T> {
+    key: K,
+    item: T,
+}
+
+impl<K: Ord, T> PartialEq for Entry<K, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl<K: Ord, T> Eq for Entry<K, T> {}
+
+impl<K: Ord, T> PartialOrd for Entry<K, T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K: Ord, T> Ord for Entry<K, T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{EvalId, JobKey, NodeId};
+
+    use super::*;
+
+    fn items(count: u64) -> Vec<((u64, EvalId), u64)> {
+        // Not in order, as a hash map would have them.
+        let mut items: Vec<_> = (0..count)
+            .map(|n| ((n / 3, EvalId::from_random(u128::from(n))), n))
+            .collect();
+        items.reverse();
+        items
+    }
+
+    #[test]
+    fn pages_put_together_are_the_whole_list() {
+        let (all, token) = Page::new(0, "").unwrap().of(items(100).into_iter());
+        assert_eq!((all.len(), token.as_str()), (100, ""));
+        for per_page in [1, 7, 99, 100, 101] {
+            let (mut together, mut token) = (Vec::new(), String::new());
+            loop {
+                let page = Page::new(per_page, &token).unwrap();
+                let (items, next) = page.of(items(100).into_iter());
+                assert!(items.len() <= per_page as usize);
+                together.extend(items);
+                token = next;
+                if token.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(together, all, "{per_page} a page");
+        }
+    }
+
+    #[test]
+    fn an_item_deleted_between_pages_breaks_nothing() {
+        let (first, token) = Page::new(10, "").unwrap().of(items(30).into_iter());
+        let mut left = items(30);
+        left.retain(|(key, _)| key.to_token() != token);
+        let (second, _) = Page::new(10, &token).unwrap().of(left.into_iter());
+        assert_eq!(second.len(), 10);
+        assert!(!first.iter().any(|item| second.contains(item)));
+    }
+
+    #[test]
+    fn a_token_of_another_list_is_refused() {
+        let errors = Page::<(u64, EvalId)>::new(10, "default.web").unwrap_err();
+        assert_eq!(errors.0[0].field, "options.next_token");
+        assert!(Page::<NodeId>::new(10, "x").is_err());
+    }
+
+    #[test]
+    fn keys_survive_their_tokens() {
+        let job = JobKey::new("default", "team.web/1");
+        assert_eq!(JobKey::from_token(&job.to_token()), Some(job));
+        let eval = (7, EvalId::from_random(9));
+        assert_eq!(<(u64, EvalId)>::from_token(&eval.to_token()), Some(eval));
+    }
+}

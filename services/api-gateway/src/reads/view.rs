@@ -1,0 +1,112 @@
+//! Stored objects as readers get them, joined with what is derived from others.
+
+use std::collections::BTreeMap;
+
+use model::{Deployment, Indexed, Job, JobKey};
+use proto::{AllocationRead, DeploymentGroupRead, JobRead, v1};
+use state::{AllocView, GroupSummary, Snapshot};
+
+/// Returns the current job.
+pub fn job(snapshot: &Snapshot, key: &JobKey, job: &Indexed<Job>) -> v1::Job {
+    v1::Job::from_stored(job, read(snapshot, key, job.value.version))
+}
+
+/// Returns one kept version of a job; its status is the job's.
+pub fn job_version(snapshot: &Snapshot, key: &JobKey, row: &Indexed<Job>) -> v1::Job {
+    v1::Job::from_stored(row, read(snapshot, key, row.value.version))
+}
+
+fn read(snapshot: &Snapshot, key: &JobKey, version: u64) -> JobRead {
+    JobRead {
+        // Purged, but a version is still named by an allocation.
+        status: snapshot
+            .job_status(key)
+            .map_or("dead", |status| status.as_str()),
+        stable: snapshot.is_stable(key, version),
+    }
+}
+
+pub fn job_summary(snapshot: &Snapshot, key: &JobKey) -> v1::JobSummary {
+    let groups = snapshot.job_summary(key).into_iter();
+    v1::JobSummary {
+        groups: groups.map(|(name, counts)| (name, group(counts))).collect(),
+    }
+}
+
+fn group(counts: GroupSummary) -> v1::TaskGroupSummary {
+    v1::TaskGroupSummary {
+        queued: counts.queued,
+        starting: counts.starting,
+        running: counts.running,
+        complete: counts.complete,
+        failed: counts.failed,
+        lost: counts.lost,
+        unknown: counts.unknown,
+    }
+}
+
+pub fn job_stub(snapshot: &Snapshot, job: &Indexed<Job>) -> v1::JobStub {
+    let key = job.value.key();
+    v1::JobStub {
+        namespace: job.value.namespace.clone(),
+        id: job.value.id.clone(),
+        name: job.value.name.clone(),
+        r#type: job.value.job_type.as_str().to_owned(),
+        priority: u32::from(job.value.priority),
+        status: read(snapshot, &key, job.value.version).status.to_owned(),
+        stop: job.value.stop,
+        version: job.value.version,
+        submit_time_ns: job.value.submit_time.0,
+        create_index: job.create_index,
+        modify_index: job.modify_index,
+        summary: Some(job_summary(snapshot, &key)),
+    }
+}
+
+/// Returns both sides of an allocation, with its node's name and its job's type.
+pub fn allocation(snapshot: &Snapshot, view: &AllocView) -> v1::Allocation {
+    let node = snapshot.node(view.alloc.node_id);
+    let job = snapshot.job_version(&view.alloc.job_key(), view.alloc.job_version);
+    let read = AllocationRead {
+        client_status: view.client_status(),
+        node_name: node.map_or("", |node| &node.value.name),
+        job_type: job.map_or("", |job| job.value.job_type.as_str()),
+        create_index: view.create_index,
+        modify_index: view.modify_index(),
+        alloc_modify_index: view.alloc_modify_index,
+    };
+    v1::Allocation::joined(&view.alloc, view.client.as_deref(), read)
+}
+
+/// Returns a deployment with its groups' counts.
+///
+/// A group has to have progressed by its progress deadline after its last allocation was placed or
+/// became healthy. Source: Nomad's public behaviour.
+pub fn deployment(snapshot: &Snapshot, deployment: &Indexed<Deployment>) -> v1::Deployment {
+    let mut groups: BTreeMap<String, DeploymentGroupRead> = BTreeMap::new();
+    for (name, counts) in snapshot.deployment_counts(deployment.value.id) {
+        let read = groups.entry(name).or_default();
+        read.placed_allocs = counts.placed;
+        read.healthy_allocs = counts.healthy;
+        read.unhealthy_allocs = counts.unhealthy;
+    }
+    for view in snapshot.allocs_by_deployment(deployment.value.id) {
+        let Some(group) = deployment.value.groups.get(&*view.alloc.task_group) else {
+            continue;
+        };
+        let Some(read) = groups.get_mut(&*view.alloc.task_group) else {
+            continue;
+        };
+        if group.progress_deadline.is_zero() {
+            continue;
+        }
+        let healthy_at = view
+            .health()
+            .filter(|health| health.healthy)
+            .map(|health| health.time);
+        let progressed = healthy_at.unwrap_or_default().max(view.alloc.create_time);
+        let by = progressed.plus(group.progress_deadline);
+        read.require_progress_by = by.max(read.require_progress_by);
+    }
+    v1::Deployment::from_stored(deployment, &groups)
+}

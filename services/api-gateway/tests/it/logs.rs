@@ -1,0 +1,211 @@
+//! Tasks' output, relayed from a node.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use model::{AllocClient, ClientStatus, Node, NodeStatus, TaskState};
+use proto::internal::v1::NodeLogsRequest;
+use proto::internal::v1::node_files_server::{NodeFiles, NodeFilesServer};
+use proto::v1;
+use state::{Entity, Key};
+use test_kit::wait_for;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Code, Request, Response, Status};
+
+use crate::support::{PATIENCE, Suite, alloc, ask, job, node};
+
+const CHUNK: usize = 64 << 10;
+
+/// A node with endless output, which counts what it was asked for.
+#[derive(Clone, Default)]
+struct Files {
+    chunks: Arc<AtomicUsize>,
+    endless: bool,
+}
+
+#[tonic::async_trait]
+impl NodeFiles for Files {
+    type LogsStream = ReceiverStream<Result<v1::LogsChunk, Status>>;
+
+    async fn logs(
+        &self,
+        request: Request<NodeLogsRequest>,
+    ) -> Result<Response<Self::LogsStream>, Status> {
+        let request = request.into_inner();
+        if request.secret != "secret-1" {
+            return Err(Status::permission_denied("not the node's secret"));
+        }
+        let asked = request.request.unwrap();
+        if asked.offset > 100 {
+            return Err(Status::out_of_range(
+                "offset 101 is beyond the 5 bytes there are",
+            ));
+        }
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let files = self.clone();
+        tokio::spawn(async move {
+            if !files.endless {
+                let data = format!("{}:{}", asked.task, asked.stream).into_bytes();
+                let _ = sender.send(Ok(v1::LogsChunk { data })).await;
+                return;
+            }
+            while sender
+                .send(Ok(v1::LogsChunk {
+                    data: vec![b'x'; CHUNK],
+                }))
+                .await
+                .is_ok()
+            {
+                files.chunks.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+}
+
+/// A suite with one allocation that runs a task `server` on a node that serves `files`.
+async fn world(files: &Files) -> (Suite, Node, v1::LogsRequest) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let server = tonic::transport::Server::builder()
+        .add_service(NodeFilesServer::new(files.clone()))
+        .serve_with_incoming(TcpListenerStream::new(listener));
+    tokio::spawn(server);
+    let suite = Suite::start(1).await;
+    let (node, job) = (Node { address, ..node(1) }, job("web"));
+    suite.put_node(&node).await;
+    let registered = suite.register(&job).await;
+    let placed = alloc(1, &job, &node, registered.index);
+    suite.put_alloc(&placed).await;
+    let client = AllocClient {
+        status: ClientStatus::Running,
+        task_states: [("server".to_owned(), TaskState::default())].into(),
+        ..AllocClient::default()
+    };
+    suite
+        .put(
+            &Key::AllocClient(placed.id),
+            &Entity::AllocClient(Box::new(client)),
+        )
+        .await;
+    let request = v1::LogsRequest {
+        alloc_id: placed.id.to_string(),
+        stream: v1::LogStream::Stdout.into(),
+        ..v1::LogsRequest::default()
+    };
+    (suite, node, request)
+}
+
+#[tokio::test]
+async fn output_is_relayed_from_the_node_by_the_start_of_the_allocations_id() {
+    let (suite, _, request) = world(&Files::default()).await;
+    let request = v1::LogsRequest {
+        alloc_id: request.alloc_id[..8].to_owned(),
+        ..request
+    };
+    let mut chunks = suite
+        .allocations(0)
+        .logs(ask(request))
+        .await
+        .unwrap()
+        .into_inner();
+    let chunk = chunks.message().await.unwrap().unwrap();
+    assert_eq!(String::from_utf8(chunk.data).unwrap(), "server:1");
+    assert_eq!(chunks.message().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_caller_that_does_not_read_holds_the_node_back() {
+    let files = Files {
+        endless: true,
+        ..Files::default()
+    };
+    let (suite, _, request) = world(&files).await;
+    let mut chunks = suite
+        .allocations(0)
+        .logs(ask(request))
+        .await
+        .unwrap()
+        .into_inner();
+    chunks.message().await.unwrap().unwrap();
+    // The transports fill up, then nothing moves: two looks apart see the same number.
+    let settled = wait_for("the node to be held back", PATIENCE, async || {
+        let before = files.chunks.load(Ordering::SeqCst);
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        (files.chunks.load(Ordering::SeqCst) == before).then_some(before)
+    })
+    .await;
+    assert!(settled * CHUNK < 32 << 20, "{settled} chunks are in flight");
+    drop(chunks);
+    wait_for("the relay to end", PATIENCE, async || {
+        suite
+            .metrics(0)
+            .await
+            .contains("kafila_api_gateway_log_relays 0\n")
+            .then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_stands_in_the_way_is_explained() {
+    let (suite, node, request) = world(&Files::default()).await;
+    let mut logs = suite.allocations(0);
+    let wrong_task = v1::LogsRequest {
+        task: "db".to_owned(),
+        ..request.clone()
+    };
+    let status = logs.logs(ask(wrong_task)).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(
+        status.message().contains("want one of server"),
+        "{}",
+        status.message()
+    );
+
+    let beyond = v1::LogsRequest {
+        offset: 101,
+        ..request.clone()
+    };
+    let status = logs.logs(ask(beyond)).await.unwrap_err();
+    assert_eq!(
+        status.code(),
+        Code::OutOfRange,
+        "the node's own words: {status}"
+    );
+    assert!(
+        status.message().contains("node n1: offset 101"),
+        "{}",
+        status.message()
+    );
+
+    let gone = Node {
+        address: "http://127.0.0.1:1".to_owned(),
+        ..node.clone()
+    };
+    suite.put_node(&gone).await;
+    let unreachable = wait_for("the gateway to see the change", PATIENCE, async || {
+        logs.logs(ask(request.clone())).await.err()
+    })
+    .await;
+    assert_eq!(unreachable.code(), Code::Unavailable);
+    let text = unreachable.message();
+    assert!(
+        text.contains("node n1 cannot be reached at http://127.0.0.1:1"),
+        "{text}"
+    );
+
+    suite
+        .put_node(&Node {
+            status: NodeStatus::Down,
+            ..node
+        })
+        .await;
+    let down = wait_for("the gateway to see the change", PATIENCE, async || {
+        let status = logs.logs(ask(request.clone())).await.unwrap_err();
+        status.message().contains("is down").then_some(status)
+    })
+    .await;
+    assert_eq!(down.code(), Code::Unavailable);
+}

@@ -1,0 +1,15 @@
+//! Gateways over an embedded etcd, called through the generated client.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod blocking;
+mod jobs;
+mod liveness;
+mod logs;
+mod malformed;
+mod reads;
+mod reports;
+mod sessions;
+mod stale;
+mod support;
+mod traces;

@@ -1,0 +1,255 @@
+//! A store, gateways over it, clients of them, and objects in the store by another hand.
+
+use std::time::Duration;
+
+use api_gateway::{App, Config};
+use embedded_etcd::EmbeddedEtcd;
+use model::{Allocation, Deployment, Job, LeaderInfo, Node};
+use proto::internal::v1::node_sessions_client::NodeSessionsClient;
+use proto::v1;
+use proto::v1::allocations_client::AllocationsClient;
+use proto::v1::deployments_client::DeploymentsClient;
+use proto::v1::evaluations_client::EvaluationsClient;
+use proto::v1::jobs_client::JobsClient;
+use proto::v1::nodes_client::NodesClient;
+use proto::v1::operator_client::OperatorClient;
+use service_kit::{CancellationToken, TracedChannel, connect_lazy};
+use state::{Entity, Key};
+use store::{Client, ClientOptions, Commit, Stored};
+use test_kit::builders;
+use test_kit::proxy::Proxy;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// Long enough for a loaded machine, short enough to notice.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A gateway that runs until dropped.
+pub(crate) struct Gateway {
+    address: String,
+    pub(crate) metrics: std::net::SocketAddr,
+    pub(crate) drain: CancellationToken,
+    pub(crate) running: JoinHandle<Result<(), api_gateway::RunError>>,
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.drain.cancel();
+        self.running.abort();
+    }
+}
+
+/// One store and some gateways over it.
+pub(crate) struct Suite {
+    _etcd: EmbeddedEtcd,
+    /// Between the gateways and the store.
+    pub(crate) proxy: Proxy,
+    pub(crate) store: Client,
+    pub(crate) gateways: Vec<Gateway>,
+}
+
+impl Suite {
+    pub(crate) async fn start(gateways: usize) -> Self {
+        Self::start_with(gateways, |_| {}).await
+    }
+
+    pub(crate) async fn start_with(gateways: usize, edit: impl Fn(&mut Config)) -> Self {
+        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
+            .await
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let endpoint = format!("http://{address}");
+        let proxy = Proxy::start(address).await.unwrap();
+        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
+        let store = Client::connect(std::slice::from_ref(&endpoint), ClientOptions::default())
+            .await
+            .unwrap();
+        let mut suite = Self {
+            _etcd: etcd,
+            proxy,
+            store,
+            gateways: Vec::new(),
+        };
+        for _ in 0..gateways {
+            suite.add_gateway(&edit).await;
+        }
+        suite
+    }
+
+    pub(crate) async fn add_gateway(&mut self, edit: impl Fn(&mut Config)) {
+        let mut config = Config::default();
+        config.etcd.endpoints = vec![self.proxy.endpoint()];
+        // Longer waits help nobody here.
+        config.request_timeout = Duration::from_secs(5);
+        config.shutdown_grace_period = Duration::from_secs(5);
+        edit(&mut config);
+        let app = App::build(config).await.unwrap();
+        let (address, metrics) = (app.address().to_owned(), app.metrics_address());
+        let drain = CancellationToken::new();
+        let running = tokio::spawn(app.run(drain.clone()));
+        self.gateways.push(Gateway {
+            address,
+            metrics,
+            drain,
+            running,
+        });
+    }
+
+    fn channel(&self, gateway: usize) -> TracedChannel {
+        connect_lazy(&self.gateways[gateway].address).unwrap()
+    }
+
+    pub(crate) fn address(&self, gateway: usize) -> &str {
+        &self.gateways[gateway].address
+    }
+
+    pub(crate) fn jobs(&self, gateway: usize) -> JobsClient<TracedChannel> {
+        JobsClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn allocations(&self, gateway: usize) -> AllocationsClient<TracedChannel> {
+        AllocationsClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn evaluations(&self, gateway: usize) -> EvaluationsClient<TracedChannel> {
+        EvaluationsClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn deployments(&self, gateway: usize) -> DeploymentsClient<TracedChannel> {
+        DeploymentsClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn nodes(&self, gateway: usize) -> NodesClient<TracedChannel> {
+        NodesClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn operator(&self, gateway: usize) -> OperatorClient<TracedChannel> {
+        OperatorClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn sessions(&self, gateway: usize) -> NodeSessionsClient<TracedChannel> {
+        NodeSessionsClient::new(self.channel(gateway))
+    }
+
+    /// Registers a job through the first gateway.
+    pub(crate) async fn register(&self, job: &Job) -> v1::RegisterJobResponse {
+        let request = v1::RegisterJobRequest {
+            job: Some(job.into()),
+            ..Default::default()
+        };
+        self.jobs(0)
+            .register(ask(request))
+            .await
+            .unwrap()
+            .into_inner()
+    }
+
+    /// Stores an object by another hand than a gateway's, whatever was there; returns the revision.
+    pub(crate) async fn put(&self, key: &Key, entity: &Entity) -> u64 {
+        let writer = self.store.unfenced_writer();
+        let mut txn = writer.txn();
+        match self.get(key).await {
+            Some(stored) => txn.update(key, stored.mod_revision, entity).unwrap(),
+            None => txn.create(key, entity).unwrap(),
+        };
+        match writer.commit_surely(&txn, PATIENCE).await.unwrap() {
+            Commit::Done { revision } => revision,
+            conflict @ Commit::Conflict(_) => panic!("{conflict:?}"),
+        }
+    }
+
+    pub(crate) async fn delete(&self, key: &Key) -> u64 {
+        let writer = self.store.unfenced_writer();
+        let mut txn = writer.txn();
+        txn.delete(key, self.get(key).await.unwrap().mod_revision)
+            .unwrap();
+        writer
+            .commit_surely(&txn, PATIENCE)
+            .await
+            .unwrap()
+            .revision()
+            .unwrap()
+    }
+
+    pub(crate) async fn get(&self, key: &Key) -> Option<Stored> {
+        self.store.get(key).await.unwrap()
+    }
+
+    pub(crate) async fn put_alloc(&self, alloc: &Allocation) -> u64 {
+        self.put(
+            &Key::Alloc(alloc.id),
+            &Entity::Alloc(Box::new(alloc.clone())),
+        )
+        .await
+    }
+
+    pub(crate) async fn put_node(&self, node: &Node) -> u64 {
+        self.put(&Key::Node(node.id), &Entity::Node(Box::new(node.clone())))
+            .await
+    }
+
+    pub(crate) async fn put_deployment(&self, deployment: &Deployment) -> u64 {
+        let entity = Entity::Deployment(Box::new(deployment.clone()));
+        self.put(&Key::Deployment(deployment.id), &entity).await
+    }
+
+    /// Makes somebody the leader of a service, as far as the store knows.
+    pub(crate) async fn elect(&self, service: &str, address: &str) -> u64 {
+        let info = LeaderInfo {
+            address: address.to_owned(),
+            replica: "r1".to_owned(),
+        };
+        self.put(&Key::Election(service.to_owned()), &Entity::Election(info))
+            .await
+    }
+
+    /// Returns what the gateway's metrics say.
+    pub(crate) async fn metrics(&self, gateway: usize) -> String {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let address = self.gateways[gateway].metrics;
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+}
+
+/// Returns a request with a deadline.
+pub(crate) fn ask<T>(message: T) -> tonic::Request<T> {
+    service_kit::request(message, PATIENCE)
+}
+
+/// Returns options that ask for what the asked gateway has.
+pub(crate) fn stale() -> Option<v1::QueryOptions> {
+    Some(v1::QueryOptions {
+        consistency: v1::Consistency::Stale.into(),
+        ..v1::QueryOptions::default()
+    })
+}
+
+/// Returns node `n<number>`, which answers nowhere.
+pub(crate) fn node(number: u128) -> Node {
+    Node {
+        address: "http://127.0.0.1:1".to_owned(),
+        ..builders::node(number)
+    }
+}
+
+/// Returns a job of one task that runs as a mock.
+pub(crate) fn job(id: &str) -> Job {
+    let mut job = builders::service(id, 2);
+    // What is stored, whatever the defaults: registering it again changes nothing.
+    job.task_groups[0].update = None;
+    job
+}
+
+/// Returns an allocation of a job that was registered at `create_index`.
+pub(crate) fn alloc(number: u128, job: &Job, node: &Node, create_index: u64) -> Allocation {
+    Allocation {
+        job_create_index: create_index,
+        ..builders::allocation(number, job, node.id)
+    }
+}

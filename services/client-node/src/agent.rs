@@ -1,0 +1,421 @@
+//! Keeps a runner per allocation, and applies what servers assign.
+//!
+//! Only the watch of `session` applies updates, one at a time. What an update asks for is decided
+//! in [`crate::assignment::changes`]; here it is carried out and kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lifecycle::{AllocState, Boot};
+use model::{AllocClient, AllocId, ClientStatus, DeploymentHealth};
+use service_kit::CancellationToken;
+use task_drivers::TaskId;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
+
+use crate::assignment::{Assignment, Broken, Record, Update, changes};
+use crate::context::Context;
+use crate::local_state::{NodeState, Restored, Stored, decode};
+use crate::runner::{self, Beginning, Command, Handle, Progress, clear};
+
+/// An allocation on this node.
+#[derive(Clone)]
+struct Known {
+    assignment: Assignment,
+    handle: Handle,
+    /// Told to be destroyed.
+    is_collected: bool,
+}
+
+#[derive(Default)]
+struct Facts {
+    known: BTreeMap<AllocId, Known>,
+    node: NodeState,
+    /// Whether a server's answer has been applied in this run of the agent.
+    is_contacted: bool,
+    /// Whether one of the allocations counts the time without a server.
+    counts_silence: bool,
+    /// What drivers kept from before this run of the agent, until it is known whose it is.
+    leftovers: HashMap<AllocId, Vec<TaskId>>,
+}
+
+/// One allocation, for the collector of garbage.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) alloc_id: AllocId,
+    pub(crate) has_ended: bool,
+}
+
+pub(crate) struct Agent {
+    context: Arc<Context>,
+    facts: Mutex<Facts>,
+    /// Ends every runner.
+    drain: CancellationToken,
+    runners: TaskTracker,
+}
+
+impl Agent {
+    pub(crate) fn new(context: Arc<Context>, drain: CancellationToken) -> Self {
+        Self {
+            context,
+            facts: Mutex::default(),
+            drain,
+            runners: TaskTracker::new(),
+        }
+    }
+
+    /// Takes up everything that an earlier run of the agent left. Tasks that run are found again,
+    /// whether or not a server can be reached.
+    pub(crate) async fn restore(&self, restored: Restored, boot_id: &str) {
+        let is_same_boot = restored.node.boot_id == boot_id;
+        let boot = if is_same_boot { Boot::Same } else { Boot::New };
+        if !is_same_boot && !restored.node.boot_id.is_empty() {
+            info!("the machine was rebooted: its tasks are started again");
+        }
+        let mut leftovers: HashMap<AllocId, Vec<TaskId>> = HashMap::new();
+        for driver in self.context.drivers.values() {
+            for id in driver.leftovers() {
+                leftovers.entry(id.alloc_id).or_default().push(id);
+            }
+        }
+        let node = NodeState {
+            boot_id: boot_id.to_owned(),
+            ..restored.node
+        };
+        self.context.state.put_node(&node).await;
+        let silence = self.context.clocks.wall().since(node.last_contact);
+        let was_heard = !node.last_contact.is_never();
+        let mut facts = Facts {
+            node,
+            leftovers,
+            ..Facts::default()
+        };
+        for (alloc_id, stored) in restored.allocs {
+            self.restore_alloc(&mut facts, alloc_id, stored, boot).await;
+        }
+        let handles: Vec<Handle> = silence_counters(&facts);
+        facts.counts_silence = !handles.is_empty();
+        let count = facts.known.len();
+        *self.lock() = facts;
+        self.count();
+        // The time without a server goes on while the agent is away.
+        let age = if was_heard { silence } else { Duration::ZERO };
+        for handle in handles {
+            handle.tell(Command::Contact { age }).await;
+        }
+        info!(allocations = count, "local state restored");
+    }
+
+    async fn restore_alloc(
+        &self,
+        facts: &mut Facts,
+        alloc_id: AllocId,
+        stored: Stored,
+        boot: Boot,
+    ) {
+        let record = stored
+            .alloc
+            .and_then(|bytes| decode::<Record>("alloc", &bytes));
+        let state = stored
+            .runner
+            .and_then(|bytes| decode::<AllocState>("runner", &bytes));
+        // Without the one it is unknown what was to run, without the other whether anything did;
+        // what servers still want they assign again, and drivers find what runs.
+        let (Some(record), Some(state)) = (record, state) else {
+            self.context.state.delete(alloc_id).await;
+            return;
+        };
+        if let Some(digest) = stored.acked {
+            self.context.reporter.remember(alloc_id, digest);
+        }
+        let assignment = Assignment::from(record);
+        let beginning = Beginning {
+            leftovers: facts.leftovers.remove(&alloc_id).unwrap_or_default(),
+            stored: Some((state, boot)),
+            predecessors: Vec::new(),
+            is_contacted: false,
+            assignment: assignment.clone(),
+        };
+        self.begin(facts, assignment, beginning);
+    }
+
+    /// Applies one message of a gateway's stream.
+    pub(crate) async fn apply(&self, update: Update) {
+        let (revision, is_full) = (update.revision, update.is_full);
+        let (known, seen) = {
+            let facts = self.lock();
+            let index = |known: &Known| known.assignment.modify_index;
+            let known = facts
+                .known
+                .iter()
+                .map(|(id, known)| (*id, index(known)))
+                .collect();
+            (known, facts.node.revision)
+        };
+        let Some(changes) = changes(&known, seen, update) else {
+            self.context.metrics.watch_updates_stale.inc();
+            warn!(
+                revision,
+                seen, "ignoring an update from a gateway that is behind"
+            );
+            return;
+        };
+        let is_news =
+            !(changes.added.is_empty() && changes.updated.is_empty() && changes.removed.is_empty());
+        for assignment in changes.updated {
+            self.update(assignment).await;
+        }
+        for alloc_id in changes.removed {
+            self.collect(alloc_id).await;
+        }
+        for assignment in changes.added {
+            self.add(assignment).await;
+        }
+        for broken in changes.broken {
+            self.refuse(&broken);
+        }
+        self.note_revision(revision, is_news).await;
+        if is_full {
+            self.first_contact().await;
+        }
+    }
+
+    async fn add(&self, assignment: Assignment) {
+        let alloc_id = assignment.alloc.id;
+        self.context
+            .state
+            .put_alloc(alloc_id, &Record::from(&assignment))
+            .await;
+        let counter = {
+            let mut facts = self.lock();
+            let beginning = Beginning {
+                stored: None,
+                leftovers: facts.leftovers.remove(&alloc_id).unwrap_or_default(),
+                predecessors: predecessors(&facts, &assignment),
+                is_contacted: true,
+                assignment: assignment.clone(),
+            };
+            self.begin(&mut facts, assignment.clone(), beginning);
+            let counter = counts_silence(&assignment)
+                .then(|| facts.known.get(&alloc_id).map(|known| known.handle.clone()))
+                .flatten();
+            facts.counts_silence |= counter.is_some();
+            counter
+        };
+        self.count();
+        if let Some(handle) = counter {
+            handle
+                .tell(Command::Contact {
+                    age: Duration::ZERO,
+                })
+                .await;
+        }
+    }
+
+    fn begin(&self, facts: &mut Facts, assignment: Assignment, beginning: Beginning) {
+        let alloc_id = assignment.alloc.id;
+        let drain = self.drain.clone();
+        match runner::spawn(&self.context, beginning, drain, &self.runners) {
+            Some(handle) => {
+                let known = Known {
+                    assignment,
+                    handle,
+                    is_collected: false,
+                };
+                facts.known.insert(alloc_id, known);
+            }
+            None => error!(%alloc_id, "the allocation's job has no such group"),
+        }
+    }
+
+    /// Tells servers that an allocation cannot be run here, so that they place it elsewhere.
+    fn refuse(&self, broken: &Broken) {
+        let now = self.context.clocks.wall();
+        let health = |deployment_id| DeploymentHealth {
+            healthy: false,
+            time: now,
+            deployment_id,
+        };
+        let client = AllocClient {
+            status: ClientStatus::Failed,
+            description: format!("Unable to add allocation due to error: {}", broken.reason),
+            health: broken.deployment_id.map(health),
+            modify_time: now,
+            ..AllocClient::default()
+        };
+        self.context.reporter.offer(broken.alloc_id, client);
+    }
+
+    async fn update(&self, assignment: Assignment) {
+        let alloc_id = assignment.alloc.id;
+        self.context
+            .state
+            .put_alloc(alloc_id, &Record::from(&assignment))
+            .await;
+        let handle = {
+            let mut facts = self.lock();
+            let Some(known) = facts.known.get_mut(&alloc_id) else {
+                return;
+            };
+            known.assignment = assignment.clone();
+            known.handle.clone()
+        };
+        handle.tell(Command::Update(assignment)).await;
+    }
+
+    /// Stops an allocation and removes every trace of it, in the background.
+    pub(crate) async fn collect(&self, alloc_id: AllocId) -> Option<Handle> {
+        let handle = {
+            let mut facts = self.lock();
+            let known = facts.known.get_mut(&alloc_id)?;
+            known.is_collected = true;
+            known.handle.clone()
+        };
+        handle.tell(Command::Destroy).await;
+        Some(handle)
+    }
+
+    /// Forgets runners that have removed every trace of their allocation.
+    pub(crate) fn forget_removed(&self) {
+        let mut facts = self.lock();
+        facts
+            .known
+            .retain(|_, known| *known.handle.progress.borrow() != Progress::Removed);
+        drop(facts);
+        self.count();
+    }
+
+    /// Keeps how far this node has acted; not worth a write when nothing was done.
+    async fn note_revision(&self, revision: u64, is_news: bool) {
+        let node = {
+            let mut facts = self.lock();
+            facts.node.revision = facts.node.revision.max(revision);
+            facts.node.clone()
+        };
+        let seen = i64::try_from(node.revision).unwrap_or(i64::MAX);
+        self.context.metrics.seen_revision.set(seen);
+        if is_news {
+            self.context.state.put_node(&node).await;
+        }
+    }
+
+    /// Once per run of the agent: what waited for a server's word goes on, and what no server wants
+    /// goes.
+    async fn first_contact(&self) {
+        let (handles, leftovers) = {
+            let mut facts = self.lock();
+            if std::mem::replace(&mut facts.is_contacted, true) {
+                return;
+            }
+            let handles: Vec<Handle> = facts
+                .known
+                .values()
+                .map(|known| known.handle.clone())
+                .collect();
+            (handles, std::mem::take(&mut facts.leftovers))
+        };
+        for handle in handles {
+            handle.tell(Command::ServersContacted).await;
+        }
+        self.context.reporter.open();
+        let unwanted: Vec<TaskId> = leftovers.into_values().flatten().collect();
+        if !unwanted.is_empty() {
+            let context = Arc::clone(&self.context);
+            self.runners.spawn(async move {
+                for id in unwanted {
+                    clear(&context, &id).await;
+                }
+            });
+        }
+    }
+
+    /// Takes note that a server has answered.
+    pub(crate) async fn heard(&self) {
+        let now = self.context.clocks.wall();
+        let (handles, node) = {
+            let mut facts = self.lock();
+            facts.node.last_contact = now;
+            if !facts.counts_silence {
+                return;
+            }
+            (silence_counters(&facts), facts.node.clone())
+        };
+        self.context.state.put_node(&node).await;
+        for handle in handles {
+            handle
+                .tell(Command::Contact {
+                    age: Duration::ZERO,
+                })
+                .await;
+        }
+    }
+
+    /// Returns the highest revision that was acted on.
+    pub(crate) fn seen_revision(&self) -> u64 {
+        self.lock().node.revision
+    }
+
+    /// Lists what the collector of garbage may choose from, ended ones first to end first.
+    pub(crate) fn candidates(&self) -> Vec<Candidate> {
+        let facts = self.lock();
+        let candidate = |(id, known): (&AllocId, &Known)| Candidate {
+            alloc_id: *id,
+            has_ended: known.handle.has_ended()
+                && !known.is_collected
+                && self.context.reporter.is_acked(*id),
+        };
+        facts.known.iter().map(candidate).collect()
+    }
+
+    /// Tells whether the node has the allocation, and whether it has ended.
+    pub(crate) fn find(&self, alloc_id: AllocId) -> Option<(Assignment, bool)> {
+        let facts = self.lock();
+        let known = facts.known.get(&alloc_id)?;
+        Some((known.assignment.clone(), known.handle.has_ended()))
+    }
+
+    /// Waits for every runner to have ended, which they do when drained.
+    pub(crate) async fn ended(&self) {
+        self.runners.close();
+        self.runners.wait().await;
+    }
+
+    fn count(&self) {
+        let count = i64::try_from(self.lock().known.len()).unwrap_or(i64::MAX);
+        self.context.metrics.allocations.set(count);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Facts> {
+        // Every critical section leaves the facts whole.
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Those on this node that have to end first: the one it replaces, and those it displaces.
+fn predecessors(facts: &Facts, assignment: &Assignment) -> Vec<Handle> {
+    let (alloc_id, previous) = (assignment.alloc.id, assignment.alloc.previous_alloc);
+    facts
+        .known
+        .iter()
+        .filter(|(id, known)| {
+            Some(**id) == previous || known.assignment.alloc.preempted_by == Some(alloc_id)
+        })
+        .map(|(_, known)| known.handle.clone())
+        .collect()
+}
+
+fn counts_silence(assignment: &Assignment) -> bool {
+    let group = assignment.job.task_group(&assignment.alloc.task_group);
+    group
+        .and_then(|group| group.disconnect)
+        .is_some_and(|disconnect| disconnect.stop_on_client_after.is_some())
+}
+
+fn silence_counters(facts: &Facts) -> Vec<Handle> {
+    let counters = facts
+        .known
+        .values()
+        .filter(|known| counts_silence(&known.assignment));
+    counters.map(|known| known.handle.clone()).collect()
+}

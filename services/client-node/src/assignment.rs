@@ -1,0 +1,438 @@
+//! What a gateway assigns, read from the wire, and what of it is new.
+//!
+//! [`changes`] is the one place that decides whether something is started, changed or collected;
+//! it knows revisions and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use model::{AllocId, Allocation, ClientStatus, DeploymentId, FieldErrors, Job, Timestamp, spec};
+use proto::internal::v1::{AllocationsUpdate, Assignment as WireAssignment};
+use proto::v1;
+use serde::{Deserialize, Serialize};
+use tracing::error;
+
+/// An allocation with its job, as assigned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    pub(crate) alloc: Arc<Allocation>,
+    pub(crate) job: Arc<Job>,
+    /// When its desired side last changed.
+    pub(crate) modify_index: u64,
+    /// The trace of the evaluation that placed it; empty: none.
+    pub(crate) trace_parent: String,
+}
+
+/// An [`Assignment`] as it is kept on disk.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Record {
+    alloc_id: AllocId,
+    alloc: Allocation,
+    job: Job,
+    modify_index: u64,
+    trace_parent: String,
+}
+
+impl From<&Assignment> for Record {
+    fn from(assignment: &Assignment) -> Self {
+        Self {
+            alloc_id: assignment.alloc.id,
+            alloc: (*assignment.alloc).clone(),
+            job: (*assignment.job).clone(),
+            modify_index: assignment.modify_index,
+            trace_parent: assignment.trace_parent.clone(),
+        }
+    }
+}
+
+impl From<Record> for Assignment {
+    fn from(record: Record) -> Self {
+        let alloc = Allocation {
+            id: record.alloc_id,
+            ..record.alloc
+        };
+        Self {
+            alloc: Arc::new(alloc),
+            job: Arc::new(record.job),
+            modify_index: record.modify_index,
+            trace_parent: record.trace_parent,
+        }
+    }
+}
+
+/// One message of a stream, read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Update {
+    pub(crate) revision: u64,
+    /// What is not among the assignments has been collected by the servers.
+    pub(crate) is_full: bool,
+    pub(crate) assigned: Vec<Assigned>,
+    pub(crate) removed: BTreeSet<AllocId>,
+    /// Those that make no sense to this node.
+    pub(crate) broken: Vec<Broken>,
+}
+
+/// An assignment that cannot be run, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) alloc_id: AllocId,
+    pub(crate) deployment_id: Option<DeploymentId>,
+    pub(crate) reason: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Assigned {
+    pub(crate) assignment: Assignment,
+    /// The servers know that nothing of it runs any more.
+    pub(crate) is_client_terminal: bool,
+}
+
+/// Reads the messages of one stream, which sends each job version once.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    /// (namespace, job id, version) → job.
+    jobs: HashMap<(String, String, u64), Arc<Job>>,
+}
+
+impl Reader {
+    /// Reads one message. An assignment that makes no sense must not keep the node from the others:
+    /// it is set aside, to be reported as failed so that it is placed elsewhere. One that runs here
+    /// already is not touched.
+    pub(crate) fn read(&mut self, wire: AllocationsUpdate) -> Update {
+        for job in wire.jobs {
+            let id = job.id.clone().unwrap_or_default();
+            match read_job(job) {
+                Ok(job) => {
+                    let key = (job.namespace.clone(), job.id.clone(), job.version);
+                    self.jobs.insert(key, Arc::new(job));
+                }
+                Err(errors) => error!(job_id = id, %errors, "a job makes no sense to this node"),
+            }
+        }
+        let mut update = Update {
+            revision: wire.revision,
+            is_full: wire.full,
+            ..Update::default()
+        };
+        for assignment in wire.assignments {
+            match self.read_assignment(assignment) {
+                Ok(assigned) => update.assigned.push(assigned),
+                Err(Some(broken)) => {
+                    let Broken {
+                        alloc_id, reason, ..
+                    } = &broken;
+                    error!(%alloc_id, reason, "an assignment makes no sense to this node");
+                    update.broken.push(broken);
+                }
+                Err(None) => {
+                    error!("an assignment that names no allocation");
+                    // What is missing from a full list would be taken for collected.
+                    update.is_full = false;
+                }
+            }
+        }
+        update.removed = wire
+            .removed_alloc_ids
+            .iter()
+            .filter_map(|id| id.parse().ok())
+            .collect();
+        update
+    }
+
+    /// # Errors
+    /// What is wrong; `None` when not even the allocation's id can be read.
+    fn read_assignment(&self, wire: WireAssignment) -> Result<Assigned, Option<Broken>> {
+        let allocation = wire.allocation.ok_or(None)?;
+        let alloc_id = allocation.id.parse().map_err(|_| None)?;
+        let mut broken = Broken {
+            alloc_id,
+            deployment_id: allocation.deployment_id.parse().ok(),
+            reason: String::new(),
+        };
+        let modify_index = allocation.alloc_modify_index;
+        let is_client_terminal = [
+            ClientStatus::Complete,
+            ClientStatus::Failed,
+            ClientStatus::Lost,
+        ]
+        .iter()
+        .any(|status| status.as_str() == allocation.client_status);
+        let alloc = match Allocation::try_from(allocation) {
+            Ok(alloc) => alloc,
+            Err(errors) => {
+                broken.reason = errors.to_string();
+                return Err(Some(broken));
+            }
+        };
+        let key = (
+            alloc.namespace.to_string(),
+            alloc.job_id.to_string(),
+            alloc.job_version,
+        );
+        let Some(job) = self.jobs.get(&key) else {
+            let (namespace, id, version) = key;
+            broken.reason = format!("job {namespace}/{id} version {version} cannot be read");
+            return Err(Some(broken));
+        };
+        if job.task_group(&alloc.task_group).is_none() {
+            broken.reason = format!("its job has no group {:?}", alloc.task_group);
+            return Err(Some(broken));
+        }
+        let assignment = Assignment {
+            alloc: Arc::new(alloc),
+            job: Arc::clone(job),
+            modify_index,
+            trace_parent: wire.trace_parent,
+        };
+        Ok(Assigned {
+            assignment,
+            is_client_terminal,
+        })
+    }
+}
+
+/// Reads a stored job: its spec with every default written out.
+fn read_job(wire: v1::Job) -> Result<Job, FieldErrors> {
+    let spec = spec::Job::try_from(wire)?;
+    let submit_time = Timestamp(spec.submit_time.unwrap_or(0));
+    let admitted = jobspec::canonicalise(&spec, submit_time)?;
+    Ok(Job {
+        version: spec.version.unwrap_or(0),
+        ..admitted.job
+    })
+}
+
+/// What an update asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) added: Vec<Assignment>,
+    pub(crate) updated: Vec<Assignment>,
+    /// Collected by the servers: to be stopped, if they run, and removed.
+    pub(crate) removed: Vec<AllocId>,
+    /// To be told as failed.
+    pub(crate) broken: Vec<Broken>,
+}
+
+/// Compares an update with what is here: allocation → the index it was last changed at.
+///
+/// Returns `None` for an update older than `seen`: whoever sent it knows less than this node.
+pub(crate) fn changes(
+    known: &BTreeMap<AllocId, u64>,
+    seen: u64,
+    update: Update,
+) -> Option<Changes> {
+    if update.revision < seen {
+        return None;
+    }
+    let mut changes = Changes::default();
+    let mut listed = BTreeSet::new();
+    for Assigned {
+        assignment,
+        is_client_terminal,
+    } in update.assigned
+    {
+        listed.insert(assignment.alloc.id);
+        match known.get(&assignment.alloc.id) {
+            Some(index) if assignment.modify_index > *index => changes.updated.push(assignment),
+            Some(_) => {}
+            // It ran here, or would have, before this agent lost its memory or collected it.
+            None if is_client_terminal => {}
+            None => changes.added.push(assignment),
+        }
+    }
+    listed.extend(update.broken.iter().map(|broken| broken.alloc_id));
+    changes.broken = update
+        .broken
+        .into_iter()
+        .filter(|broken| !known.contains_key(&broken.alloc_id))
+        .collect();
+    let collected =
+        |id: &AllocId| update.removed.contains(id) || (update.is_full && !listed.contains(id));
+    changes.removed = known
+        .iter()
+        .filter(|(id, index)| collected(id) && update.revision > **index)
+        .map(|(id, _)| *id)
+        .collect();
+    Some(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::NodeId;
+    use test_kit::builders;
+
+    use super::*;
+
+    fn id(number: u128) -> AllocId {
+        AllocId::from_random(number)
+    }
+
+    fn assigned(number: u128, modify_index: u64) -> Assigned {
+        let job = builders::batch("sum", 1);
+        let alloc = builders::allocation(number, &job, NodeId::from_random(1));
+        let assignment = Assignment {
+            alloc: Arc::new(alloc),
+            job: Arc::new(job),
+            modify_index,
+            trace_parent: String::new(),
+        };
+        Assigned {
+            assignment,
+            is_client_terminal: false,
+        }
+    }
+
+    fn update(revision: u64, is_full: bool, assigned: Vec<Assigned>, removed: &[u128]) -> Update {
+        let removed = removed.iter().map(|number| id(*number)).collect();
+        Update {
+            revision,
+            is_full,
+            assigned,
+            removed,
+            broken: Vec::new(),
+        }
+    }
+
+    /// (added, updated, removed), by number.
+    fn ids(changes: Option<Changes>) -> Option<(Vec<AllocId>, Vec<AllocId>, Vec<AllocId>)> {
+        let of = |assignments: Vec<Assignment>| {
+            assignments
+                .into_iter()
+                .map(|assignment| assignment.alloc.id)
+                .collect()
+        };
+        changes.map(|changes| (of(changes.added), of(changes.updated), changes.removed))
+    }
+
+    fn known(pairs: &[(u128, u64)]) -> BTreeMap<AllocId, u64> {
+        pairs
+            .iter()
+            .map(|(number, index)| (id(*number), *index))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_unknown_is_added_and_what_is_newer_is_updated() {
+        let known = known(&[(1, 5), (2, 5), (3, 5)]);
+        let sent = vec![
+            assigned(1, 5),
+            assigned(2, 6),
+            assigned(3, 4),
+            assigned(4, 7),
+        ];
+        let found = ids(changes(&known, 5, update(8, false, sent, &[])));
+        assert_eq!(found, Some((vec![id(4)], vec![id(2)], vec![])));
+    }
+
+    #[test]
+    fn scenario_017_an_older_answer_changes_nothing() {
+        let known = known(&[(1, 5)]);
+        assert_eq!(changes(&known, 9, update(8, true, vec![], &[])), None);
+        let found = ids(changes(
+            &known,
+            9,
+            update(9, false, vec![assigned(1, 4)], &[]),
+        ));
+        assert_eq!(found, Some((vec![], vec![], vec![])));
+    }
+
+    #[test]
+    fn scenario_018_what_vanished_from_a_full_list_is_removed() {
+        let known = known(&[(1, 5), (2, 5)]);
+        let found = ids(changes(
+            &known,
+            5,
+            update(8, true, vec![assigned(1, 5)], &[]),
+        ));
+        assert_eq!(found, Some((vec![], vec![], vec![id(2)])));
+        let found = ids(changes(&known, 5, update(8, false, vec![], &[2, 7])));
+        assert_eq!(found, Some((vec![], vec![], vec![id(2)])));
+    }
+
+    #[test]
+    fn a_list_that_may_be_from_before_an_allocation_does_not_remove_it() {
+        let known = known(&[(1, 8)]);
+        let found = ids(changes(&known, 5, update(8, true, vec![], &[1])));
+        assert_eq!(found, Some((vec![], vec![], vec![])));
+    }
+
+    #[test]
+    fn what_has_ended_before_is_not_run_again() {
+        let mut ended = assigned(1, 5);
+        ended.is_client_terminal = true;
+        let found = ids(changes(
+            &BTreeMap::new(),
+            0,
+            update(8, true, vec![ended], &[]),
+        ));
+        assert_eq!(found, Some((vec![], vec![], vec![])));
+    }
+
+    #[test]
+    fn a_job_comes_over_the_wire_as_it_is_stored() {
+        for job in [builders::service("web", 2), builders::batch("sum", 1)] {
+            let admitted = jobspec::canonicalise(&spec::Job::from(&job), Timestamp(9)).unwrap();
+            let mut job = admitted.job;
+            job.version = 3;
+            assert_eq!(read_job(v1::Job::from(&job)).unwrap(), job);
+        }
+    }
+
+    #[test]
+    fn an_assignment_that_makes_no_sense_is_told_as_failed_and_is_not_taken_for_collected() {
+        let job = builders::batch("sum", 1);
+        let alloc = builders::allocation(1, &job, NodeId::from_random(1));
+        let mut reader = Reader::default();
+        let assignment = WireAssignment {
+            allocation: Some(v1::Allocation::from(&alloc)),
+            trace_parent: String::new(),
+        };
+        let wire = AllocationsUpdate {
+            revision: 4,
+            full: true,
+            assignments: vec![assignment],
+            ..AllocationsUpdate::default()
+        };
+        let read = reader.read(wire.clone());
+        assert!(read.assigned.is_empty() && read.is_full);
+        assert!(
+            read.broken[0].reason.contains("version 0 cannot be read"),
+            "{:?}",
+            read.broken
+        );
+        let found = changes(&BTreeMap::new(), 0, read.clone()).unwrap();
+        assert_eq!(found.broken.len(), 1);
+        let found = changes(&known(&[(1, 2)]), 0, read).unwrap();
+        assert_eq!(found, Changes::default(), "what runs is left alone");
+        let jobs = vec![v1::Job::from(&job)];
+        let read = reader.read(AllocationsUpdate {
+            jobs,
+            ..wire.clone()
+        });
+        assert!(read.assigned.len() == 1 && read.broken.is_empty());
+        assert_eq!(
+            reader.read(wire).assigned.len(),
+            1,
+            "once a stream is enough"
+        );
+    }
+
+    #[test]
+    fn an_assignment_without_a_name_makes_no_list_complete() {
+        let wire = AllocationsUpdate {
+            revision: 4,
+            full: true,
+            assignments: vec![WireAssignment::default()],
+            ..AllocationsUpdate::default()
+        };
+        assert!(!Reader::default().read(wire).is_full);
+    }
+
+    #[test]
+    fn a_record_gives_back_the_assignment() {
+        let assignment = assigned(7, 5).assignment;
+        let text = serde_json::to_string(&Record::from(&assignment)).unwrap();
+        let record: Record = serde_json::from_str(&text).unwrap();
+        assert_eq!(Assignment::from(record), assignment);
+    }
+}

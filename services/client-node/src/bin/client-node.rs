@@ -1,0 +1,29 @@
+//! The agent by itself, for machines that need nothing else of Kafila. The `kafila` binary has it
+//! as a subcommand, too.
+
+use std::process::ExitCode;
+
+use client_node::{App, Config, SERVICE, SUPERVISOR_SUBCOMMAND};
+use service_kit::run_service;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1).peekable();
+    if args.next_if(|arg| arg == SUPERVISOR_SUBCOMMAND).is_some() {
+        return task_drivers::supervisor::main(args);
+    }
+    let file = args.next().map(std::path::PathBuf::from);
+    let config = match service_kit::load::<Config>(SERVICE, file.as_deref(), &[]) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!(
+                "usage: client-node [FILE]; {}",
+                service_kit::run::chain(&error)
+            );
+            return ExitCode::from(2);
+        }
+    };
+    let telemetry = config.telemetry.clone();
+    run_service(SERVICE, &telemetry, |drain| async move {
+        Box::pin(App::build(config).await?.run(drain)).await
+    })
+}

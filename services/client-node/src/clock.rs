@@ -1,0 +1,79 @@
+//! The two clocks that runners are told, and deadlines on them as tokio's instants.
+
+use std::time::Duration;
+
+use lifecycle::{Now, Uptime};
+use model::Timestamp;
+use service_kit::Clock;
+use tokio::time::Instant;
+
+/// Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Clocks {
+    wall: Clock,
+    /// The machine's uptime when `started` was now.
+    uptime_at_start: Duration,
+    started: Instant,
+}
+
+impl Clocks {
+    /// Reads the machine's uptime once; from then on it goes with tokio's clock, which tests pause.
+    pub(crate) fn new(wall: Clock) -> Self {
+        Self {
+            wall,
+            uptime_at_start: machine_uptime(),
+            started: Instant::now(),
+        }
+    }
+
+    pub(crate) fn wall(&self) -> Timestamp {
+        Timestamp(self.wall.now())
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let uptime = self.uptime_at_start + self.started.elapsed();
+        Now {
+            uptime: Uptime::default().plus(uptime),
+            wall: self.wall(),
+        }
+    }
+
+    /// Returns when the uptime will be `uptime`.
+    pub(crate) fn instant(&self, uptime: Uptime) -> Instant {
+        let start = Uptime::default().plus(self.uptime_at_start);
+        self.started + uptime.since(start)
+    }
+}
+
+/// Returns the time since boot, sleep included. Source: proc(5), `uptime`.
+fn machine_uptime() -> Duration {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = text.split(' ').next().and_then(|word| word.parse().ok());
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_uptime_goes_with_tokios_clock() {
+        let clocks = Clocks::new(Clock::real());
+        let before = clocks.now().uptime;
+        assert!(
+            before > Uptime::default(),
+            "the machine has been up for a while"
+        );
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let after = clocks.now().uptime;
+        assert_eq!(after.since(before), Duration::from_secs(5));
+        assert_eq!(clocks.instant(after), Instant::now());
+        let later = after.plus(Duration::from_secs(3));
+        assert_eq!(
+            clocks.instant(later) - Instant::now(),
+            Duration::from_secs(3)
+        );
+    }
+}

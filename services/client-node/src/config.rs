@@ -1,0 +1,157 @@
+//! The one config struct, read once.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use service_kit::config::{duration, list};
+use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
+use service_kit::{ListenConfig, TelemetryConfig};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The gateways to begin with, as in `http://10.0.0.1:4646`; they name the others.
+    #[serde(with = "list")]
+    pub gateways: Vec<String>,
+    /// Where everything of the node stands. Without one nothing is kept, and only `mock_driver`
+    /// runs: a node that only pretends.
+    pub data_dir: Option<PathBuf>,
+    /// Where the node answers gateways (logs); they have to reach it.
+    pub listen: ListenConfig,
+    pub telemetry: TelemetryConfig,
+    /// The node's name; by default the machine's.
+    pub name: Option<String>,
+    pub datacenter: String,
+    pub region: String,
+    pub node_pool: String,
+    /// The operator's word for a kind of machine; empty: none.
+    pub node_class: String,
+    /// The operator's own words, read in jobs as `${meta.rack}`.
+    pub meta: BTreeMap<String, String>,
+    /// The address that tasks' ports are on; by default the one that the default route leaves from.
+    pub host_ip: Option<IpAddr>,
+    /// All cores together, in MHz; 0: as found.
+    pub cpu_total_compute: u64,
+    /// In MiB; 0: as found.
+    pub memory_total_mb: u64,
+    /// In MiB; 0: what the file system of `data_dir` has in all.
+    pub disk_total_mb: u64,
+    /// What of it is not for allocations.
+    pub reserved: ReservedConfig,
+    /// The range of ports that schedulers choose from, both ends inclusive. Source: Nomad's default.
+    pub min_dynamic_port: u16,
+    pub max_dynamic_port: u16,
+    pub drivers: DriversConfig,
+    /// The longest time a task gets between its kill signal and its end, whatever its job says.
+    /// Source: Nomad's default.
+    #[serde(with = "duration")]
+    pub max_kill_timeout: Duration,
+    pub gc: GcConfig,
+    /// How often the machine is looked at again for what it has.
+    #[serde(with = "duration")]
+    pub fingerprint_interval: Duration,
+    /// Kill every task when the agent is told to end, as a power cut would; for development. By
+    /// default tasks go on without the agent.
+    pub stop_tasks_on_exit: bool,
+    /// How long RPCs in hand may go on once it is told to end.
+    #[serde(with = "duration")]
+    pub shutdown_grace_period: Duration,
+}
+
+/// What of a machine is not for allocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReservedConfig {
+    /// In MHz.
+    pub cpu: u64,
+    /// In MiB.
+    pub memory_mb: u64,
+    /// In MiB.
+    pub disk_mb: u64,
+}
+
+/// Which drivers the node offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DriversConfig {
+    /// Plain processes with the agent's own rights. Nomad has it off by default; here it is the one
+    /// driver that does work, so an operator who shares a cluster turns it off.
+    pub raw_exec: bool,
+    /// Tasks that only pretend. A job has to ask for it by name, so it does no harm.
+    pub mock_driver: bool,
+    /// The program that supervises a task, and what comes before the directory on its command
+    /// line; empty: the agent's own program and its hidden subcommand.
+    #[serde(with = "list")]
+    pub supervisor: Vec<String>,
+    /// The slice for tasks' control groups; empty: use none.
+    pub cgroup_parent: String,
+}
+
+/// When directories of allocations that have ended are removed before the servers forget them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GcConfig {
+    #[serde(with = "duration")]
+    pub interval: Duration,
+    /// Percent of the file system in use. Source: Nomad's default, as are the others.
+    pub disk_usage_threshold: u8,
+    /// Percent of its inodes in use.
+    pub inode_usage_threshold: u8,
+    /// Allocations on the node, running ones too.
+    pub max_allocs: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            gateways: vec!["http://127.0.0.1:4646".to_owned()],
+            data_dir: None,
+            listen: ListenConfig::default(),
+            telemetry: TelemetryConfig::default(),
+            name: None,
+            datacenter: "dc1".to_owned(),
+            region: "global".to_owned(),
+            node_pool: "default".to_owned(),
+            node_class: String::new(),
+            meta: BTreeMap::new(),
+            host_ip: None,
+            cpu_total_compute: 0,
+            memory_total_mb: 0,
+            disk_total_mb: 0,
+            reserved: ReservedConfig::default(),
+            min_dynamic_port: 20_000,
+            max_dynamic_port: 32_000,
+            drivers: DriversConfig::default(),
+            max_kill_timeout: Duration::from_secs(30),
+            gc: GcConfig::default(),
+            fingerprint_interval: Duration::from_secs(60),
+            stop_tasks_on_exit: false,
+            shutdown_grace_period: DEFAULT_SHUTDOWN_GRACE_PERIOD,
+        }
+    }
+}
+
+impl Default for DriversConfig {
+    fn default() -> Self {
+        Self {
+            raw_exec: true,
+            mock_driver: true,
+            supervisor: Vec::new(),
+            cgroup_parent: "kafila.slice".to_owned(),
+        }
+    }
+}
+
+impl Default for GcConfig {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(60),
+            disk_usage_threshold: 80,
+            inode_usage_threshold: 70,
+            max_allocs: 50,
+        }
+    }
+}

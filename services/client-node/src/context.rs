@@ -1,0 +1,35 @@
+//! What the parts of one node's agent share. Several nodes may live in one process, each with its
+//! own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lifecycle::Limits;
+use service_kit::IdSource;
+use task_drivers::{Driver, NodeFacts};
+
+use crate::clock::Clocks;
+use crate::identity::Identity;
+use crate::local_state::LocalState;
+use crate::metrics::Metrics;
+use crate::reporter::Reporter;
+
+pub(crate) struct Context {
+    pub(crate) identity: Identity,
+    pub(crate) drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+    pub(crate) facts: NodeFacts,
+    pub(crate) limits: Limits,
+    /// Where allocations' directories are; `None` on a node that keeps nothing.
+    pub(crate) alloc_dir: Option<PathBuf>,
+    pub(crate) state: LocalState,
+    pub(crate) reporter: Reporter,
+    pub(crate) clocks: Clocks,
+    pub(crate) ids: IdSource,
+    pub(crate) metrics: Metrics,
+    /// Kill every task when the agent is told to end.
+    pub(crate) stop_tasks_on_exit: bool,
+    /// How long the end may take in all.
+    pub(crate) shutdown_grace_period: Duration,
+}

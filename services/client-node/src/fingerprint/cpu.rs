@@ -1,0 +1,84 @@
+//! Cores and their speed.
+
+use std::path::Path;
+
+use super::{Attributes, read};
+
+/// What a core is taken to do when neither sysfs nor cpuinfo says: little, so that no job gets
+/// less than it was promised.
+const GUESSED_MHZ: u64 = 1_000;
+
+/// Returns all cores together, in MHz; `total` wins when it is not 0.
+pub(super) fn fingerprint(total: u64, attributes: &mut Attributes) -> u64 {
+    let cores = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let core_mhz = core_mhz();
+    let total = if total > 0 {
+        total
+    } else {
+        limited(cores * core_mhz, core_mhz)
+    };
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        other => other,
+    };
+    for (name, value) in [
+        ("cpu.arch", arch.to_owned()),
+        ("cpu.modelname", cpuinfo("model name").unwrap_or_default()),
+        ("cpu.numcores", cores.to_string()),
+        ("cpu.reservablecores", cores.to_string()),
+        ("cpu.frequency", core_mhz.to_string()),
+        ("cpu.totalcompute", total.to_string()),
+        ("cpu.usablecompute", total.to_string()),
+    ] {
+        attributes.insert(name.to_owned(), value);
+    }
+    total
+}
+
+/// Base speed, else the highest, else what it runs at, else a guess. sysfs has kHz.
+fn core_mhz() -> u64 {
+    let sysfs = Path::new("/sys/devices/system/cpu/cpu0/cpufreq");
+    for file in ["base_frequency", "cpuinfo_max_freq"] {
+        if let Ok(khz) = read(sysfs.join(file)).parse::<u64>() {
+            return khz / 1_000;
+        }
+    }
+    let current = cpuinfo("cpu MHz").and_then(|text| text.split('.').next()?.parse().ok());
+    current.unwrap_or(GUESSED_MHZ)
+}
+
+/// Returns the first core's value in `/proc/cpuinfo`.
+fn cpuinfo(name: &str) -> Option<String> {
+    let text = read("/proc/cpuinfo");
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+/// A container may be given less than the machine has. Source: the kernel's cgroup-v2, `cpu.max`.
+fn limited(total: u64, core_mhz: u64) -> u64 {
+    let text = read("/sys/fs/cgroup/cpu.max");
+    limit(&text).map_or(total, |(quota, period)| {
+        total.min(quota * core_mhz / period.max(1))
+    })
+}
+
+fn limit(text: &str) -> Option<(u64, u64)> {
+    let (quota, period) = text.split_once(' ')?;
+    Some((quota.parse().ok()?, period.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_read_and_its_absence_too() {
+        assert_eq!(limit("150000 100000"), Some((150_000, 100_000)));
+        assert_eq!(limit("max 100000"), None);
+        assert_eq!(limit(""), None);
+    }
+}

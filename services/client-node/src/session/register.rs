@@ -1,0 +1,79 @@
+//! Makes the node known, and keeps its record up to date.
+
+use std::time::Duration;
+
+use model::Node;
+use proto::internal::v1::RegisterNodeRequest;
+use proto::required_duration;
+use proto::v1;
+use service_kit::{Backoff, CancellationToken, request};
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use super::{CALL_TIMEOUT, Session, ttl_of};
+
+/// How long changes of the machine gather before the record is sent again: one that has changed
+/// may change more in the next moments.
+const CHANGE_PAUSE: Duration = Duration::from_secs(5);
+
+/// Registers, and registers again whenever it has to, until `ended`.
+pub(super) async fn run(session: &Session, ended: CancellationToken) {
+    let mut node = session.node.clone();
+    let mut rng = session.context.ids.rng();
+    let mut backoff = Backoff::default();
+    loop {
+        let record = node.borrow_and_update().clone();
+        match register(session, &record).await {
+            Ok(()) => backoff.reset(),
+            Err(status) => {
+                let (code, message) = (status.code(), status.message());
+                warn!(?code, message, "cannot register the node, trying again");
+                session.gateways.pause(backoff.next(&mut rng), &ended).await;
+                if ended.is_cancelled() {
+                    return;
+                }
+                continue;
+            }
+        }
+        tokio::select! {
+            () = ended.cancelled() => return,
+            () = session.unknown.notified() => info!("registering again"),
+            changed = node.changed() => {
+                // The fingerprinter has ended: the record stays as it is.
+                if changed.is_err() {
+                    tokio::select! {
+                        () = ended.cancelled() => return,
+                        () = session.unknown.notified() => info!("registering again"),
+                    }
+                    continue;
+                }
+                sleep(CHANGE_PAUSE).await;
+                info!("the machine has changed, registering again");
+            }
+        }
+    }
+}
+
+async fn register(session: &Session, node: &Node) -> Result<(), tonic::Status> {
+    let message = RegisterNodeRequest {
+        node: Some(v1::Node::from(node)),
+        secret: session.context.identity.secret.clone(),
+    };
+    let response = session
+        .gateways
+        .call(async |mut client| client.register(request(message, CALL_TIMEOUT)).await)
+        .await?;
+    session.context.metrics.registrations.inc();
+    session.gateways.replace(&response.gateways);
+    let is_first = session.ttl.borrow().is_none();
+    session.ttl.send_replace(Some(ttl_of(required_duration(
+        "heartbeat_ttl",
+        response.heartbeat_ttl,
+    ))));
+    if is_first {
+        let node_id = session.context.identity.node_id;
+        info!(%node_id, name = node.name, status = response.status, "node registered");
+    }
+    session.agent.heard().await;
+    Ok(())
+}

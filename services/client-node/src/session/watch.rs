@@ -1,0 +1,91 @@
+//! Watches what the node is to run.
+
+use std::time::Duration;
+
+use proto::internal::v1::{AllocationsUpdate, WatchAllocationsRequest};
+use service_kit::{Backoff, CancellationToken, request};
+use tonic::{Status, Streaming};
+use tracing::{debug, warn};
+
+use super::Session;
+use crate::assignment::Reader;
+
+/// How long a gateway may take to begin the stream: it first waits until it knows as much as this
+/// node has seen.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Watches until `ended`, from one gateway after another.
+pub(super) async fn run(session: &Session, ended: CancellationToken) {
+    if session.registered(&ended).await.is_none() {
+        return;
+    }
+    let mut rng = session.context.ids.rng();
+    let mut backoff = Backoff::default();
+    while !ended.is_cancelled() {
+        let began = tokio::time::Instant::now();
+        let status = tokio::select! {
+            () = ended.cancelled() => return,
+            status = watch(session) => status,
+        };
+        session.note_refusal(&status);
+        let (code, message) = (status.code(), status.message());
+        warn!(
+            ?code,
+            message, "the stream of allocations has ended, opening another"
+        );
+        if began.elapsed() > Backoff::DEFAULT.1 {
+            // It had worked for a while.
+            backoff.reset();
+        }
+        session.gateways.pause(backoff.next(&mut rng), &ended).await;
+    }
+}
+
+/// Applies one stream until it breaks; returns why.
+async fn watch(session: &Session) -> Status {
+    let (address, mut client) = match session.gateways.current() {
+        Ok(current) => current,
+        Err(status) => return status,
+    };
+    let identity = &session.context.identity;
+    let seen_revision = session.agent.seen_revision();
+    let message = WatchAllocationsRequest {
+        node_id: identity.node_id.to_string(),
+        secret: identity.secret.clone(),
+        seen_revision,
+    };
+    debug!(
+        gateway = address,
+        seen_revision, "opening a stream of allocations"
+    );
+    let begun = client.watch_allocations(stream_request(message)).await;
+    let status = match begun {
+        Ok(response) => {
+            session.context.metrics.watch_streams.inc();
+            session.gateways.answered();
+            apply_all(session, response.into_inner()).await
+        }
+        Err(status) => status,
+    };
+    session.gateways.refused(&address, &status);
+    status
+}
+
+fn stream_request(message: WatchAllocationsRequest) -> tonic::Request<WatchAllocationsRequest> {
+    request(message, BEGIN_TIMEOUT)
+}
+
+async fn apply_all(session: &Session, mut stream: Streaming<AllocationsUpdate>) -> Status {
+    let mut reader = Reader::default();
+    loop {
+        match stream.message().await {
+            Ok(Some(message)) => {
+                session.context.metrics.watch_updates.inc();
+                session.agent.apply(reader.read(message)).await;
+                session.agent.forget_removed();
+            }
+            Ok(None) => return Status::unavailable("the gateway has ended the stream"),
+            Err(status) => return status,
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! A gateway that holds what a test puts into it, and remembers what nodes tell it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use model::{AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, Job, Node, NodeId};
+use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
+use proto::internal::v1::{
+    AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, RegisterNodeRequest,
+    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
+    WatchAllocationsRequest,
+};
+use proto::v1;
+use service_kit::CancellationToken;
+use test_kit::wait_for;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::transport::Server;
+use tonic::{Request, Response, Status};
+
+/// How long anything in these tests may take; all of it takes moments on an idle machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// What the cluster knows; several gateways may share it.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    facts: Arc<Mutex<Facts>>,
+    /// Counts changes, for the streams.
+    changed: Arc<watch::Sender<u64>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub(crate) revision: u64,
+    allocs: BTreeMap<AllocId, (Allocation, u64)>,
+    jobs: BTreeMap<(String, u64), Job>,
+    /// Sent to every stream once, instead of the state.
+    raw: Option<AllocationsUpdate>,
+    pub(crate) registrations: Vec<Node>,
+    known: BTreeSet<NodeId>,
+    pub(crate) heartbeats: u64,
+    pub(crate) ttl: Duration,
+    /// Revisions that streams were opened with.
+    pub(crate) seen: Vec<u64>,
+    /// The last report of each.
+    pub(crate) reported: BTreeMap<AllocId, AllocClient>,
+    /// The number of reports in each call.
+    pub(crate) calls: Vec<usize>,
+    /// So many of the next report calls fail.
+    pub(crate) failing_reports: usize,
+    /// Reports of these are refused as nonsense.
+    pub(crate) refused: BTreeSet<AllocId>,
+}
+
+impl Cluster {
+    pub(crate) fn new() -> Self {
+        let facts = Facts {
+            revision: 10,
+            ttl: Duration::from_secs(2),
+            ..Facts::default()
+        };
+        Self {
+            facts: Arc::new(Mutex::new(facts)),
+            changed: Arc::new(watch::Sender::new(0)),
+        }
+    }
+
+    pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Facts)) {
+        let mut facts = self.facts();
+        facts.revision += 1;
+        change(&mut facts);
+        drop(facts);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Assigns an allocation of the job's first group.
+    pub(crate) fn assign(&self, number: u128, job: &Job) -> AllocId {
+        self.assign_as(number, job, |_| {})
+    }
+
+    pub(crate) fn assign_as(
+        &self,
+        number: u128,
+        job: &Job,
+        edit: impl FnOnce(&mut Allocation),
+    ) -> AllocId {
+        let node_id = self
+            .facts()
+            .registrations
+            .last()
+            .map(|node| node.id)
+            .unwrap_or_default();
+        let mut alloc = test_kit::builders::allocation(number, job, node_id);
+        edit(&mut alloc);
+        let id = alloc.id;
+        self.change(|facts| {
+            facts
+                .jobs
+                .insert((job.id.clone(), job.version), job.clone());
+            facts.allocs.insert(id, (alloc, facts.revision));
+        });
+        id
+    }
+
+    /// Changes the desired side of an allocation.
+    pub(crate) fn edit(&self, id: AllocId, edit: impl FnOnce(&mut Allocation)) {
+        self.change(|facts| {
+            let revision = facts.revision;
+            let (alloc, index) = facts.allocs.get_mut(&id).unwrap();
+            edit(alloc);
+            *index = revision;
+        });
+    }
+
+    pub(crate) fn stop(&self, id: AllocId) {
+        self.edit(id, |alloc| alloc.desired_status = DesiredStatus::Stop);
+    }
+
+    /// Forgets an allocation, as the servers' own garbage collection does.
+    pub(crate) fn collect(&self, id: AllocId) {
+        self.change(|facts| drop(facts.allocs.remove(&id)));
+    }
+
+    /// Has every node registered anew.
+    pub(crate) fn forget_nodes(&self) {
+        self.facts().known.clear();
+    }
+
+    /// Sends something to every open stream that is not the state.
+    pub(crate) fn send(&self, update: AllocationsUpdate) {
+        self.facts().raw = Some(update);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Has the state sent again, as it is.
+    pub(crate) fn send_again(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn status(&self, id: AllocId) -> Option<ClientStatus> {
+        self.facts().reported.get(&id).map(|client| client.status)
+    }
+
+    pub(crate) fn reported(&self, id: AllocId) -> AllocClient {
+        self.facts().reported[&id].clone()
+    }
+
+    /// Waits until a node has reported the status.
+    pub(crate) async fn until(&self, id: AllocId, status: ClientStatus) -> AllocClient {
+        let reached = async || (self.status(id) == Some(status)).then_some(());
+        let waiting = wait_for("the status", LIMIT * 2, reached);
+        if tokio::time::timeout(LIMIT, waiting).await.is_err() {
+            panic!(
+                "{id} is not {status:?} but {:#?}",
+                self.facts().reported.get(&id)
+            );
+        }
+        self.reported(id)
+    }
+
+    pub(crate) async fn until_fact<T>(
+        &self,
+        what: &str,
+        mut look: impl FnMut(&Facts) -> Option<T>,
+    ) -> T {
+        wait_for(what, LIMIT, async || look(&self.facts())).await
+    }
+
+    fn full(&self) -> AllocationsUpdate {
+        let mut facts = self.facts();
+        if let Some(raw) = facts.raw.take() {
+            drop(facts);
+            // And then the state, whatever else changed meanwhile.
+            self.send_again();
+            return raw;
+        }
+        let assignment = |(alloc, index): &(Allocation, u64)| {
+            let client = facts.reported.get(&alloc.id);
+            let mut wire = v1::Allocation::from(alloc);
+            wire.alloc_modify_index = *index;
+            wire.client_status = client
+                .map_or("", |client| client.status.as_str())
+                .to_owned();
+            Assignment {
+                allocation: Some(wire),
+                trace_parent: String::new(),
+            }
+        };
+        AllocationsUpdate {
+            revision: facts.revision,
+            full: true,
+            assignments: facts.allocs.values().map(assignment).collect(),
+            removed_alloc_ids: Vec::new(),
+            jobs: facts.jobs.values().map(v1::Job::from).collect(),
+        }
+    }
+}
+
+/// A gateway of the cluster, until dropped.
+pub(crate) struct Gateway {
+    pub(crate) address: String,
+    _cut: tokio_util::sync::DropGuard,
+}
+
+impl Gateway {
+    pub(crate) async fn start(cluster: &Cluster) -> Self {
+        Self::start_at(cluster, SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    pub(crate) async fn start_at(cluster: &Cluster, address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let cut = CancellationToken::new();
+        let service = NodeSessionsServer::new(Api {
+            cluster: cluster.clone(),
+            cut: cut.clone(),
+        });
+        let incoming = TcpListenerStream::new(listener);
+        let serving = Server::builder()
+            .add_service(service)
+            .serve_with_incoming_shutdown(incoming, cut.clone().cancelled_owned());
+        tokio::spawn(serving);
+        Self {
+            address,
+            _cut: cut.drop_guard(),
+        }
+    }
+
+    pub(crate) fn socket_address(&self) -> SocketAddr {
+        self.address
+            .strip_prefix("http://")
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+}
+
+struct Api {
+    cluster: Cluster,
+    cut: CancellationToken,
+}
+
+impl Api {
+    fn check(&self, node_id: &str) -> Result<(), Status> {
+        let node_id: NodeId = node_id.parse().unwrap();
+        if self.cluster.facts().known.contains(&node_id) {
+            Ok(())
+        } else {
+            Err(Status::not_found(format!("no node {node_id}")))
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl NodeSessions for Api {
+    async fn register(
+        &self,
+        request: Request<RegisterNodeRequest>,
+    ) -> Result<Response<RegisterNodeResponse>, Status> {
+        let request = request.into_inner();
+        let mut node = Node::try_from(request.node.unwrap()).unwrap();
+        node.secret = request.secret;
+        let mut facts = self.cluster.facts();
+        facts.known.insert(node.id);
+        facts.registrations.push(node);
+        Ok(Response::new(RegisterNodeResponse {
+            heartbeat_ttl: Some(proto::duration_to_wire(facts.ttl)),
+            status: "ready".to_owned(),
+            ..RegisterNodeResponse::default()
+        }))
+    }
+
+    async fn heartbeat(
+        &self,
+        request: Request<HeartbeatRequest>,
+    ) -> Result<Response<HeartbeatResponse>, Status> {
+        self.check(&request.into_inner().node_id)?;
+        let mut facts = self.cluster.facts();
+        facts.heartbeats += 1;
+        Ok(Response::new(HeartbeatResponse {
+            heartbeat_ttl: Some(proto::duration_to_wire(facts.ttl)),
+            status: "ready".to_owned(),
+            ..HeartbeatResponse::default()
+        }))
+    }
+
+    type WatchAllocationsStream =
+        Pin<Box<dyn Stream<Item = Result<AllocationsUpdate, Status>> + Send>>;
+
+    async fn watch_allocations(
+        &self,
+        request: Request<WatchAllocationsRequest>,
+    ) -> Result<Response<Self::WatchAllocationsStream>, Status> {
+        let request = request.into_inner();
+        self.check(&request.node_id)?;
+        self.cluster.facts().seen.push(request.seen_revision);
+        let cluster = self.cluster.clone();
+        let changes = tokio_stream::wrappers::WatchStream::new(self.cluster.changed.subscribe());
+        let cut = self.cut.clone();
+        let updates = changes.map(move |_| Ok(cluster.full()));
+        let until_cut = futures::StreamExt::take_until(updates, cut.cancelled_owned());
+        Ok(Response::new(Box::pin(until_cut)))
+    }
+
+    async fn report_allocations(
+        &self,
+        request: Request<ReportAllocationsRequest>,
+    ) -> Result<Response<ReportAllocationsResponse>, Status> {
+        let request = request.into_inner();
+        self.check(&request.node_id)?;
+        let mut facts = self.cluster.facts();
+        facts.calls.push(request.reports.len());
+        if facts.failing_reports > 0 {
+            facts.failing_reports -= 1;
+            return Err(Status::unavailable("not now"));
+        }
+        let reports: Vec<(AllocId, AllocClient)> = request
+            .reports
+            .into_iter()
+            .map(|report| {
+                let client = AllocClient::try_from(report.client.unwrap()).unwrap();
+                (report.alloc_id.parse().unwrap(), client)
+            })
+            .collect();
+        if reports.iter().any(|(id, _)| facts.refused.contains(id)) {
+            return Err(Status::invalid_argument("nonsense"));
+        }
+        facts.reported.extend(reports);
+        Ok(Response::new(ReportAllocationsResponse {
+            revision: facts.revision,
+        }))
+    }
+}

@@ -1,0 +1,77 @@
+//! What servers are told, and how often.
+
+use model::ClientStatus;
+
+use crate::node::{Place, Running, mock, start, stored};
+
+#[tokio::test]
+async fn scenario_019_many_changes_make_few_calls() {
+    let place = Place::new();
+    let (cluster, _gateway, node) = start(&place).await;
+    let job = mock(serde_json::json!({"run_for": "1h"}));
+    let began = tokio::time::Instant::now();
+    let ids: Vec<_> = (0..500)
+        .map(|number| cluster.assign(number, &job))
+        .collect();
+    for id in &ids {
+        cluster.until(*id, ClientStatus::Running).await;
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let calls = cluster.facts().calls.clone();
+    println!(
+        "{} calls for 500 allocations in {seconds:.1} s",
+        calls.len()
+    );
+    // One in 25 ms at most, whatever happens.
+    #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+    let rate = calls.len() as f64 / seconds;
+    assert!(rate <= 45.0, "{rate} calls a second");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn scenario_020_what_was_not_acknowledged_is_sent_again_in_its_newest_state() {
+    let place = Place::new();
+    let (cluster, _gateway, node) = start(&place).await;
+    cluster.facts().failing_reports = 3;
+    let mut job = test_kit::builders::batch("quick", 1);
+    job.task_groups[0].tasks[0].config = serde_json::json!({"run_for": "50ms"})
+        .as_object()
+        .unwrap()
+        .clone();
+    let id = cluster.assign(1, &stored(job));
+    cluster.until(id, ClientStatus::Complete).await;
+    assert_eq!(cluster.facts().failing_reports, 0);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_report_that_servers_refuse_does_not_hold_up_the_others() {
+    let place = Place::new();
+    let (cluster, _gateway, node) = start(&place).await;
+    let job = mock(serde_json::json!({"run_for": "1h"}));
+    let refused = model::AllocId::from_random(3);
+    cluster.facts().refused.insert(refused);
+    let ids: Vec<_> = (1..=5).map(|number| cluster.assign(number, &job)).collect();
+    for id in ids.iter().filter(|id| **id != refused) {
+        cluster.until(*id, ClientStatus::Running).await;
+    }
+    assert_eq!(cluster.status(refused), None);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn scenario_021_after_a_restart_only_news_is_told() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let job = mock(serde_json::json!({"run_for": "1h"}));
+    let old = cluster.assign(1, &job);
+    cluster.until(old, ClientStatus::Running).await;
+    node.stop().await;
+    cluster.facts().reported.clear();
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    let new = cluster.assign(2, &job);
+    cluster.until(new, ClientStatus::Running).await;
+    assert_eq!(cluster.status(old), None, "servers know it");
+    node.stop().await;
+}

@@ -1,0 +1,286 @@
+//! The agent is killed or forgets; its tasks go on and are found again.
+
+use std::fs;
+
+use model::ClientStatus;
+use test_kit::wait_for;
+
+use crate::gateway::{Cluster, Gateway, LIMIT};
+use crate::node::{Place, Process, Running, batch, is_alive, kill, service, start};
+
+/// Says its process id, then counts.
+const COUNTING: &str = "echo pid $$; i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done";
+
+async fn cluster() -> (Cluster, Gateway) {
+    let cluster = Cluster::new();
+    let gateway = Gateway::start(&cluster).await;
+    (cluster, gateway)
+}
+
+fn count(said: &str) -> usize {
+    said.lines().count()
+}
+
+async fn counts_on(place: &Place, id: model::AllocId) {
+    let before = count(&place.output(id));
+    wait_for("the count to go on", LIMIT, async || {
+        (count(&place.output(id)) > before + 5).then_some(())
+    })
+    .await;
+    let said = place.output(id);
+    let numbers: Vec<u64> = said.lines().filter_map(|line| line.parse().ok()).collect();
+    let all: Vec<u64> = (1..=numbers.len() as u64).collect();
+    assert_eq!(numbers, all, "no gap and nothing twice");
+}
+
+#[tokio::test]
+async fn scenario_022_tasks_survive_the_agents_death_with_their_process_and_their_log() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    let agent = Process::start(&place, &gateway.address);
+    let id = cluster.assign(1, &service(COUNTING));
+    let before = cluster.until(id, ClientStatus::Running).await;
+    let pid = place.pid(id).await;
+    agent.kill();
+    assert!(is_alive(pid));
+    counts_on(&place, id).await;
+    let streams = cluster.facts().seen.len();
+    let agent = Process::start(&place, &gateway.address);
+    cluster
+        .until_fact("another stream", |facts| facts.seen.get(streams).copied())
+        .await;
+    counts_on(&place, id).await;
+    assert!(is_alive(pid));
+    // Something to tell, so that the state it is told with can be looked at.
+    kill(pid, "TERM");
+    let after = cluster
+        .until_fact("a restart", |facts| {
+            facts
+                .reported
+                .get(&id)
+                .filter(|client| client.task_states["server"].restarts > 0)
+                .cloned()
+        })
+        .await;
+    let events = |client: &model::AllocClient| client.task_states["server"].events.clone();
+    assert_eq!(
+        events(&after)[..3],
+        events(&before)[..3],
+        "as if nothing had happened"
+    );
+    assert_eq!(events(&after)[3].event_type, "Terminated");
+    cluster.collect(id);
+    place.is_empty_but(&agent).await;
+}
+
+#[tokio::test]
+async fn scenario_023_an_end_while_the_agent_was_dead_is_told() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    let agent = Process::start(&place, &gateway.address);
+    let go = place.path().join("go");
+    let script = format!(
+        "echo up; while [ ! -e {} ]; do sleep 0.02; done; exit 7",
+        go.display()
+    );
+    let id = cluster.assign(1, &batch(&script));
+    cluster.until(id, ClientStatus::Running).await;
+    agent.kill();
+    fs::write(&go, "").unwrap();
+    wait_for("the task to end", LIMIT, async || {
+        let tasks = place.path().join("client/tasks");
+        let exit = tasks.join(id.to_string()).join("server/1/exit.json");
+        exit.exists().then_some(())
+    })
+    .await;
+    let agent = Process::start(&place, &gateway.address);
+    let client = cluster.until(id, ClientStatus::Failed).await;
+    let events = &client.task_states["server"].events;
+    let end = events
+        .iter()
+        .find(|event| event.event_type == "Terminated")
+        .unwrap();
+    assert_eq!(end.details["exit_code"], "7");
+    assert!(
+        !events
+            .iter()
+            .any(|event| event.event_type == "Failed Restoring Task")
+    );
+    place.is_empty_but(&agent).await;
+}
+
+#[tokio::test]
+async fn a_stop_that_came_while_the_agent_was_dead_is_carried_out() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    let agent = Process::start(&place, &gateway.address);
+    let id = cluster.assign(1, &service(COUNTING));
+    cluster.until(id, ClientStatus::Running).await;
+    let pid = place.pid(id).await;
+    agent.kill();
+    cluster.stop(id);
+    let agent = Process::start(&place, &gateway.address);
+    cluster.until(id, ClientStatus::Complete).await;
+    assert!(!is_alive(pid));
+    place.is_empty_but(&agent).await;
+}
+
+#[tokio::test]
+async fn an_agent_killed_again_and_again_never_runs_two_copies() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    // Each run says so in a file of the allocation, and would notice another.
+    let script = "exec 9> $NOMAD_ALLOC_DIR/data/lock; flock -n 9 || echo twice; \
+                  echo pid $$; while :; do sleep 0.01; done";
+    let ids: Vec<_> = (1..=5)
+        .map(|number| cluster.assign(number, &service(script)))
+        .collect();
+    for round in 0..12_u64 {
+        let agent = Process::start(&place, &gateway.address);
+        // At any moment of its start, from before the first process to after the last.
+        tokio::time::sleep(std::time::Duration::from_millis(round * 37 % 200)).await;
+        agent.kill();
+    }
+    let agent = Process::start(&place, &gateway.address);
+    for id in &ids {
+        cluster.until(*id, ClientStatus::Running).await;
+        let said = place.said(*id, "pid ").await;
+        assert!(!said.contains("twice"), "{said}");
+        cluster.stop(*id);
+        cluster.until(*id, ClientStatus::Complete).await;
+    }
+    place.is_empty_but(&agent).await;
+}
+
+#[tokio::test]
+async fn an_agent_told_to_end_leaves_its_tasks_running() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    for signal in ["TERM", "INT"] {
+        let agent = Process::start(&place, &gateway.address);
+        let id = cluster.assign(u128::from(signal == "INT"), &service(COUNTING));
+        cluster.until(id, ClientStatus::Running).await;
+        let pid = place.pid(id).await;
+        agent.signal(signal);
+        assert_eq!(agent.ended().await, 0);
+        assert!(is_alive(pid));
+        counts_on(&place, id).await;
+    }
+    let agent = Process::start(&place, &gateway.address);
+    for id in [
+        model::AllocId::from_random(0),
+        model::AllocId::from_random(1),
+    ] {
+        cluster.stop(id);
+        cluster.until(id, ClientStatus::Complete).await;
+    }
+    place.is_empty_but(&agent).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_lost_its_memory_takes_up_what_runs() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let id = cluster.assign(1, &service(COUNTING));
+    cluster.until(id, ClientStatus::Running).await;
+    let pid = place.pid(id).await;
+    node.stop().await;
+    fs::write(place.path().join("client/state.redb"), "broken").unwrap();
+    cluster.facts().reported.clear();
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    cluster.until(id, ClientStatus::Running).await;
+    assert!(is_alive(pid));
+    let said = place.output(id);
+    assert_eq!(
+        said.lines().filter(|line| line.starts_with("pid ")).count(),
+        1,
+        "{said}"
+    );
+    cluster.stop(id);
+    cluster.until(id, ClientStatus::Complete).await;
+    place.is_empty().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn scenario_076_what_no_server_wants_goes_once_one_was_heard() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let id = cluster.assign(1, &service(COUNTING));
+    cluster.until(id, ClientStatus::Running).await;
+    let pid = place.pid(id).await;
+    node.stop().await;
+    fs::remove_file(place.path().join("client/state.redb")).unwrap();
+    cluster.collect(id);
+    let address = gateway.socket_address();
+    drop(gateway);
+    let url = format!("http://{address}");
+    let node = Running::start(place.config(&[&url])).await;
+    counts_on(&place, id).await;
+    assert!(is_alive(pid), "no server has said that it is not wanted");
+    let _gateway = wait_for("the port to be free", LIMIT, async || {
+        tokio::net::TcpListener::bind(address).await.ok()?;
+        Some(Gateway::start_at(&cluster, address).await)
+    })
+    .await;
+    place.is_empty().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn scenario_037_a_second_agent_in_the_same_directory_is_refused() {
+    let place = Place::new();
+    let (_cluster, gateway, node) = start(&place).await;
+    let second = client_node::App::build(place.config(&[&gateway.address])).await;
+    let error = second.err().unwrap().to_string();
+    assert!(error.contains("another agent uses"), "{error}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn scenario_038_a_directory_that_has_vanished_fails_the_allocation() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let id = cluster.assign(1, &service(COUNTING));
+    cluster.until(id, ClientStatus::Running).await;
+    let pid = place.pid(id).await;
+    node.stop().await;
+    fs::remove_dir_all(place.path().join(format!("alloc/{id}"))).unwrap();
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    let client = cluster.until(id, ClientStatus::Failed).await;
+    assert!(
+        client.description.contains("vanished"),
+        "{}",
+        client.description
+    );
+    wait_for("the process to go", LIMIT, async || {
+        (!is_alive(pid)).then_some(())
+    })
+    .await;
+    place.is_empty().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn attempts_of_the_restart_policy_are_not_forgiven_by_a_restart_of_the_agent() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let mut job = service("echo run; read line < $NOMAD_ALLOC_DIR/data/go; exit 1");
+    let restart = &mut job.task_groups[0].tasks[0].restart;
+    restart.attempts = 1;
+    let id = cluster.assign(1, &job);
+    place.said(id, "run").await;
+    // It fails once, without the file.
+    cluster
+        .until_fact("a restart", |facts| {
+            let state = facts.reported.get(&id)?.task_states.get("server")?;
+            (state.restarts == 1).then_some(())
+        })
+        .await;
+    node.stop().await;
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    let client = cluster.until(id, ClientStatus::Failed).await;
+    assert_eq!(client.task_states["server"].restarts, 1);
+    place.is_empty().await;
+    node.stop().await;
+}

@@ -1,0 +1,171 @@
+//! Registering, beating, failing over.
+
+use std::time::Duration;
+
+use model::ClientStatus;
+use test_kit::wait_for;
+use tokio::net::TcpListener;
+
+use crate::gateway::{Cluster, Gateway, LIMIT};
+use crate::node::{Place, Running, mock, start};
+
+#[tokio::test]
+async fn scenario_001_a_node_registers_once_and_is_the_same_after_a_restart() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    cluster
+        .until_fact("heartbeats", |facts| (facts.heartbeats > 0).then_some(()))
+        .await;
+    node.stop().await;
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    cluster
+        .until_fact("another registration", |facts| {
+            (facts.registrations.len() > 1).then_some(())
+        })
+        .await;
+    node.stop().await;
+    let facts = cluster.facts();
+    let [first, second] = facts.registrations.as_slice() else {
+        panic!("{} registrations", facts.registrations.len())
+    };
+    assert_eq!((first.id, &first.secret), (second.id, &second.secret));
+    assert!(first.drivers["raw_exec"].healthy);
+    assert_eq!(first.attributes["driver.raw_exec"], "1");
+}
+
+#[tokio::test]
+async fn heartbeats_come_as_often_as_the_servers_say() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    cluster.facts().ttl = Duration::from_millis(200);
+    let gateway = Gateway::start(&cluster).await;
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    let began = tokio::time::Instant::now();
+    cluster
+        .until_fact("beats", |facts| (facts.heartbeats >= 20).then_some(()))
+        .await;
+    assert!(
+        began.elapsed() >= Duration::from_millis(1_500),
+        "twice in 200 ms, and no faster"
+    );
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn scenario_010_a_node_that_was_deleted_registers_again_and_its_tasks_do_not_notice() {
+    let place = Place::new();
+    let (cluster, _gateway, node) = start(&place).await;
+    let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
+    let before = cluster.until(id, ClientStatus::Running).await;
+    cluster.forget_nodes();
+    cluster
+        .until_fact("another registration", |facts| {
+            (facts.registrations.len() > 1).then_some(())
+        })
+        .await;
+    let beats = cluster.facts().heartbeats;
+    cluster
+        .until_fact("beats", |facts| (facts.heartbeats > beats).then_some(()))
+        .await;
+    assert_eq!(cluster.reported(id), before);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn scenario_012_a_node_leaves_a_gateway_that_swallows_everything() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    // It takes connections and never says a word.
+    let hole = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = format!("http://{}", hole.local_addr().unwrap());
+    let gateway = Gateway::start(&cluster).await;
+    let node = Running::start(place.config(&[&silent, &gateway.address])).await;
+    let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
+    cluster.until(id, ClientStatus::Running).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_whose_gateway_dies_goes_on_with_another() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    cluster.facts().ttl = Duration::from_secs(1);
+    let first = Gateway::start(&cluster).await;
+    let second = Gateway::start(&cluster).await;
+    let node = Running::start(place.config(&[&first.address, &second.address])).await;
+    let one = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
+    cluster.until(one, ClientStatus::Running).await;
+    drop(first);
+    let two = cluster.assign(2, &mock(serde_json::json!({"run_for": "1h"})));
+    cluster.until(two, ClientStatus::Running).await;
+    assert_eq!(cluster.status(one), Some(ClientStatus::Running));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn scenario_004_a_node_without_servers_waits_for_them() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    let gateway = Gateway::start(&cluster).await;
+    let (address, url) = (gateway.socket_address(), gateway.address.clone());
+    drop(gateway);
+    wait_for("the port to be free", LIMIT, async || {
+        TcpListener::bind(address).await.ok()
+    })
+    .await;
+    let node = Running::start(place.config(&[&url])).await;
+    let gateway = loop {
+        // It may take the system a moment to give the port back.
+        if TcpListener::bind(address).await.is_ok() {
+            break Gateway::start_at(&cluster, address).await;
+        }
+        tokio::task::yield_now().await;
+    };
+    let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
+    cluster.until(id, ClientStatus::Running).await;
+    node.stop().await;
+    drop(gateway);
+}
+
+#[tokio::test]
+async fn scenario_008_a_task_that_may_not_run_alone_ends_when_the_servers_are_silent() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let mut job = mock(serde_json::json!({
+        "run_for": "1h", "stdout_string": "tick\n",
+        "stdout_repeat": 100_000, "stdout_repeat_duration": "20ms"
+    }));
+    job.task_groups[0].disconnect = Some(model::job::DisconnectStrategy {
+        lost_after: None,
+        stop_on_client_after: Some(Duration::from_secs(3)),
+        replace: true,
+        reconcile: model::job::ReconcileChoice::BestScore,
+    });
+    let id = cluster.assign(1, &job);
+    cluster.until(id, ClientStatus::Running).await;
+    let address = gateway.socket_address();
+    drop(gateway);
+    // Its output ends with it.
+    let mut length = 0;
+    let mut since = tokio::time::Instant::now();
+    wait_for("the task to fall silent", LIMIT, async || {
+        let now = place.output(id).len();
+        if now != length {
+            (length, since) = (now, tokio::time::Instant::now());
+        }
+        (since.elapsed() > Duration::from_secs(1)).then_some(())
+    })
+    .await;
+    let _gateway = wait_for("the port to be free", LIMIT, async || {
+        TcpListener::bind(address).await.ok()?;
+        Some(Gateway::start_at(&cluster, address).await)
+    })
+    .await;
+    let client = cluster.until(id, ClientStatus::Complete).await;
+    assert!(
+        client.description.contains("without word from a server"),
+        "{}",
+        client.description
+    );
+    node.stop().await;
+}

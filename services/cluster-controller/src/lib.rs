@@ -1,0 +1,24 @@
+//! Keeps the cluster honest when nobody asks: today, which nodes are alive.
+//!
+//! In reading order: [`config`]; [`app`] is the wiring; `report` takes in the heartbeats that
+//! gateways pass on; `run` is the leader's loop around [`upkeep::Liveness`], which decides; `world`
+//! writes what it decided; `grpc` is the RPC.
+//!
+//! Heartbeats never touch etcd: only transitions are written, each in one transaction with the
+//! evaluations that it needs.
+
+pub mod app;
+pub mod config;
+mod error;
+mod grpc;
+pub mod metrics;
+mod report;
+mod run;
+mod world;
+
+pub use app::App;
+pub use config::Config;
+pub use error::Error;
+
+/// The name that it is elected, configured and measured under.
+pub const SERVICE: &str = "cluster-controller";

@@ -1,0 +1,64 @@
+//! Everything this service measures.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    pub heartbeat_active: Gauge,
+    pub gateways: Gauge,
+    pub heartbeats: Counter,
+    pub mass_failures: Counter,
+    pub heartbeat_invalidate: Counter,
+    pub node_ready: Counter,
+    pub write_failures: Counter,
+    pub evals_created: Counter,
+}
+
+impl Metrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "heartbeat_active_nodes",
+            "Nodes whose heartbeats are watched for silence",
+            metrics.heartbeat_active.clone(),
+        );
+        registry.register(
+            "gateways",
+            "Gateways that report heartbeats",
+            metrics.gateways.clone(),
+        );
+        registry.register(
+            "mass_failures",
+            "Times that too many nodes fell silent at once to be believed",
+            metrics.mass_failures.clone(),
+        );
+        registry.register(
+            "heartbeats",
+            "Heartbeats passed on by gateways",
+            metrics.heartbeats.clone(),
+        );
+        registry.register(
+            "heartbeat_invalidate",
+            "Nodes found down for want of a heartbeat",
+            metrics.heartbeat_invalidate.clone(),
+        );
+        registry.register(
+            "node_ready",
+            "Nodes found ready",
+            metrics.node_ready.clone(),
+        );
+        registry.register(
+            "write_failures",
+            "Transitions that could not be written and are asked for again",
+            metrics.write_failures.clone(),
+        );
+        registry.register(
+            "evals_created",
+            "Evaluations made because a node came or went",
+            metrics.evals_created.clone(),
+        );
+        metrics
+    }
+}

@@ -1,0 +1,7 @@
+//! The service over an embedded etcd: gateways report through the generated client.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod failover;
+mod liveness;
+mod suite;

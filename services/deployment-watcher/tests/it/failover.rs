@@ -1,0 +1,69 @@
+//! Another leader, and a leader that does not know yet that it is none.
+
+use deployment_watcher::SERVICE;
+use state::Key;
+
+use crate::suite::{PATIENCE, Suite, group, key, made};
+
+#[tokio::test]
+async fn the_next_leader_does_what_nobody_did() {
+    let suite = Suite::start().await;
+    suite.put_job(&suite.job, false).await;
+    suite.deploy(group()).await;
+    suite.report(true).await;
+    let mut first = suite.watcher().await;
+    suite
+        .wait("an evaluation", |snapshot| made(snapshot).pop())
+        .await;
+    first.drain.cancel();
+    let ended = tokio::time::timeout(PATIENCE, &mut first.running).await;
+    ended.expect("it ends").unwrap().unwrap();
+
+    // What happens while nobody leads is found by whoever leads next.
+    suite.succeed().await;
+    let second = suite.watcher().await;
+    suite
+        .wait("a stable version", |snapshot| {
+            snapshot.is_stable(&key(), 0).then_some(())
+        })
+        .await;
+    assert_eq!(
+        made(&suite.now().await).len(),
+        1,
+        "and what was done is not done again"
+    );
+    drop(second);
+}
+
+#[tokio::test]
+async fn the_fence_refuses_what_a_deposed_leader_writes() {
+    let suite = Suite::start().await;
+    suite.put_job(&suite.job, false).await;
+    suite.deploy(group()).await;
+    let deposed = suite.watcher().await;
+    suite.wait_for_leader(&deposed.address).await;
+    let standby = suite.watcher().await;
+
+    // Its key vanishes under it; its lease lives on, so it does not know.
+    let snapshot = suite.now().await;
+    let term = snapshot.leader(SERVICE).unwrap().create_index;
+    suite
+        .commit(|txn| {
+            txn.delete(&Key::Election(SERVICE.to_owned()), term)
+                .unwrap();
+        })
+        .await;
+    suite.wait_for_leader(&standby.address).await;
+    // Both see the verdict and ask for a look; only one of the two may write.
+    suite.report(true).await;
+    suite
+        .wait("an evaluation", |snapshot| made(snapshot).pop())
+        .await;
+    suite.succeed().await;
+    suite
+        .wait("a stable version", |snapshot| {
+            snapshot.is_stable(&key(), 0).then_some(())
+        })
+        .await;
+    assert_eq!(made(&suite.now().await).len(), 1);
+}

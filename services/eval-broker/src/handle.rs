@@ -1,0 +1,174 @@
+//! The way from the RPCs to the leader's loop.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use broker::config::CREDIT_MAX;
+use broker::{JobTypes, Refusal, SessionId, Stats, Token};
+use model::EvalId;
+use proto::internal::v1::Delivery;
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+
+/// Commands that may wait for the loop: a few for each of a thousand workers. When it is full, RPCs
+/// wait within their deadlines.
+const WAITING_COMMANDS: usize = 4_096;
+
+/// Deliveries that may wait for one worker to read them: it has asked for every one of them, so
+/// one that leaves twice the most it can ask for unread is gone.
+const WAITING_DELIVERIES: usize = 2 * CREDIT_MAX as usize;
+
+/// What a session's stream carries.
+pub(crate) type Outgoing = mpsc::Sender<Result<Delivery, Status>>;
+
+/// What an RPC wants of the loop.
+pub(crate) enum Command {
+    Open {
+        session: SessionId,
+        types: JobTypes,
+        credit: u32,
+        deliveries: Outgoing,
+    },
+    Credit {
+        session: SessionId,
+        credit: u32,
+    },
+    Close {
+        session: SessionId,
+    },
+    Answer {
+        answer: Answer,
+        eval_id: EvalId,
+        token: Token,
+        reply: oneshot::Sender<Result<(), Refusal>>,
+    },
+    Stats {
+        reply: oneshot::Sender<Stats>,
+    },
+}
+
+/// What a worker says of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Ack,
+    Nack,
+    Extend,
+}
+
+/// This process does not lead, or has just ceased to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotLeading;
+
+/// Talks to the loop while this process leads. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Handle {
+    /// `Some` exactly while the loop runs.
+    commands: Arc<Mutex<Option<mpsc::Sender<Command>>>>,
+    session_count: Arc<AtomicU64>,
+}
+
+impl Handle {
+    /// Opens the way to a new loop; it closes when the inbox is dropped.
+    pub(crate) fn open(&self) -> Inbox {
+        let (sender, commands) = mpsc::channel(WAITING_COMMANDS);
+        *self.lock() = Some(sender);
+        Inbox {
+            commands,
+            handle: self.clone(),
+        }
+    }
+
+    /// Opens a session and returns it with what will be delivered.
+    pub(crate) async fn open_session(
+        &self,
+        types: JobTypes,
+        credit: u32,
+    ) -> Result<(Session, mpsc::Receiver<Result<Delivery, Status>>), NotLeading> {
+        let commands = self.lock().clone().ok_or(NotLeading)?;
+        let id = SessionId(self.session_count.fetch_add(1, Ordering::Relaxed));
+        let (deliveries, receiver) = mpsc::channel(WAITING_DELIVERIES);
+        let session = Session { id, commands };
+        session
+            .send(Command::Open {
+                session: id,
+                types,
+                credit,
+                deliveries,
+            })
+            .await?;
+        Ok((session, receiver))
+    }
+
+    pub(crate) async fn answer(
+        &self,
+        answer: Answer,
+        eval_id: EvalId,
+        token: Token,
+    ) -> Result<Result<(), Refusal>, NotLeading> {
+        let (reply, replied) = oneshot::channel();
+        self.send(Command::Answer {
+            answer,
+            eval_id,
+            token,
+            reply,
+        })
+        .await?;
+        replied.await.map_err(|_| NotLeading)
+    }
+
+    pub(crate) async fn stats(&self) -> Result<Stats, NotLeading> {
+        let (reply, replied) = oneshot::channel();
+        self.send(Command::Stats { reply }).await?;
+        replied.await.map_err(|_| NotLeading)
+    }
+
+    async fn send(&self, command: Command) -> Result<(), NotLeading> {
+        let commands = self.lock().clone().ok_or(NotLeading)?;
+        commands.send(command).await.map_err(|_| NotLeading)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Command>>> {
+        // An Option of a sender has no half-done state.
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One worker's stream. It belongs to one term: in the next, the worker opens another.
+pub(crate) struct Session {
+    id: SessionId,
+    commands: mpsc::Sender<Command>,
+}
+
+impl Session {
+    pub(crate) async fn grant(&self, credit: u32) -> Result<(), NotLeading> {
+        let session = self.id;
+        self.send(Command::Credit { session, credit }).await
+    }
+
+    pub(crate) async fn close(self) {
+        let session = self.id;
+        // When nobody leads any more there is nothing to close.
+        let _ = self.send(Command::Close { session }).await;
+    }
+
+    /// Resolves when the term that the session belongs to is over.
+    pub(crate) async fn ended(&self) {
+        self.commands.closed().await;
+    }
+
+    async fn send(&self, command: Command) -> Result<(), NotLeading> {
+        self.commands.send(command).await.map_err(|_| NotLeading)
+    }
+}
+
+/// The loop's end of the way.
+pub(crate) struct Inbox {
+    pub(crate) commands: mpsc::Receiver<Command>,
+    handle: Handle,
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        *self.handle.lock() = None;
+    }
+}

@@ -1,0 +1,160 @@
+//! The leader's loop: facts of the store and what workers say in, effects out.
+
+use broker::facts::Reader;
+use broker::{Broker, Effect, Event, RequestId};
+use model::Timestamp;
+use service_kit::{Clock, SteadyClock};
+use store::{Delta, Leadership, Replica};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::handle::{Answer, Command, Inbox};
+use crate::metrics::Metrics;
+use crate::world::World;
+
+/// What a term of leadership is led with.
+pub(crate) struct Term {
+    pub(crate) leadership: Leadership,
+    pub(crate) config: broker::Config,
+    pub(crate) seed: u64,
+    pub(crate) replica: Replica,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+    pub(crate) inbox: Inbox,
+    pub(crate) world: World,
+}
+
+/// What happened next.
+enum Next {
+    Command(Command),
+    Delta(Delta),
+    Tick,
+    /// A write has ended.
+    Written,
+}
+
+/// Leads until drained or deposed; the caller drops it when the term is lost.
+pub(crate) async fn lead(mut term: Term, drain: CancellationToken) {
+    // A step of the wall clock must not make every delivery late.
+    let clock = SteadyClock::start(term.clock.clone());
+    let now = || Timestamp(clock.now());
+    let (snapshot, mut changes) = term.replica.subscribe();
+    let mut reader = Reader::new(&snapshot);
+    let number = term.leadership.fence().create_revision;
+    let mut broker = Broker::new(term.config.clone(), number, term.seed);
+    let mut effects = broker.resync(now(), &snapshot);
+    info!(
+        index = snapshot.index(),
+        evals = broker.len(),
+        "queues rebuilt"
+    );
+    drop(snapshot);
+    loop {
+        term.world.perform(now(), effects);
+        term.metrics.show(&broker.stats());
+        let deadline = broker.next_deadline().map(|at| clock.instant(at.0));
+        let next = tokio::select! {
+            () = drain.cancelled() => break,
+            () = term.world.deposed() => break,
+            Some(command) = term.inbox.commands.recv() => Next::Command(command),
+            delta = changes.next() => match delta {
+                Some(delta) => Next::Delta(delta),
+                None => break,
+            },
+            () = term.world.written() => Next::Written,
+            () = sleep_until(deadline) => Next::Tick,
+        };
+        let now = now();
+        effects = match next {
+            Next::Command(command) => obey(&mut broker, &mut term.world, now, command),
+            Next::Delta(delta) => take_in(&mut broker, &mut reader, now, &delta, &term.replica),
+            Next::Tick => broker.step(now, Event::Tick),
+            Next::Written => Vec::new(),
+        };
+    }
+    term.world.finish().await;
+}
+
+fn take_in(
+    broker: &mut Broker,
+    reader: &mut Reader,
+    now: Timestamp,
+    delta: &Delta,
+    replica: &Replica,
+) -> Vec<Effect> {
+    match delta {
+        Delta::Changes { revision, changes } => {
+            let facts = reader.read(*revision, changes, &replica.snapshot());
+            if facts.is_empty() {
+                return Vec::new();
+            }
+            broker.step(now, Event::Facts(facts))
+        }
+        Delta::Resnapshot(snapshot) => {
+            *reader = Reader::new(snapshot);
+            broker.resync(now, snapshot)
+        }
+    }
+}
+
+fn obey(broker: &mut Broker, world: &mut World, now: Timestamp, command: Command) -> Vec<Effect> {
+    let event = match command {
+        Command::Open {
+            session,
+            types,
+            credit,
+            deliveries,
+        } => {
+            world.connect(session, deliveries);
+            Event::SessionOpened {
+                session,
+                types,
+                credit,
+            }
+        }
+        Command::Credit { session, credit } => Event::Credit { session, credit },
+        Command::Close { session } => {
+            world.disconnect(session);
+            Event::SessionClosed { session }
+        }
+        Command::Answer {
+            answer,
+            eval_id,
+            token,
+            reply,
+        } => {
+            let request: RequestId = world.expect_reply(reply);
+            match answer {
+                Answer::Ack => Event::Ack {
+                    request,
+                    eval_id,
+                    token,
+                },
+                Answer::Nack => Event::Nack {
+                    request,
+                    eval_id,
+                    token,
+                },
+                Answer::Extend => Event::Extend {
+                    request,
+                    eval_id,
+                    token,
+                },
+            }
+        }
+        Command::Stats { reply } => {
+            // Whoever asked may have gone.
+            let _ = reply.send(broker.stats());
+            return Vec::new();
+        }
+    };
+    broker.step(now, event)
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

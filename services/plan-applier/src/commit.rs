@@ -1,0 +1,98 @@
+//! Writes a transaction, fenced, and finds out what became of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use applier::{CommitId, Event, Op, Piece};
+use store::{Commit, Replica, Txn, TxnError, Writer};
+use tokio::time::Instant;
+use tracing::{error, info, instrument, warn};
+
+use crate::metrics::Metrics;
+
+/// How long a transaction may be in doubt. Within it the term is lost or the store is back; beyond
+/// it, giving up the term is the way to know.
+const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Everything needed to commit. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Committer {
+    pub(crate) writer: Writer,
+    pub(crate) replica: Replica,
+    pub(crate) metrics: Metrics,
+}
+
+impl Committer {
+    /// Writes `parts` in one transaction; says what the machine is to be told.
+    #[instrument(skip_all, fields(commit = commit.0, plans = parts.len()))]
+    pub(crate) async fn commit(self, commit: CommitId, parts: Vec<Arc<Piece>>) -> Event {
+        let txn = match self.build(&parts) {
+            Ok(txn) => txn,
+            Err(TxnError::Contradiction { key }) => {
+                // Two plans saw a node (say) at different revisions: the older view is void.
+                warn!(?key, "plans that do not go together");
+                return self.conflict(commit, self.replica.applied());
+            }
+            Err(reason) => {
+                error!(%reason, "a transaction cannot be built");
+                return self.conflict(commit, self.replica.applied());
+            }
+        };
+        let began = Instant::now();
+        let committed = self.writer.commit_surely(&txn, COMMIT_PATIENCE).await;
+        self.metrics.apply.observe(began.elapsed().as_secs_f64());
+        match committed {
+            Ok(Commit::Done { revision }) => {
+                self.metrics.commit("committed");
+                #[expect(clippy::cast_precision_loss, reason = "a transaction has few plans")]
+                self.metrics.commit_plans.observe(parts.len() as f64);
+                info!(index = revision, writes = txn.write_count(), "committed");
+                Event::Committed { commit, revision }
+            }
+            Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => {
+                warn!("the fence failed: another leads");
+                Event::Deposed
+            }
+            Ok(Commit::Conflict(conflict)) => {
+                info!(index = conflict.revision, failed = ?conflict.failed, "overtaken");
+                self.conflict(commit, conflict.revision)
+            }
+            Err(failure) if failure.is_unknown() || failure.is_retriable() => {
+                warn!(%failure, "it is not known what became of a transaction");
+                self.metrics.commit("failed");
+                Event::Deposed
+            }
+            Err(store::Error::Deposed { .. }) => Event::Deposed,
+            Err(failure) => {
+                // Nothing was written, and nothing will be: its plans get another try, then up.
+                error!(%failure, "the store refused a transaction");
+                self.conflict(commit, self.replica.applied())
+            }
+        }
+    }
+
+    fn conflict(&self, commit: CommitId, revision: u64) -> Event {
+        self.metrics.commit("conflict");
+        Event::Conflict { commit, revision }
+    }
+
+    fn build(&self, parts: &[Arc<Piece>]) -> Result<Txn, TxnError> {
+        let mut txn = self.writer.txn();
+        for op in parts.iter().flat_map(|piece| &piece.ops) {
+            match op {
+                Op::Create { key, entity } => txn.create(key, entity)?,
+                Op::Update {
+                    key,
+                    entity,
+                    modify_index,
+                } => txn.update(key, *modify_index, entity)?,
+                Op::Check {
+                    key,
+                    modify_index: 0,
+                } => txn.require_absent(key)?,
+                Op::Check { key, modify_index } => txn.require_unchanged(key, *modify_index)?,
+            };
+        }
+        Ok(txn)
+    }
+}

@@ -1,0 +1,22 @@
+//! Verifies plans and commits them: the one place where the schedulers' optimism is checked.
+//!
+//! In reading order: [`config`]; [`app`] is the wiring; `grpc` takes plans and hands them through
+//! `desk` to the leader; `run` is the leader's loop around [`applier::Applier`], which decides;
+//! `verify` judges plans on threads of their own, `commit` writes transactions.
+
+pub mod app;
+mod commit;
+pub mod config;
+mod desk;
+mod error;
+mod grpc;
+pub mod metrics;
+mod run;
+mod verify;
+
+pub use app::App;
+pub use config::Config;
+pub use error::Error;
+
+/// The name that it is elected, configured and measured under.
+pub const SERVICE: &str = "plan-applier";

@@ -1,0 +1,197 @@
+//! The leader's loop: plans in, verdicts and commits through the machine, answers out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use applier::{Answer, Applier, Effect, Event, Ticket, Verdict};
+use model::{PlanResult, Timestamp};
+use service_kit::Clock;
+use state::Snapshot;
+use store::Replica;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span, error, info, info_span};
+
+use crate::commit::Committer;
+use crate::desk::{Submission, Term};
+use crate::metrics::Metrics;
+
+/// How long one wait for the replica lasts; it is begun again for as long as plans wait for it.
+const CATCH_UP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Everything the loop works with.
+pub(crate) struct World {
+    pub(crate) replica: Replica,
+    pub(crate) committer: Committer,
+    pub(crate) clock: Clock,
+    pub(crate) verify_threads: usize,
+    pub(crate) metrics: Metrics,
+}
+
+/// Who waits for a plan's answer.
+struct Waiter {
+    answer: oneshot::Sender<Answer>,
+    span: Span,
+    since: Instant,
+}
+
+/// The loop's state.
+struct Loop {
+    world: World,
+    applier: Applier,
+    waiters: BTreeMap<Ticket, Waiter>,
+    /// At most one verification and one commit.
+    work: JoinSet<Event>,
+    tickets: u64,
+}
+
+/// Leads until drained or deposed; the caller drops it when the term is lost.
+pub(crate) async fn lead(world: World, mut term: Term, revision: u64, drain: CancellationToken) {
+    info!(index = revision, "taking plans");
+    let mut this = Loop {
+        world,
+        applier: Applier::new(revision),
+        waiters: BTreeMap::new(),
+        work: JoinSet::new(),
+        tickets: 0,
+    };
+    let mut is_open = true;
+    while is_open || !this.waiters.is_empty() {
+        let wanted = this.applier.wanted_revision(this.world.replica.applied());
+        let replica = this.world.replica.clone();
+        let event = tokio::select! {
+            () = drain.cancelled(), if !term.submissions.is_closed() => {
+                term.close();
+                continue;
+            }
+            submission = term.submissions.recv(), if is_open => match submission {
+                Some(submission) => this.admit(submission),
+                None => {
+                    is_open = false;
+                    continue;
+                }
+            },
+            Some(done) = this.work.join_next(), if !this.work.is_empty() => match done {
+                Ok(event) => event,
+                Err(panic) => {
+                    error!(%panic, "verifying or committing panicked: giving up the term");
+                    Event::Deposed
+                }
+            },
+            // A time-out only means to look again.
+            _ = replica.wait_for(wanted.unwrap_or_default(), CATCH_UP_PATIENCE), if wanted.is_some() => {
+                Event::Replica
+            }
+        };
+        if !this.step(event) {
+            return;
+        }
+    }
+}
+
+impl Loop {
+    fn admit(&mut self, submission: Submission) -> Event {
+        let Submission { plan, answer, span } = submission;
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        self.waiters.insert(
+            ticket,
+            Waiter {
+                answer,
+                span,
+                since: Instant::now(),
+            },
+        );
+        Event::Submit { ticket, plan }
+    }
+
+    /// Tells the machine, and does what it says; `false` when the term is to be given up.
+    fn step(&mut self, event: Event) -> bool {
+        let snapshot = self.world.replica.snapshot();
+        let effects = self.applier.step(&snapshot, event);
+        let mut leads = true;
+        for effect in effects {
+            match effect {
+                Effect::Verify {
+                    ticket,
+                    plan,
+                    pending,
+                } => {
+                    self.verify(ticket, plan, pending, snapshot.clone());
+                }
+                Effect::Commit { commit, parts } => {
+                    let committing = self.world.committer.clone().commit(commit, parts);
+                    self.work.spawn(committing.in_current_span());
+                }
+                Effect::Answer { ticket, answer } => self.answer(ticket, answer),
+                Effect::StepDown => leads = false,
+            }
+        }
+        let depth = i64::try_from(self.waiters.len()).unwrap_or(i64::MAX);
+        self.world.metrics.queue_depth.set(depth);
+        leads
+    }
+
+    fn verify(
+        &mut self,
+        ticket: Ticket,
+        plan: Arc<model::Plan>,
+        pending: Arc<applier::Pending>,
+        snapshot: Snapshot,
+    ) {
+        let parent = self
+            .waiters
+            .get(&ticket)
+            .and_then(|waiter| waiter.span.id());
+        let span = info_span!(parent: parent, "verify", index = snapshot.index());
+        let now = Timestamp(self.world.clock.now());
+        let (threads, metrics) = (self.world.verify_threads, self.world.metrics.clone());
+        self.work.spawn_blocking(move || {
+            let _entered = span.entered();
+            let began = Instant::now();
+            let verdict = crate::verify::verify(&snapshot, &pending, &plan, now, threads);
+            metrics.evaluate.observe(began.elapsed().as_secs_f64());
+            if let Verdict::Accepted(accepted) = &verdict {
+                metrics
+                    .nodes_rejected
+                    .inc_by(accepted.rejected_nodes.len() as u64);
+            }
+            Event::Verified { ticket, verdict }
+        });
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Answer) {
+        let Some(waiter) = self.waiters.remove(&ticket) else {
+            return;
+        };
+        let metrics = &self.world.metrics;
+        metrics.submit.observe(waiter.since.elapsed().as_secs_f64());
+        if let Answer::Result(result) = &answer {
+            metrics.plan(word(result));
+            metrics.placements.inc_by(result.placed.len() as u64);
+            info!(
+                parent: &waiter.span,
+                index = result.commit_index,
+                placed = result.placed.len(),
+                rejected_nodes = ?result.rejected_nodes,
+                refused = result.refused,
+                "plan answered"
+            );
+        }
+        // Whoever does not wait any more finds what became of it in the store.
+        let _ = waiter.answer.send(answer);
+    }
+}
+
+fn word(result: &PlanResult) -> &'static str {
+    if result.refused.is_some() {
+        "refused"
+    } else if result.refresh_index == 0 {
+        "whole"
+    } else {
+        "partial"
+    }
+}

@@ -1,0 +1,79 @@
+//! Everything this service measures.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// From half a millisecond to four seconds.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.0005, 2.0, 14))
+}
+
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    pub busy: Gauge,
+    pub acked: Counter,
+    pub nacked: Counter,
+    pub plans_submitted: Counter,
+    pub plans_refused: Counter,
+    pub placements: Counter,
+    pub wait_for_index: Histogram,
+    pub invoke_scheduler: Histogram,
+    pub submit_plan: Histogram,
+}
+
+impl Metrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            busy: Gauge::default(),
+            acked: Counter::default(),
+            nacked: Counter::default(),
+            plans_submitted: Counter::default(),
+            plans_refused: Counter::default(),
+            placements: Counter::default(),
+            wait_for_index: seconds(),
+            invoke_scheduler: seconds(),
+            submit_plan: seconds(),
+        };
+        let mut counter =
+            |name, help, counter: &Counter| registry.register(name, help, counter.clone());
+        counter(
+            "evals_acked",
+            "Evaluations carried to their end",
+            &metrics.acked,
+        );
+        counter("evals_nacked", "Evaluations given back", &metrics.nacked);
+        counter(
+            "plans_submitted",
+            "Plans sent to the plan-applier",
+            &metrics.plans_submitted,
+        );
+        counter(
+            "plans_refused",
+            "Plans of which something was refused",
+            &metrics.plans_refused,
+        );
+        counter("placements", "Placements committed", &metrics.placements);
+        registry.register("busy", "Evaluations being worked on", metrics.busy.clone());
+        let mut histogram = |name, help, histogram: &Histogram| {
+            registry.register(name, help, histogram.clone());
+        };
+        histogram(
+            "wait_for_index_seconds",
+            "Until the replica had reached an evaluation's index",
+            &metrics.wait_for_index,
+        );
+        histogram(
+            "invoke_scheduler_seconds",
+            "One run of the scheduler",
+            &metrics.invoke_scheduler,
+        );
+        histogram(
+            "submit_plan_seconds",
+            "From a plan to its result",
+            &metrics.submit_plan,
+        );
+        metrics
+    }
+}

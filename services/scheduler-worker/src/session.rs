@@ -1,0 +1,144 @@
+//! Keeps a session with the eval-broker's leader open: grants credit, takes deliveries, and never
+//! has more in hand than there are workers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::internal::v1::eval_broker_client::EvalBrokerClient;
+use proto::internal::v1::{Delivery, DequeueRequest};
+use service_kit::{Backoff, IdSource, TracedChannel};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+use tracing::{debug, info, warn};
+
+use crate::peers::Leader;
+use crate::work::{Broker, Worker};
+
+/// How long the broker may take to open a session.
+const OPEN_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Waits between attempts to find the broker: a failover takes seconds, and whoever finds it first
+/// has work at once.
+const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// What a session is made of.
+pub(crate) struct Sessions {
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) broker: Leader,
+    pub(crate) name: String,
+    pub(crate) job_types: Vec<String>,
+    pub(crate) capacity: u32,
+    pub(crate) ids: IdSource,
+}
+
+impl Sessions {
+    /// Takes and works on evaluations until drained; then what is in hand is finished.
+    pub(crate) async fn run(self, drain: CancellationToken) {
+        let mut backoff = Backoff::new(RETRY.0, RETRY.1);
+        let mut in_hand = JoinSet::new();
+        while !drain.is_cancelled() {
+            match self.open(in_hand.len()).await {
+                Ok(session) => {
+                    info!("taking evaluations");
+                    backoff.reset();
+                    let why = self.take(session, &mut in_hand, &drain).await;
+                    debug!(why, "the session ended");
+                }
+                Err(why) => debug!(why, "no session with the eval-broker"),
+            }
+            let wait = backoff.next(&mut self.ids.rng());
+            tokio::select! {
+                () = drain.cancelled() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        if !in_hand.is_empty() {
+            info!(evals = in_hand.len(), "finishing what is in hand");
+        }
+        while in_hand.join_next().await.is_some() {}
+    }
+
+    async fn open(&self, busy: usize) -> Result<Session, String> {
+        let channel = self.broker.channel().map_err(|error| error.to_string())?;
+        // One message waits for each worker at most: a grant for each delivery that has ended.
+        let (requests, outgoing) = mpsc::channel(self.capacity as usize + 1);
+        let busy = u32::try_from(busy).unwrap_or(u32::MAX);
+        let greeting = DequeueRequest {
+            credit: self.capacity.saturating_sub(busy),
+            types: self.job_types.clone(),
+            worker: self.name.clone(),
+        };
+        requests
+            .try_send(greeting)
+            .map_err(|error| error.to_string())?;
+        let mut client = EvalBrokerClient::new(channel.clone());
+        let opening = client.dequeue(ReceiverStream::new(outgoing));
+        let deliveries = tokio::time::timeout(OPEN_DEADLINE, opening)
+            .await
+            .map_err(|_| format!("no answer within {OPEN_DEADLINE:?}"))?
+            .map_err(|status| describe(&status))?
+            .into_inner();
+        Ok(Session {
+            requests,
+            deliveries,
+            channel,
+        })
+    }
+
+    /// Works on what one session delivers; returns why it ended.
+    async fn take(
+        &self,
+        mut session: Session,
+        in_hand: &mut JoinSet<()>,
+        drain: &CancellationToken,
+    ) -> String {
+        loop {
+            tokio::select! {
+                // Dropping the stream tells the broker that no more will be taken.
+                () = drain.cancelled() => return "draining".to_owned(),
+                Some(ended) = in_hand.join_next(), if !in_hand.is_empty() => {
+                    if let Err(error) = ended {
+                        // The broker delivers it again when its nack timeout is over.
+                        warn!(%error, "an evaluation's work panicked");
+                    }
+                    let grant = DequeueRequest { credit: 1, ..DequeueRequest::default() };
+                    if session.requests.send(grant).await.is_err() {
+                        return "the broker hung up".to_owned();
+                    }
+                }
+                delivery = session.deliveries.message() => match delivery {
+                    Ok(Some(delivery)) => self.start(delivery, &session.channel, in_hand, drain),
+                    Ok(None) => return "the broker ended it".to_owned(),
+                    Err(status) => return describe(&status),
+                },
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        delivery: Delivery,
+        channel: &TracedChannel,
+        in_hand: &mut JoinSet<()>,
+        drain: &CancellationToken,
+    ) {
+        let worker = Arc::clone(&self.worker);
+        // Answers go to the broker that delivered: another knows nothing of the token.
+        let broker = Broker::new(channel.clone());
+        let drain = drain.clone();
+        in_hand.spawn(async move { worker.work(delivery, broker, drain).await });
+    }
+}
+
+struct Session {
+    requests: mpsc::Sender<DequeueRequest>,
+    deliveries: Streaming<Delivery>,
+    channel: TracedChannel,
+}
+
+fn describe(status: &Status) -> String {
+    format!("{:?}: {}", status.code(), status.message())
+}

@@ -1,0 +1,339 @@
+//! Carries one delivered evaluation to its end: wait for the index, schedule, submit, answer.
+
+use std::future::Future;
+use std::time::Duration;
+
+use model::{EvalId, Evaluation, Indexed, Plan, PlanResult, Timestamp};
+use proto::internal::v1::eval_broker_client::EvalBrokerClient;
+use proto::internal::v1::plan_applier_client::PlanApplierClient;
+use proto::internal::v1::{AckRequest, Delivery, ExtendRequest, NackRequest, SubmitPlanRequest};
+use scheduler::{Attempt, Decision, Run, Settled};
+use service_kit::{Backoff, Clock, IdSource, SpanParent as _, TracedChannel};
+use state::Snapshot;
+use store::Replica;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status};
+use tracing::{Instrument as _, Span, debug, info, info_span, warn};
+
+use crate::metrics::Metrics;
+use crate::peers::Leader;
+
+/// How long the replica may take to reach an index. Source: Nomad's public behaviour. Longer means
+/// that this replica is in trouble, and another worker is better off with the evaluation.
+const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The deadline of one submission: the plan waits in the applier's queue meanwhile, behind others.
+const SUBMIT_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long a plan is offered while the plan-applier has no leader: several elections.
+const SUBMIT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits between submissions that reached nobody.
+const SUBMIT_RETRY: (Duration, Duration) = (Duration::from_millis(25), Duration::from_secs(2));
+
+/// The deadline of an answer to the broker; its nack timeout is the safety net.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The nack timeout that is assumed of a broker that does not tell; extended thrice within it.
+const NACK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Works on deliveries, as many at once as the session lets it.
+pub(crate) struct Worker {
+    pub(crate) replica: Replica,
+    pub(crate) applier: Leader,
+    pub(crate) clock: Clock,
+    pub(crate) ids: IdSource,
+    pub(crate) metrics: Metrics,
+}
+
+/// Why an evaluation has to be delivered again.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("eval_id {text:?} is not an id")]
+    BadId { text: String },
+    #[error("the replica did not reach index {index} in time")]
+    Behind { index: u64 },
+    #[error("the scheduler panicked")]
+    Panicked,
+    #[error("plan refused: {reason}")]
+    Refused { reason: String },
+    #[error("the plan-applier could not be reached: {reason}")]
+    Unreachable { reason: String },
+    #[error("refused over and over")]
+    Hopeless,
+    #[error("draining")]
+    Draining,
+}
+
+impl Worker {
+    /// Works on one delivery and answers for it.
+    pub(crate) async fn work(&self, delivery: Delivery, broker: Broker, drain: CancellationToken) {
+        let span = info_span!(
+            "evaluate",
+            eval_id = delivery.eval_id,
+            attempt = delivery.attempt,
+            job_id = tracing::field::Empty,
+            namespace = tracing::field::Empty,
+        );
+        self.metrics.busy.inc();
+        let _busy = Busy(&self.metrics);
+        let keep = broker.keep(&delivery);
+        let result = tokio::select! {
+            result = self.carry_out(&delivery, &span, &drain) => result,
+            // Another worker has it, or will: whatever is in flight is compared away.
+            () = keep => return debug!(eval_id = delivery.eval_id, "the delivery was taken back"),
+        };
+        match result {
+            Ok(()) => {
+                self.metrics.acked.inc();
+                broker.ack(&delivery).instrument(span).await;
+            }
+            Err(failure) => {
+                self.metrics.nacked.inc();
+                span.in_scope(|| warn!(%failure, "evaluation given back"));
+                broker
+                    .nack(&delivery, &failure.to_string())
+                    .instrument(span)
+                    .await;
+            }
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        delivery: &Delivery,
+        span: &Span,
+        drain: &CancellationToken,
+    ) -> Result<(), Failure> {
+        let eval_id: EvalId = delivery.eval_id.parse().map_err(|_| Failure::BadId {
+            text: delivery.eval_id.clone(),
+        })?;
+        let mut snapshot = self.snapshot(delivery.wait_index).await?;
+        if let Some(eval) = snapshot.eval(eval_id) {
+            continue_trace(span, eval);
+        }
+        let mut run = Run::new(eval_id, delivery.token.clone());
+        let attempts = async {
+            loop {
+                let (next, attempt) = self.attempt(run, snapshot.clone()).await?;
+                run = next;
+                let decision = match attempt {
+                    Attempt::Submit(decision) => decision,
+                    Attempt::Overtaken => return Ok(()),
+                };
+                let result = self.submit(&decision.plan, drain).await?;
+                self.count(&decision, &result);
+                match run.settle(&decision.plan, &result) {
+                    Settled::Done => return Ok(()),
+                    Settled::Hopeless => return Err(Failure::Hopeless),
+                    Settled::Retry { refresh_index } => {
+                        debug!(refresh_index, refused = ?result.refused, "planning again");
+                        snapshot = self.snapshot(refresh_index).await?;
+                    }
+                }
+            }
+        };
+        attempts.instrument(span.clone()).await
+    }
+
+    async fn snapshot(&self, index: u64) -> Result<Snapshot, Failure> {
+        let began = Instant::now();
+        let snapshot = self.replica.wait_for(index, SNAPSHOT_PATIENCE).await;
+        self.metrics
+            .wait_for_index
+            .observe(began.elapsed().as_secs_f64());
+        snapshot.map_err(|_| Failure::Behind { index })
+    }
+
+    /// Runs the scheduler where it may take its time: it computes for milliseconds, up to seconds
+    /// for a very large job.
+    async fn attempt(&self, mut run: Run, snapshot: Snapshot) -> Result<(Run, Attempt), Failure> {
+        let (now, seed) = (Timestamp(self.clock.now()), self.ids.next_u64());
+        let began = Instant::now();
+        let span = info_span!("schedule", index = snapshot.index());
+        let decided = tokio::task::spawn_blocking(move || {
+            let attempt = span.in_scope(|| run.attempt(&snapshot, now, seed));
+            (run, attempt)
+        });
+        let decided = decided.await.map_err(|_| Failure::Panicked)?;
+        self.metrics
+            .invoke_scheduler
+            .observe(began.elapsed().as_secs_f64());
+        Ok(decided)
+    }
+
+    /// Offers a plan until there is an answer.
+    ///
+    /// A plan whose answer was lost may be offered again: what it compares has changed if it was
+    /// committed, so it is refused then, and the next look finds the evaluation done.
+    async fn submit(&self, plan: &Plan, drain: &CancellationToken) -> Result<PlanResult, Failure> {
+        let wire: proto::internal::v1::Plan = plan.into();
+        let began = Instant::now();
+        let mut backoff = Backoff::new(SUBMIT_RETRY.0, SUBMIT_RETRY.1);
+        loop {
+            let reason = match self.submit_once(wire.clone()).await {
+                Ok(result) => {
+                    self.metrics
+                        .submit_plan
+                        .observe(began.elapsed().as_secs_f64());
+                    return Ok(result);
+                }
+                Err(Refusal::Final(reason)) => return Err(Failure::Refused { reason }),
+                Err(Refusal::Passing(reason)) => reason,
+            };
+            if began.elapsed() > SUBMIT_PATIENCE {
+                return Err(Failure::Unreachable { reason });
+            }
+            debug!(reason, "the plan will be submitted again");
+            let wait = backoff.next(&mut self.ids.rng());
+            tokio::select! {
+                () = drain.cancelled() => return Err(Failure::Draining),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn submit_once(&self, plan: proto::internal::v1::Plan) -> Result<PlanResult, Refusal> {
+        let channel = self
+            .applier
+            .channel()
+            .map_err(|error| Refusal::Passing(error.to_string()))?;
+        self.metrics.plans_submitted.inc();
+        let mut client = PlanApplierClient::new(channel)
+            .max_encoding_message_size(MAX_PLAN_BYTES)
+            .max_decoding_message_size(MAX_PLAN_BYTES);
+        let request = service_kit::request(SubmitPlanRequest { plan: Some(plan) }, SUBMIT_DEADLINE);
+        let answer = client
+            .submit(request)
+            .await
+            .map_err(|status| refusal(&status))?;
+        answer
+            .into_inner()
+            .try_into()
+            .map_err(|errors: model::FieldErrors| {
+                Refusal::Final(format!(
+                    "the plan-applier's answer makes no sense: {errors}"
+                ))
+            })
+    }
+
+    fn count(&self, decision: &Decision, result: &PlanResult) {
+        self.metrics.placements.inc_by(result.placed.len() as u64);
+        if result.refused.is_some() || !result.rejected_nodes.is_empty() {
+            self.metrics.plans_refused.inc();
+        }
+        info!(
+            index = result.commit_index,
+            planned = decision.plan.placement_count(),
+            placed = result.placed.len(),
+            rejected_nodes = result.rejected_nodes.len(),
+            refused = result.refused,
+            "plan answered"
+        );
+    }
+}
+
+/// A plan of 50,000 placements, the most that a job may ask for, at some 500 bytes each, twice.
+const MAX_PLAN_BYTES: usize = 64 << 20;
+
+enum Refusal {
+    /// Nobody looked at it: another try may find somebody.
+    Passing(String),
+    /// It makes no sense, and would make none the second time.
+    Final(String),
+}
+
+fn refusal(status: &Status) -> Refusal {
+    let reason = format!("{:?}: {}", status.code(), status.message());
+    match status.code() {
+        Code::InvalidArgument | Code::Unimplemented | Code::PermissionDenied => {
+            Refusal::Final(reason)
+        }
+        _ => Refusal::Passing(reason),
+    }
+}
+
+fn continue_trace(span: &Span, eval: &Indexed<Evaluation>) {
+    span.set_parent_from(&eval.value.trace_parent);
+    span.record("job_id", &*eval.value.job.job_id);
+    span.record("namespace", &*eval.value.job.namespace);
+}
+
+struct Busy<'a>(&'a Metrics);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.busy.dec();
+    }
+}
+
+/// The broker that delivered.
+pub(crate) struct Broker {
+    client: EvalBrokerClient<TracedChannel>,
+}
+
+impl Broker {
+    pub(crate) fn new(channel: TracedChannel) -> Self {
+        Self {
+            client: EvalBrokerClient::new(channel),
+        }
+    }
+
+    /// Best effort: when it gets lost, the evaluation is delivered again and found done.
+    async fn ack(&self, delivery: &Delivery) {
+        let message = AckRequest {
+            eval_id: delivery.eval_id.clone(),
+            token: delivery.token.clone(),
+        };
+        let mut client = self.client.clone();
+        if let Err(status) = client
+            .ack(service_kit::request(message, ANSWER_DEADLINE))
+            .await
+        {
+            debug!(%status, "the broker did not take the ack");
+        }
+    }
+
+    /// Best effort: when it gets lost, the nack timeout does the same, later.
+    async fn nack(&self, delivery: &Delivery, reason: &str) {
+        let message = NackRequest {
+            eval_id: delivery.eval_id.clone(),
+            token: delivery.token.clone(),
+            reason: reason.to_owned(),
+        };
+        let mut client = self.client.clone();
+        if let Err(status) = client
+            .nack(service_kit::request(message, ANSWER_DEADLINE))
+            .await
+        {
+            debug!(%status, "the broker did not take the nack");
+        }
+    }
+
+    /// Keeps the delivery from being taken for lost, for as long as this is polled; ends when the
+    /// broker says that it is not ours any more.
+    fn keep(&self, delivery: &Delivery) -> impl Future<Output = ()> + use<> {
+        let told = delivery
+            .nack_timeout
+            .and_then(|timeout| Duration::try_from(timeout).ok());
+        let pause = told.unwrap_or(NACK_TIMEOUT) / 3;
+        let mut client = self.client.clone();
+        let message = ExtendRequest {
+            eval_id: delivery.eval_id.clone(),
+            token: delivery.token.clone(),
+        };
+        async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                let request = service_kit::request(message.clone(), ANSWER_DEADLINE);
+                match client.extend(request).await {
+                    Err(status) if status.code() == Code::NotFound => return,
+                    // A broker that does not answer may be gone: its successor delivers anew, and
+                    // two plans for one evaluation are compared away.
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A broker that delivers what a test says and remembers the answers, and a plan-applier that
+//! answers as a test says and otherwise commits.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use applier::{Op, Verdict};
+use model::{Plan, PlanResult, Timestamp};
+use proto::internal::v1::eval_broker_server::EvalBroker;
+use proto::internal::v1::plan_applier_server::PlanApplier;
+use proto::internal::v1::{
+    AckRequest, AckResponse, Delivery, DequeueRequest, ExtendRequest, ExtendResponse, NackRequest,
+    NackResponse, StatsRequest, StatsResponse, SubmitPlanRequest, SubmitPlanResponse,
+};
+use store::{Commit, Replica};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::suite::PATIENCE;
+
+/// What workers have told the broker, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Opened { credit: u32, types: Vec<String> },
+    Granted(u32),
+    Ack(String),
+    Nack(String),
+    Extend(String),
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct FakeBroker {
+    pub(crate) told: Arc<Mutex<Vec<Told>>>,
+    /// To the newest session.
+    pub(crate) session: Arc<Mutex<Option<mpsc::Sender<Result<Delivery, Status>>>>>,
+    /// Tokens that are not outstanding any more.
+    pub(crate) taken_back: Arc<Mutex<Vec<String>>>,
+}
+
+impl FakeBroker {
+    fn tell(&self, told: Told) {
+        self.told.lock().unwrap().push(told);
+    }
+
+    pub(crate) fn told(&self) -> Vec<Told> {
+        self.told.lock().unwrap().clone()
+    }
+
+    pub(crate) fn deliver(&self, delivery: Delivery) {
+        let session = self.session.lock().unwrap().clone();
+        session.unwrap().try_send(Ok(delivery)).unwrap();
+    }
+
+    /// Ends the session, as a leader does whose term is over.
+    pub(crate) fn hang_up(&self) {
+        self.session.lock().unwrap().take();
+    }
+}
+
+#[tonic::async_trait]
+impl EvalBroker for FakeBroker {
+    type DequeueStream = ReceiverStream<Result<Delivery, Status>>;
+
+    async fn dequeue(
+        &self,
+        request: Request<Streaming<DequeueRequest>>,
+    ) -> Result<Response<Self::DequeueStream>, Status> {
+        let mut incoming = request.into_inner();
+        let greeting = incoming.message().await?.unwrap();
+        let (sender, receiver) = mpsc::channel(16);
+        *self.session.lock().unwrap() = Some(sender);
+        self.tell(Told::Opened {
+            credit: greeting.credit,
+            types: greeting.types,
+        });
+        let told = self.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(message)) = incoming.message().await {
+                told.tell(Told::Granted(message.credit));
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn ack(&self, request: Request<AckRequest>) -> Result<Response<AckResponse>, Status> {
+        self.tell(Told::Ack(request.into_inner().token));
+        Ok(Response::new(AckResponse {}))
+    }
+
+    async fn nack(&self, request: Request<NackRequest>) -> Result<Response<NackResponse>, Status> {
+        self.tell(Told::Nack(request.into_inner().token));
+        Ok(Response::new(NackResponse {}))
+    }
+
+    async fn extend(
+        &self,
+        request: Request<ExtendRequest>,
+    ) -> Result<Response<ExtendResponse>, Status> {
+        let token = request.into_inner().token;
+        self.tell(Told::Extend(token.clone()));
+        if self.taken_back.lock().unwrap().contains(&token) {
+            return Err(Status::not_found("not outstanding"));
+        }
+        Ok(Response::new(ExtendResponse {}))
+    }
+
+    async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {
+        Err(Status::unimplemented("nobody asks"))
+    }
+}
+
+/// How the plan-applier answers one plan.
+pub(crate) enum Answer {
+    Commit,
+    /// Commits and never says so.
+    CommitSilently,
+    Refuse,
+    /// Leaves out the nodes beyond the first so many.
+    CommitNodes(usize),
+    Fail(Status),
+    /// Answers when told.
+    Hold(tokio::sync::oneshot::Receiver<()>),
+}
+
+#[derive(Clone)]
+pub(crate) struct FakeApplier {
+    pub(crate) replica: Replica,
+    /// The next answers; beyond them plans are committed.
+    pub(crate) answers: Arc<Mutex<VecDeque<Answer>>>,
+    pub(crate) plans: Arc<Mutex<Vec<Plan>>>,
+}
+
+impl FakeApplier {
+    async fn commit(&self, plan: &Plan) -> PlanResult {
+        let snapshot = self.replica.linearizable(PATIENCE).await.unwrap();
+        let accepted = match applier::verify(&snapshot, plan, Timestamp(1)) {
+            Verdict::Accepted(accepted) => accepted,
+            Verdict::Refused(refusal) => {
+                return PlanResult {
+                    refused: Some(refusal.reason),
+                    refresh_index: refusal.refresh_index,
+                    ..PlanResult::default()
+                };
+            }
+            Verdict::Waits => panic!("nothing is on its way"),
+        };
+        let mut result = PlanResult::default();
+        let writer = self.replica.client().unfenced_writer();
+        for piece in &accepted.pieces {
+            let mut txn = writer.txn();
+            for op in &piece.ops {
+                match op {
+                    Op::Create { key, entity } => txn.create(key, entity).unwrap(),
+                    Op::Update {
+                        key,
+                        entity,
+                        modify_index,
+                    } => txn.update(key, *modify_index, entity).unwrap(),
+                    Op::Check {
+                        key,
+                        modify_index: 0,
+                    } => txn.require_absent(key).unwrap(),
+                    Op::Check { key, modify_index } => {
+                        txn.require_unchanged(key, *modify_index).unwrap()
+                    }
+                };
+            }
+            let Commit::Done { revision } = writer.commit(&txn).await.unwrap() else {
+                panic!("nobody else writes")
+            };
+            result.commit_index = revision;
+            result
+                .placed
+                .extend(piece.ops.iter().filter_map(Op::created_alloc));
+        }
+        result
+    }
+}
+
+#[tonic::async_trait]
+impl PlanApplier for FakeApplier {
+    async fn submit(
+        &self,
+        request: Request<SubmitPlanRequest>,
+    ) -> Result<Response<SubmitPlanResponse>, Status> {
+        let plan: Plan = request.into_inner().plan.unwrap().try_into().unwrap();
+        self.plans.lock().unwrap().push(plan.clone());
+        let answer = self
+            .answers
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or(Answer::Commit);
+        let result = match answer {
+            Answer::Commit => self.commit(&plan).await,
+            Answer::CommitSilently => {
+                self.commit(&plan).await;
+                return Err(Status::unavailable("the connection broke"));
+            }
+            Answer::Hold(released) => {
+                let _ = released.await;
+                self.commit(&plan).await
+            }
+            Answer::Refuse => PlanResult {
+                refused: Some("no luck".into()),
+                refresh_index: self.replica.applied(),
+                ..PlanResult::default()
+            },
+            Answer::CommitNodes(count) => {
+                let mut part = plan.clone();
+                for node in plan.placements.keys().skip(count) {
+                    part.placements.remove(node);
+                }
+                part.eval_outcome = None;
+                part.followup_evals.clear();
+                let mut result = self.commit(&part).await;
+                result.refresh_index = result.commit_index;
+                result
+            }
+            Answer::Fail(status) => return Err(status),
+        };
+        Ok(Response::new((&result).into()))
+    }
+}

@@ -1,0 +1,262 @@
+//! What a worker does with what it is delivered.
+
+use model::EvalStatus;
+use test_kit::wait_for;
+use tokio::sync::oneshot;
+use tonic::Status;
+
+use crate::fakes::{Answer, Told};
+use crate::suite::{PATIENCE, Suite};
+
+fn ack(token: &str) -> Told {
+    Told::Ack(token.to_owned())
+}
+
+fn nack(token: &str) -> Told {
+    Told::Nack(token.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evaluation_becomes_a_plan_and_is_acked_once_it_is_committed() {
+    let mut suite = Suite::start().await;
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 3).await;
+    suite.deliver(&eval, index, "t1");
+    suite
+        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .await;
+    let snapshot = suite.newest().await;
+    assert_eq!(snapshot.allocs_by_job(&eval.job).count(), 3);
+    assert_eq!(
+        snapshot.eval(eval.id).unwrap().value.status,
+        EvalStatus::Complete
+    );
+    let plans = suite.applier.plans.lock().unwrap().clone();
+    assert_eq!(plans.len(), 1);
+    assert_eq!(plans[0].eval_token, "t1");
+    assert!(plans[0].snapshot_index >= index);
+    // Its place is free again.
+    suite
+        .wait_for_told("a grant", |told| *told == Told::Granted(1))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_asks_for_as_much_as_there_are_workers() {
+    let mut suite = Suite::start().await;
+    suite
+        .work(|config| {
+            config.workers = 3;
+            config.job_types = vec!["service".to_owned()];
+        })
+        .await;
+    let opened = Told::Opened {
+        credit: 3,
+        types: vec!["service".to_owned()],
+    };
+    assert_eq!(suite.broker.told(), [opened]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_rejected_is_planned_again_on_what_was_committed() {
+    let mut suite = Suite::start().await;
+    suite.answer([Answer::CommitNodes(1), Answer::CommitNodes(1)]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 4).await;
+    suite.deliver(&eval, index, "t1");
+    suite
+        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .await;
+    assert_eq!(suite.newest().await.allocs_by_job(&eval.job).count(), 4);
+    let plans = suite.applier.plans.lock().unwrap().clone();
+    let placements: Vec<_> = plans.iter().map(model::Plan::placement_count).collect();
+    assert_eq!(placements, [4, 3, 2], "each node takes one");
+    assert!(plans[1].snapshot_index > plans[0].snapshot_index);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evaluation_that_gets_nowhere_fails_and_leaves_a_blocked_one() {
+    let mut suite = Suite::start().await;
+    suite.answer((0..5).map(|_| Answer::Refuse));
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.deliver(&eval, index, "t1");
+    suite
+        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .await;
+    assert_eq!(
+        suite.plan_count(),
+        6,
+        "five tries, and the plan that gives up"
+    );
+    let snapshot = suite.newest().await;
+    let ended = &snapshot.eval(eval.id).unwrap().value;
+    assert_eq!(ended.status, EvalStatus::Failed);
+    assert_eq!(ended.status_description, "maximum attempts reached (5)");
+    let blocked = snapshot.eval(ended.blocked_eval.unwrap()).unwrap();
+    assert_eq!(blocked.value.status, EvalStatus::Blocked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_offered_until_somebody_takes_it() {
+    let mut suite = Suite::start().await;
+    suite.answer([
+        Answer::Fail(Status::failed_precondition("not the leader")),
+        Answer::Fail(Status::unavailable("elections")),
+    ]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.deliver(&eval, index, "t1");
+    suite
+        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .await;
+    assert_eq!(suite.plan_count(), 3);
+    assert_eq!(suite.newest().await.allocs_by_job(&eval.job).count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_whose_answer_is_lost_is_not_placed_twice() {
+    let mut suite = Suite::start().await;
+    suite.answer([Answer::CommitSilently]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 2).await;
+    suite.deliver(&eval, index, "t1");
+    suite
+        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .await;
+    assert_eq!(suite.newest().await.allocs_by_job(&eval.job).count(), 2);
+    let plans = suite.applier.plans.lock().unwrap().clone();
+    assert_eq!(plans.len(), 2, "offered again, and found done");
+    assert_eq!(plans[0], plans[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_makes_no_sense_is_given_back() {
+    let mut suite = Suite::start().await;
+    suite.answer([Answer::Fail(Status::invalid_argument("plan: no"))]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.deliver(&eval, index, "t1");
+    suite
+        .wait_for_told("the nack", |told| *told == nack("t1"))
+        .await;
+    assert_eq!(suite.plan_count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_never_comes_sends_the_evaluation_back() {
+    let mut suite = Suite::start().await;
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.deliver(&eval, index + 1_000, "t1");
+    suite
+        .wait_for_told("the nack", |told| *told == nack("t1"))
+        .await;
+    assert_eq!(suite.plan_count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evaluation_that_has_ended_is_acked_without_a_plan() {
+    let mut suite = Suite::start().await;
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.deliver(&eval, index, "t1");
+    suite
+        .wait_for_told("the first ack", |told| *told == ack("t1"))
+        .await;
+    let ended = suite.newest().await.eval(eval.id).unwrap().modify_index;
+    suite.deliver(&eval, ended, "t2");
+    suite
+        .wait_for_told("the second ack", |told| *told == ack("t2"))
+        .await;
+    assert_eq!(suite.plan_count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_takes_long_is_extended_until_the_broker_takes_it_back() {
+    let mut suite = Suite::start().await;
+    let (_release, held) = oneshot::channel();
+    suite.answer([Answer::Hold(held)]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.broker.deliver(proto::internal::v1::Delivery {
+        eval_id: eval.id.to_string(),
+        token: "t1".to_owned(),
+        wait_index: index,
+        attempt: 1,
+        nack_timeout: Some(proto::duration_to_wire(std::time::Duration::from_millis(
+            60,
+        ))),
+    });
+    suite
+        .wait_for_told("an extension", |told| {
+            *told == Told::Extend("t1".to_owned())
+        })
+        .await;
+    suite
+        .broker
+        .taken_back
+        .lock()
+        .unwrap()
+        .push("t1".to_owned());
+    // It is dropped without another word, and its place is free.
+    suite
+        .wait_for_told("a grant", |told| *told == Told::Granted(1))
+        .await;
+    let told = suite.broker.told();
+    assert!(
+        !told.contains(&ack("t1")) && !told.contains(&nack("t1")),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_session_is_opened_again_with_what_is_left_of_the_credit() {
+    let mut suite = Suite::start().await;
+    let (release, held) = oneshot::channel();
+    suite.answer([Answer::Hold(held)]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.deliver(&eval, index, "t1");
+    wait_for("the plan", PATIENCE, async || {
+        (suite.plan_count() == 1).then_some(())
+    })
+    .await;
+    suite.broker.hang_up();
+    suite
+        .wait_for_told("another session", |told| {
+            matches!(told, Told::Opened { credit: 1, .. })
+        })
+        .await;
+    release.send(()).unwrap();
+    suite
+        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .await;
+    suite
+        .wait_for_told("a grant", |told| *told == Told::Granted(1))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_finishes_what_is_in_hand() {
+    let mut suite = Suite::start().await;
+    let (release, held) = oneshot::channel();
+    suite.answer([Answer::Hold(held)]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.deliver(&eval, index, "t1");
+    wait_for("the plan", PATIENCE, async || {
+        (suite.plan_count() == 1).then_some(())
+    })
+    .await;
+    suite.drain.cancel();
+    release.send(()).unwrap();
+    let running = suite.running.take().unwrap();
+    tokio::time::timeout(PATIENCE, running)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert!(suite.broker.told().contains(&ack("t1")));
+    assert_eq!(suite.newest().await.allocs_by_job(&eval.job).count(), 1);
+}

@@ -1,0 +1,67 @@
+//! `kafila eval …`
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List evaluations
+    List(List),
+    /// Show an evaluation: why it was made, and what could not be placed
+    Status(Status),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = LIST_EXAMPLES)]
+pub struct List {
+    /// Only those of this job
+    #[arg(long, value_name = "JOB")]
+    pub job: Option<String>,
+    /// Only those of this status: pending, blocked, complete, failed, canceled
+    #[arg(long, value_name = "STATUS",
+          value_parser = ["pending", "blocked", "complete", "failed", "canceled"])]
+    pub status: Option<String>,
+    /// At most N of them
+    #[arg(long, value_name = "N")]
+    pub per_page: Option<u32>,
+    /// Where the previous page ended
+    #[arg(long, value_name = "TOKEN")]
+    pub page_token: Option<String>,
+    /// Show full ids
+    #[arg(long)]
+    pub verbose: bool,
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  kafila eval list
+  kafila eval list -job web -status blocked
+  kafila eval list -per-page 20
+
+Exit codes: 0 listed, even when there are none; 1 the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = STATUS_EXAMPLES)]
+pub struct Status {
+    /// The evaluation, or the start of its id
+    pub id: String,
+    /// Watch until it has ended, as job run does
+    #[arg(long)]
+    pub monitor: bool,
+    /// Show full ids and times
+    #[arg(long)]
+    pub verbose: bool,
+    /// Print JSON, for programs
+    #[arg(long, conflicts_with = "monitor")]
+    pub json: bool,
+}
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  kafila eval status 1a2b3c4d
+  kafila eval status -monitor 1a2b3c4d
+
+Exit codes: 0 shown; 1 no such evaluation, several, or the gateway did not answer; with -monitor 2
+when not everything could be placed.";

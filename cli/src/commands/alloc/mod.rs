@@ -1,0 +1,5 @@
+//! `kafila alloc …`
+
+pub(crate) mod logs;
+pub(crate) mod status;
+mod tail;

@@ -1,0 +1,73 @@
+//! `kafila deployment …`
+
+use proto::v1;
+
+use crate::args::deployment::{List, Status};
+use crate::commands::job::watch::{self, Watch};
+use crate::context::Context;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::json;
+use crate::monitor::{Goal, Subject, of_deployment};
+use crate::output::json::pretty;
+use crate::render;
+use crate::resolve;
+
+pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
+    let connection = &context.connection;
+    let deployments = connection
+        .deployments(connection.namespace(), "", 0)
+        .await?;
+    let text = if args.json {
+        let deployments: Vec<json::deployment::Deployment<'_>> =
+            deployments.iter().map(Into::into).collect();
+        pretty(&deployments)
+    } else if deployments.is_empty() {
+        "No deployments found".to_owned()
+    } else {
+        render::deployment::table(&deployments, &context.style(args.verbose)).render()
+    };
+    context.printer.out(&text)?;
+    Ok(Exit::Success)
+}
+
+pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
+    let style = context.style_err(args.verbose);
+    let deployment = resolve::deployment(&context.connection, &args.id, &style).await?;
+    if !args.monitor {
+        return show(context, &deployment, args.verbose, args.json).await;
+    }
+    let watch = Watch {
+        subject: Subject::Deployment(deployment.id.clone()),
+        goal: Goal::Start,
+        namespace: &deployment.namespace,
+        verbose: args.verbose,
+        alone: true,
+    };
+    let (id, job_id) = (style.id(&deployment.id), &deployment.job_id);
+    let goes_on = format!("The deployment \"{id}\" of job {job_id:?} goes on");
+    watch::until_ended(context, watch, &goes_on).await
+}
+
+/// Shows one deployment.
+pub(super) async fn show(
+    context: &Context,
+    deployment: &v1::Deployment,
+    verbose: bool,
+    json: bool,
+) -> Result<Exit, Error> {
+    if json {
+        let deployment = json::deployment::Deployment::from(deployment);
+        context.printer.out(&pretty(&deployment))?;
+        return Ok(Exit::Success);
+    }
+    let style = context.style(verbose);
+    let mut text = render::deployment::body(deployment, &style);
+    if verbose {
+        let allocs = of_deployment(&context.connection, deployment).await?;
+        let section = render::alloc::section(&allocs, &style);
+        text.push_str(&style.section("Allocations", &section));
+    }
+    context.printer.out(&text)?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,87 @@
+//! `kafila eval …`
+
+use proto::v1;
+
+use super::node::next_page;
+use crate::args::eval::{List, Status};
+use crate::commands::job::watch::{self, Watch};
+use crate::context::Context;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::json;
+use crate::monitor::{Goal, Subject};
+use crate::output::json::pretty;
+use crate::render;
+use crate::resolve;
+
+pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
+    let connection = &context.connection;
+    let options = v1::QueryOptions {
+        per_page: args.per_page.unwrap_or_default(),
+        next_token: args.page_token.clone().unwrap_or_default(),
+        ..connection.options(connection.namespace())
+    };
+    let status = args.status.as_deref().unwrap_or_default();
+    let job_id = args.job.as_deref().unwrap_or_default();
+    let (evals, next_token) = connection.evaluations(options, status, job_id).await?;
+    let text = if args.json {
+        let evals: Vec<json::eval::Evaluation<'_>> = evals.iter().map(Into::into).collect();
+        pretty(&evals)
+    } else if evals.is_empty() {
+        "No evals found".to_owned()
+    } else {
+        render::eval::table(&evals, &context.style(args.verbose)).render()
+    };
+    context.printer.out(&text)?;
+    if !next_token.is_empty() {
+        context.printer.err(&next_page("eval list", &next_token));
+    }
+    Ok(Exit::Success)
+}
+
+pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
+    let style = context.style_err(args.verbose);
+    let eval = resolve::evaluation(&context.connection, &args.id, &style).await?;
+    if !args.monitor {
+        return show(context, &eval, args.verbose, args.json).await;
+    }
+    let watch = Watch {
+        subject: Subject::Evaluation(eval.id.clone()),
+        goal: Goal::Start,
+        namespace: &eval.namespace,
+        verbose: args.verbose,
+        alone: true,
+    };
+    let (id, job_id) = (style.id(&eval.id), &eval.job_id);
+    let goes_on = format!("The evaluation \"{id}\" of job {job_id:?} goes on");
+    watch::until_ended(context, watch, &goes_on).await
+}
+
+/// Shows one evaluation.
+pub(super) async fn show(
+    context: &Context,
+    eval: &v1::Evaluation,
+    verbose: bool,
+    json: bool,
+) -> Result<Exit, Error> {
+    if json {
+        context
+            .printer
+            .out(&pretty(&json::eval::Evaluation::from(eval)))?;
+        return Ok(Exit::Success);
+    }
+    let connection = &context.connection;
+    let (of_job, allocs) = futures::try_join!(
+        connection.job_evaluations(&eval.namespace, &eval.job_id),
+        connection.evaluation_allocations(&eval.namespace, &eval.id),
+    )?;
+    let status = render::eval::Status {
+        eval,
+        of_job: &of_job,
+        allocs: &allocs,
+    };
+    context
+        .printer
+        .out(&status.render(&context.style(verbose)))?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,8 @@
+//! `kafila job …`
+
+pub(crate) mod inspect;
+pub(crate) mod run;
+pub(crate) mod status;
+pub(crate) mod stop;
+pub(crate) mod validate;
+pub(crate) mod watch;

@@ -1,0 +1,82 @@
+//! `kafila job status`
+
+use proto::v1;
+
+use super::inspect::to_json;
+use crate::args::job::Status;
+use crate::connection::Blocking;
+use crate::context::Context;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::json;
+use crate::output::json::pretty;
+use crate::render;
+use crate::resolve;
+
+pub(crate) async fn run(context: &Context, args: &Status) -> Result<Exit, Error> {
+    match &args.id {
+        Some(prefix) => {
+            let style = context.style_err(args.verbose);
+            let stub = resolve::job(&context.connection, prefix, &style).await?;
+            show(context, args, &stub).await
+        }
+        None => list(context, args).await,
+    }
+}
+
+async fn list(context: &Context, args: &Status) -> Result<Exit, Error> {
+    let connection = &context.connection;
+    let namespace = connection.namespace();
+    let jobs = connection.jobs(namespace, "", 0).await?;
+    let text = if args.json {
+        let jobs: Vec<json::job::JobStub<'_>> = jobs.iter().map(Into::into).collect();
+        pretty(&jobs)
+    } else if jobs.is_empty() {
+        "No running jobs".to_owned()
+    } else {
+        let style = context.style(args.verbose);
+        render::job::table(&jobs, namespace == "*", &style).render()
+    };
+    context.printer.out(&text)?;
+    Ok(Exit::Success)
+}
+
+/// Shows one job.
+pub(crate) async fn show(
+    context: &Context,
+    args: &Status,
+    stub: &v1::JobStub,
+) -> Result<Exit, Error> {
+    let connection = &context.connection;
+    let (namespace, job_id) = (stub.namespace.as_str(), stub.id.as_str());
+    let (job, summary) = connection.job(namespace, job_id, None).await?;
+    let style = context.style(args.verbose);
+    let text = if args.json {
+        pretty(&to_json(job)?)
+    } else if args.short {
+        render::job::fields(&job, &style).render()
+    } else {
+        let (allocs, evals, (deployments, _)) = futures::try_join!(
+            connection.job_allocations(namespace, job_id, args.all_allocs),
+            connection.job_evaluations(namespace, job_id),
+            connection.job_deployments(namespace, job_id, Blocking::default()),
+        )?;
+        let of_this_job =
+            |deployment: &&v1::Deployment| deployment.job_create_index == job.create_index();
+        let latest = deployments
+            .iter()
+            .filter(of_this_job)
+            .max_by_key(|it| it.create_index);
+        let status = render::job::Status {
+            job: &job,
+            summary: &summary,
+            evals: &evals,
+            latest_deployment: latest,
+            allocs: &allocs,
+            show_evals: args.evals || args.verbose,
+        };
+        status.render(&style)
+    };
+    context.printer.out(&text)?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,86 @@
+//! Carries out one command each, one file per noun or, where they are larger, per command.
+//!
+//! A command asks the gateway, hands what it got to `render` or `json`, and prints the text.
+
+use crate::args::{Command, Status, alloc as alloc_args, job as job_args};
+use crate::context::Context;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::resolve::{self, Thing};
+
+mod alloc;
+mod deployment;
+mod eval;
+pub(crate) mod job;
+mod node;
+mod operator;
+mod version;
+
+/// Runs a command that asks the gateway.
+pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Job(job_args::Command::Run(args)) | Command::Run(args) => {
+            job::run::run(context, args).await
+        }
+        Command::Job(job_args::Command::Status(args)) => job::status::run(context, &args).await,
+        Command::Job(job_args::Command::Stop(args)) | Command::Stop(args) => {
+            job::stop::run(context, args).await
+        }
+        Command::Job(job_args::Command::Inspect(args)) | Command::Inspect(args) => {
+            job::inspect::run(context, &args).await
+        }
+        Command::Job(job_args::Command::Validate(args)) | Command::Validate(args) => {
+            job::validate::run(context, &args).await
+        }
+        Command::Alloc(alloc_args::Command::Status(args)) | Command::AllocStatus(args) => {
+            alloc::status::run(context, &args).await
+        }
+        Command::Alloc(alloc_args::Command::Logs(args)) | Command::Logs(args) => {
+            alloc::logs::run(context, &args).await
+        }
+        Command::Node(crate::args::node::Command::Status(args)) | Command::NodeStatus(args) => {
+            node::status(context, &args).await
+        }
+        Command::Eval(crate::args::eval::Command::List(args)) => eval::list(context, &args).await,
+        Command::Eval(crate::args::eval::Command::Status(args)) | Command::EvalStatus(args) => {
+            eval::status(context, &args).await
+        }
+        Command::Deployment(crate::args::deployment::Command::List(args)) => {
+            deployment::list(context, &args).await
+        }
+        Command::Deployment(crate::args::deployment::Command::Status(args)) => {
+            deployment::status(context, &args).await
+        }
+        Command::Operator(crate::args::operator::Command::Leaders(args)) => {
+            operator::leaders(context, &args).await
+        }
+        Command::Status(args) => status(context, &args).await,
+        Command::Version(args) => version::run(context, &args).await,
+        Command::Completions(args) => version::completions(context, &args),
+    }
+}
+
+/// Shows whatever has an id.
+async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
+    let job = |id: Option<String>| job_args::Status {
+        id,
+        verbose: args.verbose,
+        json: args.json,
+        ..job_args::Status::default()
+    };
+    let Some(prefix) = &args.id else {
+        return job::status::run(context, &job(None)).await;
+    };
+    let style = context.style_err(args.verbose);
+    match resolve::anything(&context.connection, prefix, &style).await? {
+        Thing::Job(stub) => job::status::show(context, &job(None), &stub).await,
+        Thing::Allocation(alloc) => {
+            alloc::status::show(context, &alloc, args.verbose, false, args.json).await
+        }
+        Thing::Evaluation(eval) => eval::show(context, &eval, args.verbose, args.json).await,
+        Thing::Deployment(deployment) => {
+            deployment::show(context, &deployment, args.verbose, args.json).await
+        }
+        Thing::Node(node) => node::show(context, &node, args.verbose, false, args.json).await,
+    }
+}

@@ -1,0 +1,29 @@
+//! `kafila version` and `kafila completions`.
+
+use clap::CommandFactory as _;
+
+use crate::args::{Cli, Completions, Version};
+use crate::context::Context;
+use crate::error::Error;
+use crate::exit::Exit;
+
+pub(super) async fn run(context: &Context, args: &Version) -> Result<Exit, Error> {
+    context
+        .printer
+        .out(concat!("Kafila v", env!("CARGO_PKG_VERSION")))?;
+    if args.gateway {
+        let version = context.connection.gateway_version().await?;
+        let url = &context.connection.address().url;
+        context
+            .printer
+            .out(&format!("Gateway v{version} at {url}"))?;
+    }
+    Ok(Exit::Success)
+}
+
+pub(super) fn completions(context: &Context, args: &Completions) -> Result<Exit, Error> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "kafila", &mut script);
+    context.printer.out_bytes(&script)?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,154 @@
+//! What is asked about jobs.
+
+use proto::v1;
+use proto::v1::jobs_client::JobsClient;
+
+use super::{Blocking, Connection, MAX_ANSWER_BYTES};
+use crate::error::Error;
+
+fn client(channel: service_kit::TracedChannel) -> JobsClient<service_kit::TracedChannel> {
+    JobsClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
+}
+
+impl Connection {
+    /// Lists jobs, sorted by namespace and id; `prefix` may be empty.
+    pub(crate) async fn jobs(
+        &self,
+        namespace: &str,
+        prefix: &str,
+        per_page: u32,
+    ) -> Result<Vec<v1::JobStub>, Error> {
+        let options = v1::QueryOptions {
+            prefix: prefix.to_owned(),
+            per_page,
+            ..self.options(namespace)
+        };
+        let message = v1::ListJobsRequest {
+            options: Some(options),
+        };
+        let answer: v1::ListJobsResponse = self
+            .call("querying jobs", message, |channel, request| async move {
+                client(channel).list(request).await
+            })
+            .await?;
+        Ok(answer.jobs)
+    }
+
+    /// Returns a job with its summary; `version`: a former one.
+    pub(crate) async fn job(
+        &self,
+        namespace: &str,
+        job_id: &str,
+        version: Option<u64>,
+    ) -> Result<(v1::Job, v1::JobSummary), Error> {
+        let message = v1::GetJobRequest {
+            options: Some(self.options(namespace)),
+            job_id: job_id.to_owned(),
+            version,
+        };
+        let doing = format!("querying job {job_id:?}");
+        let answer: v1::GetJobResponse = self
+            .call(&doing, message, |channel, request| async move {
+                client(channel).get(request).await
+            })
+            .await?;
+        Ok((
+            answer.job.unwrap_or_default(),
+            answer.summary.unwrap_or_default(),
+        ))
+    }
+
+    /// Stores a job. The request's id makes it safe to ask again when no answer came.
+    pub(crate) async fn register(
+        &self,
+        message: v1::RegisterJobRequest,
+    ) -> Result<v1::RegisterJobResponse, Error> {
+        self.call_until_answered("submitting job", message, |channel, request| async move {
+            client(channel).register(request).await
+        })
+        .await
+    }
+
+    pub(crate) async fn validate(&self, job: v1::Job) -> Result<v1::ValidateJobResponse, Error> {
+        let message = v1::ValidateJobRequest { job: Some(job) };
+        self.call("validating job", message, |channel, request| async move {
+            client(channel).validate(request).await
+        })
+        .await
+    }
+
+    /// Stops a job. Asked twice, it makes one more evaluation that finds nothing to do.
+    pub(crate) async fn deregister(
+        &self,
+        message: v1::DeregisterJobRequest,
+    ) -> Result<v1::DeregisterJobResponse, Error> {
+        let doing = format!("deregistering job with id {} err", message.job_id);
+        self.call_until_answered(&doing, message, |channel, request| async move {
+            client(channel).deregister(request).await
+        })
+        .await
+    }
+
+    /// `all`: those of former jobs of the same id as well.
+    pub(crate) async fn job_allocations(
+        &self,
+        namespace: &str,
+        job_id: &str,
+        all: bool,
+    ) -> Result<Vec<v1::Allocation>, Error> {
+        let message = v1::ListJobAllocationsRequest {
+            options: Some(self.options(namespace)),
+            job_id: job_id.to_owned(),
+            all,
+        };
+        let doing = format!("querying allocations of job {job_id:?}");
+        let answer: v1::ListAllocationsResponse = self
+            .call(&doing, message, |channel, request| async move {
+                client(channel).list_allocations(request).await
+            })
+            .await?;
+        Ok(answer.allocations)
+    }
+
+    pub(crate) async fn job_evaluations(
+        &self,
+        namespace: &str,
+        job_id: &str,
+    ) -> Result<Vec<v1::Evaluation>, Error> {
+        let message = v1::ListJobEvaluationsRequest {
+            options: Some(self.options(namespace)),
+            job_id: job_id.to_owned(),
+        };
+        let doing = format!("querying evaluations of job {job_id:?}");
+        let answer: v1::ListEvaluationsResponse = self
+            .call(&doing, message, |channel, request| async move {
+                client(channel).list_evaluations(request).await
+            })
+            .await?;
+        Ok(answer.evaluations)
+    }
+
+    /// Returns the deployments of a job, and the index they were read at.
+    pub(crate) async fn job_deployments(
+        &self,
+        namespace: &str,
+        job_id: &str,
+        blocking: Blocking,
+    ) -> Result<(Vec<v1::Deployment>, u64), Error> {
+        let message = v1::ListJobDeploymentsRequest {
+            options: Some(self.blocking_options(namespace, blocking)),
+            job_id: job_id.to_owned(),
+        };
+        let doing = format!("querying deployments of job {job_id:?}");
+        let answer: v1::ListDeploymentsResponse = self
+            .call_within(
+                &doing,
+                message,
+                blocking.wait,
+                |channel, request| async move { client(channel).list_deployments(request).await },
+            )
+            .await?;
+        let index = answer.meta.unwrap_or_default().index;
+        Ok((answer.deployments, index))
+    }
+}

@@ -1,0 +1,252 @@
+//! Every service in one process: built, run, watched, and ended in order.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use embedded_etcd::EmbeddedEtcd;
+use service_kit::run::BoxError;
+use service_kit::{CancellationToken, EtcdConfig, ListenConfig, connect_lazy, request};
+use tokio::task::JoinSet;
+use tracing::error;
+
+use crate::args::dev::Dev;
+
+/// How long everything may take to come up; a second, on a machine that does nothing else.
+const READY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long services may take to finish what is in hand when it ends.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often the gateway is asked for the nodes while none is ready.
+const READY_PAUSE: Duration = Duration::from_millis(20);
+
+type Ended = (&'static str, Result<(), BoxError>);
+
+/// Where a suite answers. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Addresses {
+    pub(super) gateway: String,
+    pub(super) store: String,
+    node_count: usize,
+}
+
+/// The running suite.
+pub(super) struct Suite {
+    addresses: Addresses,
+    etcd: EmbeddedEtcd,
+    services: JoinSet<Ended>,
+    nodes: JoinSet<Ended>,
+    drain_services: CancellationToken,
+    drain_nodes: CancellationToken,
+    /// Where nodes keep their tasks' files when nothing is to be kept; removed at the end.
+    _scratch: Option<tempfile::TempDir>,
+}
+
+/// Builds a service and has it run until the token is cancelled.
+macro_rules! spawn {
+    ($set:expr, $name:literal, $app:expr, $drain:expr) => {{
+        let (app, drain) = ($app, $drain.clone());
+        $set.spawn(async move { ($name, app.run(drain).await.map_err(BoxError::from)) });
+    }};
+}
+
+/// The config of a service that talks to the store: everything else as a service alone has it.
+macro_rules! config {
+    ($service:ident, $etcd:expr, $listen:expr) => {
+        $service::Config {
+            etcd: $etcd.clone(),
+            listen: $listen,
+            shutdown_grace_period: GRACE,
+            ..$service::Config::default()
+        }
+    };
+}
+
+impl Suite {
+    /// Starts the store, every service and the nodes; returns once all ports are bound.
+    ///
+    /// # Errors
+    /// A port is taken, or the data directory cannot be used.
+    pub(super) async fn start(args: &Dev) -> Result<Self, BoxError> {
+        let (directory, scratch) = match &args.data_dir {
+            Some(directory) => (directory.clone(), None),
+            None => {
+                let scratch = tempfile::Builder::new().prefix("kafila-dev-").tempdir()?;
+                (scratch.path().to_owned(), Some(scratch))
+            }
+        };
+        std::fs::create_dir_all(&directory).map_err(|error| {
+            format!(
+                "cannot use {} as the data directory: {error}",
+                directory.display()
+            )
+        })?;
+        let directory = directory.canonicalize()?;
+        let storage = match &args.data_dir {
+            Some(_) => embedded_etcd::Config::on_disk(directory.join("store.redb")),
+            None => embedded_etcd::Config::in_memory(),
+        };
+        let etcd = EmbeddedEtcd::start(storage).await?;
+        let (mut services, mut nodes) = (JoinSet::new(), JoinSet::new());
+        let (drain_services, drain_nodes) = (CancellationToken::new(), CancellationToken::new());
+
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let store_address = format!("http://{}", listener.local_addr()?);
+        // It ends with the store itself, after the services.
+        let serving = etcd.serve(listener, CancellationToken::new());
+        tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                error!(%error, "the store cannot be reached any more");
+            }
+        });
+
+        let etcd_config = EtcdConfig {
+            endpoints: vec![store_address.clone()],
+            ..EtcdConfig::default()
+        };
+        let any = ListenConfig::default;
+        let listen = ListenConfig {
+            grpc: args.listen,
+            ..any()
+        };
+        let gateway = api_gateway::App::build(config!(api_gateway, etcd_config, listen))
+            .await
+            .map_err(|error| in_use(args.listen, error.into()))?;
+        let gateway_address = gateway.address().to_owned();
+        let broker = eval_broker::App::build(config!(eval_broker, etcd_config, any())).await?;
+        let applier = plan_applier::App::build(config!(plan_applier, etcd_config, any())).await?;
+        let worker =
+            scheduler_worker::App::build(config!(scheduler_worker, etcd_config, any())).await?;
+        let watcher =
+            deployment_watcher::App::build(config!(deployment_watcher, etcd_config, any())).await?;
+        let controller =
+            cluster_controller::App::build(config!(cluster_controller, etcd_config, any())).await?;
+        for number in 0..args.nodes {
+            let config = node_config(args, &directory, &gateway_address, number);
+            let node = client_node::App::build(config).await?;
+            spawn!(nodes, "client-node", node, drain_nodes);
+        }
+        spawn!(services, "api-gateway", gateway, drain_services);
+        spawn!(services, "eval-broker", broker, drain_services);
+        spawn!(services, "plan-applier", applier, drain_services);
+        spawn!(services, "scheduler-worker", worker, drain_services);
+        spawn!(services, "deployment-watcher", watcher, drain_services);
+        spawn!(services, "cluster-controller", controller, drain_services);
+        Ok(Self {
+            addresses: Addresses {
+                gateway: gateway_address,
+                store: store_address,
+                node_count: usize::from(args.nodes),
+            },
+            etcd,
+            services,
+            nodes,
+            drain_services,
+            drain_nodes,
+            _scratch: scratch,
+        })
+    }
+
+    pub(super) fn addresses(&self) -> Addresses {
+        self.addresses.clone()
+    }
+
+    /// Waits for a service or the store to end before it was told to, and returns why.
+    pub(super) async fn failure(&mut self) -> BoxError {
+        let (name, ended) = tokio::select! {
+            Some(ended) = self.services.join_next() => read(ended),
+            Some(ended) = self.nodes.join_next() => read(ended),
+            stopped = self.etcd.stopped() => ("the store", stopped.map_err(BoxError::from)),
+        };
+        match ended {
+            Ok(()) => format!("{name} ended by itself").into(),
+            Err(error) => format!("{name}: {}", service_kit::run::chain(error.as_ref())).into(),
+        }
+    }
+
+    /// Ends everything in order: nodes report their last words to services that still listen, and
+    /// services write to a store that is still there.
+    pub(super) async fn stop(mut self) {
+        self.drain_nodes.cancel();
+        end(&mut self.nodes).await;
+        self.drain_services.cancel();
+        end(&mut self.services).await;
+        self.etcd.shutdown().await;
+    }
+}
+
+impl Addresses {
+    /// Waits until every node is ready to take work.
+    ///
+    /// # Errors
+    /// It takes too long; the error says what was seen last.
+    pub(super) async fn ready(&self) -> Result<(), BoxError> {
+        let mut last = "no answer from the gateway".to_owned();
+        let waiting = async {
+            loop {
+                match self.ready_nodes().await {
+                    Ok(count) if count >= self.node_count => return,
+                    Ok(count) => last = format!("{count} of {} nodes ready", self.node_count),
+                    Err(error) => last = error.to_string(),
+                }
+                tokio::time::sleep(READY_PAUSE).await;
+            }
+        };
+        let waited = tokio::time::timeout(READY_PATIENCE, waiting).await;
+        waited.map_err(|_| {
+            format!("not ready after {READY_PATIENCE:?}: {last}; -log info shows more").into()
+        })
+    }
+
+    async fn ready_nodes(&self) -> Result<usize, BoxError> {
+        let channel = connect_lazy(&self.gateway)?;
+        let mut client = proto::v1::nodes_client::NodesClient::new(channel);
+        let message = proto::v1::ListNodesRequest::default();
+        let answer = client
+            .list(request(message, Duration::from_secs(2)))
+            .await?;
+        let nodes = answer.into_inner().nodes;
+        Ok(nodes.iter().filter(|node| node.status == "ready").count())
+    }
+}
+
+async fn end(set: &mut JoinSet<Ended>) {
+    while let Some(ended) = set.join_next().await {
+        let (name, result) = read(ended);
+        if let Err(error) = result {
+            error!(
+                service = name,
+                error = service_kit::run::chain(error.as_ref()),
+                "ended badly"
+            );
+        }
+    }
+}
+
+fn read(ended: Result<Ended, tokio::task::JoinError>) -> Ended {
+    ended.unwrap_or_else(|error| ("a service", Err(error.into())))
+}
+
+fn in_use(address: SocketAddr, error: BoxError) -> BoxError {
+    let chain = service_kit::run::chain(error.as_ref());
+    format!("{chain}; is another `kafila dev` running? -listen chooses another than {address}")
+        .into()
+}
+
+fn node_config(
+    args: &Dev,
+    directory: &std::path::Path,
+    gateway: &str,
+    number: u16,
+) -> client_node::Config {
+    let data_dir: PathBuf = directory.join(format!("node-{number}"));
+    client_node::Config {
+        gateways: vec![gateway.to_owned()],
+        data_dir: Some(data_dir),
+        name: Some(format!("dev-{number}")),
+        stop_tasks_on_exit: args.data_dir.is_none(),
+        shutdown_grace_period: GRACE,
+        ..client_node::Config::default()
+    }
+}

@@ -1,0 +1,132 @@
+//! Reads gRPC statuses: what happened, for people, and whether to try again.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use proto::v1::ErrorDetail;
+use tonic::{Code, ConnectError, Status, TimeoutExpired};
+
+/// Returns why no connection came up; `None` when one did.
+pub(super) fn connect_problem(status: &Status) -> Option<String> {
+    let connect = causes(status).find(|cause| cause.is::<ConnectError>())?;
+    // The last cause is the system's own word: connection refused, no route to host.
+    let mut innermost = connect;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    // The number is noise to all but those who know where to look it up.
+    let text = text.split(" (os error").next().unwrap_or_default();
+    Some(text.to_lowercase())
+}
+
+/// Tells whether the deadline passed, on this side or on the other.
+pub(super) fn is_timeout(status: &Status) -> bool {
+    status.code() == Code::DeadlineExceeded
+        || causes(status).any(|cause| cause.is::<TimeoutExpired>())
+}
+
+/// Tells whether the same call may succeed later.
+pub(crate) fn is_transient(status: &Status) -> bool {
+    matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
+        || is_timeout(status)
+        || connect_problem(status).is_some()
+        // A status that has a cause was made on this side: the connection broke.
+        || StdError::source(status).is_some()
+        || retry_after(status).is_some()
+}
+
+/// Returns when the other side asks to be asked again; `None` when it does not.
+pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
+    match status.code() {
+        Code::Unavailable | Code::ResourceExhausted => {
+            ErrorDetail::from_status(status)?.retry_after()
+        }
+        _ => None,
+    }
+}
+
+/// Says what a status means: the other side's own words, else what its code stands for.
+pub(super) fn describe(status: &Status) -> String {
+    let words = status.message().trim();
+    let meaning = match status.code() {
+        Code::Unimplemented => "the gateway does not know this call: it is older than this command",
+        Code::Unavailable => "the gateway cannot be reached right now",
+        Code::PermissionDenied => "Permission denied",
+        Code::Unauthenticated => "the gateway does not know who you are",
+        code => code.description(),
+    };
+    match (words.is_empty(), StdError::source(status).is_some()) {
+        (true, _) => meaning.to_owned(),
+        // Made on this side: "transport error", of which only the innermost cause says anything.
+        (false, true) => match causes(status).last() {
+            Some(cause) => format!("the connection broke: {cause}"),
+            None => words.to_owned(),
+        },
+        (false, false) if status.code() == Code::Unimplemented => meaning.to_owned(),
+        (false, false) => words.to_owned(),
+    }
+}
+
+/// Returns the causes of `status`, the innermost last.
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    let mut next = StdError::source(status);
+    std::iter::from_fn(move || {
+        let cause = next?;
+        next = cause.source();
+        Some(cause)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_sides_words_win_over_the_code() {
+        assert_eq!(
+            describe(&Status::not_found("no job \"web\"")),
+            "no job \"web\""
+        );
+        assert_eq!(
+            describe(&Status::new(Code::PermissionDenied, "")),
+            "Permission denied"
+        );
+        let old = Status::unimplemented("Operation is not implemented or not supported");
+        assert!(describe(&old).contains("older"));
+    }
+
+    #[test]
+    fn what_may_pass_is_told_from_what_will_not() {
+        let busy = proto::status::exhausted("too many evaluations", Duration::from_secs(2));
+        assert_eq!(retry_after(&busy), Some(Duration::from_secs(2)));
+        let table = [
+            (busy, true),
+            (Status::unavailable("etcd has no leader"), true),
+            (Status::deadline_exceeded(""), true),
+            (
+                Status::from_error(Box::new(ConnectError("refused".into()))),
+                true,
+            ),
+            (Status::from_error(Box::new(TimeoutExpired(()))), true),
+            (Status::resource_exhausted("message too large"), false),
+            (Status::not_found(""), false),
+            (Status::invalid_argument(""), false),
+            (Status::internal(""), false),
+        ];
+        for (status, expected) in table {
+            assert_eq!(is_transient(&status), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_never_came_up_says_why() {
+        let refused = std::io::Error::from_raw_os_error(111);
+        let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
+        assert_eq!(
+            connect_problem(&status).as_deref(),
+            Some("connection refused")
+        );
+        assert_eq!(connect_problem(&Status::unavailable("x")), None);
+    }
+}

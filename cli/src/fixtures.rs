@@ -1,0 +1,335 @@
+//! Objects for tests, as a gateway would send them; a test changes what it is about.
+//!
+//! Also part of the tests in `tests/it`, so nothing here knows the crate around it.
+
+use proto::v1;
+
+/// 2026-11-21T12:00:00Z, the present in tests, in Unix nanoseconds.
+pub(crate) const NOW: u64 = 1_795_262_400 * SECOND;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+pub(crate) const EVAL: &str = "1a2b3c4d-0000-4000-8000-000000000001";
+pub(crate) const BLOCKED_EVAL: &str = "2b3c4d5e-0000-4000-8000-000000000002";
+pub(crate) const ALLOC: &str = "8a3f2c1e-0000-4000-8000-000000000003";
+pub(crate) const OLD_ALLOC: &str = "8a3f9999-0000-4000-8000-000000000004";
+pub(crate) const NODE: &str = "4d2ba53b-0000-4000-8000-000000000005";
+pub(crate) const DEPLOYMENT: &str = "5e6f7a8b-0000-4000-8000-000000000006";
+
+pub(crate) fn stub() -> v1::JobStub {
+    v1::JobStub {
+        namespace: "default".to_owned(),
+        id: "web".to_owned(),
+        name: "web".to_owned(),
+        r#type: "service".to_owned(),
+        priority: 50,
+        status: "running".to_owned(),
+        submit_time_ns: NOW - 90 * SECOND,
+        create_index: 10,
+        modify_index: 17,
+        version: 1,
+        summary: Some(summary()),
+        ..v1::JobStub::default()
+    }
+}
+
+pub(crate) fn summary() -> v1::JobSummary {
+    let counts = v1::TaskGroupSummary {
+        running: 2,
+        complete: 1,
+        ..v1::TaskGroupSummary::default()
+    };
+    v1::JobSummary {
+        groups: [("app".to_owned(), counts)].into(),
+    }
+}
+
+pub(crate) fn job() -> v1::Job {
+    let text = |text: &str| Some(text.to_owned());
+    let task = v1::Task {
+        name: text("server"),
+        driver: text("raw_exec"),
+        resources: Some(v1::Resources {
+            cpu: Some(500),
+            memory_mb: Some(256),
+            memory_max_mb: Some(0),
+        }),
+        ..v1::Task::default()
+    };
+    let port = v1::Port {
+        label: text("http"),
+        ..v1::Port::default()
+    };
+    let group = v1::TaskGroup {
+        name: text("app"),
+        count: Some(2),
+        tasks: vec![task],
+        networks: vec![v1::Network {
+            mode: text("host"),
+            dynamic_ports: vec![port],
+            ..v1::Network::default()
+        }],
+        ..v1::TaskGroup::default()
+    };
+    v1::Job {
+        namespace: text("default"),
+        id: text("web"),
+        name: text("web"),
+        r#type: text("service"),
+        priority: Some(50),
+        datacenters: vec!["dc1".to_owned(), "dc2".to_owned()],
+        node_pool: text("default"),
+        task_groups: vec![group],
+        stop: Some(false),
+        version: Some(1),
+        submit_time_ns: Some(NOW - 90 * SECOND),
+        status: text("running"),
+        create_index: Some(10),
+        modify_index: Some(17),
+        job_modify_index: Some(17),
+        stable: Some(true),
+        ..v1::Job::default()
+    }
+}
+
+pub(crate) fn eval() -> v1::Evaluation {
+    v1::Evaluation {
+        id: EVAL.to_owned(),
+        namespace: "default".to_owned(),
+        job_id: "web".to_owned(),
+        r#type: "service".to_owned(),
+        priority: 50,
+        triggered_by: "job-register".to_owned(),
+        status: "complete".to_owned(),
+        deployment_id: DEPLOYMENT.to_owned(),
+        create_time_ns: NOW - 80 * SECOND,
+        modify_time_ns: NOW - 79 * SECOND,
+        create_index: 18,
+        modify_index: 20,
+        ..v1::Evaluation::default()
+    }
+}
+
+/// An evaluation that left something to place, for want of memory and of a kernel.
+pub(crate) fn failed_eval() -> v1::Evaluation {
+    v1::Evaluation {
+        deployment_id: String::new(),
+        blocked_eval: BLOCKED_EVAL.to_owned(),
+        failed_task_groups: [("app".to_owned(), metric())].into(),
+        queued_allocations: [("app".to_owned(), 2)].into(),
+        ..eval()
+    }
+}
+
+/// The evaluation that waits for capacity.
+pub(crate) fn blocked_eval() -> v1::Evaluation {
+    v1::Evaluation {
+        id: BLOCKED_EVAL.to_owned(),
+        triggered_by: "queued-allocs".to_owned(),
+        status: "blocked".to_owned(),
+        status_description: "created to place remaining allocations".to_owned(),
+        previous_eval: EVAL.to_owned(),
+        blocked_eval: String::new(),
+        class_eligibility: [("v1:123".to_owned(), false)].into(),
+        create_index: 20,
+        modify_index: 20,
+        ..failed_eval()
+    }
+}
+
+pub(crate) fn metric() -> v1::AllocMetric {
+    v1::AllocMetric {
+        nodes_evaluated: 3,
+        nodes_filtered: 1,
+        nodes_exhausted: 2,
+        nodes_in_pool: 3,
+        constraint_filtered: [("${attr.kernel.name} = linux".to_owned(), 1)].into(),
+        dimension_exhausted: [("memory".to_owned(), 2)].into(),
+        nodes_available: [("dc1".to_owned(), 3), ("dc2".to_owned(), 0)].into(),
+        coalesced_failures: 1,
+        ..v1::AllocMetric::default()
+    }
+}
+
+pub(crate) fn alloc() -> v1::Allocation {
+    let port = v1::AllocatedPort {
+        label: "http".to_owned(),
+        value: 23_456,
+        to: 80,
+        host_ip: "10.0.0.7".to_owned(),
+    };
+    v1::Allocation {
+        id: ALLOC.to_owned(),
+        eval_id: EVAL.to_owned(),
+        name: "web.app[0]".to_owned(),
+        node_id: NODE.to_owned(),
+        node_name: "n1".to_owned(),
+        namespace: "default".to_owned(),
+        job_id: "web".to_owned(),
+        job_type: "service".to_owned(),
+        job_version: 1,
+        job_create_index: 10,
+        task_group: "app".to_owned(),
+        resources: Some(v1::AllocatedResources {
+            cpu: 500,
+            memory_mb: 256,
+            disk_mb: 300,
+            ports: vec![port],
+        }),
+        desired_status: "run".to_owned(),
+        client_status: "running".to_owned(),
+        client_description: "Tasks are running".to_owned(),
+        deployment_id: DEPLOYMENT.to_owned(),
+        deployment_health: Some(v1::DeploymentHealth {
+            healthy: true,
+            time_ns: NOW - 60 * SECOND,
+            deployment_id: DEPLOYMENT.to_owned(),
+        }),
+        task_states: [("server".to_owned(), task_state())].into(),
+        metric: Some(v1::AllocMetric {
+            nodes_evaluated: 2,
+            score_per_mille: 731,
+            ..v1::AllocMetric::default()
+        }),
+        create_time_ns: NOW - 79 * SECOND,
+        modify_time_ns: NOW - 60 * SECOND,
+        create_index: 20,
+        modify_index: 25,
+        alloc_modify_index: 20,
+        ..v1::Allocation::default()
+    }
+}
+
+/// One that failed and was replaced.
+pub(crate) fn old_alloc() -> v1::Allocation {
+    v1::Allocation {
+        id: OLD_ALLOC.to_owned(),
+        desired_status: "stop".to_owned(),
+        desired_description: "alloc was rescheduled because it failed".to_owned(),
+        client_status: "failed".to_owned(),
+        client_description: "Failed tasks".to_owned(),
+        next_allocation: ALLOC.to_owned(),
+        deployment_id: String::new(),
+        deployment_health: None,
+        job_version: 0,
+        create_index: 12,
+        create_time_ns: NOW - 3_700 * SECOND,
+        ..alloc()
+    }
+}
+
+pub(crate) fn task_state() -> v1::TaskState {
+    let event = |kind: &str, seconds: u64, message: &str| v1::TaskEvent {
+        r#type: kind.to_owned(),
+        time_ns: NOW - seconds * SECOND,
+        display_message: message.to_owned(),
+        ..v1::TaskEvent::default()
+    };
+    v1::TaskState {
+        state: "running".to_owned(),
+        restarts: 1,
+        last_restart_ns: NOW - 70 * SECOND,
+        started_at_ns: NOW - 69 * SECOND,
+        events: vec![
+            event("Received", 79, "Task received by client"),
+            event("Terminated", 71, "Exit Code: 1"),
+            event("Started", 69, "Task started by client"),
+        ],
+        ..v1::TaskState::default()
+    }
+}
+
+pub(crate) fn deployment() -> v1::Deployment {
+    let group = v1::DeploymentGroup {
+        progress_deadline: Some(span(600)),
+        desired_total: 2,
+        placed_allocs: 2,
+        healthy_allocs: 2,
+        require_progress_by_ns: NOW + 540 * SECOND,
+        ..v1::DeploymentGroup::default()
+    };
+    v1::Deployment {
+        id: DEPLOYMENT.to_owned(),
+        namespace: "default".to_owned(),
+        job_id: "web".to_owned(),
+        job_version: 1,
+        job_modify_index: 17,
+        job_create_index: 10,
+        status: "successful".to_owned(),
+        status_description: "Deployment completed successfully".to_owned(),
+        task_groups: [("app".to_owned(), group)].into(),
+        eval_priority: 50,
+        create_time_ns: NOW - 79 * SECOND,
+        modify_time_ns: NOW - 60 * SECOND,
+        create_index: 20,
+        modify_index: 26,
+    }
+}
+
+/// The same while its second allocation is not healthy yet.
+pub(crate) fn running_deployment() -> v1::Deployment {
+    let mut deployment = deployment();
+    deployment.status = "running".to_owned();
+    deployment.status_description = "Deployment is running".to_owned();
+    deployment.modify_index = 22;
+    for group in deployment.task_groups.values_mut() {
+        group.healthy_allocs = 1;
+    }
+    deployment
+}
+
+pub(crate) fn span(seconds: i64) -> prost_types::Duration {
+    prost_types::Duration { seconds, nanos: 0 }
+}
+
+pub(crate) fn node() -> v1::Node {
+    let word = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let driver = |healthy, description: &str| v1::DriverInfo {
+        detected: true,
+        healthy,
+        description: description.to_owned(),
+    };
+    v1::Node {
+        id: NODE.to_owned(),
+        name: "n1".to_owned(),
+        datacenter: "dc1".to_owned(),
+        node_pool: "default".to_owned(),
+        address: "http://10.0.0.7:7201".to_owned(),
+        attributes: [
+            word("kernel.name", "linux"),
+            word("os.name", "debian"),
+            word("kafila.version", "0.1.0"),
+        ]
+        .into(),
+        meta: [word("rack", "r1")].into(),
+        drivers: [
+            ("raw_exec".to_owned(), driver(true, "Healthy")),
+            ("docker".to_owned(), driver(false, "cannot reach dockerd")),
+        ]
+        .into(),
+        resources: Some(v1::NodeResources {
+            cpu: 4_000,
+            memory_mb: 7_965,
+            disk_mb: 20_480,
+        }),
+        reserved: Some(v1::NodeResources::default()),
+        min_dynamic_port: 20_000,
+        max_dynamic_port: 32_000,
+        host_ip: "10.0.0.7".to_owned(),
+        computed_class: "v1:123".to_owned(),
+        status: "ready".to_owned(),
+        eligibility: "eligible".to_owned(),
+        status_updated_at_ns: NOW - 3_600 * SECOND,
+        create_index: 4,
+        modify_index: 5,
+        ..v1::Node::default()
+    }
+}
+
+pub(crate) fn leader() -> v1::Leader {
+    v1::Leader {
+        service: "plan-applier".to_owned(),
+        address: "http://127.0.0.1:7102".to_owned(),
+        replica: "dev".to_owned(),
+        term: 3,
+    }
+}

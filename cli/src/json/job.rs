@@ -1,0 +1,132 @@
+//! Jobs: the whole one, and the stub that lists have.
+
+use std::collections::BTreeMap;
+
+use model::{FieldErrors, spec};
+use proto::v1;
+use serde::Serialize;
+
+/// A job as `job inspect` prints it, in a form that `job run -json` reads.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Wrapped<T> {
+    pub(crate) job: T,
+}
+
+/// A stored job: its spec, and what only reads set.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Job {
+    #[serde(flatten)]
+    spec: spec::Job,
+    status: String,
+    stable: bool,
+    create_index: u64,
+    modify_index: u64,
+    job_modify_index: u64,
+}
+
+impl TryFrom<v1::Job> for Job {
+    type Error = FieldErrors;
+
+    fn try_from(job: v1::Job) -> Result<Self, FieldErrors> {
+        Ok(Self {
+            status: job.status().to_owned(),
+            stable: job.stable(),
+            create_index: job.create_index(),
+            modify_index: job.modify_index(),
+            job_modify_index: job.job_modify_index(),
+            spec: spec::Job::try_from(job)?,
+        })
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct JobStub<'a> {
+    #[serde(rename = "ID")]
+    id: &'a str,
+    name: &'a str,
+    namespace: &'a str,
+    r#type: &'a str,
+    priority: u32,
+    periodic: bool,
+    parameterized_job: bool,
+    stop: bool,
+    status: &'a str,
+    version: u64,
+    job_summary: JobSummary<'a>,
+    create_index: u64,
+    modify_index: u64,
+    submit_time: u64,
+}
+
+impl<'a> From<&'a v1::JobStub> for JobStub<'a> {
+    fn from(job: &'a v1::JobStub) -> Self {
+        let summary = job.summary.as_ref();
+        Self {
+            id: &job.id,
+            name: &job.name,
+            namespace: &job.namespace,
+            r#type: &job.r#type,
+            priority: job.priority,
+            periodic: false,
+            parameterized_job: false,
+            stop: job.stop,
+            status: &job.status,
+            version: job.version,
+            job_summary: JobSummary::new(&job.namespace, &job.id, summary),
+            create_index: job.create_index,
+            modify_index: job.modify_index,
+            submit_time: job.submit_time_ns,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct JobSummary<'a> {
+    #[serde(rename = "JobID")]
+    job_id: &'a str,
+    namespace: &'a str,
+    summary: BTreeMap<&'a str, TaskGroupSummary>,
+}
+
+impl<'a> JobSummary<'a> {
+    fn new(namespace: &'a str, job_id: &'a str, summary: Option<&'a v1::JobSummary>) -> Self {
+        let groups = summary.into_iter().flat_map(|summary| &summary.groups);
+        Self {
+            job_id,
+            namespace,
+            summary: groups
+                .map(|(group, counts)| (group.as_str(), counts.into()))
+                .collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct TaskGroupSummary {
+    queued: u32,
+    complete: u32,
+    failed: u32,
+    running: u32,
+    starting: u32,
+    lost: u32,
+    unknown: u32,
+}
+
+impl From<&v1::TaskGroupSummary> for TaskGroupSummary {
+    fn from(counts: &v1::TaskGroupSummary) -> Self {
+        Self {
+            queued: counts.queued,
+            complete: counts.complete,
+            failed: counts.failed,
+            running: counts.running,
+            starting: counts.starting,
+            lost: counts.lost,
+            unknown: counts.unknown,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Nodes.
+
+use std::collections::BTreeMap;
+
+use proto::v1;
+use serde::Serialize;
+
+/// A node, whole; lists print the same.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Node<'a> {
+    #[serde(rename = "ID")]
+    id: &'a str,
+    name: &'a str,
+    datacenter: &'a str,
+    node_pool: &'a str,
+    node_class: &'a str,
+    computed_class: &'a str,
+    address: &'a str,
+    attributes: BTreeMap<&'a str, &'a str>,
+    meta: BTreeMap<&'a str, &'a str>,
+    drivers: BTreeMap<&'a str, DriverInfo<'a>>,
+    node_resources: NodeResources,
+    reserved_resources: ReservedResources,
+    drain: bool,
+    scheduling_eligibility: &'a str,
+    status: &'a str,
+    status_description: &'a str,
+    /// Unix seconds, unlike every other time.
+    status_updated_at: u64,
+    create_index: u64,
+    modify_index: u64,
+}
+
+impl<'a> From<&'a v1::Node> for Node<'a> {
+    fn from(node: &'a v1::Node) -> Self {
+        let drivers = node.drivers.iter();
+        Self {
+            id: &node.id,
+            name: &node.name,
+            datacenter: &node.datacenter,
+            node_pool: &node.node_pool,
+            node_class: &node.node_class,
+            computed_class: &node.computed_class,
+            address: &node.address,
+            attributes: words(&node.attributes),
+            meta: words(&node.meta),
+            drivers: drivers
+                .map(|(name, info)| (name.as_str(), info.into()))
+                .collect(),
+            node_resources: NodeResources {
+                min_dynamic_port: node.min_dynamic_port,
+                max_dynamic_port: node.max_dynamic_port,
+                amounts: node.resources.unwrap_or_default().into(),
+            },
+            reserved_resources: ReservedResources {
+                amounts: node.reserved.unwrap_or_default().into(),
+                networks: ReservedNetworks {
+                    reserved_host_ports: ports(&node.reserved_ports),
+                },
+            },
+            drain: false,
+            scheduling_eligibility: &node.eligibility,
+            status: &node.status,
+            status_description: &node.status_description,
+            status_updated_at: node.status_updated_at_ns / 1_000_000_000,
+            create_index: node.create_index,
+            modify_index: node.modify_index,
+        }
+    }
+}
+
+fn words<'a, Map>(map: &'a Map) -> BTreeMap<&'a str, &'a str>
+where
+    &'a Map: IntoIterator<Item = (&'a String, &'a String)>,
+{
+    map.into_iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
+}
+
+fn ports(ports: &[u32]) -> String {
+    let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+    ports.join(",")
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DriverInfo<'a> {
+    detected: bool,
+    healthy: bool,
+    health_description: &'a str,
+}
+
+impl<'a> From<&'a v1::DriverInfo> for DriverInfo<'a> {
+    fn from(info: &'a v1::DriverInfo) -> Self {
+        Self {
+            detected: info.detected,
+            healthy: info.healthy,
+            health_description: &info.description,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct NodeResources {
+    #[serde(flatten)]
+    amounts: Amounts,
+    min_dynamic_port: u32,
+    max_dynamic_port: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ReservedResources {
+    #[serde(flatten)]
+    amounts: Amounts,
+    networks: ReservedNetworks,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ReservedNetworks {
+    reserved_host_ports: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Amounts {
+    cpu: Cpu,
+    memory: Memory,
+    disk: Disk,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Cpu {
+    cpu_shares: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Memory {
+    #[serde(rename = "MemoryMB")]
+    memory_mb: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Disk {
+    #[serde(rename = "DiskMB")]
+    disk_mb: u64,
+}
+
+impl From<v1::NodeResources> for Amounts {
+    fn from(resources: v1::NodeResources) -> Self {
+        Self {
+            cpu: Cpu {
+                cpu_shares: resources.cpu,
+            },
+            memory: Memory {
+                memory_mb: resources.memory_mb,
+            },
+            disk: Disk {
+                disk_mb: resources.disk_mb,
+            },
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What programs see of each object, kept in `tests/golden`: a change there breaks somebody.
+
+use crate::fixtures;
+use crate::json;
+use crate::output::json::pretty;
+use crate::render::tests::golden;
+
+#[test]
+fn a_job_and_its_stub() {
+    let job = json::job::Job::try_from(fixtures::job()).unwrap();
+    golden("job.json", &pretty(&json::job::Wrapped { job }));
+    golden(
+        "job_stub.json",
+        &pretty(&json::job::JobStub::from(&fixtures::stub())),
+    );
+}
+
+#[test]
+fn what_inspect_prints_is_read_again_as_the_same_job() {
+    let job = json::job::Job::try_from(fixtures::job()).unwrap();
+    let text = pretty(&json::job::Wrapped { job });
+    let parsed = jobspec::parse_api_json("web.json", &text).unwrap();
+    let sent = model::spec::Job::try_from(fixtures::job()).unwrap();
+    assert_eq!(parsed.job.id, sent.id);
+    assert_eq!(parsed.job.task_groups, sent.task_groups);
+}
+
+#[test]
+fn an_allocation() {
+    let mut alloc = fixtures::alloc();
+    alloc.reschedules = vec![proto::v1::RescheduleEvent {
+        time_ns: fixtures::NOW,
+        previous_alloc_id: fixtures::OLD_ALLOC.to_owned(),
+        previous_node_id: fixtures::NODE.to_owned(),
+        delay: Some(fixtures::span(30)),
+    }];
+    golden(
+        "alloc.json",
+        &pretty(&json::alloc::Allocation::from(&alloc)),
+    );
+    let old = fixtures::old_alloc();
+    let old = json::alloc::Allocation::from(&old);
+    let value = serde_json::to_value(&old).unwrap();
+    assert!(value["DeploymentStatus"].is_null());
+    assert!(value["RescheduleTracker"].is_null());
+}
+
+#[test]
+fn an_evaluation() {
+    golden(
+        "eval.json",
+        &pretty(&json::eval::Evaluation::from(&fixtures::eval())),
+    );
+    let blocked = fixtures::blocked_eval();
+    golden(
+        "eval_blocked.json",
+        &pretty(&json::eval::Evaluation::from(&blocked)),
+    );
+}
+
+#[test]
+fn a_deployment() {
+    let deployment = fixtures::deployment();
+    golden(
+        "deployment.json",
+        &pretty(&json::deployment::Deployment::from(&deployment)),
+    );
+}
+
+#[test]
+fn a_node() {
+    let mut node = fixtures::node();
+    node.reserved_ports = vec![22, 80];
+    golden("node.json", &pretty(&json::node::Node::from(&node)));
+}
+
+#[test]
+fn a_leader() {
+    golden(
+        "leader.json",
+        &pretty(&json::operator::Leader::from(&fixtures::leader())),
+    );
+}

@@ -1,0 +1,169 @@
+//! The second half of the monitor: a deployment, and the one that takes it back.
+
+use proto::v1;
+
+use super::line::{Ending, Output, Progress};
+use super::machine::{Ask, Event, Next};
+use crate::exit::Exit;
+use crate::render::{Style, alloc, deployment};
+
+/// How often the deployment is looked for that takes a failed one back; each look waits up to
+/// [`super::machine::WAIT`] for one. It is there once the scheduler has seen the job go back,
+/// which takes milliseconds, or a failover.
+const MAX_LOOKS: u32 = 5;
+
+/// What has been seen of one deployment.
+#[derive(Debug)]
+pub(super) struct DeploymentWatch {
+    id: String,
+    /// The index of the last answer to the present question.
+    seen_index: u64,
+    /// As last printed.
+    body: String,
+    /// It failed, and the job goes back to an earlier version.
+    revert: Option<Revert>,
+}
+
+#[derive(Debug)]
+struct Revert {
+    job_id: String,
+    create_index: u64,
+    looks: u32,
+}
+
+impl DeploymentWatch {
+    pub(super) fn new(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            seen_index: 0,
+            body: String::new(),
+            revert: None,
+        }
+    }
+
+    pub(super) fn ask(&self) -> Ask {
+        let after = self.seen_index;
+        match &self.revert {
+            None => Ask::Deployment {
+                id: self.id.clone(),
+                after,
+            },
+            Some(revert) => Ask::Deployments {
+                job_id: revert.job_id.clone(),
+                after,
+            },
+        }
+    }
+
+    pub(super) fn step(&mut self, style: &Style, event: Event, out: &mut Vec<Output>) -> Next {
+        match event {
+            Event::Deployment {
+                deployment,
+                allocs,
+                index,
+            } => {
+                self.seen_index = index;
+                self.progress(style, &deployment, &allocs, out);
+                self.ended(&deployment)
+            }
+            Event::Deployments { deployments, index } => {
+                self.seen_index = index;
+                self.reverted(&deployments)
+            }
+            Event::NotFound => {
+                let id = style.id(&self.id);
+                out.push(Output::Step(format!(
+                    "No deployment with id \"{id}\" found"
+                )));
+                Next::Ended(Exit::Failure)
+            }
+            _ => Next::Stay,
+        }
+    }
+
+    fn progress(
+        &mut self,
+        style: &Style,
+        deployment: &v1::Deployment,
+        allocs: &[v1::Allocation],
+        out: &mut Vec<Output>,
+    ) {
+        let mut body = deployment::body(deployment, style);
+        if style.verbose {
+            let section = alloc::section(allocs, style);
+            body.push_str(&style.section("Allocations", &section));
+        }
+        if body == self.body {
+            return;
+        }
+        self.body.clone_from(&body);
+        let ending = ending(&deployment.status);
+        let how = match ending {
+            Ending::Open => "in progress...",
+            Ending::Well | Ending::Badly => deployment.status.as_str(),
+        };
+        out.push(Output::Progress(Progress {
+            headline: format!("Deployment \"{}\" {how}", style.id(&self.id)),
+            body,
+            ending,
+        }));
+    }
+
+    fn ended(&mut self, deployment: &v1::Deployment) -> Next {
+        match ending(&deployment.status) {
+            Ending::Open => Next::Stay,
+            Ending::Well => Next::Ended(Exit::Success),
+            Ending::Badly if goes_back(deployment) => {
+                self.revert = Some(Revert {
+                    job_id: deployment.job_id.clone(),
+                    create_index: deployment.create_index,
+                    looks: 0,
+                });
+                self.seen_index = 0;
+                Next::Stay
+            }
+            Ending::Badly => Next::Ended(Exit::Failure),
+        }
+    }
+
+    /// Goes on with the deployment that takes this one back, once there is one.
+    fn reverted(&mut self, deployments: &[v1::Deployment]) -> Next {
+        let Some(revert) = &mut self.revert else {
+            return Next::Stay;
+        };
+        let newer = deployments
+            .iter()
+            .filter(|other| other.create_index > revert.create_index && other.id != self.id)
+            .max_by_key(|other| other.create_index);
+        if let Some(newer) = newer {
+            return Next::Deployment(newer.id.clone());
+        }
+        revert.looks += 1;
+        if revert.looks < MAX_LOOKS {
+            Next::Stay
+        } else {
+            Next::Ended(Exit::Failure)
+        }
+    }
+}
+
+fn ending(status: &str) -> Ending {
+    match status {
+        "successful" => Ending::Well,
+        "failed" | "cancelled" | "blocked" => Ending::Badly,
+        _ => Ending::Open,
+    }
+}
+
+/// Tells whether the job is being taken back to an earlier version. A description that says why it
+/// is not is believed.
+fn goes_back(deployment: &v1::Deployment) -> bool {
+    let description = &deployment.status_description;
+    let stays = ["not rolling back", "no stable job version"];
+    deployment.status == "failed"
+        && deployment
+            .task_groups
+            .values()
+            .any(|group| group.auto_revert)
+        && !stays.iter().any(|words| description.contains(words))
+}

@@ -1,0 +1,244 @@
+//! The first half of the monitor: an evaluation, from pending to its end.
+
+use std::collections::BTreeMap;
+
+use proto::v1;
+
+use super::line::Output;
+use super::machine::{Ask, Event, Goal, Next};
+use crate::exit::Exit;
+use crate::output::time::span;
+use crate::render::{Style, eval};
+
+/// What has been seen of one evaluation.
+#[derive(Debug)]
+pub(super) struct EvaluationWatch {
+    id: String,
+    /// The index of the last answer.
+    seen_index: u64,
+    /// Follows another one, so its title has not been printed.
+    untitled: bool,
+    /// As last printed.
+    status: String,
+    printed_node: bool,
+    printed_job: bool,
+    printed_deployment: bool,
+    /// Allocation → client status, as last printed.
+    allocs: BTreeMap<String, String>,
+    placement_failed: bool,
+}
+
+impl EvaluationWatch {
+    /// `untitled`: the title waits for the first answer.
+    pub(super) fn new(id: &str, untitled: bool) -> Self {
+        Self {
+            id: id.to_owned(),
+            seen_index: 0,
+            untitled,
+            status: "pending".to_owned(),
+            printed_node: false,
+            printed_job: false,
+            printed_deployment: false,
+            allocs: BTreeMap::new(),
+            placement_failed: false,
+        }
+    }
+
+    pub(super) fn ask(&self) -> Ask {
+        Ask::Evaluation {
+            id: self.id.clone(),
+            after: self.seen_index,
+        }
+    }
+
+    pub(super) fn title(&self, style: &Style) -> Output {
+        Output::Step(format!("Monitoring evaluation \"{}\"", style.id(&self.id)))
+    }
+
+    pub(super) fn placement_failed(&self) -> bool {
+        self.placement_failed
+    }
+
+    pub(super) fn step(
+        &mut self,
+        style: &Style,
+        goal: Goal,
+        event: Event,
+        out: &mut Vec<Output>,
+    ) -> Next {
+        match event {
+            Event::Evaluation {
+                evaluation,
+                allocs,
+                index,
+            } => {
+                self.seen_index = index;
+                if std::mem::take(&mut self.untitled) {
+                    out.push(self.late_title(style, &evaluation));
+                }
+                self.origin(style, &evaluation, out);
+                for alloc in &allocs {
+                    self.alloc(style, &evaluation, alloc, out);
+                }
+                self.status(&evaluation, out);
+                self.ended(style, goal, &evaluation, &allocs, out)
+            }
+            Event::NotFound => {
+                let id = style.id(&self.id);
+                out.push(Output::Step(format!(
+                    "No evaluation with id \"{id}\" found"
+                )));
+                Next::Ended(Exit::Failure)
+            }
+            _ => Next::Stay,
+        }
+    }
+
+    /// Returns the title of an evaluation that follows another one.
+    fn late_title(&self, style: &Style, evaluation: &v1::Evaluation) -> Output {
+        let wait = evaluation.wait_until_ns.saturating_sub(style.times.now_ns) / 1_000_000_000;
+        if wait == 0 {
+            return self.title(style);
+        }
+        let id = style.id(&self.id);
+        Output::Step(format!(
+            "Monitoring next evaluation \"{id}\" in {}",
+            span(wait)
+        ))
+    }
+
+    /// Prints once what the evaluation is about.
+    fn origin(&mut self, style: &Style, evaluation: &v1::Evaluation, out: &mut Vec<Output>) {
+        if !evaluation.node_id.is_empty() && !std::mem::replace(&mut self.printed_node, true) {
+            let node = style.id(&evaluation.node_id);
+            out.push(Output::Detail(format!(
+                "Evaluation triggered by node \"{node}\""
+            )));
+        }
+        if !evaluation.job_id.is_empty() && !std::mem::replace(&mut self.printed_job, true) {
+            let job = &evaluation.job_id;
+            out.push(Output::Detail(format!(
+                "Evaluation triggered by job {job:?}"
+            )));
+        }
+        let deployment = &evaluation.deployment_id;
+        if !deployment.is_empty() && !std::mem::replace(&mut self.printed_deployment, true) {
+            let id = style.id(deployment);
+            out.push(Output::Detail(format!(
+                "Evaluation within deployment: \"{id}\""
+            )));
+        }
+    }
+
+    fn alloc(
+        &mut self,
+        style: &Style,
+        evaluation: &v1::Evaluation,
+        alloc: &v1::Allocation,
+        out: &mut Vec<Output>,
+    ) {
+        let known = self
+            .allocs
+            .insert(alloc.id.clone(), alloc.client_status.clone());
+        let id = style.id(&alloc.id);
+        if let Some(before) = known {
+            if before != alloc.client_status {
+                let now = &alloc.client_status;
+                let why = match alloc.client_description.as_str() {
+                    "" => String::new(),
+                    description => format!(" ({description})"),
+                };
+                let text =
+                    format!("Allocation \"{id}\" status changed: {before:?} -> {now:?}{why}");
+                out.push(Output::Detail(text));
+            }
+            return;
+        }
+        let (node, group) = (style.id(&alloc.node_id), &alloc.task_group);
+        let verb = if alloc.create_index < evaluation.create_index {
+            "modified"
+        } else if alloc.desired_status == "run" {
+            "created"
+        } else {
+            return;
+        };
+        out.push(Output::Detail(format!(
+            "Allocation \"{id}\" {verb}: node \"{node}\", group {group:?}"
+        )));
+    }
+
+    fn status(&mut self, evaluation: &v1::Evaluation, out: &mut Vec<Output>) {
+        let before = std::mem::replace(&mut self.status, evaluation.status.clone());
+        let now = &evaluation.status;
+        if before != *now && now != "pending" {
+            let text = format!("Evaluation status changed: {before:?} -> {now:?}");
+            out.push(Output::Detail(text));
+        }
+    }
+
+    /// Prints how it ended, if it has, and says what comes next.
+    fn ended(
+        &mut self,
+        style: &Style,
+        goal: Goal,
+        evaluation: &v1::Evaluation,
+        allocs: &[v1::Allocation],
+        out: &mut Vec<Output>,
+    ) -> Next {
+        let status = &evaluation.status;
+        if !matches!(status.as_str(), "complete" | "failed" | "canceled") {
+            return Next::Stay;
+        }
+        let id = style.id(&self.id);
+        let title = format!("Evaluation \"{id}\" finished with status {status:?}");
+        if evaluation.failed_task_groups.is_empty() {
+            let why = match evaluation.status_description.as_str() {
+                "" => String::new(),
+                description if status == "complete" || description == status => String::new(),
+                description => format!(": {description}"),
+            };
+            out.push(Output::Step(format!("{title}{why}")));
+        } else {
+            out.push(Output::Step(format!(
+                "{title} but failed to place all allocations:"
+            )));
+            for line in eval::failed_placements(evaluation) {
+                out.push(if line.starts_with("Task Group") {
+                    Output::Detail(line)
+                } else {
+                    Output::Item(line)
+                });
+            }
+            if !evaluation.blocked_eval.is_empty() {
+                let blocked = style.id(&evaluation.blocked_eval);
+                out.push(Output::Detail(format!(
+                    "Evaluation \"{blocked}\" waiting for additional capacity to place remainder"
+                )));
+            }
+        }
+        // One that gave up has placed nothing, whatever it says of groups.
+        self.placement_failed = !evaluation.failed_task_groups.is_empty() || status == "failed";
+        next(goal, evaluation, allocs)
+    }
+}
+
+fn next(goal: Goal, evaluation: &v1::Evaluation, allocs: &[v1::Allocation]) -> Next {
+    if !evaluation.next_eval.is_empty() {
+        return Next::Evaluation(evaluation.next_eval.clone());
+    }
+    if goal == Goal::Stop {
+        return Next::Ended(Exit::Success);
+    }
+    // An evaluation that made its deployment may name it only through what it placed.
+    let of_alloc = || {
+        allocs
+            .iter()
+            .map(|alloc| &alloc.deployment_id)
+            .find(|id| !id.is_empty())
+    };
+    let named = Some(&evaluation.deployment_id).filter(|id| !id.is_empty());
+    match named.or_else(of_alloc) {
+        Some(id) => Next::Deployment(id.clone()),
+        None => Next::Ended(Exit::Success),
+    }
+}

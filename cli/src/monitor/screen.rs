@@ -1,0 +1,105 @@
+//! Shows what the monitor prints: plain lines anywhere, progress in place on a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::line::{Ending, Output, Progress};
+use crate::error::Error;
+use crate::output::printer::Printer;
+use crate::output::time::Times;
+
+/// How often the spinner turns: smooth to the eye, nothing to a terminal.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Where one monitor prints.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    printer: Printer,
+    /// Progress may be drawn over: a terminal, and nobody else prints.
+    in_place: bool,
+    /// What is being drawn over.
+    spinner: Option<ProgressBar>,
+}
+
+impl Screen {
+    /// `alone`: no other monitor prints at the same time.
+    pub(crate) fn new(printer: Printer, alone: bool) -> Self {
+        Self {
+            printer,
+            in_place: alone && printer.is_terminal,
+            spinner: None,
+        }
+    }
+
+    /// Shows `output`, stamped with the present.
+    ///
+    /// # Errors
+    /// Standard output is closed or full.
+    pub(crate) fn show(&mut self, times: &Times, output: &Output) -> Result<(), Error> {
+        let now = times.now();
+        match output {
+            Output::Progress(progress) if self.in_place => self.draw(&now, progress),
+            Output::Progress(progress) => self.print(&now, progress),
+            other => {
+                let line = other.line(&now, self.printer.colour).unwrap_or_default();
+                match &self.spinner {
+                    Some(spinner) => {
+                        spinner.suspend(|| self.printer.out(&line))?;
+                    }
+                    None => self.printer.out(&line)?,
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Leaves what is drawn where it is, and stops turning.
+    pub(crate) fn leave(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.abandon();
+        }
+    }
+
+    fn draw(&mut self, now: &str, progress: &Progress) -> Result<(), Error> {
+        if progress.ending == Ending::Open {
+            let spinner = self.spinner.get_or_insert_with(new_spinner);
+            spinner.set_message(format!("{}{}", progress.headline, below(now, progress)));
+            return Ok(());
+        }
+        if let Some(spinner) = self.spinner.take() {
+            spinner.finish_and_clear();
+        }
+        let headline = progress.signed_headline(self.printer.colour);
+        self.printer
+            .out(&format!("  {headline}{}", below(now, progress)))
+    }
+
+    /// Prints the whole block each time: whoever reads it later has every step.
+    fn print(&self, now: &str, progress: &Progress) -> Result<(), Error> {
+        let mut text = progress.block(now);
+        if progress.ending != Ending::Open {
+            let headline = progress.signed_headline(self.printer.colour);
+            text.push_str(&format!("\n  {headline}\n"));
+        }
+        self.printer.out(&text)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn below(now: &str, progress: &Progress) -> String {
+    format!("\n{}", progress.block(now).trim_end_matches('\n'))
+}
+
+fn new_spinner() -> ProgressBar {
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
+    let style = ProgressStyle::with_template("  {spinner} {msg}").expect("the template is one");
+    spinner.set_style(style.tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "]));
+    spinner.enable_steady_tick(TICK);
+    spinner
+}

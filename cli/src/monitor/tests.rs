@@ -1,0 +1,545 @@
+//! The monitor by its scripts: what the gateway answers, and what is printed for it.
+
+use proto::v1;
+
+use super::line::{Ending, Output};
+use super::machine::{Ask, Event, Goal, MAX_RETRIES, Monitor, Options};
+use crate::exit::Exit;
+use crate::fixtures::{
+    ALLOC, BLOCKED_EVAL, DEPLOYMENT, EVAL, NOW, SECOND, alloc, deployment, eval, failed_eval,
+    running_deployment,
+};
+use crate::output::colour::Colour;
+use crate::render::tests::style;
+
+const NEXT_EVAL: &str = "3c4d5e6f-0000-4000-8000-000000000007";
+const REVERT: &str = "6f7a8b9c-0000-4000-8000-000000000008";
+
+fn options(goal: Goal) -> Options {
+    Options {
+        goal,
+        gateway: "http://127.0.0.1:4646".to_owned(),
+        namespace: "default".to_owned(),
+    }
+}
+
+/// Plays answers to a monitor; returns what it printed as on a pipe, and what it asks then.
+fn play(mut monitor: Monitor, events: Vec<Event>) -> (Vec<String>, Ask) {
+    let style = style(false);
+    let mut outputs = monitor.start(&style);
+    for event in events {
+        outputs.extend(monitor.step(&style, event));
+    }
+    let lines = outputs.iter().map(|output| match output {
+        Output::Progress(progress) => {
+            let sign = match progress.ending {
+                Ending::Open => "…",
+                Ending::Well => "✓",
+                Ending::Badly => "!",
+            };
+            format!("{sign} {}", progress.headline)
+        }
+        line => line.line("T", Colour::Off).unwrap(),
+    });
+    (lines.collect(), monitor.ask())
+}
+
+fn start(events: Vec<Event>) -> (Vec<String>, Ask) {
+    play(Monitor::of_evaluation(options(Goal::Start), EVAL), events)
+}
+
+fn evaluation(evaluation: v1::Evaluation, allocs: Vec<v1::Allocation>) -> Event {
+    let index = evaluation.modify_index;
+    Event::Evaluation {
+        evaluation: Box::new(evaluation),
+        allocs,
+        index,
+    }
+}
+
+fn rollout(deployment: v1::Deployment) -> Event {
+    let index = deployment.modify_index;
+    Event::Deployment {
+        deployment: Box::new(deployment),
+        allocs: Vec::new(),
+        index,
+    }
+}
+
+fn pending() -> v1::Evaluation {
+    v1::Evaluation {
+        status: "pending".to_owned(),
+        deployment_id: String::new(),
+        modify_index: 18,
+        ..eval()
+    }
+}
+
+fn starting() -> v1::Allocation {
+    v1::Allocation {
+        client_status: "pending".to_owned(),
+        client_description: String::new(),
+        ..alloc()
+    }
+}
+
+fn failed_deployment(description: &str) -> v1::Deployment {
+    let mut failed = running_deployment();
+    "failed".clone_into(&mut failed.status);
+    failed.status_description = format!("Failed due to unhealthy allocations{description}");
+    failed.modify_index = 30;
+    for group in failed.task_groups.values_mut() {
+        group.auto_revert = true;
+    }
+    failed
+}
+
+#[test]
+fn a_job_that_comes_up_is_followed_to_its_successful_deployment() {
+    let (lines, ask) = start(vec![
+        evaluation(pending(), vec![]),
+        evaluation(eval(), vec![starting()]),
+        rollout(running_deployment()),
+        rollout(deployment()),
+    ]);
+    let expected = [
+        "==> T: Monitoring evaluation \"1a2b3c4d\"",
+        "    T: Evaluation triggered by job \"web\"",
+        "    T: Evaluation within deployment: \"5e6f7a8b\"",
+        "    T: Allocation \"8a3f2c1e\" created: node \"4d2ba53b\", group \"app\"",
+        "    T: Evaluation status changed: \"pending\" -> \"complete\"",
+        "==> T: Evaluation \"1a2b3c4d\" finished with status \"complete\"",
+        "==> T: Monitoring deployment \"5e6f7a8b\"",
+        "… Deployment \"5e6f7a8b\" in progress...",
+        "✓ Deployment \"5e6f7a8b\" successful",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+}
+
+#[test]
+fn each_question_waits_for_what_is_newer_than_the_last_answer() {
+    let mut monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
+    let asked = |after| Ask::Evaluation {
+        id: EVAL.to_owned(),
+        after,
+    };
+    assert_eq!(monitor.ask(), asked(0));
+    monitor.step(&style(false), evaluation(pending(), vec![]));
+    assert_eq!(monitor.ask(), asked(18));
+    monitor.step(&style(false), evaluation(eval(), vec![]));
+    let asked = |after| Ask::Deployment {
+        id: DEPLOYMENT.to_owned(),
+        after,
+    };
+    assert_eq!(monitor.ask(), asked(0));
+    monitor.step(&style(false), rollout(running_deployment()));
+    assert_eq!(monitor.ask(), asked(22));
+}
+
+#[test]
+fn an_answer_that_brings_nothing_new_prints_nothing() {
+    let mut monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
+    let style = style(false);
+    assert!(
+        !monitor
+            .step(&style, evaluation(pending(), vec![starting()]))
+            .is_empty()
+    );
+    assert!(
+        monitor
+            .step(&style, evaluation(pending(), vec![starting()]))
+            .is_empty()
+    );
+    monitor.step(&style, evaluation(eval(), vec![]));
+    assert!(
+        !monitor
+            .step(&style, rollout(running_deployment()))
+            .is_empty()
+    );
+    assert!(
+        monitor
+            .step(&style, rollout(running_deployment()))
+            .is_empty()
+    );
+}
+
+#[test]
+fn changes_of_an_allocation_are_printed_with_their_reason() {
+    let stopped = v1::Allocation {
+        id: "99999999-0000-4000-8000-000000000009".to_owned(),
+        desired_status: "stop".to_owned(),
+        ..alloc()
+    };
+    let older = v1::Allocation {
+        id: "77777777-0000-4000-8000-000000000009".to_owned(),
+        create_index: 3,
+        ..alloc()
+    };
+    let of_node = v1::Evaluation {
+        node_id: "4d2ba53b-0000-4000-8000-000000000005".to_owned(),
+        ..pending()
+    };
+    let (lines, _) = start(vec![
+        evaluation(of_node.clone(), vec![starting(), older, stopped]),
+        evaluation(of_node.clone(), vec![alloc()]),
+        evaluation(
+            of_node,
+            vec![v1::Allocation {
+                client_status: "failed".to_owned(),
+                client_description: String::new(),
+                ..alloc()
+            }],
+        ),
+    ]);
+    let expected = [
+        "    T: Evaluation triggered by node \"4d2ba53b\"",
+        "    T: Evaluation triggered by job \"web\"",
+        "    T: Allocation \"8a3f2c1e\" created: node \"4d2ba53b\", group \"app\"",
+        "    T: Allocation \"77777777\" modified: node \"4d2ba53b\", group \"app\"",
+        "    T: Allocation \"8a3f2c1e\" status changed: \"pending\" -> \"running\" (Tasks are running)",
+        "    T: Allocation \"8a3f2c1e\" status changed: \"running\" -> \"failed\"",
+    ];
+    assert_eq!(lines[1..], expected);
+}
+
+#[test]
+fn a_batch_job_that_does_not_fit_ends_at_once_with_the_reasons() {
+    let (lines, ask) = start(vec![evaluation(failed_eval(), vec![])]);
+    let expected = [
+        "==> T: Monitoring evaluation \"1a2b3c4d\"",
+        "    T: Evaluation triggered by job \"web\"",
+        "    T: Evaluation status changed: \"pending\" -> \"complete\"",
+        "==> T: Evaluation \"1a2b3c4d\" finished with status \"complete\" but failed to place all \
+         allocations:",
+        "    T: Task Group \"app\" (failed to place 2 allocations):",
+        "      * No nodes are available in datacenter \"dc2\"",
+        "      * Constraint \"${attr.kernel.name} = linux\": 1 nodes excluded by filter",
+        "      * Resources exhausted on 2 nodes",
+        "      * Dimension \"memory\" exhausted on 2 nodes",
+        "      -> Loosen the constraint, or give a node what it asks for: 'kafila node status \
+         -verbose NODE' lists attributes and meta",
+        "      -> Ask for less memory, stop other jobs, or add a node: 'kafila node status NODE' \
+         shows what is allocated",
+        "    T: Evaluation \"2b3c4d5e\" waiting for additional capacity to place remainder",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(ask, Ask::Nothing(Exit::PlacementFailed));
+}
+
+#[test]
+fn a_service_that_does_not_fit_is_followed_until_its_deployment_ends() {
+    let short = v1::Evaluation {
+        deployment_id: DEPLOYMENT.to_owned(),
+        ..failed_eval()
+    };
+    let (_, ask) = start(vec![evaluation(short.clone(), vec![])]);
+    assert_eq!(
+        ask,
+        Ask::Deployment {
+            id: DEPLOYMENT.to_owned(),
+            after: 0
+        }
+    );
+    // What was missing may turn up.
+    let (_, ask) = start(vec![
+        evaluation(short.clone(), vec![]),
+        rollout(deployment()),
+    ]);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+    let mut failed = failed_deployment("");
+    failed.task_groups.clear();
+    let (lines, ask) = start(vec![evaluation(short, vec![]), rollout(failed)]);
+    assert_eq!(ask, Ask::Nothing(Exit::Failure));
+    assert_eq!(lines.last().unwrap(), "! Deployment \"5e6f7a8b\" failed");
+}
+
+#[test]
+fn an_evaluation_that_gave_up_is_a_placement_failure() {
+    let gave_up = v1::Evaluation {
+        status: "failed".to_owned(),
+        status_description: "maximum attempts reached (5)".to_owned(),
+        deployment_id: String::new(),
+        ..eval()
+    };
+    let (lines, ask) = start(vec![evaluation(gave_up, vec![])]);
+    assert_eq!(ask, Ask::Nothing(Exit::PlacementFailed));
+    let last = "==> T: Evaluation \"1a2b3c4d\" finished with status \"failed\": maximum attempts \
+                reached (5)";
+    assert_eq!(lines.last().unwrap(), last);
+}
+
+#[test]
+fn an_evaluation_that_was_canceled_for_a_newer_one_is_no_failure() {
+    let canceled = v1::Evaluation {
+        status: "canceled".to_owned(),
+        deployment_id: String::new(),
+        ..eval()
+    };
+    let (_, ask) = start(vec![evaluation(canceled, vec![])]);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+}
+
+#[test]
+fn the_next_evaluation_is_followed_and_says_when_it_waits() {
+    let first = v1::Evaluation {
+        next_eval: NEXT_EVAL.to_owned(),
+        ..eval()
+    };
+    let waiting = v1::Evaluation {
+        id: NEXT_EVAL.to_owned(),
+        wait_until_ns: NOW + 30 * SECOND,
+        ..pending()
+    };
+    let (lines, ask) = start(vec![
+        evaluation(first.clone(), vec![]),
+        evaluation(waiting, vec![]),
+    ]);
+    let title = "==> T: Monitoring next evaluation \"3c4d5e6f\" in 30s";
+    assert!(lines.iter().any(|line| line == title), "{lines:?}");
+    assert_eq!(
+        ask,
+        Ask::Evaluation {
+            id: NEXT_EVAL.to_owned(),
+            after: 18
+        }
+    );
+    let at_once = v1::Evaluation {
+        id: NEXT_EVAL.to_owned(),
+        ..pending()
+    };
+    let (lines, _) = start(vec![evaluation(first, vec![]), evaluation(at_once, vec![])]);
+    let title = "==> T: Monitoring evaluation \"3c4d5e6f\"";
+    assert!(lines.iter().any(|line| line == title), "{lines:?}");
+}
+
+#[test]
+fn a_placement_failure_is_remembered_over_the_next_evaluation() {
+    let first = v1::Evaluation {
+        next_eval: NEXT_EVAL.to_owned(),
+        ..failed_eval()
+    };
+    let last = v1::Evaluation {
+        id: NEXT_EVAL.to_owned(),
+        deployment_id: String::new(),
+        ..eval()
+    };
+    let (_, ask) = start(vec![evaluation(first, vec![]), evaluation(last, vec![])]);
+    assert_eq!(ask, Ask::Nothing(Exit::PlacementFailed));
+}
+
+#[test]
+fn a_deployment_is_found_through_what_was_placed() {
+    let unnamed = v1::Evaluation {
+        deployment_id: String::new(),
+        ..eval()
+    };
+    let (_, ask) = start(vec![evaluation(unnamed.clone(), vec![alloc()])]);
+    assert_eq!(
+        ask,
+        Ask::Deployment {
+            id: DEPLOYMENT.to_owned(),
+            after: 0
+        }
+    );
+    let (_, ask) = start(vec![evaluation(unnamed, vec![])]);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+}
+
+#[test]
+fn a_stop_has_ended_with_its_evaluation() {
+    let monitor = Monitor::of_evaluation(options(Goal::Stop), EVAL);
+    let (lines, ask) = play(monitor, vec![evaluation(eval(), vec![alloc()])]);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line.contains("Monitoring deployment")),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_failed_deployment_is_followed_by_the_one_that_takes_it_back() {
+    let failed = failed_deployment(" - rolling back to job version 0");
+    let of_job =
+        |deployments: Vec<v1::Deployment>, index| Event::Deployments { deployments, index };
+    let back = v1::Deployment {
+        id: REVERT.to_owned(),
+        create_index: 33,
+        modify_index: 33,
+        ..deployment()
+    };
+    let mut monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    let style = style(false);
+    monitor.step(&style, rollout(failed.clone()));
+    let asked = |after| Ask::Deployments {
+        job_id: "web".to_owned(),
+        after,
+    };
+    assert_eq!(monitor.ask(), asked(0));
+    // The same deployment is no answer, an older one neither.
+    let older = v1::Deployment {
+        id: "0".to_owned(),
+        create_index: 2,
+        ..deployment()
+    };
+    monitor.step(&style, of_job(vec![failed.clone(), older], 31));
+    assert_eq!(monitor.ask(), asked(31));
+    monitor.step(&style, of_job(vec![failed, back.clone()], 33));
+    assert_eq!(
+        monitor.ask(),
+        Ask::Deployment {
+            id: REVERT.to_owned(),
+            after: 0
+        }
+    );
+    monitor.step(&style, rollout(back));
+    assert_eq!(
+        monitor.ask(),
+        Ask::Nothing(Exit::Success),
+        "the last one counts"
+    );
+}
+
+#[test]
+fn a_deployment_that_nothing_takes_back_fails_after_a_few_looks() {
+    let failed = failed_deployment(" - rolling back to job version 0");
+    let mut events = vec![rollout(failed.clone())];
+    let look = || Event::Deployments {
+        deployments: vec![failed.clone()],
+        index: 30,
+    };
+    events.extend((0..5).map(|_| look()));
+    let monitor = || Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    let early = events[..5].to_vec();
+    assert!(matches!(play(monitor(), early).1, Ask::Deployments { .. }));
+    assert_eq!(play(monitor(), events).1, Ask::Nothing(Exit::Failure));
+}
+
+#[test]
+fn a_deployment_that_says_it_stays_is_not_waited_for() {
+    for why in [
+        " - not rolling back to stable job version 0 as current job has same specification",
+        " - no stable job version to auto revert to",
+    ] {
+        let monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+        let (_, ask) = play(monitor, vec![rollout(failed_deployment(why))]);
+        assert_eq!(ask, Ask::Nothing(Exit::Failure), "{why}");
+    }
+}
+
+#[test]
+fn every_end_of_a_deployment_has_its_exit_code() {
+    let table = [
+        ("successful", Some(Exit::Success)),
+        ("failed", Some(Exit::Failure)),
+        ("cancelled", Some(Exit::Failure)),
+        ("blocked", Some(Exit::Failure)),
+        ("running", None),
+        ("paused", None),
+        ("pending", None),
+    ];
+    for (status, expected) in table {
+        let monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+        let ended = v1::Deployment {
+            status: status.to_owned(),
+            ..deployment()
+        };
+        let (_, ask) = play(monitor, vec![rollout(ended)]);
+        let exit = match ask {
+            Ask::Nothing(exit) => Some(exit),
+            _ => None,
+        };
+        assert_eq!(exit, expected, "{status}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_an_error() {
+    let (lines, ask) = start(vec![Event::NotFound]);
+    assert_eq!(ask, Ask::Nothing(Exit::Failure));
+    assert_eq!(lines[1], "==> T: No evaluation with id \"1a2b3c4d\" found");
+    let monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    let (lines, ask) = play(monitor, vec![Event::NotFound]);
+    assert_eq!(ask, Ask::Nothing(Exit::Failure));
+    assert_eq!(lines, ["==> T: No deployment with id \"5e6f7a8b\" found"]);
+}
+
+#[test]
+fn a_gateway_that_comes_back_is_noted_twice_and_costs_nothing() {
+    let lost = || Event::Lost("connection refused".to_owned());
+    let (lines, ask) = start(vec![
+        evaluation(pending(), vec![]),
+        lost(),
+        lost(),
+        evaluation(eval(), vec![]),
+        rollout(deployment()),
+    ]);
+    let noted: Vec<&String> = lines
+        .iter()
+        .filter(|line| line.contains("gateway"))
+        .collect();
+    let expected = [
+        "    T: Lost the gateway at http://127.0.0.1:4646, trying again (connection refused)",
+        "    T: The gateway at http://127.0.0.1:4646 answers again",
+    ];
+    assert_eq!(noted, expected);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+}
+
+#[test]
+fn a_gateway_that_stays_away_is_given_up() {
+    let lost = |count: u32| {
+        (0..count)
+            .map(|_| Event::Lost("refused".to_owned()))
+            .collect()
+    };
+    let (_, ask) = start(lost(MAX_RETRIES));
+    assert!(matches!(ask, Ask::Evaluation { .. }), "{ask:?}");
+    let (lines, ask) = start(lost(MAX_RETRIES + 1));
+    assert_eq!(ask, Ask::Nothing(Exit::Failure));
+    assert!(lines.last().unwrap().contains("Gave up"), "{lines:?}");
+}
+
+#[test]
+fn a_refusal_ends_it_with_its_reason() {
+    let (lines, ask) = start(vec![Event::Refused(
+        "Error reading evaluation: no".to_owned(),
+    )]);
+    assert_eq!(ask, Ask::Nothing(Exit::Failure));
+    assert_eq!(lines.last().unwrap(), "==> T: Error reading evaluation: no");
+}
+
+#[test]
+fn ids_are_whole_when_verbose() {
+    let verbose = style(true);
+    let mut monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
+    let mut outputs = monitor.start(&verbose);
+    outputs.extend(monitor.step(&verbose, evaluation(failed_eval(), vec![alloc()])));
+    let text: Vec<String> = outputs
+        .iter()
+        .filter_map(|output| output.line("T", Colour::Off))
+        .collect();
+    let text = text.join("\n");
+    for id in [EVAL, ALLOC, BLOCKED_EVAL] {
+        assert!(text.contains(id), "{id}: {text}");
+    }
+}
+
+#[test]
+fn the_block_of_a_deployment_is_indented_under_its_time() {
+    let mut monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    let outputs = monitor.step(&style(false), rollout(deployment()));
+    let [Output::Progress(progress)] = &outputs[..] else {
+        panic!("{outputs:?}");
+    };
+    crate::render::tests::golden(
+        "monitor_deployment.txt",
+        &progress.block("2026-11-21T12:00:00Z"),
+    );
+    assert_eq!(
+        progress.signed_headline(Colour::Off),
+        "✓ Deployment \"5e6f7a8b\" successful"
+    );
+}

@@ -1,0 +1,71 @@
+//! Blocks of fields: a key, ` = `, a value, one a line.
+
+use super::{NONE, printable};
+
+/// Fields in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields {
+    fields: Vec<(String, String)>,
+}
+
+impl Fields {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a field; an empty value shows `<none>`.
+    pub(crate) fn add(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
+        let value: String = value.into();
+        let shown = if value.is_empty() {
+            NONE.to_owned()
+        } else {
+            printable(&value)
+        };
+        self.fields.push((printable(key), shown));
+        self
+    }
+
+    /// Adds a field unless its value is empty.
+    pub(crate) fn add_some(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
+        let value: String = value.into();
+        if !value.is_empty() {
+            self.add(key, value);
+        }
+        self
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Returns the block; every line ends with a newline.
+    pub(crate) fn render(&self) -> String {
+        let width = |(key, _): &(String, String)| key.chars().count();
+        let widest = self.fields.iter().map(width).max().unwrap_or_default();
+        let mut out = String::new();
+        for (key, value) in &self.fields {
+            out.push_str(key);
+            out.push_str(&" ".repeat(widest - key.chars().count()));
+            out.push_str(" = ");
+            out.push_str(value);
+            out.push('\n');
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_aligned_and_nothing_shows_as_none() {
+        let mut fields = Fields::new();
+        assert!(fields.is_empty());
+        fields
+            .add("ID", "web")
+            .add("Submit Date", "")
+            .add_some("Canary", "");
+        assert_eq!(fields.render(), "ID          = web\nSubmit Date = <none>\n");
+    }
+}

@@ -1,0 +1,258 @@
+//! Allocations.
+
+use proto::v1;
+
+use super::{Style, metric, task};
+use crate::output::fields::Fields;
+use crate::output::table::Table;
+use crate::output::time::span;
+
+/// Returns the table that statuses of jobs, nodes and deployments end with.
+pub(crate) fn table(allocs: &[v1::Allocation], style: &Style) -> Table {
+    let brief = [
+        "ID",
+        "Node ID",
+        "Task Group",
+        "Version",
+        "Desired",
+        "Status",
+        "Created",
+        "Modified",
+    ];
+    let full = [
+        "ID",
+        "Eval ID",
+        "Node ID",
+        "Node Name",
+        "Task Group",
+        "Version",
+        "Desired",
+        "Status",
+        "Created",
+        "Modified",
+    ];
+    let mut table = if style.verbose {
+        Table::new(full)
+    } else {
+        Table::new(brief)
+    };
+    for alloc in newest_first(allocs) {
+        let mut cells = vec![style.id(&alloc.id)];
+        if style.verbose {
+            cells.push(style.id(&alloc.eval_id));
+        }
+        cells.push(style.id(&alloc.node_id));
+        if style.verbose {
+            cells.push(alloc.node_name.clone());
+        }
+        cells.extend([
+            alloc.task_group.clone(),
+            alloc.job_version.to_string(),
+            alloc.desired_status.clone(),
+            alloc.client_status.clone(),
+            style.time(alloc.create_time_ns),
+            style.time(alloc.modify_time_ns),
+        ]);
+        table.row(cells);
+    }
+    table
+}
+
+/// Returns the table of allocations, or a sentence.
+pub(crate) fn section(allocs: &[v1::Allocation], style: &Style) -> String {
+    if allocs.is_empty() {
+        "No allocations placed\n".to_owned()
+    } else {
+        table(allocs, style).render()
+    }
+}
+
+/// Sorts by creation, the newest first; equal ones by group and number.
+fn newest_first(allocs: &[v1::Allocation]) -> Vec<&v1::Allocation> {
+    let mut sorted: Vec<_> = allocs.iter().collect();
+    sorted.sort_by(|a, b| {
+        let by_age = b.create_index.cmp(&a.create_index);
+        by_age
+            .then_with(|| a.task_group.cmp(&b.task_group))
+            .then_with(|| a.name_index.cmp(&b.name_index))
+            .then_with(|| a.id.cmp(&b.id))
+    });
+    sorted
+}
+
+/// An allocation, and the job version it belongs to.
+pub(crate) struct Status<'a> {
+    pub(crate) alloc: &'a v1::Allocation,
+    /// `None` when the version is gone.
+    pub(crate) job: Option<&'a v1::Job>,
+    /// Leave out what happened to its tasks.
+    pub(crate) short: bool,
+}
+
+impl Status<'_> {
+    /// Returns everything that `alloc status` shows.
+    pub(crate) fn render(&self, style: &Style) -> String {
+        let mut out = self.fields(style).render();
+        out.push_str(&self.addresses(style));
+        let group = self.group();
+        if self.short {
+            out.push_str(&task::table(self.alloc, group, style));
+        } else {
+            out.push_str(&task::sections(self.alloc, group, style));
+        }
+        if style.verbose {
+            out.push_str(&self.placement(style));
+        }
+        out
+    }
+
+    fn group(&self) -> Option<&v1::TaskGroup> {
+        let groups = &self.job?.task_groups;
+        groups
+            .iter()
+            .find(|group| group.name() == self.alloc.task_group)
+    }
+
+    fn fields(&self, style: &Style) -> Fields {
+        let alloc = self.alloc;
+        let mut fields = Fields::new();
+        fields
+            .add("ID", style.id(&alloc.id))
+            .add("Eval ID", style.id(&alloc.eval_id))
+            .add("Name", alloc.name.as_str())
+            .add("Node ID", style.id(&alloc.node_id))
+            .add("Node Name", alloc.node_name.as_str())
+            .add("Job ID", alloc.job_id.as_str())
+            .add("Job Version", alloc.job_version.to_string())
+            .add("Client Status", alloc.client_status.as_str())
+            .add("Client Description", alloc.client_description.as_str())
+            .add("Desired Status", alloc.desired_status.as_str())
+            .add("Desired Description", alloc.desired_description.as_str())
+            .add("Created", style.time(alloc.create_time_ns))
+            .add("Modified", style.time(alloc.modify_time_ns));
+        if !alloc.deployment_id.is_empty() {
+            fields.add("Deployment ID", style.id(&alloc.deployment_id));
+            fields.add("Deployment Health", health(alloc));
+            if alloc.canary {
+                fields.add("Canary", "true");
+            }
+        }
+        fields.add_some("Previous Alloc ID", style.id(&alloc.previous_allocation));
+        fields.add_some("Replacement Alloc ID", style.id(&alloc.next_allocation));
+        fields.add_some(
+            "Preempted By Alloc ID",
+            style.id(&alloc.preempted_by_allocation),
+        );
+        fields.add_some("Followup Eval ID", style.id(&alloc.followup_eval_id));
+        if !alloc.reschedules.is_empty() {
+            fields.add("Reschedule Attempts", self.attempts());
+        }
+        fields
+    }
+
+    /// Returns how often it was placed again, as in `1/3`, of what its job allows.
+    fn attempts(&self) -> String {
+        let made = self.alloc.reschedules.len();
+        let policy = self.group().and_then(|group| group.reschedule.as_ref());
+        match policy {
+            Some(policy) if !policy.unlimited() => format!("{made}/{}", policy.attempts()),
+            _ => made.to_string(),
+        }
+    }
+
+    fn addresses(&self, style: &Style) -> String {
+        let resources = self.alloc.resources.as_ref();
+        let ports = resources
+            .map(|resources| resources.ports.as_slice())
+            .unwrap_or_default();
+        if ports.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new(["Label", "Dynamic", "Address"]);
+        for port in ports {
+            let dynamic = if self.is_static(&port.label) {
+                "no"
+            } else {
+                "yes"
+            };
+            let inside = match port.to {
+                0 => String::new(),
+                to if to == port.value => String::new(),
+                to => format!(" -> {to}"),
+            };
+            table.row([
+                format!("*{}", port.label),
+                dynamic.to_owned(),
+                format!("{}:{}{inside}", port.host_ip, port.value),
+            ]);
+        }
+        let networks = self
+            .group()
+            .map(|group| group.networks.as_slice())
+            .unwrap_or_default();
+        let mode = networks
+            .first()
+            .map(v1::Network::mode)
+            .filter(|mode| !mode.is_empty());
+        let title = match mode {
+            Some(mode) => format!("Allocation Addresses (mode = {mode:?}):"),
+            None => "Allocation Addresses:".to_owned(),
+        };
+        style.section(&title, &table.render())
+    }
+
+    fn is_static(&self, label: &str) -> bool {
+        let networks = self
+            .group()
+            .map(|group| group.networks.as_slice())
+            .unwrap_or_default();
+        let mut reserved = networks.iter().flat_map(|network| &network.reserved_ports);
+        reserved.any(|port| port.label() == label)
+    }
+
+    fn placement(&self, style: &Style) -> String {
+        let Some(metric) = &self.alloc.metric else {
+            return String::new();
+        };
+        let mut fields = Fields::new();
+        fields
+            .add("Evaluated Nodes", metric.nodes_evaluated.to_string())
+            .add("Filtered Nodes", metric.nodes_filtered.to_string())
+            .add("Exhausted Nodes", metric.nodes_exhausted.to_string())
+            .add("Failures", metric.coalesced_failures.to_string());
+        if metric.score_per_mille > 0 {
+            fields.add(
+                "Score",
+                format!("{:.3}", f64::from(metric.score_per_mille) / 1000.0),
+            );
+        }
+        let mut body = fields.render();
+        // One that was placed was evaluated; what is left says which nodes were passed over.
+        for reason in metric::reasons(metric) {
+            body.push_str(&reason);
+            body.push('\n');
+        }
+        style.section("Placement Metrics", &body)
+    }
+}
+
+/// Returns a node's verdict on an allocation of a deployment.
+fn health(alloc: &v1::Allocation) -> &'static str {
+    match &alloc.deployment_health {
+        Some(health) if health.healthy => "healthy",
+        Some(_) => "unhealthy",
+        None => "unset",
+    }
+}
+
+/// Returns one line about an allocation, for choosing between several.
+pub(crate) fn one_line(alloc: &v1::Allocation, style: &Style) -> String {
+    let age = style.times.now_ns.saturating_sub(alloc.create_time_ns) / 1_000_000_000;
+    format!(
+        "{} ({}, {}, placed {} ago)",
+        style.id(&alloc.id),
+        alloc.name,
+        alloc.client_status,
+        span(age)
+    )
+}

@@ -1,0 +1,169 @@
+//! Jobs.
+
+use std::collections::HashMap;
+
+use proto::v1;
+
+use super::{Style, alloc, deployment, eval, sorted};
+use crate::output::fields::Fields;
+use crate::output::table::Table;
+
+/// Returns the table of jobs; `namespaces` adds the column that tells them apart.
+pub(crate) fn table(jobs: &[v1::JobStub], namespaces: bool, style: &Style) -> Table {
+    let mut header = vec!["ID", "Type", "Priority", "Status", "Submit Date"];
+    if namespaces {
+        header.insert(1, "Namespace");
+    }
+    let mut table = Table::new(header);
+    for job in jobs {
+        let mut cells = vec![
+            job.id.clone(),
+            job.r#type.clone(),
+            job.priority.to_string(),
+            status_word(&job.status, job.stop),
+            style.times.exact(job.submit_time_ns),
+        ];
+        if namespaces {
+            cells.insert(1, job.namespace.clone());
+        }
+        table.row(cells);
+    }
+    table
+}
+
+fn status_word(status: &str, stopped: bool) -> String {
+    if stopped {
+        format!("{status} (stopped)")
+    } else {
+        status.to_owned()
+    }
+}
+
+/// A job, and everything that `job status` shows of it.
+pub(crate) struct Status<'a> {
+    pub(crate) job: &'a v1::Job,
+    pub(crate) summary: &'a v1::JobSummary,
+    /// All of them.
+    pub(crate) evals: &'a [v1::Evaluation],
+    pub(crate) latest_deployment: Option<&'a v1::Deployment>,
+    pub(crate) allocs: &'a [v1::Allocation],
+    pub(crate) show_evals: bool,
+}
+
+/// Returns what a job is.
+pub(crate) fn fields(job: &v1::Job, style: &Style) -> Fields {
+    let mut fields = Fields::new();
+    fields
+        .add("ID", job.id())
+        .add("Name", job.name())
+        .add("Submit Date", style.times.exact(job.submit_time_ns()))
+        .add("Type", job.r#type())
+        .add("Priority", job.priority().to_string())
+        .add("Datacenters", job.datacenters.join(","))
+        .add("Namespace", job.namespace())
+        .add("Node Pool", job.node_pool())
+        .add("Status", status_word(job.status(), job.stop()))
+        .add("Periodic", "false")
+        .add("Parameterized", "false");
+    fields
+}
+
+impl Status<'_> {
+    pub(crate) fn render(&self, style: &Style) -> String {
+        let mut out = fields(self.job, style).render();
+        out.push_str(&style.section("Summary", &summary(self.summary).render()));
+        if self.show_evals && !self.evals.is_empty() {
+            let table = eval::of_job(self.evals, style);
+            out.push_str(&style.section("Evaluations", &table.render()));
+        }
+        let failure = self.placement_failure();
+        if !failure.is_empty() {
+            let body = format!("{}\n", failure.join("\n"));
+            out.push_str(&style.section("Placement Failure", &body));
+        }
+        let attempts = self.future_attempts(style);
+        if !attempts.is_empty() {
+            let body = attempts.render();
+            out.push_str(&style.section("Future Rescheduling Attempts", &body));
+        }
+        if let Some(latest) = self.latest_deployment {
+            let body = deployment::latest(latest, style);
+            out.push_str(&style.section("Latest Deployment", &body));
+        }
+        let body = alloc::section(self.allocs, style);
+        out.push_str(&style.section("Allocations", &body));
+        out
+    }
+
+    /// Says why something still waits for a place; empty when nothing does.
+    fn placement_failure(&self) -> Vec<String> {
+        let newest = eval::newest_first(self.evals);
+        let Some(blocked) = newest.iter().find(|eval| eval.status == "blocked") else {
+            return Vec::new();
+        };
+        let lines = eval::failed_placements(blocked);
+        if !lines.is_empty() {
+            return lines;
+        }
+        // Some schedulers leave the reasons with the evaluation that could not place everything.
+        let cause = newest.iter().find(|eval| eval.blocked_eval == blocked.id);
+        cause
+            .map(|eval| eval::failed_placements(eval))
+            .unwrap_or_default()
+    }
+
+    /// Returns which task groups will be placed again, and when.
+    fn future_attempts(&self, style: &Style) -> Table {
+        let waiting: HashMap<&str, &v1::Evaluation> = self
+            .evals
+            .iter()
+            .filter(|eval| eval.status == "pending" && eval.wait_until_ns > style.times.now_ns)
+            .map(|eval| (eval.id.as_str(), eval))
+            .collect();
+        let mut rows: Vec<(&str, &v1::Evaluation)> = self
+            .allocs
+            .iter()
+            .filter_map(|alloc| {
+                let eval = waiting.get(alloc.followup_eval_id.as_str())?;
+                Some((alloc.task_group.as_str(), *eval))
+            })
+            .collect();
+        rows.sort_by(|(a, at), (b, bt)| {
+            (a, at.wait_until_ns, &at.id).cmp(&(b, bt.wait_until_ns, &bt.id))
+        });
+        rows.dedup_by(|(a, at), (b, bt)| a == b && at.id == bt.id);
+        let mut table = Table::new(["Task Group", "Eval ID", "Eval Time"]);
+        for (group, eval) in rows {
+            let when = style.time(eval.wait_until_ns);
+            table.row([group.to_owned(), style.id(&eval.id), when]);
+        }
+        table
+    }
+}
+
+fn summary(summary: &v1::JobSummary) -> Table {
+    let mut table = Table::new([
+        "Task Group",
+        "Queued",
+        "Starting",
+        "Running",
+        "Failed",
+        "Complete",
+        "Lost",
+        "Unknown",
+    ]);
+    for (group, counts) in sorted(&summary.groups) {
+        let counts = [
+            counts.queued,
+            counts.starting,
+            counts.running,
+            counts.failed,
+            counts.complete,
+            counts.lost,
+            counts.unknown,
+        ];
+        let cells = std::iter::once(group.to_owned());
+        table.row(cells.chain(counts.iter().map(ToString::to_string)));
+    }
+    table
+}

@@ -1,0 +1,63 @@
+//! Objects of the API as text for people, one file per noun.
+//!
+//! Pure: objects and a [`Style`] in, text out. What the text looks like is kept in
+//! `tests/golden`.
+
+use crate::output::colour::Colour;
+use crate::output::id::Length;
+use crate::output::time::Times;
+
+pub(crate) mod alloc;
+pub(crate) mod deployment;
+pub(crate) mod eval;
+pub(crate) mod job;
+pub(crate) mod metric;
+pub(crate) mod node;
+pub(crate) mod operator;
+pub(crate) mod task;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// How much is shown, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Style {
+    /// Full ids and exact times instead of short and relative ones.
+    pub(crate) verbose: bool,
+    pub(crate) colour: Colour,
+    pub(crate) times: Times,
+}
+
+impl Style {
+    pub(crate) fn ids(&self) -> Length {
+        Length::verbose(self.verbose)
+    }
+
+    /// Returns the id as it is shown.
+    pub(crate) fn id(&self, id: &str) -> String {
+        self.ids().of(id)
+    }
+
+    /// Returns a point in time as it is shown.
+    pub(crate) fn time(&self, ns: u64) -> String {
+        self.times.either(ns, self.verbose)
+    }
+
+    /// Returns the title of a section, and what is below it, after an empty line.
+    pub(crate) fn section(&self, title: &str, body: &str) -> String {
+        format!("\n{}\n{body}", self.colour.bold(title))
+    }
+}
+
+/// Returns the entries of a map sorted by key: on the wire they have no order.
+pub(crate) fn sorted<'a, Map, V: 'a>(map: &'a Map) -> Vec<(&'a str, &'a V)>
+where
+    &'a Map: IntoIterator<Item = (&'a String, &'a V)>,
+{
+    let mut entries: Vec<_> = map
+        .into_iter()
+        .map(|(key, value)| (key.as_str(), value))
+        .collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    entries
+}

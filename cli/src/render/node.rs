@@ -1,0 +1,199 @@
+//! Nodes.
+
+use std::collections::HashMap;
+
+use proto::v1;
+
+use super::{Style, alloc, sorted};
+use crate::output::fields::Fields;
+use crate::output::size::mib;
+use crate::output::table::Table;
+
+/// The columns of a list beyond those that are always there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Columns<'a> {
+    pub(crate) os: bool,
+    /// Node → how many allocations run on it.
+    pub(crate) running: Option<&'a HashMap<String, usize>>,
+}
+
+pub(crate) fn table(nodes: &[v1::Node], columns: Columns<'_>, style: &Style) -> Table {
+    let mut header = vec!["ID", "Node Pool", "DC", "Name", "Class"];
+    if columns.os {
+        header.push("OS");
+    }
+    if style.verbose {
+        header.extend(["Address", "Version"]);
+    }
+    header.extend(["Drain", "Eligibility", "Status"]);
+    if columns.running.is_some() {
+        header.push("Running Allocs");
+    }
+    let mut table = Table::new(header);
+    for node in nodes {
+        let mut cells = vec![
+            style.id(&node.id),
+            node.node_pool.clone(),
+            node.datacenter.clone(),
+            node.name.clone(),
+            node.node_class.clone(),
+        ];
+        if columns.os {
+            cells.push(attribute(node, &["os.name", "kernel.name"]));
+        }
+        if style.verbose {
+            cells.push(host(&node.address).to_owned());
+            cells.push(attribute(node, &["kafila.version", "nomad.version"]));
+        }
+        cells.extend([
+            "false".to_owned(),
+            node.eligibility.clone(),
+            node.status.clone(),
+        ]);
+        if let Some(running) = columns.running {
+            cells.push(
+                running
+                    .get(&node.id)
+                    .copied()
+                    .unwrap_or_default()
+                    .to_string(),
+            );
+        }
+        table.row(cells);
+    }
+    table
+}
+
+/// Returns the first attribute that the node has.
+fn attribute(node: &v1::Node, names: &[&str]) -> String {
+    let mut found = names.iter().filter_map(|name| node.attributes.get(*name));
+    found.next().cloned().unwrap_or_default()
+}
+
+/// Returns the host of an address such as `http://10.0.0.7:7201`.
+fn host(address: &str) -> &str {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.rsplit_once(':').map_or(rest, |(host, _)| host)
+}
+
+/// A node, and what it holds.
+pub(crate) struct Status<'a> {
+    pub(crate) node: &'a v1::Node,
+    pub(crate) allocs: &'a [v1::Allocation],
+    pub(crate) short: bool,
+}
+
+impl Status<'_> {
+    pub(crate) fn render(&self, style: &Style) -> String {
+        let mut out = self.fields(style).render();
+        if !self.short {
+            let table = self.allocated();
+            out.push_str(&style.section("Allocated Resources", &table.render()));
+        }
+        let body = alloc::section(self.allocs, style);
+        out.push_str(&style.section("Allocations", &body));
+        if style.verbose {
+            out.push_str(&self.details(style));
+        }
+        out
+    }
+
+    fn fields(&self, style: &Style) -> Fields {
+        let node = self.node;
+        let mut fields = Fields::new();
+        fields
+            .add("ID", node.id.as_str())
+            .add("Name", node.name.as_str())
+            .add("Node Pool", node.node_pool.as_str())
+            .add("Class", node.node_class.as_str())
+            .add("DC", node.datacenter.as_str())
+            .add("Drain", "false")
+            .add("Eligibility", node.eligibility.as_str())
+            .add("Status", node.status.as_str())
+            .add_some("Status Description", node.status_description.as_str())
+            .add_some("Status Since", style.time(node.status_updated_at_ns))
+            .add_some(
+                "Address",
+                if style.verbose {
+                    node.address.as_str()
+                } else {
+                    ""
+                },
+            )
+            .add("Driver Status", self.drivers());
+        fields
+    }
+
+    /// Returns the drivers that were found, as in `mock_driver,raw_exec (unhealthy)`.
+    fn drivers(&self) -> String {
+        let drivers = sorted(&self.node.drivers).into_iter();
+        let found = drivers
+            .filter(|(_, info)| info.detected)
+            .map(|(name, info)| {
+                if info.healthy {
+                    name.to_owned()
+                } else {
+                    format!("{name} (unhealthy)")
+                }
+            });
+        found.collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns what is held of what may be used; an allocation that has stopped holds nothing.
+    fn allocated(&self) -> Table {
+        let all = self.node.resources.unwrap_or_default();
+        let reserved = self.node.reserved.unwrap_or_default();
+        let mut held = v1::NodeResources::default();
+        let holds = |alloc: &&v1::Allocation| {
+            !matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
+        };
+        for alloc in self.allocs.iter().filter(holds) {
+            if let Some(resources) = &alloc.resources {
+                held.cpu = held.cpu.saturating_add(resources.cpu);
+                held.memory_mb = held.memory_mb.saturating_add(resources.memory_mb);
+                held.disk_mb = held.disk_mb.saturating_add(resources.disk_mb);
+            }
+        }
+        let mut table = Table::new(["CPU", "Memory", "Disk"]);
+        table.row([
+            format!("{}/{} MHz", held.cpu, all.cpu.saturating_sub(reserved.cpu)),
+            format!(
+                "{}/{}",
+                mib(held.memory_mb),
+                mib(all.memory_mb.saturating_sub(reserved.memory_mb))
+            ),
+            format!(
+                "{}/{}",
+                mib(held.disk_mb),
+                mib(all.disk_mb.saturating_sub(reserved.disk_mb))
+            ),
+        ]);
+        table
+    }
+
+    fn details(&self, style: &Style) -> String {
+        let mut table = Table::new(["Driver", "Detected", "Healthy", "Message"]);
+        for (name, info) in sorted(&self.node.drivers) {
+            table.row([
+                name.to_owned(),
+                info.detected.to_string(),
+                info.healthy.to_string(),
+                info.description.clone(),
+            ]);
+        }
+        let mut out = style.section("Drivers", &table.render());
+        for (title, words) in [
+            ("Attributes", &self.node.attributes),
+            ("Meta", &self.node.meta),
+        ] {
+            let mut fields = Fields::new();
+            for (key, value) in sorted(words) {
+                fields.add(key, value.as_str());
+            }
+            if !fields.is_empty() {
+                out.push_str(&style.section(title, &fields.render()));
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,159 @@
+//! The tasks of an allocation: their states, what they may use, what happened to them.
+
+use std::collections::BTreeSet;
+
+use proto::v1;
+
+use super::Style;
+use crate::output::fields::Fields;
+use crate::output::printable;
+use crate::output::size::mib;
+use crate::output::table::Table;
+
+/// Returns the names of an allocation's tasks: those of its group, and those that its node told of.
+pub(crate) fn names(alloc: &v1::Allocation, group: Option<&v1::TaskGroup>) -> Vec<String> {
+    let mut names: Vec<String> = group
+        .into_iter()
+        .flat_map(|group| &group.tasks)
+        .map(|task| task.name().to_owned())
+        .collect();
+    let known: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let mut others: Vec<String> = alloc
+        .task_states
+        .keys()
+        .filter(|name| !known.contains(name.as_str()))
+        .cloned()
+        .collect();
+    others.sort_unstable();
+    names.extend(others);
+    names
+}
+
+/// Returns one line per task.
+pub(crate) fn table(
+    alloc: &v1::Allocation,
+    group: Option<&v1::TaskGroup>,
+    style: &Style,
+) -> String {
+    let mut table = Table::new(["Name", "State", "Last Event", "Time"]);
+    for name in names(alloc, group) {
+        let state = alloc.task_states.get(&name);
+        let last = state.and_then(|state| state.events.last());
+        table.row([
+            name.clone(),
+            state_word(state).to_owned(),
+            last.map(|event| event.r#type.clone()).unwrap_or_default(),
+            last.map(|event| style.time(event.time_ns))
+                .unwrap_or_default(),
+        ]);
+    }
+    style.section("Tasks", &table.render())
+}
+
+/// Returns a section per task.
+pub(crate) fn sections(
+    alloc: &v1::Allocation,
+    group: Option<&v1::TaskGroup>,
+    style: &Style,
+) -> String {
+    let mut out = String::new();
+    for name in names(alloc, group) {
+        let task = group.and_then(|group| group.tasks.iter().find(|task| task.name() == name));
+        let state = alloc.task_states.get(&name);
+        out.push_str(&section(&name, alloc, task, state, style));
+    }
+    out
+}
+
+fn state_word(state: Option<&v1::TaskState>) -> &str {
+    match state {
+        Some(state) if !state.state.is_empty() => &state.state,
+        _ => "pending",
+    }
+}
+
+fn section(
+    name: &str,
+    alloc: &v1::Allocation,
+    task: Option<&v1::Task>,
+    state: Option<&v1::TaskState>,
+    style: &Style,
+) -> String {
+    let hook = task.and_then(|task| task.lifecycle.as_ref()).map(lifecycle);
+    let title = format!(
+        "Task \"{}\"{} is {:?}",
+        printable(name),
+        hook.unwrap_or_default(),
+        state_word(state)
+    );
+    let mut out = format!("\n{}\n", style.colour.bold(&title));
+    if let Some(resources) = task.and_then(|task| task.resources.as_ref()) {
+        let disk = alloc
+            .resources
+            .as_ref()
+            .map(|held| held.disk_mb)
+            .unwrap_or_default();
+        out.push_str(&resources_table(resources, disk));
+        out.push('\n');
+    }
+    let Some(state) = state else {
+        return out;
+    };
+    out.push_str("Task Events:\n");
+    let mut fields = Fields::new();
+    fields
+        .add("Started At", unset(style.times.exact(state.started_at_ns)))
+        .add(
+            "Finished At",
+            unset(style.times.exact(state.finished_at_ns)),
+        )
+        .add("Total Restarts", state.restarts.to_string())
+        .add(
+            "Last Restart",
+            unset(style.times.exact(state.last_restart_ns)),
+        );
+    out.push_str(&fields.render());
+    if !state.events.is_empty() {
+        out.push_str("\nRecent Events:\n");
+        out.push_str(&events(&state.events, style).render());
+    }
+    out
+}
+
+fn lifecycle(lifecycle: &v1::Lifecycle) -> String {
+    let sidecar = if lifecycle.sidecar() { " sidecar" } else { "" };
+    format!(" ({}{sidecar})", lifecycle.hook())
+}
+
+fn unset(time: String) -> String {
+    if time.is_empty() {
+        "N/A".to_owned()
+    } else {
+        time
+    }
+}
+
+/// Disk is the task group's, and shown with each of its tasks.
+fn resources_table(resources: &v1::Resources, disk_mb: u64) -> String {
+    let amount = |value: i64| u64::try_from(value).unwrap_or_default();
+    let memory = match amount(resources.memory_max_mb()) {
+        0 => mib(amount(resources.memory_mb())),
+        max => format!("{} (max {})", mib(amount(resources.memory_mb())), mib(max)),
+    };
+    let mut table = Table::new(["CPU", "Memory", "Disk"]);
+    table.row([format!("{} MHz", resources.cpu()), memory, mib(disk_mb)]);
+    format!("Task Resources:\n{}", table.render())
+}
+
+/// The newest first.
+fn events(events: &[v1::TaskEvent], style: &Style) -> Table {
+    let mut table = Table::new(["Time", "Type", "Description"]);
+    for event in events.iter().rev() {
+        table.row([
+            style.times.exact(event.time_ns),
+            event.r#type.clone(),
+            event.display_message.clone(),
+        ]);
+    }
+    table
+}

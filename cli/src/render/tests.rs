@@ -1,0 +1,356 @@
+//! What people see of each object, kept in `tests/golden`, one file per view.
+//!
+//! `KAFILA_UPDATE_GOLDEN=1 cargo test -p kafila` writes the files anew; the diff is the review.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use proto::v1;
+
+use super::{Style, alloc, deployment, eval, job, metric, node, operator};
+use crate::fixtures;
+use crate::output::colour::Colour;
+use crate::output::time::Times;
+
+pub(crate) fn style(verbose: bool) -> Style {
+    Style {
+        verbose,
+        colour: Colour::Off,
+        times: Times {
+            now_ns: fixtures::NOW,
+            zone: TimeZone::UTC,
+        },
+    }
+}
+
+/// Compares `text` with the file `tests/golden/<name>`.
+pub(crate) fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("KAFILA_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        expected == text,
+        "{} differs; it should be:\n{text}\nKAFILA_UPDATE_GOLDEN=1 writes it",
+        path.display()
+    );
+}
+
+fn job_status(show_evals: bool, evals: &[v1::Evaluation], allocs: &[v1::Allocation]) -> String {
+    job::Status {
+        job: &fixtures::job(),
+        summary: &fixtures::summary(),
+        evals,
+        latest_deployment: Some(&fixtures::deployment()),
+        allocs,
+        show_evals,
+    }
+    .render(&style(show_evals))
+}
+
+#[test]
+fn a_list_of_jobs() {
+    let stopped = v1::JobStub {
+        namespace: "ops".to_owned(),
+        id: "nightly-report".to_owned(),
+        r#type: "batch".to_owned(),
+        status: "dead".to_owned(),
+        stop: true,
+        ..fixtures::stub()
+    };
+    let jobs = [fixtures::stub(), stopped];
+    golden(
+        "job_list.txt",
+        &job::table(&jobs, false, &style(false)).render(),
+    );
+    golden(
+        "job_list_namespaces.txt",
+        &job::table(&jobs, true, &style(false)).render(),
+    );
+}
+
+#[test]
+fn the_status_of_a_job() {
+    let allocs = [fixtures::old_alloc(), fixtures::alloc()];
+    golden(
+        "job_status.txt",
+        &job_status(false, &[fixtures::eval()], &allocs),
+    );
+    let short = job::fields(&fixtures::job(), &style(false)).render();
+    golden("job_status_short.txt", &short);
+}
+
+#[test]
+fn the_verbose_status_of_a_job_that_waits_for_capacity() {
+    let evals = [fixtures::failed_eval(), fixtures::blocked_eval()];
+    golden("job_status_blocked.txt", &job_status(true, &evals, &[]));
+}
+
+#[test]
+fn the_reasons_are_found_where_only_the_first_evaluation_has_them() {
+    let mut blocked = fixtures::blocked_eval();
+    blocked.failed_task_groups.clear();
+    let text = job_status(false, &[fixtures::failed_eval(), blocked], &[]);
+    assert!(
+        text.contains("Task Group \"app\" (failed to place 2 allocations):"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_job_that_will_be_placed_again_says_when() {
+    let later = v1::Evaluation {
+        id: fixtures::BLOCKED_EVAL.to_owned(),
+        status: "pending".to_owned(),
+        wait_until_ns: fixtures::NOW + 65 * fixtures::SECOND,
+        ..fixtures::eval()
+    };
+    let failed = v1::Allocation {
+        followup_eval_id: fixtures::BLOCKED_EVAL.to_owned(),
+        ..fixtures::old_alloc()
+    };
+    let text = job_status(
+        false,
+        std::slice::from_ref(&later),
+        &[failed.clone(), failed],
+    );
+    let section = "\nFuture Rescheduling Attempts\n\
+                   Task Group  Eval ID   Eval Time\n\
+                   app         2b3c4d5e  1m5s from now\n";
+    assert!(text.contains(section), "{text}");
+    // Once its time has come it is an evaluation like any other.
+    let due = v1::Evaluation {
+        wait_until_ns: fixtures::NOW,
+        ..later
+    };
+    assert!(!job_status(false, &[due], &[]).contains("Future"));
+}
+
+#[test]
+fn the_status_of_an_allocation() {
+    let status = alloc::Status {
+        alloc: &fixtures::alloc(),
+        job: Some(&fixtures::job()),
+        short: false,
+    };
+    golden("alloc_status.txt", &status.render(&style(false)));
+    golden("alloc_status_verbose.txt", &status.render(&style(true)));
+    let short = alloc::Status {
+        short: true,
+        ..status
+    };
+    golden("alloc_status_short.txt", &short.render(&style(false)));
+}
+
+#[test]
+fn the_status_of_an_allocation_that_was_replaced_and_whose_job_version_is_gone() {
+    let mut failed = fixtures::old_alloc();
+    failed.reschedules = vec![v1::RescheduleEvent {
+        time_ns: fixtures::NOW,
+        ..v1::RescheduleEvent::default()
+    }];
+    for state in failed.task_states.values_mut() {
+        "dead".clone_into(&mut state.state);
+        state.failed = true;
+        state.finished_at_ns = fixtures::NOW - 61 * fixtures::SECOND;
+    }
+    let status = alloc::Status {
+        alloc: &failed,
+        job: None,
+        short: false,
+    };
+    golden("alloc_status_replaced.txt", &status.render(&style(false)));
+}
+
+#[test]
+fn a_task_that_has_not_been_heard_of_is_pending() {
+    let mut quiet = fixtures::alloc();
+    quiet.task_states.clear();
+    let mut job = fixtures::job();
+    job.task_groups[0].tasks[0].lifecycle = Some(v1::Lifecycle {
+        hook: Some("prestart".to_owned()),
+        sidecar: Some(true),
+    });
+    let status = alloc::Status {
+        alloc: &quiet,
+        job: Some(&job),
+        short: false,
+    };
+    let text = status.render(&style(false));
+    assert!(
+        text.contains("Task \"server\" (prestart sidecar) is \"pending\"\n"),
+        "{text}"
+    );
+    assert!(!text.contains("Task Events"), "{text}");
+}
+
+#[test]
+fn a_list_of_nodes() {
+    let down = v1::Node {
+        id: "5e000000-0000-4000-8000-000000000009".to_owned(),
+        name: "n2".to_owned(),
+        node_class: "large".to_owned(),
+        status: "down".to_owned(),
+        eligibility: "ineligible".to_owned(),
+        ..fixtures::node()
+    };
+    let nodes = [fixtures::node(), down];
+    let plain = node::Columns::default();
+    golden(
+        "node_list.txt",
+        &node::table(&nodes, plain, &style(false)).render(),
+    );
+    let running = HashMap::from([(fixtures::NODE.to_owned(), 2)]);
+    let all = node::Columns {
+        os: true,
+        running: Some(&running),
+    };
+    golden(
+        "node_list_verbose.txt",
+        &node::table(&nodes, all, &style(true)).render(),
+    );
+}
+
+#[test]
+fn the_status_of_a_node() {
+    let status = node::Status {
+        node: &fixtures::node(),
+        allocs: &[fixtures::alloc(), fixtures::old_alloc()],
+        short: false,
+    };
+    golden("node_status.txt", &status.render(&style(false)));
+    golden("node_status_verbose.txt", &status.render(&style(true)));
+    let short = node::Status {
+        short: true,
+        ..status
+    };
+    let text = short.render(&style(false));
+    assert!(!text.contains("Allocated Resources"), "{text}");
+}
+
+#[test]
+fn a_list_of_evaluations() {
+    let of_node = v1::Evaluation {
+        node_id: fixtures::NODE.to_owned(),
+        triggered_by: "node-update".to_owned(),
+        ..fixtures::eval()
+    };
+    let evals = [of_node, fixtures::failed_eval(), fixtures::blocked_eval()];
+    golden(
+        "eval_list.txt",
+        &eval::table(&evals, &style(false)).render(),
+    );
+}
+
+#[test]
+fn the_status_of_an_evaluation() {
+    let status = eval::Status {
+        eval: &fixtures::eval(),
+        of_job: &[fixtures::eval()],
+        allocs: &[fixtures::alloc()],
+    };
+    golden("eval_status.txt", &status.render(&style(false)));
+    let status = eval::Status {
+        eval: &fixtures::failed_eval(),
+        of_job: &[fixtures::failed_eval(), fixtures::blocked_eval()],
+        allocs: &[],
+    };
+    golden("eval_status_failed.txt", &status.render(&style(true)));
+}
+
+#[test]
+fn related_evaluations_are_found_over_several_steps_and_others_are_not() {
+    let link = |id: &str, previous: &str, next: &str, age: u64| v1::Evaluation {
+        id: id.to_owned(),
+        previous_eval: previous.to_owned(),
+        next_eval: next.to_owned(),
+        create_index: age,
+        ..fixtures::eval()
+    };
+    let chain = [
+        link("aa", "", "bb", 1),
+        link("bb", "aa", "cc", 2),
+        link("cc", "bb", "", 3),
+        link("dd", "", "", 4),
+    ];
+    let status = eval::Status {
+        eval: &chain[0],
+        of_job: &chain,
+        allocs: &[],
+    };
+    let text = status.render(&style(false));
+    let section = text.split("Related Evaluations\n").nth(1).unwrap();
+    let ids: Vec<&str> = section
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(ids, ["cc", "bb"]);
+}
+
+#[test]
+fn a_list_of_deployments() {
+    let deployments = [fixtures::running_deployment(), fixtures::deployment()];
+    golden(
+        "deployment_list.txt",
+        &deployment::table(&deployments, &style(false)).render(),
+    );
+}
+
+#[test]
+fn the_body_of_a_deployment() {
+    golden(
+        "deployment_status.txt",
+        &deployment::body(&fixtures::deployment(), &style(false)),
+    );
+    let mut canaries = fixtures::running_deployment();
+    let canary = v1::DeploymentGroup {
+        auto_revert: true,
+        desired_canaries: 1,
+        desired_total: 3,
+        placed_canaries: vec![fixtures::ALLOC.to_owned()],
+        ..v1::DeploymentGroup::default()
+    };
+    canaries.task_groups.insert("edge".to_owned(), canary);
+    golden(
+        "deployment_status_canaries.txt",
+        &deployment::body(&canaries, &style(true)),
+    );
+    let nothing = v1::Deployment {
+        task_groups: HashMap::default(),
+        ..fixtures::deployment()
+    };
+    assert!(!deployment::body(&nothing, &style(false)).contains("Deployed"));
+}
+
+#[test]
+fn the_leaders() {
+    golden(
+        "leaders.txt",
+        &operator::leaders(&[fixtures::leader()]).render(),
+    );
+}
+
+#[test]
+fn placement_failures_come_with_what_to_do() {
+    let none = v1::AllocMetric::default();
+    let driver = v1::AllocMetric {
+        nodes_evaluated: 1,
+        constraint_filtered: [("missing drivers".to_owned(), 1)].into(),
+        ..v1::AllocMetric::default()
+    };
+    let blocks = [
+        metric::group("app", &fixtures::metric()),
+        metric::group("nowhere", &none),
+        metric::group("driver", &driver),
+    ];
+    golden(
+        "placement_failures.txt",
+        &format!("{}\n", blocks.concat().join("\n")),
+    );
+}

@@ -1,0 +1,83 @@
+//! `kafila alloc status`
+
+use crate::command::kafila;
+use crate::fixtures;
+use crate::gateway::Gateway;
+use crate::world::World;
+
+#[tokio::test]
+async fn an_allocation_is_found_by_its_id_or_the_start_of_it() {
+    let gateway = Gateway::start(World::running()).await;
+    for id in [
+        fixtures::ALLOC,
+        "8a3f2c1e",
+        "8A3F2",
+        "8a3f2",
+        "8a3f2c1e00004000",
+    ] {
+        let said = kafila("alloc status").arg(id).at(&gateway.address).await;
+        said.ended(0).printed(&[
+            "ID                  = 8a3f2c1e\n",
+            "Client Status       = running\n",
+            "*http  yes      10.0.0.7:23456 -> 80\n",
+            "Task \"server\" is \"running\"\n",
+            "500 MHz  256 MiB  300 MiB\n",
+            "Recent Events:\n",
+            "Started     Task started by client\n",
+        ]);
+    }
+    let said = kafila("alloc-status 8a3f2").at(&gateway.address).await;
+    said.ended(0).printed(&["8a3f2c1e"]);
+}
+
+#[tokio::test]
+async fn flags_show_more_or_less() {
+    let gateway = Gateway::start(World::running()).await;
+    let verbose = kafila("alloc status -verbose 8a3f2")
+        .at(&gateway.address)
+        .await;
+    verbose.ended(0).printed(&[
+        fixtures::ALLOC,
+        "Placement Metrics\n",
+        "Score           = 0.731\n",
+    ]);
+    let short = kafila("alloc status -short 8a3f2")
+        .at(&gateway.address)
+        .await;
+    short
+        .ended(0)
+        .printed(&["\nTasks\n", "server  running  Started"]);
+    let json = kafila("alloc status -json 8a3f2")
+        .at(&gateway.address)
+        .await
+        .json();
+    assert_eq!(json["ID"], fixtures::ALLOC);
+    assert_eq!(json["TaskStates"]["server"]["State"], "running");
+}
+
+#[tokio::test]
+async fn wrong_ids_are_explained() {
+    let gateway = Gateway::start(World::running()).await;
+    let said = kafila("alloc status 8a3f").at(&gateway.address).await;
+    said.ended(1).complained(&[
+        "Prefix matched multiple allocations\n\nID",
+        fixtures::ALLOC,
+        fixtures::OLD_ALLOC,
+    ]);
+    let said = kafila("alloc status ffff").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["No allocation(s) with prefix or id \"ffff\" found\n"]);
+    let said = kafila("alloc status 8").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["Alloc ID must contain at least two characters."]);
+}
+
+#[tokio::test]
+async fn an_allocation_whose_job_is_gone_is_still_shown() {
+    let mut world = World::running();
+    world.jobs.clear();
+    let gateway = Gateway::start(world).await;
+    let said = kafila("alloc status 8a3f2").at(&gateway.address).await;
+    said.ended(0)
+        .printed(&["Task \"server\" is \"running\"\n", "Recent Events:\n"]);
+}

@@ -1,0 +1,130 @@
+//! A gateway that is not there, says no, or says nothing.
+
+use tonic::Status;
+
+use crate::command::{NOBODY, kafila};
+use crate::gateway::Gateway;
+use crate::job_file::File;
+use crate::world::World;
+
+/// Every command that asks the gateway.
+const COMMANDS: [&str; 14] = [
+    "job status",
+    "job status web",
+    "job stop web",
+    "job inspect web",
+    "alloc status 8a3f",
+    "alloc logs 8a3f",
+    "node status",
+    "node status 4d2b",
+    "eval list",
+    "eval status 1a2b",
+    "deployment list",
+    "deployment status 5e6f",
+    "operator leaders",
+    "status 8a3f",
+];
+
+#[tokio::test]
+async fn a_gateway_that_is_not_there_is_named_with_the_way_to_another() {
+    for line in COMMANDS {
+        let said = kafila(line).at(NOBODY).await;
+        said.ended(1).complained(&[
+            "Error querying ",
+            "cannot reach the gateway at http://127.0.0.1:1: connection refused.",
+            "from KAFILA_ADDR",
+            "-address",
+            "kafila dev",
+        ]);
+        assert_eq!(said.stdout, "", "{line}");
+    }
+    let file = File::web();
+    let said = kafila("job run")
+        .arg(&file.path)
+        .arg("-address=127.0.0.1:1")
+        .run()
+        .await;
+    said.ended(1)
+        .complained(&["Error submitting job: cannot reach", "from -address"]);
+}
+
+#[tokio::test]
+async fn the_address_comes_from_the_flag_before_the_environment() {
+    let gateway = Gateway::start(World::running()).await;
+    let port = gateway.address.trim_start_matches("http://");
+    let said = kafila("job status -address").arg(port).at(NOBODY).await;
+    said.ended(0).printed(&["web"]);
+    let said = kafila("job status")
+        .env("KAFILA_ADDR", "")
+        .env("NOMAD_ADDR", &gateway.address);
+    said.run().await.ended(0).printed(&["web"]);
+    let said = kafila("job status").at("https://10.0.0.1:4646").await;
+    said.ended(1)
+        .complained(&["(from KAFILA_ADDR) is not one of a gateway: TLS"]);
+}
+
+#[tokio::test]
+async fn a_gateway_that_says_nothing_is_given_up_in_time() {
+    let gateway = Gateway::start(World {
+        mute: true,
+        ..World::running()
+    })
+    .await;
+    let said = kafila("job status -timeout=300ms")
+        .at(&gateway.address)
+        .await;
+    said.ended(1).complained(&[
+        "no answer from the gateway",
+        "within 300ms",
+        "-timeout=1200ms",
+    ]);
+}
+
+#[tokio::test]
+async fn the_gateways_own_words_are_shown() {
+    let table = [
+        (
+            Status::permission_denied(""),
+            "Error querying jobs: Permission denied\n",
+        ),
+        (
+            Status::internal("the store is on fire"),
+            "Error querying jobs: the store is on fire\n",
+        ),
+        (Status::unimplemented(""), "older than this command"),
+        (
+            Status::unavailable("etcd has no leader"),
+            "etcd has no leader",
+        ),
+    ];
+    for (status, part) in table {
+        let broken = Some(status);
+        let gateway = Gateway::start(World {
+            broken,
+            ..World::running()
+        })
+        .await;
+        kafila("job status")
+            .at(&gateway.address)
+            .await
+            .ended(1)
+            .complained(&[part]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_gateway_is_told_from_one() {
+    // Something that speaks, but not gRPC.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await;
+        }
+    });
+    let said = kafila("job status -timeout=10s").at(&address).await;
+    said.ended(1).complained(&["Error querying jobs: "]);
+    server.abort();
+}

@@ -1,0 +1,131 @@
+//! `kafila deployment …`
+
+use proto::v1;
+
+use crate::command::kafila;
+use crate::fixtures;
+use crate::gateway::Gateway;
+use crate::world::World;
+
+#[tokio::test]
+async fn deployments_are_listed_or_there_are_none() {
+    let gateway = Gateway::start(World::running()).await;
+    let said = kafila("deployment list").at(&gateway.address).await;
+    let expected = "ID        Job ID  Job Version  Status      Description\n\
+                    5e6f7a8b  web     1            successful  Deployment completed successfully\n";
+    assert_eq!(said.ended(0).stdout, expected);
+    let json = kafila("deployment list -json")
+        .at(&gateway.address)
+        .await
+        .json();
+    assert_eq!(json[0]["TaskGroups"]["app"]["HealthyAllocs"], 2);
+    let gateway = Gateway::start(World::default()).await;
+    let said = kafila("deployment list").at(&gateway.address).await;
+    assert_eq!(said.ended(0).stdout, "No deployments found\n");
+}
+
+#[tokio::test]
+async fn one_deployment_is_shown_with_its_groups() {
+    let gateway = Gateway::start(World::running()).await;
+    for line in ["deployment status 5e6f", "status 5e6f"] {
+        let said = kafila(line).at(&gateway.address).await;
+        said.ended(0)
+            .printed(&["ID          = 5e6f7a8b\n", "\nDeployed\n", "app         2"]);
+    }
+    let said = kafila("deployment status -verbose 5e6f")
+        .at(&gateway.address)
+        .await;
+    said.ended(0)
+        .printed(&[fixtures::DEPLOYMENT, "\nAllocations\n", fixtures::ALLOC]);
+    assert!(
+        !said.stdout.contains(fixtures::OLD_ALLOC),
+        "another deployment's: {}",
+        said.stdout
+    );
+    let json = kafila("deployment status -json 5e6f")
+        .at(&gateway.address)
+        .await
+        .json();
+    assert_eq!(json["Status"], "successful");
+}
+
+#[tokio::test]
+async fn a_deployment_is_watched_until_it_ends() {
+    let world = World {
+        deployments: vec![fixtures::running_deployment()],
+        next_deployments: [fixtures::running_deployment(), fixtures::deployment()].into(),
+        ..World::running()
+    };
+    let gateway = Gateway::start(world).await;
+    let said = kafila("deployment status -monitor 5e6f")
+        .at(&gateway.address)
+        .await;
+    said.ended(0).printed(&[
+        "Status      = running",
+        "Status      = successful",
+        "✓ Deployment",
+    ]);
+    let cancelled = v1::Deployment {
+        status: "cancelled".to_owned(),
+        ..fixtures::deployment()
+    };
+    let world = World {
+        deployments: vec![cancelled],
+        ..World::running()
+    };
+    let gateway = Gateway::start(world).await;
+    let said = kafila("deployment status -monitor 5e6f")
+        .at(&gateway.address)
+        .await;
+    said.ended(1)
+        .printed(&["! Deployment \"5e6f7a8b\" cancelled\n"]);
+}
+
+#[tokio::test]
+async fn a_deployment_that_is_taken_back_leads_to_the_one_that_does() {
+    let mut failed = fixtures::running_deployment();
+    "failed".clone_into(&mut failed.status);
+    "Failed due to unhealthy allocations - rolling back to job version 0"
+        .clone_into(&mut failed.status_description);
+    for group in failed.task_groups.values_mut() {
+        group.auto_revert = true;
+    }
+    let back = v1::Deployment {
+        id: "6f7a8b9c-0000-4000-8000-000000000008".to_owned(),
+        job_version: 2,
+        create_index: 40,
+        modify_index: 41,
+        ..fixtures::deployment()
+    };
+    let world = World {
+        deployments: vec![failed, back],
+        ..World::running()
+    };
+    let gateway = Gateway::start(world).await;
+    let said = kafila("deployment status -monitor 5e6f")
+        .at(&gateway.address)
+        .await;
+    said.ended(0).printed(&[
+        "! Deployment \"5e6f7a8b\" failed\n",
+        "Monitoring deployment \"6f7a8b9c\"\n",
+        "✓ Deployment \"6f7a8b9c\" successful\n",
+    ]);
+}
+
+#[tokio::test]
+async fn wrong_ids_are_explained() {
+    let mut world = World::running();
+    world.deployments.push(v1::Deployment {
+        id: fixtures::DEPLOYMENT.replace("0006", "0007"),
+        ..fixtures::deployment()
+    });
+    let gateway = Gateway::start(world).await;
+    let said = kafila("deployment status 5e6f").at(&gateway.address).await;
+    said.ended(1).complained(&[
+        "Prefix matched multiple deployments\n\nID",
+        fixtures::DEPLOYMENT,
+    ]);
+    let said = kafila("deployment status ffff").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["No deployment(s) with prefix or id \"ffff\" found"]);
+}

@@ -1,0 +1,98 @@
+//! `kafila eval …`
+
+use crate::command::kafila;
+use crate::fixtures;
+use crate::gateway::Gateway;
+use crate::world::World;
+
+fn blocked() -> World {
+    World {
+        evals: vec![fixtures::failed_eval(), fixtures::blocked_eval()],
+        allocs: vec![],
+        ..World::running()
+    }
+}
+
+#[tokio::test]
+async fn evaluations_are_listed_and_filtered() {
+    let gateway = Gateway::start(blocked()).await;
+    let said = kafila("eval list").at(&gateway.address).await;
+    said.ended(0).printed(&[
+        "ID        Priority  Triggered By   Job ID  Namespace  Node ID  Status    Placement Failures\n",
+        "1a2b3c4d  50        job-register   web     default    <none>   complete  true\n",
+        "2b3c4d5e  50        queued-allocs  web     default    <none>   blocked   N/A - In Progress\n",
+    ]);
+    let said = kafila("eval list -status blocked -job web")
+        .at(&gateway.address)
+        .await;
+    assert_eq!(said.ended(0).stdout.lines().count(), 2);
+    let said = kafila("eval list -job nothing").at(&gateway.address).await;
+    assert_eq!(said.ended(0).stdout, "No evals found\n");
+    let said = kafila("eval list -per-page 1").at(&gateway.address).await;
+    said.ended(0)
+        .complained(&["kafila eval list -page-token 1\n"]);
+    let said = kafila("eval list -status cancelled")
+        .at(&gateway.address)
+        .await;
+    said.ended(1)
+        .complained(&["invalid value 'cancelled'", "canceled"]);
+    let json = kafila("eval list -json").at(&gateway.address).await.json();
+    assert_eq!(json[1]["ClassEligibility"]["v1:123"], false);
+}
+
+#[tokio::test]
+async fn scenario_037_an_evaluation_says_what_it_could_not_place() {
+    let gateway = Gateway::start(blocked()).await;
+    for line in ["eval status 1a2b", "eval-status 1a2b", "status 1a2b"] {
+        let said = kafila(line).at(&gateway.address).await;
+        said.ended(0).printed(&[
+            "ID                 = 1a2b3c4d\n",
+            "Placement Failures = true\n",
+            "Blocked Eval       = 2b3c4d5e\n",
+            "\nRelated Evaluations\n",
+            "2b3c4d5e",
+            "\nFailed Placements\n",
+            "* Dimension \"memory\" exhausted on 2 nodes\n",
+        ]);
+    }
+    let json = kafila("eval status -json 1a2b")
+        .at(&gateway.address)
+        .await
+        .json();
+    assert_eq!(json["FailedTGAllocs"]["app"]["CoalescedFailures"], 1);
+}
+
+#[tokio::test]
+async fn an_evaluation_is_watched_like_a_run() {
+    let gateway = Gateway::start(blocked()).await;
+    let said = kafila("eval status -monitor 1a2b")
+        .at(&gateway.address)
+        .await;
+    said.ended(2).printed(&[
+        "Monitoring evaluation \"1a2b3c4d\"",
+        "waiting for additional capacity",
+    ]);
+    let gateway = Gateway::start(World::running()).await;
+    let said = kafila("eval status -monitor 1a2b")
+        .at(&gateway.address)
+        .await;
+    said.ended(0).printed(&[
+        "Allocation \"8a3f2c1e\" created",
+        "Deployment \"5e6f7a8b\" successful",
+    ]);
+}
+
+#[tokio::test]
+async fn wrong_ids_are_explained() {
+    let mut world = blocked();
+    world.evals[1].id = fixtures::EVAL.replace("0001", "0002");
+    let gateway = Gateway::start(world).await;
+    let said = kafila("eval status 1a2b").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["Prefix matched multiple evaluations\n\nID", fixtures::EVAL]);
+    let said = kafila("eval status ffff").at(&gateway.address).await;
+    said.ended(1).complained(&[
+        "No evaluation(s) with prefix or id \"ffff\" found",
+        "kafila eval list",
+    ]);
+}

@@ -1,0 +1,531 @@
+//! A gateway over a [`World`]: lists, gets and blocks as the real one does, and writes nothing.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt as _};
+use proto::v1::allocations_server::{Allocations, AllocationsServer};
+use proto::v1::deployments_server::{Deployments, DeploymentsServer};
+use proto::v1::evaluations_server::{Evaluations, EvaluationsServer};
+use proto::v1::jobs_server::{Jobs, JobsServer};
+use proto::v1::nodes_server::{Nodes, NodesServer};
+use proto::v1::operator_server::{Operator, OperatorServer};
+use proto::v1::*;
+use service_kit::CancellationToken;
+use service_kit::server::ServeOptions;
+use tokio::task::JoinHandle;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+
+use crate::world::{Seen, World};
+
+/// How long a question that waits for a change is let wait: the world of a test does not change by
+/// itself.
+const BLOCK: Duration = Duration::from_millis(20);
+
+/// When what is written later is written.
+const LATER: Duration = Duration::from_millis(400);
+
+type Answer<T> = Result<Response<T>, Status>;
+
+/// A running gateway; it is gone when this is dropped.
+pub(crate) struct Gateway {
+    pub(crate) address: String,
+    socket: SocketAddr,
+    world: Arc<Mutex<World>>,
+    stop: CancellationToken,
+    server: JoinHandle<()>,
+}
+
+impl Gateway {
+    pub(crate) async fn start(world: World) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::start_at(any, Arc::new(Mutex::new(world))).await
+    }
+
+    async fn start_at(socket: SocketAddr, world: Arc<Mutex<World>>) -> Self {
+        let listener = service_kit::server::bind(socket).await.unwrap();
+        let socket = listener.local_addr().unwrap();
+        let fake = Fake(Arc::clone(&world));
+        let routes = Routes::new(JobsServer::new(fake.clone()))
+            .add_service(AllocationsServer::new(fake.clone()))
+            .add_service(EvaluationsServer::new(fake.clone()))
+            .add_service(DeploymentsServer::new(fake.clone()))
+            .add_service(NodesServer::new(fake.clone()))
+            .add_service(OperatorServer::new(fake));
+        let options = ServeOptions {
+            service: "api-gateway",
+            descriptor_sets: vec![proto::DESCRIPTORS],
+            metrics: None,
+            // Connections are cut at once, as when the process is killed.
+            shutdown_grace_period: Duration::ZERO,
+        };
+        let stop = CancellationToken::new();
+        let serving = service_kit::server::serve(listener, routes, options, stop.clone());
+        Self {
+            address: format!("http://{socket}"),
+            socket,
+            world,
+            stop,
+            server: tokio::spawn(async move { serving.await.unwrap() }),
+        }
+    }
+
+    /// Kills it, and starts it again at the same address once `while_away` has ended.
+    pub(crate) async fn restart(mut self, while_away: impl Future<Output = ()>) -> Self {
+        let (socket, world) = (self.socket, Arc::clone(&self.world));
+        self.stop.cancel();
+        (&mut self.server).await.unwrap();
+        while_away.await;
+        Self::start_at(socket, world).await
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    /// Waits until the world is as `condition` wants it.
+    pub(crate) async fn wait_for(&self, what: &str, condition: impl Fn(&World) -> bool) {
+        let seen = async {
+            while !condition(&self.world()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(crate::command::PATIENCE, seen)
+            .await
+            .expect(what);
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+#[derive(Clone)]
+struct Fake(Arc<Mutex<World>>);
+
+impl Fake {
+    /// Records a call, and answers it when the world is broken.
+    async fn seen<T>(
+        &self,
+        method: &'static str,
+        request: &Request<T>,
+        options: Option<&QueryOptions>,
+    ) -> Result<(), Status> {
+        let metadata = request.metadata();
+        let seen = Seen {
+            method,
+            options: options.cloned().unwrap_or_default(),
+            has_deadline: metadata.contains_key("grpc-timeout"),
+            trace_parent: metadata
+                .get("traceparent")
+                .map(|value| value.to_str().unwrap().to_owned()),
+        };
+        let (broken, mute) = {
+            let mut world = self.world();
+            world.seen.push(seen);
+            (world.broken.clone(), world.mute)
+        };
+        if mute {
+            std::future::pending::<()>().await;
+        }
+        broken.map_or(Ok(()), Err)
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap()
+    }
+}
+
+fn lists(options: Option<&QueryOptions>, namespace: &str, id: &str) -> bool {
+    let Some(options) = options else { return true };
+    let wanted = match options.namespace.as_str() {
+        "" => "default",
+        wanted => wanted,
+    };
+    (wanted == "*" || wanted == namespace) && id.starts_with(&options.prefix)
+}
+
+/// The same for ids that are UUIDs, whose hyphens do not count.
+fn lists_id(options: Option<&QueryOptions>, namespace: &str, id: &str) -> bool {
+    let options = options.cloned().map(|options| QueryOptions {
+        prefix: options.prefix.replace('-', ""),
+        ..options
+    });
+    lists(options.as_ref(), namespace, &id.replace('-', ""))
+}
+
+/// Cuts a list to a page, and says where the next begins.
+fn page<T>(mut items: Vec<T>, options: Option<&QueryOptions>) -> (Vec<T>, Option<QueryMeta>) {
+    let options = options.cloned().unwrap_or_default();
+    let skipped = options.next_token.parse::<usize>().unwrap_or_default();
+    let limit = usize::try_from(options.per_page).unwrap();
+    let mut meta = meta(100);
+    items.drain(..skipped.min(items.len()));
+    if limit > 0 && items.len() > limit {
+        items.truncate(limit);
+        meta.next_token = (skipped + limit).to_string();
+    }
+    (items, Some(meta))
+}
+
+fn meta(index: u64) -> QueryMeta {
+    QueryMeta {
+        index,
+        ..QueryMeta::default()
+    }
+}
+
+/// Waits as long as the question allows, but no longer than a test can bear.
+async fn block(options: Option<&QueryOptions>, index: u64) {
+    let waits = options.is_some_and(|options| options.min_index >= index);
+    if waits {
+        tokio::time::sleep(BLOCK).await;
+    }
+}
+
+#[tonic::async_trait]
+impl Jobs for Fake {
+    async fn register(&self, request: Request<RegisterJobRequest>) -> Answer<RegisterJobResponse> {
+        self.seen("Register", &request, None).await?;
+        let mut world = self.world();
+        world.register_requests.push(request.into_inner());
+        let answer = match world.registered.len() {
+            0 => Err(Status::internal("the test did not say what to answer")),
+            1 => world.registered[0].clone(),
+            _ => world.registered.pop_front().unwrap(),
+        };
+        answer.map(Response::new)
+    }
+
+    async fn validate(&self, request: Request<ValidateJobRequest>) -> Answer<ValidateJobResponse> {
+        self.seen("Validate", &request, None).await?;
+        Ok(Response::new(self.world().validated.clone()))
+    }
+
+    async fn deregister(
+        &self,
+        request: Request<DeregisterJobRequest>,
+    ) -> Answer<DeregisterJobResponse> {
+        self.seen("Deregister", &request, None).await?;
+        let mut world = self.world();
+        world.deregister_requests.push(request.into_inner());
+        Ok(Response::new(world.deregistered.clone()))
+    }
+
+    async fn get(&self, request: Request<GetJobRequest>) -> Answer<GetJobResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("GetJob", &request, options.as_ref()).await?;
+        let message = request.into_inner();
+        let world = self.world();
+        let mut found = world.jobs.iter().filter(|job| job.id() == message.job_id);
+        let job = match message.version {
+            Some(version) => found.find(|job| job.version() == version),
+            None => found.next_back(),
+        };
+        let Some(job) = job else {
+            let message = format!("there is no version {:?} of job web", message.version);
+            return Err(Status::not_found(message));
+        };
+        Ok(Response::new(GetJobResponse {
+            meta: Some(meta(100)),
+            job: Some(job.clone()),
+            summary: Some(crate::fixtures::summary()),
+        }))
+    }
+
+    async fn list(&self, request: Request<ListJobsRequest>) -> Answer<ListJobsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListJobs", &request, options.as_ref()).await?;
+        let mut jobs = self.world().stubs.clone();
+        jobs.retain(|job| lists(options.as_ref(), &job.namespace, &job.id));
+        let (jobs, meta) = page(jobs, options.as_ref());
+        Ok(Response::new(ListJobsResponse { meta, jobs }))
+    }
+
+    async fn list_versions(
+        &self,
+        _: Request<ListJobVersionsRequest>,
+    ) -> Answer<ListJobVersionsResponse> {
+        Err(Status::unimplemented("no command asks for versions"))
+    }
+
+    async fn list_allocations(
+        &self,
+        request: Request<ListJobAllocationsRequest>,
+    ) -> Answer<ListAllocationsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListJobAllocations", &request, options.as_ref())
+            .await?;
+        let message = request.into_inner();
+        let mut allocations = self.world().allocs.clone();
+        allocations.retain(|alloc| alloc.job_id == message.job_id);
+        if !message.all {
+            allocations.retain(|alloc| alloc.job_create_index == 10);
+        }
+        Ok(Response::new(ListAllocationsResponse {
+            meta: Some(meta(100)),
+            allocations,
+        }))
+    }
+
+    async fn list_evaluations(
+        &self,
+        request: Request<ListJobEvaluationsRequest>,
+    ) -> Answer<ListEvaluationsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListJobEvaluations", &request, options.as_ref())
+            .await?;
+        let job_id = request.into_inner().job_id;
+        let mut evaluations = self.world().evals.clone();
+        evaluations.retain(|eval| eval.job_id == job_id);
+        Ok(Response::new(ListEvaluationsResponse {
+            meta: Some(meta(100)),
+            evaluations,
+        }))
+    }
+
+    async fn list_deployments(
+        &self,
+        request: Request<ListJobDeploymentsRequest>,
+    ) -> Answer<ListDeploymentsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListJobDeployments", &request, options.as_ref())
+            .await?;
+        block(options.as_ref(), 100).await;
+        let job_id = request.into_inner().job_id;
+        let mut deployments = self.world().deployments.clone();
+        deployments.retain(|deployment| deployment.job_id == job_id);
+        Ok(Response::new(ListDeploymentsResponse {
+            meta: Some(meta(100)),
+            deployments,
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Allocations for Fake {
+    type LogsStream = BoxStream<'static, Result<LogsChunk, Status>>;
+
+    async fn get(&self, _: Request<GetAllocationRequest>) -> Answer<GetAllocationResponse> {
+        Err(Status::unimplemented("commands list by prefix"))
+    }
+
+    async fn list(
+        &self,
+        request: Request<ListAllocationsRequest>,
+    ) -> Answer<ListAllocationsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListAllocations", &request, options.as_ref())
+            .await?;
+        let mut allocations = self.world().allocs.clone();
+        allocations.retain(|alloc| lists_id(options.as_ref(), &alloc.namespace, &alloc.id));
+        let (allocations, meta) = page(allocations, options.as_ref());
+        Ok(Response::new(ListAllocationsResponse { meta, allocations }))
+    }
+
+    async fn logs(&self, request: Request<LogsRequest>) -> Answer<Self::LogsStream> {
+        self.seen("Logs", &request, None).await?;
+        let message = request.into_inner();
+        let mut world = self.world();
+        world.logs_requests.push(message.clone());
+        let key = (message.task.clone(), message.stream);
+        let Some(pieces) = world.logs.get(&key) else {
+            let text = format!("task {:?} not started yet. No logs available", message.task);
+            return Err(Status::not_found(text));
+        };
+        let all = pieces.concat();
+        let offset = usize::try_from(message.offset).unwrap().min(all.len());
+        let start = if message.from_end {
+            all.len() - offset
+        } else {
+            offset
+        };
+        let there: Vec<Vec<u8>> = all[start..].chunks(100).map(<[u8]>::to_vec).collect();
+        let later = match message.follow {
+            true => world.later_logs.get(&key).cloned().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let later =
+            stream::once(tokio::time::sleep(LATER)).flat_map(move |()| stream::iter(later.clone()));
+        let later = if message.follow {
+            later.boxed()
+        } else {
+            stream::empty().boxed()
+        };
+        let chunk = |data| Ok(LogsChunk { data });
+        Ok(Response::new(
+            stream::iter(there).chain(later).map(chunk).boxed(),
+        ))
+    }
+}
+
+#[tonic::async_trait]
+impl Evaluations for Fake {
+    async fn get(&self, request: Request<GetEvaluationRequest>) -> Answer<GetEvaluationResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("GetEvaluation", &request, options.as_ref())
+            .await?;
+        let id = request.into_inner().eval_id;
+        let (evaluation, index) = {
+            let mut world = self.world();
+            if let Some(next) = world.next_evals.pop_front() {
+                world.evals.retain(|eval| eval.id != next.id);
+                world.evals.push(next);
+            }
+            let found = world.evals.iter().find(|eval| eval.id == id).cloned();
+            let Some(found) = found else {
+                return Err(Status::not_found(format!("there is no evaluation {id}")));
+            };
+            let index = found.modify_index;
+            (found, index)
+        };
+        block(options.as_ref(), index).await;
+        Ok(Response::new(GetEvaluationResponse {
+            meta: Some(meta(index)),
+            evaluation: Some(evaluation),
+        }))
+    }
+
+    async fn list(
+        &self,
+        request: Request<ListEvaluationsRequest>,
+    ) -> Answer<ListEvaluationsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListEvaluations", &request, options.as_ref())
+            .await?;
+        let message = request.into_inner();
+        let mut evals = self.world().evals.clone();
+        evals.retain(|eval| {
+            lists_id(options.as_ref(), &eval.namespace, &eval.id)
+                && (message.status.is_empty() || eval.status == message.status)
+                && (message.job_id.is_empty() || eval.job_id == message.job_id)
+        });
+        let (evaluations, meta) = page(evals, options.as_ref());
+        Ok(Response::new(ListEvaluationsResponse { meta, evaluations }))
+    }
+
+    async fn list_allocations(
+        &self,
+        request: Request<ListEvaluationAllocationsRequest>,
+    ) -> Answer<ListAllocationsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListEvaluationAllocations", &request, options.as_ref())
+            .await?;
+        let id = request.into_inner().eval_id;
+        let mut allocations = self.world().allocs.clone();
+        allocations.retain(|alloc| alloc.eval_id == id && alloc.desired_status == "run");
+        Ok(Response::new(ListAllocationsResponse {
+            meta: Some(meta(100)),
+            allocations,
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Deployments for Fake {
+    async fn get(&self, request: Request<GetDeploymentRequest>) -> Answer<GetDeploymentResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("GetDeployment", &request, options.as_ref())
+            .await?;
+        let id = request.into_inner().deployment_id;
+        let (deployment, index) = {
+            let mut world = self.world();
+            if let Some(next) = world.next_deployments.pop_front() {
+                world
+                    .deployments
+                    .retain(|deployment| deployment.id != next.id);
+                world.deployments.push(next);
+            }
+            let found = world
+                .deployments
+                .iter()
+                .find(|deployment| deployment.id == id)
+                .cloned();
+            let Some(found) = found else {
+                return Err(Status::not_found(format!("there is no deployment {id}")));
+            };
+            let index = found.modify_index;
+            (found, index)
+        };
+        block(options.as_ref(), index).await;
+        Ok(Response::new(GetDeploymentResponse {
+            meta: Some(meta(index)),
+            deployment: Some(deployment),
+        }))
+    }
+
+    async fn list(
+        &self,
+        request: Request<ListDeploymentsRequest>,
+    ) -> Answer<ListDeploymentsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListDeployments", &request, options.as_ref())
+            .await?;
+        let mut deployments = self.world().deployments.clone();
+        deployments.retain(|it| lists_id(options.as_ref(), &it.namespace, &it.id));
+        let (deployments, meta) = page(deployments, options.as_ref());
+        Ok(Response::new(ListDeploymentsResponse { meta, deployments }))
+    }
+}
+
+#[tonic::async_trait]
+impl Nodes for Fake {
+    async fn get(&self, _: Request<GetNodeRequest>) -> Answer<GetNodeResponse> {
+        Err(Status::unimplemented("commands list by prefix"))
+    }
+
+    async fn list(&self, request: Request<ListNodesRequest>) -> Answer<ListNodesResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListNodes", &request, options.as_ref()).await?;
+        let prefix = options
+            .as_ref()
+            .map(|options| options.prefix.clone())
+            .unwrap_or_default();
+        let mut nodes = self.world().nodes.clone();
+        nodes.retain(|node| node.id.starts_with(&prefix));
+        let (nodes, meta) = page(nodes, options.as_ref());
+        Ok(Response::new(ListNodesResponse { meta, nodes }))
+    }
+
+    async fn list_allocations(
+        &self,
+        request: Request<ListNodeAllocationsRequest>,
+    ) -> Answer<ListAllocationsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListNodeAllocations", &request, options.as_ref())
+            .await?;
+        let id = request.into_inner().node_id;
+        let mut allocations = self.world().allocs.clone();
+        allocations.retain(|alloc| alloc.node_id == id);
+        Ok(Response::new(ListAllocationsResponse {
+            meta: Some(meta(100)),
+            allocations,
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Operator for Fake {
+    async fn list_leaders(
+        &self,
+        request: Request<ListLeadersRequest>,
+    ) -> Answer<ListLeadersResponse> {
+        self.seen("ListLeaders", &request, None).await?;
+        let leaders = self.world().leaders.clone();
+        Ok(Response::new(ListLeadersResponse {
+            meta: Some(meta(100)),
+            leaders,
+        }))
+    }
+
+    async fn get_version(&self, request: Request<GetVersionRequest>) -> Answer<GetVersionResponse> {
+        self.seen("GetVersion", &request, None).await?;
+        Ok(Response::new(GetVersionResponse {
+            version: "9.8.7".to_owned(),
+        }))
+    }
+}

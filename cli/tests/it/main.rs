@@ -1,0 +1,33 @@
+//! The real binary against a gateway that says what a test wants.
+//!
+//! In reading order: [`gateway`] is that gateway, [`world`] what it knows, [`command`] runs the
+//! binary; the others are one file per noun.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that panics fails the test that called it"
+)]
+
+#[path = "../../src/fixtures.rs"]
+mod fixtures;
+
+mod command;
+mod gateway;
+mod world;
+
+mod alloc_logs;
+mod alloc_status;
+mod connection;
+mod deployment;
+mod eval;
+mod job_file;
+mod job_inspect;
+mod job_run;
+mod job_status;
+mod job_stop;
+mod job_validate;
+mod node;
+mod operator;
+mod status;
+mod trace;
+mod usage;

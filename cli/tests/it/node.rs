@@ -1,0 +1,101 @@
+//! `kafila node status`
+
+use proto::v1;
+
+use crate::command::kafila;
+use crate::fixtures;
+use crate::gateway::Gateway;
+use crate::world::World;
+
+#[tokio::test]
+async fn scenario_036_nodes_are_listed_or_there_are_none() {
+    let gateway = Gateway::start(World::running()).await;
+    let said = kafila("node status").at(&gateway.address).await;
+    let expected = "ID        Node Pool  DC   Name  Class   Drain  Eligibility  Status\n\
+                    4d2ba53b  default    dc1  n1    <none>  false  eligible     ready\n";
+    assert_eq!(said.ended(0).stdout, expected);
+    let said = kafila("node status -allocs -os").at(&gateway.address).await;
+    said.ended(0)
+        .printed(&["OS", "Running Allocs\n", "debian", "ready   1\n"]);
+    let said = kafila("node status -quiet -verbose")
+        .at(&gateway.address)
+        .await;
+    assert_eq!(said.ended(0).stdout, format!("{}\n", fixtures::NODE));
+    let json = kafila("node status -json")
+        .at(&gateway.address)
+        .await
+        .json();
+    assert_eq!(json[0]["ID"], fixtures::NODE);
+
+    let gateway = Gateway::start(World::default()).await;
+    let said = kafila("node status").at(&gateway.address).await;
+    assert_eq!(said.ended(0).stdout, "No nodes registered\n");
+}
+
+#[tokio::test]
+async fn a_page_says_how_to_get_the_next() {
+    let mut world = World::running();
+    world.nodes.push(v1::Node {
+        id: "5e000000-0000-4000-8000-000000000009".to_owned(),
+        ..fixtures::node()
+    });
+    let gateway = Gateway::start(world).await;
+    let said = kafila("node status -quiet -per-page 1")
+        .at(&gateway.address)
+        .await;
+    assert_eq!(said.ended(0).stdout, "4d2ba53b\n");
+    said.complained(&["paginated", "kafila node status -page-token 1\n"]);
+    let said = kafila("node status -quiet -per-page 1 -page-token 1")
+        .at(&gateway.address)
+        .await;
+    assert_eq!(said.ended(0).stdout, "5e000000\n");
+    assert_eq!(said.stderr, "");
+}
+
+#[tokio::test]
+async fn one_node_is_shown_with_what_it_holds() {
+    let gateway = Gateway::start(World::running()).await;
+    for line in ["node status 4d2b", "node-status 4d2b", "status 4d2b"] {
+        let said = kafila(line).at(&gateway.address).await;
+        said.ended(0).printed(&[
+            &format!("ID            = {}\n", fixtures::NODE),
+            "Driver Status = docker (unhealthy),raw_exec\n",
+            "500/4000 MHz  256 MiB/7.8 GiB  300 MiB/20 GiB\n",
+            "\nAllocations\n",
+            "8a3f2c1e",
+        ]);
+    }
+    let said = kafila("node status -verbose 4d2b")
+        .at(&gateway.address)
+        .await;
+    said.ended(0)
+        .printed(&["\nAttributes\n", "kernel.name    = linux\n"]);
+    let said = kafila("node status -short 4d2b").at(&gateway.address).await;
+    assert!(!said.ended(0).stdout.contains("Allocated Resources"));
+    let json = kafila("node status -json 4d2b")
+        .at(&gateway.address)
+        .await
+        .json();
+    assert_eq!(json["NodeResources"]["Memory"]["MemoryMB"], 7_965);
+}
+
+#[tokio::test]
+async fn wrong_ids_are_explained() {
+    let mut world = World::running();
+    world.nodes.push(v1::Node {
+        id: "4d200000-0000-4000-8000-000000000009".to_owned(),
+        ..fixtures::node()
+    });
+    let gateway = Gateway::start(world).await;
+    let said = kafila("node status 4d2").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["Prefix matched multiple nodes\n\nID", "4d200000-0000"]);
+    let said = kafila("node status ffff").at(&gateway.address).await;
+    said.ended(1).complained(&[
+        "No node(s) with prefix or id \"ffff\" found",
+        "kafila node status",
+    ]);
+    let said = kafila("node status 4").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["Identifier must contain at least two characters."]);
+}

@@ -1,0 +1,93 @@
+//! What the gateway of the tests knows, and what it was asked.
+
+use std::collections::{HashMap, VecDeque};
+
+use proto::v1;
+use tonic::Status;
+
+use crate::fixtures;
+
+/// Everything there is, in the order in which it is listed.
+#[derive(Default)]
+pub(crate) struct World {
+    pub(crate) stubs: Vec<v1::JobStub>,
+    /// Of each job, by id, the current version last.
+    pub(crate) jobs: Vec<v1::Job>,
+    pub(crate) allocs: Vec<v1::Allocation>,
+    pub(crate) evals: Vec<v1::Evaluation>,
+    pub(crate) deployments: Vec<v1::Deployment>,
+    pub(crate) nodes: Vec<v1::Node>,
+    pub(crate) leaders: Vec<v1::Leader>,
+    /// What an object becomes, one step with each time it is read on its own.
+    pub(crate) next_evals: VecDeque<v1::Evaluation>,
+    pub(crate) next_deployments: VecDeque<v1::Deployment>,
+    /// How Register answers; each once, then the last for ever.
+    pub(crate) registered: VecDeque<Result<v1::RegisterJobResponse, Status>>,
+    pub(crate) validated: v1::ValidateJobResponse,
+    pub(crate) deregistered: v1::DeregisterJobResponse,
+    /// (task, stream) → the pieces that there are.
+    pub(crate) logs: HashMap<(String, i32), Vec<Vec<u8>>>,
+    /// Written a moment after a follower has come.
+    pub(crate) later_logs: HashMap<(String, i32), Vec<Vec<u8>>>,
+    /// Set: every call is answered so.
+    pub(crate) broken: Option<Status>,
+    /// Set: no call is answered at all.
+    pub(crate) mute: bool,
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) register_requests: Vec<v1::RegisterJobRequest>,
+    pub(crate) deregister_requests: Vec<v1::DeregisterJobRequest>,
+    pub(crate) logs_requests: Vec<v1::LogsRequest>,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) method: &'static str,
+    pub(crate) options: v1::QueryOptions,
+    pub(crate) has_deadline: bool,
+    pub(crate) trace_parent: Option<String>,
+}
+
+impl World {
+    /// One job that runs on one node.
+    pub(crate) fn running() -> Self {
+        let first = v1::Job {
+            version: Some(0),
+            priority: Some(40),
+            ..fixtures::job()
+        };
+        Self {
+            stubs: vec![fixtures::stub()],
+            jobs: vec![first, fixtures::job()],
+            allocs: vec![fixtures::old_alloc(), fixtures::alloc()],
+            evals: vec![fixtures::eval()],
+            deployments: vec![fixtures::deployment()],
+            nodes: vec![fixtures::node()],
+            leaders: vec![fixtures::leader()],
+            registered: [Ok(registered())].into(),
+            deregistered: v1::DeregisterJobResponse {
+                eval_id: fixtures::EVAL.to_owned(),
+                ..v1::DeregisterJobResponse::default()
+            },
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn calls(&self, method: &str) -> usize {
+        self.seen
+            .iter()
+            .filter(|seen| seen.method == method)
+            .count()
+    }
+}
+
+pub(crate) fn registered() -> v1::RegisterJobResponse {
+    v1::RegisterJobResponse {
+        eval_id: fixtures::EVAL.to_owned(),
+        eval_create_index: 18,
+        job_modify_index: 17,
+        index: 18,
+        changed: true,
+        ..v1::RegisterJobResponse::default()
+    }
+}

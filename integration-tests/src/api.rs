@@ -1,0 +1,301 @@
+//! The public API as the tests call it: the generated clients, with a deadline on every call and
+//! patience for a gateway that is being killed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use proto::v1;
+use proto::v1::allocations_client::AllocationsClient;
+use proto::v1::deployments_client::DeploymentsClient;
+use proto::v1::evaluations_client::EvaluationsClient;
+use proto::v1::jobs_client::JobsClient;
+use proto::v1::nodes_client::NodesClient;
+use proto::v1::operator_client::OperatorClient;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+
+/// The deadline of one call: longer than a failover, so that a call is answered, not cut.
+const CALL_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Between two tries of a call that found nobody.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+
+/// A client of one gateway. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Api {
+    channel: Channel,
+}
+
+impl Api {
+    /// # Errors
+    /// `address` is not one.
+    pub fn new(address: &str) -> Result<Self> {
+        let channel = Endpoint::from_shared(address.to_owned())
+            .with_context(|| format!("{address} is not an address"))?
+            .connect_timeout(Duration::from_secs(2))
+            .connect_lazy();
+        Ok(Self { channel })
+    }
+
+    /// Registers a job, once: what the gateway did with it when the answer is lost is not known.
+    ///
+    /// # Errors
+    /// Whatever the gateway, or the way to it, answers.
+    pub async fn register(
+        &self,
+        job: v1::Job,
+        request_id: &str,
+    ) -> Result<v1::RegisterJobResponse, Status> {
+        let request = v1::RegisterJobRequest {
+            job: Some(job),
+            request_id: request_id.to_owned(),
+            ..v1::RegisterJobRequest::default()
+        };
+        let mut client = JobsClient::new(self.channel.clone());
+        client
+            .register(with_deadline(request))
+            .await
+            .map(tonic::Response::into_inner)
+    }
+
+    /// Registers a job and keeps trying, with the same request id, while the answer is not known.
+    ///
+    /// # Errors
+    /// The gateway refuses it, or none is there for `patience`.
+    pub async fn register_surely(
+        &self,
+        job: &v1::Job,
+        request_id: &str,
+        patience: Duration,
+    ) -> Result<v1::RegisterJobResponse> {
+        let what = format!("registering {:?}", job.id);
+        retry(&what, patience, || self.register(job.clone(), request_id)).await
+    }
+
+    /// Stops a job and keeps trying while the answer is not known.
+    ///
+    /// # Errors
+    /// The gateway refuses, or none is there for `patience`.
+    pub async fn stop_surely(&self, job_id: &str, purge: bool, patience: Duration) -> Result<()> {
+        let request = v1::DeregisterJobRequest {
+            job_id: job_id.to_owned(),
+            purge,
+            ..v1::DeregisterJobRequest::default()
+        };
+        retry(&format!("stopping {job_id}"), patience, || async {
+            let mut client = JobsClient::new(self.channel.clone());
+            client.deregister(with_deadline(request.clone())).await
+        })
+        .await
+        .map(drop)
+    }
+
+    /// # Errors
+    /// As the gateway answers, after a few tries.
+    pub async fn job(&self, job_id: &str) -> Result<v1::GetJobResponse> {
+        let request = v1::GetJobRequest {
+            job_id: job_id.to_owned(),
+            ..Default::default()
+        };
+        self.read("job", || async {
+            let mut client = JobsClient::new(self.channel.clone());
+            client.get(with_deadline(request.clone())).await
+        })
+        .await
+    }
+
+    /// # Errors
+    /// As the gateway answers, after a few tries.
+    pub async fn jobs(&self) -> Result<Vec<v1::JobStub>> {
+        let answer = self
+            .read("jobs", || async {
+                let mut client = JobsClient::new(self.channel.clone());
+                client
+                    .list(with_deadline(v1::ListJobsRequest::default()))
+                    .await
+            })
+            .await?;
+        Ok(answer.jobs)
+    }
+
+    /// Returns the allocations of a job, of every version.
+    ///
+    /// # Errors
+    /// As the gateway answers, after a few tries.
+    pub async fn allocations(&self, job_id: &str) -> Result<Vec<v1::Allocation>> {
+        let request = v1::ListJobAllocationsRequest {
+            job_id: job_id.to_owned(),
+            ..Default::default()
+        };
+        let answer = self
+            .read("allocations", || async {
+                let mut client = JobsClient::new(self.channel.clone());
+                client
+                    .list_allocations(with_deadline(request.clone()))
+                    .await
+            })
+            .await?;
+        Ok(answer.allocations)
+    }
+
+    /// # Errors
+    /// As the gateway answers, after a few tries.
+    pub async fn allocation(&self, alloc_id: &str) -> Result<v1::Allocation> {
+        let request = v1::GetAllocationRequest {
+            alloc_id: alloc_id.to_owned(),
+            ..Default::default()
+        };
+        let answer = self
+            .read("allocation", || async {
+                let mut client = AllocationsClient::new(self.channel.clone());
+                client.get(with_deadline(request.clone())).await
+            })
+            .await?;
+        answer.allocation.context("an answer without an allocation")
+    }
+
+    /// # Errors
+    /// As the gateway answers, after a few tries.
+    pub async fn evaluations(&self) -> Result<Vec<v1::Evaluation>> {
+        let answer = self
+            .read("evaluations", || async {
+                let mut client = EvaluationsClient::new(self.channel.clone());
+                client
+                    .list(with_deadline(v1::ListEvaluationsRequest::default()))
+                    .await
+            })
+            .await?;
+        Ok(answer.evaluations)
+    }
+
+    /// # Errors
+    /// As the gateway answers, after a few tries.
+    pub async fn deployments(&self) -> Result<Vec<v1::Deployment>> {
+        let answer = self
+            .read("deployments", || async {
+                let mut client = DeploymentsClient::new(self.channel.clone());
+                client
+                    .list(with_deadline(v1::ListDeploymentsRequest::default()))
+                    .await
+            })
+            .await?;
+        Ok(answer.deployments)
+    }
+
+    /// # Errors
+    /// As the gateway answers, after a few tries.
+    pub async fn nodes(&self) -> Result<Vec<v1::Node>> {
+        let answer = self
+            .read("nodes", || async {
+                let mut client = NodesClient::new(self.channel.clone());
+                client
+                    .list(with_deadline(v1::ListNodesRequest::default()))
+                    .await
+            })
+            .await?;
+        Ok(answer.nodes)
+    }
+
+    /// # Errors
+    /// As the gateway answers, after a few tries.
+    pub async fn leaders(&self) -> Result<BTreeMap<String, v1::Leader>> {
+        let answer = self
+            .read("leaders", || async {
+                let mut client = OperatorClient::new(self.channel.clone());
+                client
+                    .list_leaders(with_deadline(v1::ListLeadersRequest::default()))
+                    .await
+            })
+            .await?;
+        Ok(answer
+            .leaders
+            .into_iter()
+            .map(|leader| (leader.service.clone(), leader))
+            .collect())
+    }
+
+    /// Returns everything a task has written so far.
+    ///
+    /// # Errors
+    /// As the gateway answers.
+    pub async fn logs(&self, alloc_id: &str, task: &str) -> Result<String> {
+        let request = v1::LogsRequest {
+            alloc_id: alloc_id.to_owned(),
+            task: task.to_owned(),
+            stream: v1::LogStream::Stdout.into(),
+            ..v1::LogsRequest::default()
+        };
+        let mut client = AllocationsClient::new(self.channel.clone());
+        let mut chunks = client.logs(with_deadline(request)).await?.into_inner();
+        let mut bytes = Vec::new();
+        while let Some(chunk) = chunks.message().await? {
+            bytes.extend(chunk.data);
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    async fn read<T, Call, Answer>(&self, what: &str, call: Call) -> Result<T>
+    where
+        Call: Fn() -> Answer,
+        Answer: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        let answer = retry(what, Duration::from_secs(15), call).await?;
+        Ok(answer.into_inner())
+    }
+}
+
+fn with_deadline<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(CALL_DEADLINE);
+    request
+}
+
+/// Calls until there is an answer that is not "nobody there".
+async fn retry<T, Call, Answer>(what: &str, patience: Duration, call: Call) -> Result<T>
+where
+    Call: Fn() -> Answer,
+    Answer: Future<Output = Result<T, Status>>,
+{
+    let deadline = tokio::time::Instant::now() + patience;
+    loop {
+        let status = match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(status) => status,
+        };
+        let passing = matches!(
+            status.code(),
+            Code::Unavailable
+                | Code::DeadlineExceeded
+                | Code::Cancelled
+                | Code::Unknown
+                | Code::Aborted
+                | Code::ResourceExhausted
+        );
+        if !passing || tokio::time::Instant::now() >= deadline {
+            return Err(anyhow!("{what}: {:?}: {}", status.code(), status.message()));
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+}
+
+/// Waits until `condition` is met, and returns what it found.
+///
+/// # Errors
+/// It was not within `patience`; the error is what was still missing.
+pub async fn eventually<T, Check, Found>(patience: Duration, check: Check) -> Result<T>
+where
+    Check: Fn() -> Found,
+    Found: Future<Output = Result<T>>,
+{
+    let deadline = tokio::time::Instant::now() + patience;
+    loop {
+        match check().await {
+            Ok(found) => return Ok(found),
+            Err(missing) if tokio::time::Instant::now() >= deadline => {
+                return Err(missing.context(format!("still so after {patience:?}")));
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Every service as a process of its own, over a real etcd.
+//!
+//! Each suite has a loopback address of its own (all of 127.0.0.0/8 is this machine), so that its
+//! services keep their ports when they are killed and started again.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+use test_kit::etcd::Etcd;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::api::{Api, eventually};
+use crate::binary::{self, Said};
+use crate::history;
+use crate::process::{self, Process};
+
+/// The services that a suite has one of each, in the order they are started in.
+pub const SERVICES: [&str; 6] = [
+    "api-gateway",
+    "eval-broker",
+    "plan-applier",
+    "scheduler-worker",
+    "deployment-watcher",
+    "cluster-controller",
+];
+
+/// How long everything may take to come up on a busy machine.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a service may take to drain.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a suite consists of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub nodes: usize,
+    /// Where every process sends its spans.
+    pub otlp_endpoint: Option<String>,
+    /// A store that runs already; `None`: an etcd of the suite's own.
+    pub store: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            nodes: 1,
+            otlp_endpoint: None,
+            store: None,
+        }
+    }
+}
+
+/// A running suite; everything it started is killed when it is dropped.
+pub struct Suite {
+    // Dropped first, so that nothing restarts a task that the sweep below has killed.
+    processes: BTreeMap<String, Process>,
+    etcd: Option<Etcd>,
+    options: Options,
+    ip: Ipv4Addr,
+    directory: TempDir,
+}
+
+impl Suite {
+    /// Starts etcd, every service and the nodes, and waits until the nodes are ready.
+    ///
+    /// # Errors
+    /// Something did not come up; the error shows its last words.
+    pub async fn start(options: Options) -> Result<Self> {
+        let etcd = match options.store {
+            Some(_) => None,
+            None => Some(Etcd::start().await.context("cannot start etcd")?),
+        };
+        let mut directory = tempfile::Builder::new().prefix("kafila-suite-").tempdir()?;
+        if std::env::var_os("KAFILA_KEEP_LOGS").is_some() {
+            directory.disable_cleanup(true);
+            println!("logs and data: {}", directory.path().display());
+        }
+        let mut suite = Self {
+            processes: BTreeMap::new(),
+            etcd,
+            options,
+            ip: own_address(),
+            directory,
+        };
+        for name in suite.names() {
+            suite.start_process(&name)?;
+        }
+        if let Err(error) = suite.wait_until_ready().await {
+            return Err(error.context(suite.last_words()));
+        }
+        Ok(suite)
+    }
+
+    /// Returns the names of all its processes: the services, then `client-node-0` and so on.
+    pub fn names(&self) -> Vec<String> {
+        let nodes = (0..self.options.nodes).map(|number| format!("client-node-{number}"));
+        SERVICES
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(nodes)
+            .collect()
+    }
+
+    /// Returns the gateway's address.
+    pub fn address(&self) -> String {
+        format!("http://{}:4646", self.ip)
+    }
+
+    /// Returns the store's endpoint.
+    pub fn store(&self) -> String {
+        let own = self.etcd.as_ref().map(Etcd::endpoint);
+        own.or_else(|| self.options.store.clone())
+            .unwrap_or_default()
+    }
+
+    /// Returns the address of a process's `/metrics`.
+    pub fn metrics_address(&self, name: &str) -> String {
+        format!("{}:{}", self.ip, self.port(name) + 1_000)
+    }
+
+    /// # Errors
+    /// Never in practice: the address is one.
+    pub fn api(&self) -> Result<Api> {
+        Api::new(&self.address())
+    }
+
+    /// Runs a `kafila` command against this suite.
+    ///
+    /// # Errors
+    /// The binary cannot be started.
+    pub async fn kafila(&self, arguments: &[&str]) -> Result<Said> {
+        binary::run(&self.address(), arguments).await
+    }
+
+    pub fn data_dir(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn port(&self, name: &str) -> u16 {
+        let position = self
+            .names()
+            .iter()
+            .position(|known| known == name)
+            .unwrap_or(90);
+        4646 + u16::try_from(position).unwrap_or(99)
+    }
+
+    /// Starts (again) the process `name`.
+    ///
+    /// # Errors
+    /// It cannot be started, or runs already.
+    pub fn start_process(&mut self, name: &str) -> Result<()> {
+        ensure!(!self.processes.contains_key(name), "{name} runs already");
+        let service = if name.starts_with("client-node") {
+            "client-node"
+        } else {
+            name
+        };
+        let mut command = Command::new(binary::kafila());
+        command.arg(service);
+        for (key, value) in self.settings(name, service) {
+            let variable = format!("KAFILA_{}__{key}", service.to_uppercase().replace('-', "_"));
+            command.env(variable, value);
+        }
+        let log = self.directory.path().join(format!("{name}.log"));
+        self.processes
+            .insert(name.to_owned(), Process::start(name, command, &log)?);
+        Ok(())
+    }
+
+    fn settings(&self, name: &str, service: &str) -> Vec<(&'static str, String)> {
+        let port = self.port(name);
+        let mut settings = vec![
+            ("LISTEN__GRPC", format!("{}:{port}", self.ip)),
+            ("LISTEN__METRICS", self.metrics_address(name)),
+            ("TELEMETRY__LOG", "info".to_owned()),
+        ];
+        if let Some(endpoint) = &self.options.otlp_endpoint {
+            settings.push(("TELEMETRY__OTLP_ENDPOINT", endpoint.clone()));
+        }
+        if service == "client-node" {
+            settings.push(("GATEWAYS", self.address()));
+            settings.push((
+                "DATA_DIR",
+                self.data_dir(name).to_string_lossy().into_owned(),
+            ));
+            settings.push(("NAME", name.to_owned()));
+        } else {
+            settings.push(("ETCD__ENDPOINTS", self.store()));
+        }
+        settings
+    }
+
+    /// Kills the process `name` as a power cut would.
+    pub fn kill(&mut self, name: &str) {
+        if let Some(process) = self.processes.remove(name) {
+            process.kill();
+        }
+    }
+
+    pub fn process(&self, name: &str) -> Option<&Process> {
+        self.processes.get(name)
+    }
+
+    async fn wait_until_ready(&mut self) -> Result<()> {
+        let api = self.api()?;
+        let wanted = self.options.nodes;
+        eventually(START_PATIENCE, || async {
+            let nodes = api.nodes().await?;
+            let ready = nodes.iter().filter(|node| node.status == "ready").count();
+            ensure!(ready == wanted, "{ready} of {wanted} nodes ready");
+            let leaders = api.leaders().await?;
+            for service in [
+                "eval-broker",
+                "plan-applier",
+                "deployment-watcher",
+                "cluster-controller",
+            ] {
+                ensure!(leaders.contains_key(service), "{service} has no leader");
+            }
+            Ok(())
+        })
+        .await
+        .context("the suite did not become ready")
+    }
+
+    /// Asks every process to end, services last, and checks that each did.
+    ///
+    /// # Errors
+    /// One did not end in time, or not well.
+    pub async fn stop(mut self) -> Result<()> {
+        for name in self.names().into_iter().rev() {
+            let Some(process) = self.processes.remove(&name) else {
+                continue;
+            };
+            let log = process.log.clone();
+            let code = process.terminate(STOP_PATIENCE).await?;
+            let text = std::fs::read_to_string(log).unwrap_or_default();
+            ensure!(code == 0, "{name} ended with {code}:\n{text}");
+        }
+        Ok(())
+    }
+
+    /// Returns what runs on the nodes: tasks and their supervisors.
+    pub fn task_processes(&self) -> Vec<(i32, String)> {
+        let agents: Vec<i32> = self
+            .processes
+            .values()
+            .map(|process| process.pid().cast_signed())
+            .collect();
+        process::below(self.directory.path())
+            .into_iter()
+            .filter(|(pid, _)| !agents.contains(pid))
+            .collect()
+    }
+
+    /// Replays the whole history and looks at every revision.
+    ///
+    /// # Errors
+    /// What did not hold.
+    pub async fn check_history(&self) -> Result<history::Report> {
+        history::check(&self.store()).await
+    }
+
+    /// Returns what a process answers at `/metrics`.
+    ///
+    /// # Errors
+    /// It does not answer, or not with 200.
+    pub async fn metrics(&self, name: &str) -> Result<String> {
+        let mut stream = TcpStream::connect(self.metrics_address(name)).await?;
+        let request = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        ensure!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        Ok(answer)
+    }
+
+    /// Returns the end of every log, for messages.
+    pub fn last_words(&self) -> String {
+        let mut words = String::new();
+        for process in self.processes.values() {
+            words.push_str(&format!("--- {}\n{}\n", process.name, process.log_tail()));
+        }
+        words
+    }
+}
+
+impl Drop for Suite {
+    fn drop(&mut self) {
+        self.processes.clear();
+        process::kill_below(self.directory.path());
+    }
+}
+
+/// Returns a loopback address that no other suite on this machine is likely to use.
+fn own_address() -> Ipv4Addr {
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let third = u8::try_from(number % 250).unwrap_or_default();
+    Ipv4Addr::new(127, 64 | (high & 0x3f), low, third + 2)
+}

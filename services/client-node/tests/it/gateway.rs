@@ -29,6 +29,9 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// What the cluster knows; several gateways may share it.
 #[derive(Clone)]
 pub(crate) struct Cluster {
+    /// Makes the ids of its allocations its own: agents find processes by them, and the tests'
+    /// clusters share one machine.
+    salt: u128,
     facts: Arc<Mutex<Facts>>,
     /// Counts changes, for the streams.
     changed: Arc<watch::Sender<u64>>,
@@ -65,6 +68,7 @@ impl Cluster {
             ..Facts::default()
         };
         Self {
+            salt: rand::random(),
             facts: Arc::new(Mutex::new(facts)),
             changed: Arc::new(watch::Sender::new(0)),
         }
@@ -80,6 +84,11 @@ impl Cluster {
         change(&mut facts);
         drop(facts);
         self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// The id of the allocation with this number.
+    pub(crate) fn alloc_id(&self, number: u128) -> AllocId {
+        AllocId::from_random(self.salt ^ number)
     }
 
     /// Assigns an allocation of the job's first group.
@@ -100,6 +109,7 @@ impl Cluster {
             .map(|node| node.id)
             .unwrap_or_default();
         let mut alloc = test_kit::builders::allocation(number, job, node_id);
+        alloc.id = self.alloc_id(number);
         edit(&mut alloc);
         let id = alloc.id;
         self.change(|facts| {

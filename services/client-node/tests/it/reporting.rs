@@ -50,7 +50,7 @@ async fn a_report_that_servers_refuse_does_not_hold_up_the_others() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let job = mock(serde_json::json!({"run_for": "1h"}));
-    let refused = model::AllocId::from_random(3);
+    let refused = cluster.alloc_id(3);
     cluster.facts().refused.insert(refused);
     let ids: Vec<_> = (1..=5).map(|number| cluster.assign(number, &job)).collect();
     for id in ids.iter().filter(|id| **id != refused) {

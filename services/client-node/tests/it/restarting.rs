@@ -167,10 +167,7 @@ async fn an_agent_told_to_end_leaves_its_tasks_running() {
         counts_on(&place, id).await;
     }
     let agent = Process::start(&place, &gateway.address);
-    for id in [
-        model::AllocId::from_random(0),
-        model::AllocId::from_random(1),
-    ] {
+    for id in [0, 1].map(|number| cluster.alloc_id(number)) {
         cluster.stop(id);
         cluster.until(id, ClientStatus::Complete).await;
     }

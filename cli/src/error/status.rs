@@ -20,15 +20,16 @@ pub(super) fn connect_problem(status: &Status) -> Option<String> {
     Some(text.to_lowercase())
 }
 
-/// Tells whether the deadline passed, on this side or on the other.
+/// Tells whether the deadline passed, on this side or on the other: a gateway that notices it
+/// first says that the call was cancelled, which nothing else makes it say.
 pub(super) fn is_timeout(status: &Status) -> bool {
-    status.code() == Code::DeadlineExceeded
+    matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled)
         || causes(status).any(|cause| cause.is::<TimeoutExpired>())
 }
 
 /// Tells whether the same call may succeed later.
 pub(crate) fn is_transient(status: &Status) -> bool {
-    matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
+    status.code() == Code::Unavailable
         || is_timeout(status)
         || connect_problem(status).is_some()
         // A status that has a cause was made on this side: the connection broke.
@@ -104,6 +105,7 @@ mod tests {
             (busy, true),
             (Status::unavailable("etcd has no leader"), true),
             (Status::deadline_exceeded(""), true),
+            (Status::cancelled("Timeout expired"), true),
             (
                 Status::from_error(Box::new(ConnectError("refused".into()))),
                 true,

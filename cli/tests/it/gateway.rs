@@ -56,7 +56,8 @@ impl Gateway {
             .add_service(OperatorServer::new(fake));
         let options = ServeOptions {
             service: "api-gateway",
-            descriptor_sets: vec![proto::DESCRIPTORS],
+            rpc_services: &[],
+            descriptors: proto::DESCRIPTORS,
             metrics: None,
             // Connections are cut at once, as when the process is killed.
             shutdown_grace_period: Duration::ZERO,

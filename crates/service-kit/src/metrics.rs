@@ -1,6 +1,5 @@
 //! The metrics of one service, and the HTTP server that shows them and the service's health.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -10,6 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::process::ProcessCollector;
@@ -19,7 +19,7 @@ use crate::process::ProcessCollector;
 pub struct Metrics {
     service: Arc<str>,
     registry: Arc<Mutex<Registry>>,
-    ready: Arc<AtomicBool>,
+    ready: watch::Sender<bool>,
 }
 
 impl Metrics {
@@ -30,7 +30,7 @@ impl Metrics {
         Self {
             service: service.replace('-', "_").into(),
             registry: Arc::new(Mutex::new(registry)),
-            ready: Arc::new(AtomicBool::new(false)),
+            ready: watch::Sender::new(false),
         }
     }
 
@@ -40,9 +40,15 @@ impl Metrics {
         declare(registry.sub_registry_with_prefix(format!("kafila_{}", self.service)))
     }
 
-    /// Says whether the service can do its work; `/readyz` repeats it. Not ready at first.
+    /// Says whether the service can do its work; `/readyz` and gRPC health repeat it. Not ready at
+    /// first.
     pub fn set_ready(&self, ready: bool) {
-        self.ready.store(ready, Ordering::Release);
+        self.ready.send_replace(ready);
+    }
+
+    /// Returns what [`Self::set_ready`] says, now and later.
+    pub fn readiness(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
     }
 
     /// Returns every metric in OpenMetrics text.
@@ -84,7 +90,7 @@ async fn show_metrics(State(metrics): State<Metrics>) -> impl IntoResponse {
 }
 
 async fn show_ready(State(metrics): State<Metrics>) -> (StatusCode, &'static str) {
-    if metrics.ready.load(Ordering::Acquire) {
+    if *metrics.ready.borrow() {
         (StatusCode::OK, "ready\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")

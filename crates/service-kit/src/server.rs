@@ -1,13 +1,11 @@
 //! Assembles a gRPC server: health, reflection, spans, deadlines, and an orderly end.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prost::Message as _;
-use prost_types::FileDescriptorSet;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
@@ -34,9 +32,7 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
-    #[error("a descriptor set handed to the server is not one")]
-    Descriptors(#[source] prost::DecodeError),
-    #[error("the descriptor sets handed to the server do not fit together")]
+    #[error("the descriptors handed to the server make no sense")]
     Reflection(#[source] tonic_reflection::server::Error),
     #[error("the gRPC server failed")]
     Transport(#[from] tonic::transport::Error),
@@ -47,9 +43,13 @@ pub enum ServeError {
 pub struct ServeOptions {
     /// The service's name, in spans and logs.
     pub service: &'static str,
-    /// Encoded `FileDescriptorSet`s of everything in the routes, for reflection and health.
-    pub descriptor_sets: Vec<&'static [u8]>,
-    /// Where RPCs are counted; `None`: nowhere.
+    /// The full names of the gRPC services in the routes, for health and reflection: their
+    /// generated `SERVICE_NAME`s.
+    pub rpc_services: &'static [&'static str],
+    /// An encoded `FileDescriptorSet` that declares them, for reflection; it may declare more.
+    pub descriptors: &'static [u8],
+    /// Where RPCs are counted, and whose readiness the server's health repeats; `None`: nowhere,
+    /// and it is healthy until drained.
     pub metrics: Option<Metrics>,
     /// How long RPCs may go on after the drain began; then their connections are cut.
     pub shutdown_grace_period: Duration,
@@ -77,16 +77,18 @@ pub async fn serve(
     drain: CancellationToken,
 ) -> Result<(), ServeError> {
     let (reporter, health) = tonic_health::server::health_reporter();
-    let mut reflection = tonic_reflection::server::Builder::configure();
-    for set in &options.descriptor_sets {
-        reflection = reflection.register_encoded_file_descriptor_set(set);
+    let mut reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(options.descriptors)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+    for name in options.rpc_services.iter().chain(&ALWAYS_SERVED) {
+        reflection = reflection.with_service_name(*name);
     }
-    let reflection = reflection
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .map_err(ServeError::Reflection)?;
-    let names = service_names(&options.descriptor_sets)?;
-    set_status(&reporter, &names, ServingStatus::Serving).await;
+    let reflection = reflection.build_v1().map_err(ServeError::Reflection)?;
+    let health_of = Health {
+        reporter,
+        names: options.rpc_services,
+    };
+    let readiness = options.metrics.as_ref().map(Metrics::readiness);
 
     let layer = RpcLayer {
         service: options.service.into(),
@@ -114,8 +116,9 @@ pub async fn serve(
     tokio::select! {
         ended = &mut server => return Ok(ended?),
         () = drain.cancelled() => {}
+        () = health_of.follow(readiness) => {}
     }
-    set_status(&reporter, &names, ServingStatus::NotServing).await;
+    health_of.set(false).await;
     stop.cancel();
     if let Ok(ended) = tokio::time::timeout(options.shutdown_grace_period, &mut server).await {
         info!(service = options.service, "gRPC server drained");
@@ -129,26 +132,44 @@ pub async fn serve(
     Ok(server.await?)
 }
 
-/// Sets the status of the whole server (the empty name) and of each service on it.
-async fn set_status(reporter: &HealthReporter, names: &BTreeSet<String>, status: ServingStatus) {
-    reporter.set_service_status("", status).await;
-    for name in names {
-        reporter.set_service_status(name, status).await;
-    }
+/// What every server has beside its own routes.
+const ALWAYS_SERVED: [&str; 2] = [
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+];
+
+/// The health of the whole server (the empty name) and of each service on it: all the same.
+struct Health {
+    reporter: HealthReporter,
+    names: &'static [&'static str],
 }
 
-/// Returns the full names of the services that the descriptor sets declare.
-fn service_names(sets: &[&'static [u8]]) -> Result<BTreeSet<String>, ServeError> {
-    let mut names = BTreeSet::new();
-    for set in sets {
-        let set = FileDescriptorSet::decode(*set).map_err(ServeError::Descriptors)?;
-        for file in &set.file {
-            for service in &file.service {
-                names.insert(format!("{}.{}", file.package(), service.name()));
+impl Health {
+    async fn set(&self, is_serving: bool) {
+        let status = if is_serving {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        };
+        for name in self.names.iter().chain(&[""]) {
+            self.reporter.set_service_status(name, status).await;
+        }
+    }
+
+    /// Repeats the service's readiness, for ever.
+    async fn follow(&self, readiness: Option<watch::Receiver<bool>>) {
+        let Some(mut readiness) = readiness else {
+            self.set(true).await;
+            return std::future::pending().await;
+        };
+        loop {
+            let is_ready = *readiness.borrow_and_update();
+            self.set(is_ready).await;
+            if readiness.changed().await.is_err() {
+                return std::future::pending().await;
             }
         }
     }
-    Ok(names)
 }
 
 #[cfg(test)]
@@ -165,7 +186,8 @@ mod tests {
     use crate::channel::{connect_lazy, request};
 
     const PATIENCE: Duration = Duration::from_secs(10);
-    const HEALTH: &str = "grpc.health.v1.Health";
+    /// Any name will do: the routes are empty.
+    const SERVED: &str = "kafila.v1.Example";
 
     struct Running {
         address: String,
@@ -178,9 +200,11 @@ mod tests {
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (metrics, drain) = (Metrics::new("example"), CancellationToken::new());
+        metrics.set_ready(true);
         let options = ServeOptions {
             service: "example",
-            descriptor_sets: vec![tonic_health::pb::FILE_DESCRIPTOR_SET],
+            rpc_services: &[SERVED],
+            descriptors: tonic_health::pb::FILE_DESCRIPTOR_SET,
             metrics: Some(metrics.clone()),
             shutdown_grace_period: grace,
         };
@@ -206,7 +230,7 @@ mod tests {
     async fn health_answers_for_the_server_and_for_each_service() {
         let running = start(PATIENCE).await;
         let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
-        for service in ["", HEALTH] {
+        for service in ["", SERVED] {
             let answer = client.check(check(service)).await.unwrap().into_inner();
             assert_eq!(answer.status(), Answer::Serving, "{service:?}");
         }
@@ -245,10 +269,23 @@ mod tests {
         let MessageResponse::ListServicesResponse(list) = answer else {
             panic!("{answer:?}")
         };
-        assert!(
-            list.service.iter().any(|service| service.name == HEALTH),
-            "{list:?}"
-        );
+        // Not what the descriptors declare, but what is served.
+        let names: Vec<_> = list.service.iter().map(|service| &service.name).collect();
+        assert_eq!(names, [SERVED, ALWAYS_SERVED[0], ALWAYS_SERVED[1]]);
+    }
+
+    #[tokio::test]
+    async fn health_follows_readiness() {
+        let running = start(PATIENCE).await;
+        let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
+        let mut statuses = client.watch(check("")).await.unwrap().into_inner();
+        for (is_ready, expected) in [(true, Answer::Serving), (false, Answer::NotServing)] {
+            running.metrics.set_ready(is_ready);
+            while statuses.message().await.unwrap().unwrap().status() != expected {}
+        }
+        running.drain.cancel();
+        drop((statuses, client));
+        running.server.await.unwrap().unwrap();
     }
 
     #[tokio::test]

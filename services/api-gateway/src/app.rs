@@ -134,7 +134,8 @@ impl App {
         let mut loops = spawn_loops(&gateway, queue, self.name(), &stop);
         let options = ServeOptions {
             service: SERVICE,
-            descriptor_sets: vec![proto::DESCRIPTORS],
+            rpc_services: &grpc::RPC_SERVICES,
+            descriptors: proto::DESCRIPTORS,
             metrics: Some(exposed.clone()),
             shutdown_grace_period: self.config.shutdown_grace_period,
         };

@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use futures::Stream;
 use model::{FieldErrors, JobKey};
-use proto::internal::v1::node_sessions_server::NodeSessionsServer;
+use proto::internal::v1::node_sessions_server::{self, NodeSessionsServer};
 use proto::status;
-use proto::v1::allocations_server::AllocationsServer;
-use proto::v1::deployments_server::DeploymentsServer;
-use proto::v1::evaluations_server::EvaluationsServer;
-use proto::v1::jobs_server::JobsServer;
-use proto::v1::nodes_server::NodesServer;
-use proto::v1::operator_server::OperatorServer;
+use proto::v1::allocations_server::{self, AllocationsServer};
+use proto::v1::deployments_server::{self, DeploymentsServer};
+use proto::v1::evaluations_server::{self, EvaluationsServer};
+use proto::v1::jobs_server::{self, JobsServer};
+use proto::v1::nodes_server::{self, NodesServer};
+use proto::v1::operator_server::{self, OperatorServer};
 use proto::v1::{QueryMeta, QueryOptions};
 use state::{Snapshot, Table};
 use tonic::service::Routes;
@@ -51,6 +51,17 @@ pub type Parts<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub struct Api {
     gateway: Shared,
 }
+
+/// The names of all services in [`routes`].
+pub(crate) const RPC_SERVICES: [&str; 7] = [
+    jobs_server::SERVICE_NAME,
+    allocations_server::SERVICE_NAME,
+    evaluations_server::SERVICE_NAME,
+    nodes_server::SERVICE_NAME,
+    deployments_server::SERVICE_NAME,
+    operator_server::SERVICE_NAME,
+    node_sessions_server::SERVICE_NAME,
+];
 
 /// Returns everything a gateway answers.
 pub fn routes(gateway: Shared) -> Routes {

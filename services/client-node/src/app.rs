@@ -360,7 +360,8 @@ async fn serve_all(
     };
     let options = ServeOptions {
         service: SERVICE,
-        descriptor_sets: vec![proto::DESCRIPTORS],
+        rpc_services: &[proto::internal::v1::node_files_server::SERVICE_NAME],
+        descriptors: proto::DESCRIPTORS,
         metrics: Some(registry.clone()),
         shutdown_grace_period,
     };

@@ -86,7 +86,8 @@ impl App {
         };
         let options = ServeOptions {
             service: SERVICE,
-            descriptor_sets: vec![proto::DESCRIPTORS],
+            rpc_services: &[proto::internal::v1::liveness_server::SERVICE_NAME],
+            descriptors: proto::DESCRIPTORS,
             metrics: Some(registry.clone()),
             shutdown_grace_period: self.config.shutdown_grace_period,
         };

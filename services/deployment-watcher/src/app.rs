@@ -78,7 +78,8 @@ impl App {
         let replica = Replica::start(self.client.clone(), replica_options, ended.clone());
         let options = ServeOptions {
             service: SERVICE,
-            descriptor_sets: vec![proto::DESCRIPTORS],
+            rpc_services: &[],
+            descriptors: proto::DESCRIPTORS,
             metrics: Some(registry.clone()),
             shutdown_grace_period: self.config.shutdown_grace_period,
         };

@@ -81,7 +81,8 @@ impl App {
         let replica = Replica::start(self.client.clone(), replica_options, ended.clone());
         let options = ServeOptions {
             service: SERVICE,
-            descriptor_sets: vec![proto::DESCRIPTORS],
+            rpc_services: &[proto::internal::v1::plan_applier_server::SERVICE_NAME],
+            descriptors: proto::DESCRIPTORS,
             metrics: Some(registry.clone()),
             shutdown_grace_period: self.config.shutdown_grace_period,
         };

@@ -97,7 +97,8 @@ impl App {
         };
         let options = ServeOptions {
             service: SERVICE,
-            descriptor_sets: vec![proto::DESCRIPTORS],
+            rpc_services: &[],
+            descriptors: proto::DESCRIPTORS,
             metrics: Some(registry.clone()),
             shutdown_grace_period: self.config.shutdown_grace_period,
         };

@@ -60,7 +60,8 @@ async fn example_server(service: &'static str) -> String {
     let address = format!("http://{}", listener.local_addr().unwrap());
     let options = ServeOptions {
         service,
-        descriptor_sets: Vec::new(),
+        rpc_services: &[],
+        descriptors: &[],
         metrics: None,
         shutdown_grace_period: Duration::ZERO,
     };

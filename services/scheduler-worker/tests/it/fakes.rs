@@ -29,11 +29,14 @@ pub(crate) enum Told {
     Extend(String),
 }
 
+/// The broker's end of a stream of deliveries.
+type Session = mpsc::Sender<Result<Delivery, Status>>;
+
 #[derive(Clone, Default)]
 pub(crate) struct FakeBroker {
     pub(crate) told: Arc<Mutex<Vec<Told>>>,
     /// To the newest session.
-    pub(crate) session: Arc<Mutex<Option<mpsc::Sender<Result<Delivery, Status>>>>>,
+    pub(crate) session: Arc<Mutex<Option<Session>>>,
     /// Tokens that are not outstanding any more.
     pub(crate) taken_back: Arc<Mutex<Vec<String>>>,
 }

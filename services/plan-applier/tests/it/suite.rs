@@ -1,0 +1,225 @@
+//! A store, plan-appliers over it, and objects in the store by another hand.
+
+use std::time::Duration;
+
+use embedded_etcd::EmbeddedEtcd;
+use model::{Evaluation, Indexed, Job, Node, Plan, PlanResult, Timestamp};
+use plan_applier::{App, Config, Error, SERVICE};
+use proto::internal::v1::SubmitPlanRequest;
+use proto::internal::v1::plan_applier_client::PlanApplierClient;
+use service_kit::{CancellationToken, connect_lazy, request};
+use state::{Key, Snapshot};
+use store::{Client, ClientOptions, Commit, ReplicaOptions, Txn};
+use test_kit::proxy::Proxy;
+use test_kit::{builders, wait_for};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tonic::{Code, Status};
+
+/// Long enough for a loaded machine, short enough to notice.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One replica of the service, running until dropped.
+pub(crate) struct Running {
+    pub(crate) address: String,
+    pub(crate) drain: CancellationToken,
+    pub(crate) ended: JoinHandle<Result<(), Error>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.drain.cancel();
+        self.ended.abort();
+    }
+}
+
+/// One store and some replicas of the service over it.
+pub(crate) struct Suite {
+    _etcd: EmbeddedEtcd,
+    endpoint: String,
+    pub(crate) store: Client,
+    pub(crate) replica: store::Replica,
+}
+
+impl Suite {
+    pub(crate) async fn start() -> Self {
+        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
+            .await
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
+        let store = Client::connect(std::slice::from_ref(&endpoint), ClientOptions::default())
+            .await
+            .unwrap();
+        let replica = store::Replica::start(
+            store.clone(),
+            ReplicaOptions::default(),
+            CancellationToken::new(),
+        );
+        Self {
+            _etcd: etcd,
+            endpoint,
+            store,
+            replica,
+        }
+    }
+
+    /// Starts a replica of the service; it leads if nobody does.
+    pub(crate) async fn applier(&self) -> Running {
+        self.applier_at(&self.endpoint).await
+    }
+
+    /// A way to the store that a test can break.
+    pub(crate) async fn proxy(&self) -> Proxy {
+        let address = self.endpoint.trim_start_matches("http://").parse().unwrap();
+        Proxy::start(address).await.unwrap()
+    }
+
+    /// As [`Self::applier`], with a way to the store of its own.
+    pub(crate) async fn applier_at(&self, endpoint: &str) -> Running {
+        let mut config = Config {
+            shutdown_grace_period: Duration::from_secs(5),
+            ..Config::default()
+        };
+        config.etcd.endpoints = vec![endpoint.to_owned()];
+        let app = App::build(config).await.unwrap();
+        let address = app.address().to_owned();
+        let drain = CancellationToken::new();
+        let ended = tokio::spawn(app.run(drain.clone()));
+        Running {
+            address,
+            drain,
+            ended,
+        }
+    }
+
+    /// Waits until the replica of the service at `address` takes plans.
+    pub(crate) async fn wait_for_leader(&self, address: &str) {
+        // Refused for what it says, by whoever leads; a standby refuses without reading it.
+        let probe = empty_plan();
+        wait_for("a leader that takes plans", PATIENCE, async || {
+            submit(address, &probe).await.ok()
+        })
+        .await;
+    }
+
+    pub(crate) async fn leader(&self) -> Running {
+        let applier = self.applier().await;
+        self.wait_for_leader(&applier.address).await;
+        applier
+    }
+
+    /// Returns the address and the term of whoever holds the election.
+    pub(crate) fn elected(&self) -> Option<String> {
+        self.replica.leader(SERVICE).map(|leader| leader.address)
+    }
+
+    pub(crate) fn txn(&self) -> Txn {
+        self.store.unfenced_writer().txn()
+    }
+
+    pub(crate) async fn commit(&self, txn: &Txn) -> u64 {
+        match self.store.unfenced_writer().commit(txn).await.unwrap() {
+            Commit::Done { revision } => revision,
+            Commit::Conflict(conflict) => panic!("{conflict:?}"),
+        }
+    }
+
+    pub(crate) async fn create_nodes(&self, nodes: &[Node]) {
+        for nodes in nodes.chunks(500) {
+            let mut txn = self.txn();
+            for node in nodes {
+                txn.create(&Key::Node(node.id), node).unwrap();
+            }
+            self.commit(&txn).await;
+        }
+    }
+
+    /// Writes a job and an evaluation of it, as a registration does.
+    pub(crate) async fn register(&self, number: u128, job: &Job) -> Evaluation {
+        let eval = builders::evaluation(number, job);
+        let mut txn = self.txn();
+        txn.create(&Key::Job(job.key()), job).unwrap();
+        txn.create(&Key::JobVersion(job.key(), job.version), job)
+            .unwrap();
+        txn.create(&Key::Eval(eval.id), &eval).unwrap();
+        self.commit(&txn).await;
+        eval
+    }
+
+    /// The newest state there is.
+    pub(crate) async fn now(&self) -> Snapshot {
+        self.replica.linearizable(PATIENCE).await.unwrap()
+    }
+
+    /// What a worker would propose for the evaluation, now.
+    pub(crate) async fn plan(&self, eval: &Evaluation) -> Plan {
+        plan_on(&self.now().await, eval)
+    }
+}
+
+/// What a worker would propose for the evaluation on that snapshot.
+pub(crate) fn plan_on(snapshot: &Snapshot, eval: &Evaluation) -> Plan {
+    let eval = snapshot.eval(eval.id).unwrap();
+    let eval: Indexed<Evaluation> = eval.as_ref().clone();
+    scheduler::schedule(snapshot, &eval, Timestamp(1), 7).plan
+}
+
+fn empty_plan() -> Plan {
+    let job = builders::service("nobody", 1);
+    Plan {
+        eval_id: builders::evaluation(u128::MAX, &job).id,
+        eval_token: String::new(),
+        eval_modify_index: 1,
+        job: job.key(),
+        priority: 50,
+        all_at_once: false,
+        snapshot_index: 1,
+        job_modify_index: 1,
+        stops: Default::default(),
+        placements: Default::default(),
+        preemptions: Default::default(),
+        deployment: None,
+        deployment_updates: Vec::new(),
+        followup_evals: Vec::new(),
+        eval_outcome: None,
+        trace_parent: String::new(),
+    }
+}
+
+pub(crate) async fn submit(address: &str, plan: &Plan) -> Result<PlanResult, Status> {
+    let mut client = PlanApplierClient::new(connect_lazy(address).unwrap())
+        .max_encoding_message_size(64 << 20)
+        .max_decoding_message_size(64 << 20);
+    let message = SubmitPlanRequest {
+        plan: Some(plan.into()),
+    };
+    let answer = client
+        .submit(request(message, PATIENCE))
+        .await?
+        .into_inner();
+    Ok(answer.try_into().unwrap())
+}
+
+/// Submits to whoever leads, until somebody takes it.
+pub(crate) async fn submit_surely(suite: &Suite, plan: &Plan) -> PlanResult {
+    wait_for(
+        "an answer to the plan",
+        PATIENCE * 2,
+        async || match submit(&suite.elected()?, plan).await {
+            Ok(result) => Some(result),
+            Err(status) => {
+                let may_pass = [
+                    Code::Unavailable,
+                    Code::FailedPrecondition,
+                    Code::DeadlineExceeded,
+                    Code::Cancelled,
+                ];
+                assert!(may_pass.contains(&status.code()), "{status:?}");
+                None
+            }
+        },
+    )
+    .await
+}

@@ -10,9 +10,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, sleep};
 
-/// How many kills: each of the eight processes twice, in a minute or two; `KAFILA_KILL_ROUNDS` asks
-/// for more.
-const ROUNDS: u32 = 16;
+/// How many kills: each process six times, in three minutes; `KAFILA_KILL_ROUNDS` asks for more.
+const ROUNDS: u32 = 50;
 
 /// Everything must be as promised so long after the last kill: an election (3 s), the nack timeout
 /// of what a killed worker had in hand, and room for a busy machine.

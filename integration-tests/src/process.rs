@@ -56,12 +56,20 @@ impl Process {
         drop(self.child.wait());
     }
 
-    /// Asks it to end and waits.
+    /// Asks it to end and waits; returns its exit code.
     ///
     /// # Errors
     /// It still runs after `patience`; it is killed then.
-    pub async fn terminate(mut self, patience: Duration) -> Result<i32> {
-        self.signal(Signal::SIGTERM)?;
+    pub async fn terminate(self, patience: Duration) -> Result<i32> {
+        self.end_with(Signal::SIGTERM, patience).await
+    }
+
+    /// As [`Self::terminate`], with another signal.
+    ///
+    /// # Errors
+    /// Those of [`Self::terminate`].
+    pub async fn end_with(mut self, signal: Signal, patience: Duration) -> Result<i32> {
+        self.signal(signal)?;
         let deadline = tokio::time::Instant::now() + patience;
         while tokio::time::Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
@@ -72,7 +80,7 @@ impl Process {
         let tail = self.log_tail();
         let name = self.name.clone();
         self.kill();
-        bail!("{name} did not end within {patience:?} of SIGTERM; its last words:\n{tail}");
+        bail!("{name} did not end within {patience:?} of {signal}; its last words:\n{tail}");
     }
 
     /// # Errors

@@ -301,7 +301,7 @@ impl Drop for Suite {
 }
 
 /// Returns a loopback address that no other suite on this machine is likely to use.
-fn own_address() -> Ipv4Addr {
+pub fn own_address() -> Ipv4Addr {
     static STARTED: AtomicU32 = AtomicU32::new(0);
     let number = STARTED.fetch_add(1, Ordering::Relaxed);
     let [.., high, low] = std::process::id().to_be_bytes();

@@ -1,7 +1,7 @@
 //! Watches an evaluation, and the deployment it belongs to, until both have ended.
 //!
 //! In reading order: [`machine`] decides what to ask next and what to print, without I/O;
-//! [`line`] is what it prints; [`evaluation`] and [`deployment`] are its two halves; [`screen`]
+//! [`mod@line`] is what it prints; [`evaluation`] and [`deployment`] are its two halves; [`screen`]
 //! shows lines, and progress in place on a terminal; [`follow`] asks the gateway and carries out.
 
 mod deployment;

@@ -2,7 +2,7 @@
 //!
 //! Two steps, each a pure function:
 //!
-//! 1. [`parse`] turns a job file (HCL2, HCL's JSON syntax, or the JSON of the HTTP API) into a
+//! 1. [`parse()`] turns a job file (HCL2, HCL's JSON syntax, or the JSON of the HTTP API) into a
 //!    [`model::spec::Job`], in which everything is optional. Its errors point at a line and column.
 //! 2. [`canonicalise`] turns a spec, wherever it comes from, into a [`model::Job`]: defaults filled
 //!    in, everything checked, all errors at once. Its errors name fields, and

@@ -1,6 +1,6 @@
 //! How errors travel: a gRPC status, with the particulars for programs in its metadata.
 //!
-//! The metadata key is [`DETAIL_KEY`]; its value is an encoded [`v1::ErrorDetail`].
+//! The metadata key is [`DETAIL_KEY`]; its value is an encoded [`crate::v1::ErrorDetail`].
 //! `grpc-status-details-bin` is not used: by convention that holds a `google.rpc.Status`.
 
 use std::fmt::Write as _;

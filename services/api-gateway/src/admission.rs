@@ -1,10 +1,10 @@
 //! What becomes of a user's request to change a job: refused, already done, or these writes.
 //!
-//! Pure: the snapshot, the time and the ids come in, a [`Decision`] goes out; [`crate::jobs`]
+//! Pure: the snapshot, the time and the ids come in, a [`Decision`] goes out; `jobs`
 //! carries it out. Every decision is one transaction, whose compares make it safe against
 //! whatever the snapshot did not show.
 //!
-//! In reading order: [`register`], [`deregister`] (which purges as well), [`versions`] prunes,
+//! In reading order: [`mod@register`], [`mod@deregister`] (which purges as well), [`versions`] prunes,
 //! [`request_id`] makes retries find what they did before.
 
 pub mod deregister;

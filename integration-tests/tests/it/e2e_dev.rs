@@ -1,0 +1,171 @@
+//! `kafila dev`: the whole suite in one process, with nothing else installed.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use integration_tests::api::{Api, eventually};
+use integration_tests::load::shell_job;
+use integration_tests::process::{self, Process};
+use integration_tests::{binary, suite};
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Says its process id, then grows its log.
+const COUNTER: &str = "echo pid $$; while true; do echo on; sleep 0.1; done";
+
+/// A dev suite's state and address, and what it has left behind, swept when dropped.
+struct Dev {
+    directory: TempDir,
+    listen: String,
+}
+
+impl Dev {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            directory: tempfile::Builder::new().prefix("kafila-dev-").tempdir()?,
+            listen: format!("{}:4646", suite::own_address()),
+        })
+    }
+
+    fn start(&self, arguments: &[&str]) -> Result<Process> {
+        let mut command = Command::new(binary::kafila());
+        command
+            .args(["dev", "-listen", &self.listen])
+            .args(arguments)
+            // Where it puts what it does not keep.
+            .env("TMPDIR", self.directory.path());
+        Process::start("dev", command, &self.log())
+    }
+
+    fn data_dir(&self) -> String {
+        let path = self.directory.path().join("data");
+        path.to_string_lossy().into_owned()
+    }
+
+    fn log(&self) -> std::path::PathBuf {
+        self.directory.path().join("dev.log")
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    async fn says(&self, text: &str) -> Result<()> {
+        eventually(PATIENCE, || async {
+            let said = self.said();
+            ensure!(said.contains(text), "not said: {text:?} in\n{said}");
+            Ok(())
+        })
+        .await
+    }
+
+    fn api(&self) -> Result<Api> {
+        Api::new(&format!("http://{}", self.listen))
+    }
+
+    fn left(&self) -> Vec<(i32, String)> {
+        process::below(self.directory.path())
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        process::kill_below(self.directory.path());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_readmes_first_command_shows_a_job_become_healthy_and_ctrl_c_leaves_nothing()
+-> Result<()> {
+    let dev = Dev::new()?;
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/web.hcl");
+    let process = dev.start(&["-job", &example.to_string_lossy()])?;
+    dev.says("Deployment completed successfully").await?;
+    ensure!(dev.left().len() > 1, "no task runs");
+    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    ensure!(code == 0, "ended with {code}:\n{}", dev.said());
+    ensure!(dev.said().contains("tasks are stopped"), "{}", dev.said());
+    ensure!(dev.left().is_empty(), "left behind: {:?}", dev.left());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_directory_keeps_jobs_and_their_processes_over_every_kind_of_end() -> Result<()> {
+    let dev = Dev::new()?;
+    let data_dir = dev.data_dir();
+    let arguments = ["-data-dir", data_dir.as_str()];
+    let process = dev.start(&arguments)?;
+    dev.says("==> Ready").await?;
+    let api = dev.api()?;
+    api.register_surely(&shell_job("counter", COUNTER), "once", PATIENCE)
+        .await?;
+    let (alloc_id, pid) = eventually(PATIENCE, || running(&api)).await?;
+    let node_id = api.nodes().await?.first().context("no node")?.id.clone();
+
+    // An orderly end, then a power cut.
+    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    ensure!(code == 0, "ended with {code}:\n{}", dev.said());
+    for round in 0..2 {
+        ensure!(
+            Path::new(&format!("/proc/{pid}")).exists(),
+            "round {round}: the task ended with the suite"
+        );
+        let process = dev.start(&arguments)?;
+        let api = dev.api()?;
+        eventually(PATIENCE, || async {
+            let (now, same_pid) = running(&api).await?;
+            ensure!((now, same_pid) == (alloc_id.clone(), pid), "another one");
+            let nodes = api.nodes().await?;
+            ensure!(nodes.len() == 1 && nodes[0].id == node_id, "{nodes:?}");
+            ensure!(nodes[0].status == "ready", "{}", nodes[0].status);
+            Ok(())
+        })
+        .await?;
+        // What is made now has to be there after the cut.
+        let name = format!("made-{round}");
+        api.register_surely(&shell_job(&name, "sleep 1000"), &name, PATIENCE)
+            .await?;
+        process.kill();
+    }
+    let process = dev.start(&arguments)?;
+    let api = dev.api()?;
+    for name in ["counter", "made-0", "made-1"] {
+        eventually(PATIENCE, || api.job(name)).await?;
+        api.stop_surely(name, true, PATIENCE).await?;
+    }
+    eventually(PATIENCE, || async {
+        let own = process.pid().cast_signed();
+        let left: Vec<_> = dev
+            .left()
+            .into_iter()
+            .filter(|(pid, _)| *pid != own)
+            .collect();
+        ensure!(left.is_empty(), "still there: {left:?}");
+        Ok(())
+    })
+    .await?;
+    let code = process.end_with(Signal::SIGTERM, PATIENCE).await?;
+    ensure!(code == 0, "ended with {code}:\n{}", dev.said());
+    Ok(())
+}
+
+/// Returns the running allocation of the counter and its process.
+async fn running(api: &Api) -> Result<(String, i32)> {
+    let allocations = api.allocations("counter").await?;
+    ensure!(allocations.len() == 1, "{} allocations", allocations.len());
+    let alloc = &allocations[0];
+    ensure!(
+        alloc.client_status == "running",
+        "it is {}",
+        alloc.client_status
+    );
+    let log = api.logs(&alloc.id, "task").await?;
+    let mut pids = log.lines().filter_map(|line| line.strip_prefix("pid "));
+    let pid = pids.next().context("no line yet")?.parse()?;
+    ensure!(pids.next().is_none(), "started twice");
+    Ok((alloc.id.clone(), pid))
+}

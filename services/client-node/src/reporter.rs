@@ -105,7 +105,7 @@ impl Reporter {
         }
     }
 
-    fn take(&self) -> Vec<(AllocId, AllocClient)> {
+    pub(crate) fn take(&self) -> Vec<(AllocId, AllocClient)> {
         let mut pending = self.lock();
         let ids: Vec<AllocId> = pending.reports.keys().take(MAX_BATCH).copied().collect();
         ids.into_iter()
@@ -123,7 +123,7 @@ impl Reporter {
         self.wake.notify_one();
     }
 
-    fn acknowledged(&self, batch: &[(AllocId, AllocClient)]) -> Vec<(AllocId, u64)> {
+    pub(crate) fn acknowledged(&self, batch: &[(AllocId, AllocClient)]) -> Vec<(AllocId, u64)> {
         let digests: Vec<_> = batch
             .iter()
             .map(|(id, client)| (*id, digest(client)))

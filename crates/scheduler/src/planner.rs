@@ -310,6 +310,7 @@ impl<'a> Template<'a> {
             deployment_id,
             canary: false,
             client_status_override: None,
+            unknown_since: Timestamp::NEVER,
             previous_alloc: None,
             next_alloc: None,
             followup_eval_id: None,

@@ -117,7 +117,7 @@ pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Vio
     let mut holders = BTreeMap::<(u64, &str, u32), Vec<&AllocView>>::new();
     for view in snapshot
         .allocs_by_job(job)
-        .filter(|view| counts_for_its_name(view))
+        .filter(|view| counts_for_its_name(snapshot, view))
     {
         let alloc = &view.alloc;
         let name = (alloc.job_create_index, &*alloc.task_group, alloc.name_index);
@@ -133,7 +133,20 @@ pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Vio
     }
 }
 
-/// A canary runs beside what it may replace, and an unknown allocation may have been replaced.
-fn counts_for_its_name(view: &AllocView) -> bool {
-    !view.is_terminal() && !view.alloc.canary && view.client_status() != ClientStatus::Unknown
+/// A canary runs beside what it may replace, a promoted one until that has been stopped; and an
+/// unknown allocation may have been replaced.
+fn counts_for_its_name(snapshot: &Snapshot, view: &AllocView) -> bool {
+    !view.is_terminal()
+        && !view.alloc.canary
+        && !was_canary(snapshot, view)
+        && view.alloc.client_status_override != Some(ClientStatus::Unknown)
+}
+
+fn was_canary(snapshot: &Snapshot, view: &AllocView) -> bool {
+    let deployment = view
+        .alloc
+        .deployment_id
+        .and_then(|id| snapshot.deployment(id));
+    let group = deployment.and_then(|one| one.value.groups.get(&*view.alloc.task_group));
+    group.is_some_and(|group| group.placed_canaries.contains(&view.alloc.id))
 }

@@ -10,8 +10,7 @@
 //! says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
-//! Serves service and batch jobs. Evaluations of system and sysbatch jobs fail with a description;
-//! so do updates that ask for canaries.
+//! Serves service and batch jobs. Evaluations of system and sysbatch jobs fail with a description.
 
 mod cluster;
 mod draw;
@@ -25,7 +24,7 @@ mod run;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::job::JobType;
-use model::{Evaluation, Indexed, Job, Plan, Timestamp, TriggeredBy};
+use model::{Evaluation, Indexed, Job, JobKey, Plan, Timestamp, TriggeredBy};
 use placement::Requirements;
 use state::Snapshot;
 
@@ -34,6 +33,7 @@ use in_place::InPlace;
 use planner::Planner;
 use reconcile::Context;
 pub use reconcile::changes::DesiredUpdates;
+use reconcile::changes::JobChanges;
 pub use run::{Attempt, Run, Settled};
 
 /// What one look at a job came to.
@@ -79,9 +79,7 @@ pub(crate) fn decide(
     let context = Context::new(snapshot, &eval.value, wanted, batch, now, draw);
     let mut in_place = InPlace::new(snapshot, &eval.value.job, &requirements);
     let (changes, draw) = context.reconcile(wanted, &mut in_place);
-    if let Some(group) = changes.groups.iter().find(|group| group.needs_canaries) {
-        return failure(plan, &eval.value, now, canaries_refused(&group.name));
-    }
+    let older = older_requirements(snapshot, &eval.value.job, &changes);
     let desired = changes
         .groups
         .iter()
@@ -91,6 +89,7 @@ pub(crate) fn decide(
         snapshot,
         eval: &eval.value,
         requirements: &requirements,
+        older: &older,
         now,
         draw,
         plan,
@@ -99,6 +98,8 @@ pub(crate) fn decide(
         cluster: None,
         stopped: BTreeSet::new(),
         placed: Vec::new(),
+        full: BTreeSet::new(),
+        canaries: Vec::new(),
     };
     planner.carry_out(wanted, changes);
     match gives_up {
@@ -119,12 +120,6 @@ fn failure(mut plan: Plan, eval: &Evaluation, now: Timestamp, reason: String) ->
     }
 }
 
-fn canaries_refused(group: &str) -> String {
-    format!(
-        "task group {group:?} asks for canaries, which this version does not place: set update.canary = 0 and register the job again"
-    )
-}
-
 fn requirements(job: Option<&Indexed<Job>>) -> BTreeMap<String, Requirements> {
     let Some(job) = job else {
         return BTreeMap::new();
@@ -133,6 +128,27 @@ fn requirements(job: Option<&Indexed<Job>>) -> BTreeMap<String, Requirements> {
     groups
         .map(|group| (group.name.clone(), Requirements::new(&job.value, group)))
         .collect()
+}
+
+/// Returns what the older versions ask for that some placements get.
+fn older_requirements(
+    snapshot: &Snapshot,
+    key: &JobKey,
+    changes: &JobChanges<'_>,
+) -> BTreeMap<(String, u64), Requirements> {
+    let mut found = BTreeMap::new();
+    for group in &changes.groups {
+        for older in group.places.iter().filter_map(|ask| ask.older) {
+            let job = snapshot.job_version(key, older.version);
+            let old = job.and_then(|job| Some((job, job.value.task_group(&group.name)?)));
+            if let Some((job, old_group)) = old {
+                found
+                    .entry((group.name.clone(), older.version))
+                    .or_insert_with(|| Requirements::new(&job.value, old_group));
+            }
+        }
+    }
+    found
 }
 
 fn empty_plan(snapshot: &Snapshot, eval: &Indexed<Evaluation>, job: Option<&Indexed<Job>>) -> Plan {

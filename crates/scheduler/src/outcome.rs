@@ -124,7 +124,15 @@ fn hope(planner: &Planner<'_>) -> Hope {
     let waiting: Vec<_> = planner
         .failed
         .keys()
-        .filter_map(|group| planner.requirements.get(group))
+        .flat_map(|group| {
+            let older = planner.older.iter();
+            let older = older.filter(move |((name, _), _)| name == group);
+            planner
+                .requirements
+                .get(group)
+                .into_iter()
+                .chain(older.map(|(_, requirements)| requirements))
+        })
         .collect();
     hope_of(planner.snapshot, &waiting)
 }

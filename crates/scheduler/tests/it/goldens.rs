@@ -81,6 +81,7 @@ tables! {
     lost,
     rescheduling,
     deployments,
+    disconnect,
     others,
 }
 

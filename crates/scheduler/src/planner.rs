@@ -6,8 +6,9 @@ use std::sync::Arc;
 use model::job::TaskGroup;
 use model::plan::Stop;
 use model::{
-    AllocId, AllocMetric, AllocatedResources, Allocation, ClientStatus, Deployment, DeploymentId,
-    DesiredStatus, DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan, Timestamp,
+    AllocId, AllocMetric, AllocatedPort, AllocatedResources, Allocation, ClientStatus, Deployment,
+    DeploymentId, DesiredStatus, DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan,
+    Timestamp,
 };
 use placement::Requirements;
 use placement::distinct::PropertyUse;
@@ -43,6 +44,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) full: BTreeSet<(String, u64)>,
     /// Placed to try a version out, with their groups.
     pub(crate) canaries: Vec<(&'a str, AllocId)>,
+    /// The nodes that have no room, when each of them should have; `None`: any node will do.
+    pub(crate) waiting_nodes: Option<BTreeSet<NodeId>>,
 }
 
 impl<'a> Planner<'a> {
@@ -333,7 +336,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Writes down a stop whose share the search has counted already.
-    fn stop_staged(&mut self, view: &AllocView, description: &str) {
+    pub(crate) fn stop_staged(&mut self, view: &AllocView, description: &str) {
         self.stopped.insert(view.alloc.id);
         self.plan
             .stops
@@ -350,14 +353,14 @@ impl<'a> Planner<'a> {
 }
 
 /// What the new allocations of a group have in common.
-struct Template<'a> {
+pub(crate) struct Template<'a> {
     job: &'a Indexed<Job>,
-    group: &'a TaskGroup,
+    pub(crate) group: &'a TaskGroup,
     alloc: Allocation,
 }
 
 impl<'a> Template<'a> {
-    fn new(
+    pub(crate) fn new(
         planner: &Planner<'a>,
         job: &'a Indexed<Job>,
         group: &'a TaskGroup,
@@ -429,18 +432,32 @@ impl<'a> Template<'a> {
         now: Timestamp,
         draw: &mut Draw,
     ) -> Allocation {
+        let node_id = search.node_id(found.position);
+        let mut alloc = self.fill(ask, node_id, found.ports, now, draw);
+        alloc.metric = Some(Box::new(search.placed_metric(found.mean)));
+        search.take(found.position, &alloc.resources);
+        alloc
+    }
+
+    /// Makes the allocation for `ask` on a node.
+    pub(crate) fn fill(
+        &self,
+        ask: &PlaceAsk<'a>,
+        node_id: NodeId,
+        ports: Vec<AllocatedPort>,
+        now: Timestamp,
+        draw: &mut Draw,
+    ) -> Allocation {
         let mut alloc = self.alloc.clone();
         alloc.id = draw.alloc_id();
-        alloc.node_id = search.node_id(found.position);
+        alloc.node_id = node_id;
         alloc.name_index = ask.name_index;
-        alloc.resources.ports = found.ports;
+        alloc.resources.ports = ports;
         alloc.canary = ask.is_canary && alloc.deployment_id.is_some();
-        alloc.metric = Some(Box::new(search.placed_metric(found.mean)));
         if let Some(previous) = ask.cause.previous() {
             alloc.previous_alloc = Some(previous.alloc.id);
             alloc.reschedules = self.reschedules(ask.cause, previous, now);
         }
-        search.take(found.position, &alloc.resources);
         alloc
     }
 

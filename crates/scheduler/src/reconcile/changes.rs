@@ -12,6 +12,7 @@ use state::AllocView;
 pub(crate) const NOT_NEEDED: &str = "alloc not needed due to job update";
 pub(crate) const LOST: &str = "alloc is lost since its node is down";
 pub(crate) const MIGRATING: &str = "alloc is being migrated";
+pub(crate) const MIGRATING_SYSTEM: &str = "alloc not needed as node is tainted";
 pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 pub(crate) const RESCHEDULED: &str = "alloc was rescheduled because it failed";
 pub(crate) const RECONNECTED: &str = "alloc not needed due to disconnected client reconnect";
@@ -85,6 +86,7 @@ pub(crate) enum Cause<'a> {
     Reschedule(&'a AllocView),
     /// Its node is out of reach since then; it may come back, so it is not stopped.
     Unknown(&'a AllocView, Timestamp),
+    /// It was lost, or ended where it should run for ever.
     Lost(&'a AllocView),
     Migrate(&'a AllocView),
 }

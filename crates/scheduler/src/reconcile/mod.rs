@@ -31,6 +31,7 @@ use crate::in_place::InPlace;
 use changes::{JobChanges, StopAsk};
 use classify::{Home, home};
 use group::GroupReconciler;
+pub(crate) use group::stop_all;
 use rollout::Triage;
 
 /// What reconciling one job looks at, and what its groups share.
@@ -115,7 +116,7 @@ impl<'a> Context<'a> {
     }
 
     /// Told to stop, on a node that will not say that it has.
-    fn is_lost_while_stopping(&self, view: &AllocView) -> bool {
+    pub(crate) fn is_lost_while_stopping(&self, view: &AllocView) -> bool {
         view.alloc.is_server_terminal()
             && matches!(
                 view.client_status(),
@@ -153,7 +154,7 @@ impl<'a> Context<'a> {
         changes.deployment = Some(deployment);
     }
 
-    fn new_deployment(&mut self, job: &Indexed<Job>) -> Deployment {
+    pub(crate) fn new_deployment(&mut self, job: &Indexed<Job>) -> Deployment {
         Deployment {
             id: self.draw.deployment_id(),
             job: self.key.clone(),

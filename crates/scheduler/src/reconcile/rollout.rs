@@ -13,7 +13,7 @@ use crate::reconcile::changes::Older;
 
 const CANCELLED_STOPPED: &str = "Cancelled because job is stopped";
 const CANCELLED_NEWER: &str = "Cancelled due to newer version of job";
-const SUCCESSFUL: &str = "Deployment completed successfully";
+pub(crate) const SUCCESSFUL: &str = "Deployment completed successfully";
 const RUNNING: &str = "Deployment is running";
 const RUNNING_AUTO: &str = "Deployment is running pending automatic promotion";
 const RUNNING_MANUAL: &str = "Deployment is running but requires manual promotion";

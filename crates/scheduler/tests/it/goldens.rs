@@ -82,6 +82,7 @@ tables! {
     rescheduling,
     deployments,
     disconnect,
+    system,
     others,
 }
 

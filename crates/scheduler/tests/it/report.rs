@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::{AllocMetric, Allocation, ClientStatus, EvalStatus, Evaluation, Timestamp};
+use model::{AllocMetric, Allocation, ClientStatus, EvalStatus, Evaluation, JobType, Timestamp};
 use scheduler::{Decision, DesiredUpdates};
 use state::Snapshot;
 
@@ -62,11 +62,19 @@ pub(crate) fn describe(decision: &Decision, snapshot: &Snapshot, now: Timestamp)
 
 fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) {
     let mut lines = BTreeMap::<String, BTreeMap<String, Vec<u32>>>::new();
-    let mut add = |line: String, group: &str, number: u32| {
+    let outcome = decision.plan.eval_outcome.as_ref();
+    let is_everywhere =
+        outcome.is_some_and(|eval| matches!(eval.job_type, JobType::System | JobType::Sysbatch));
+    let mut add = |line: String, alloc: &Allocation| {
+        // Where a name is on every node, the nodes tell more than the numbers.
+        let number = match snapshot.node(alloc.node_id).filter(|_| is_everywhere) {
+            Some(node) => node.value.name[1..].parse().expect("nodes are n1, n2, …"),
+            None => alloc.name_index,
+        };
         lines
             .entry(line)
             .or_default()
-            .entry(group.to_owned())
+            .entry(alloc.task_group.to_string())
             .or_default()
             .push(number);
     };
@@ -77,19 +85,22 @@ fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) 
         let lost = stop.client_status == Some(ClientStatus::Lost);
         let word = if lost { "stop, lost" } else { "stop" };
         let line = format!("{word}: {}", stop.description);
-        add(line, &view.alloc.task_group, view.alloc.name_index);
+        add(line, &view.alloc);
     }
     for alloc in decision.plan.placements.values().flatten() {
         let line = match snapshot.alloc(alloc.id).map(|view| &view.alloc) {
             Some(old) => describe_edit(old, alloc),
             None => describe_new(decision, snapshot, alloc),
         };
-        add(line, &alloc.task_group, alloc.name_index);
+        add(line, alloc);
     }
     for (line, groups) in lines {
         let names: Vec<_> = groups
             .into_iter()
-            .map(|(group, numbers)| format!("{group}[{}]", ranges(numbers)))
+            .map(|(group, numbers)| match is_everywhere {
+                true => format!("{group}@n[{}]", ranges(numbers)),
+                false => format!("{group}[{}]", ranges(numbers)),
+            })
             .collect();
         writeln!(text, "{} {line}", names.join(" ")).unwrap();
     }

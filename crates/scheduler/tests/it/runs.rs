@@ -178,19 +178,3 @@ fn an_evaluation_that_has_ended_is_left_alone() {
         Attempt::Overtaken
     );
 }
-
-#[test]
-fn system_jobs_fail_with_a_description() {
-    for job_type in [JobType::System, JobType::Sysbatch] {
-        let mut site = Site::new(7);
-        let mut job = builders::service("web", 1);
-        job.job_type = job_type;
-        site.register(job.clone());
-        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-        site.run(eval);
-        let outcome = site.eval(eval).value;
-        assert_eq!(outcome.status, EvalStatus::Failed);
-        let description = outcome.status_description;
-        assert!(description.contains(job_type.as_str()), "{description}");
-    }
-}

@@ -21,6 +21,9 @@
 //! transition NAMES WORD           migrate, reschedule, force_reschedule, stay_down
 //! deployment JOB STATUS           somebody moves the job's newest deployment
 //! promote JOB                     somebody is content with its canaries
+//! at NODE NAMES WORD              of these, those on that node: a client status, healthy, unhealthy or
+//!                                 a transition
+//! everywhere JOB WORD             the same for all live allocations of a job
 //! wait SECONDS                    time passes
 //! show JOB                        prints who lives where
 //! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest; of several live
@@ -95,6 +98,26 @@ fn perform(site: &mut Site, command: &str) -> String {
                     let metric = alloc.metric.get_or_insert_default();
                     metric.score_per_mille = score.parse().unwrap();
                 });
+            }
+        }
+        ["at", node, names, word] => {
+            let node_id = site.node_named(node).id;
+            let (job, rest) = names.split_once('.').unwrap();
+            let (group, numbers) = rest.strip_suffix(']').unwrap().split_once('[').unwrap();
+            let numbers = parse_ranges(numbers);
+            let mut here = site.allocs(&key(job));
+            here.retain(|view| {
+                view.alloc.node_id == node_id
+                    && *view.alloc.task_group == *group
+                    && numbers.contains(&view.alloc.name_index)
+            });
+            let newest = here.iter().max_by_key(|view| view.create_index);
+            tell(site, newest.expect("one is there").alloc.id, word);
+        }
+        ["everywhere", name, word] => {
+            let live = site.allocs(&key(name));
+            for view in live.iter().filter(|view| !view.is_terminal()) {
+                tell(site, view.alloc.id, word);
             }
         }
         ["promote", name] => site.promote(&key(name)),
@@ -408,6 +431,16 @@ fn client_status(word: &str) -> ClientStatus {
         "complete" => ClientStatus::Complete,
         "failed" => ClientStatus::Failed,
         _ => panic!("no such status: {word}"),
+    }
+}
+
+/// Says or asks `word` of one allocation.
+fn tell(site: &mut Site, id: AllocId, word: &str) {
+    match word {
+        "healthy" => site.report_health(id, true),
+        "unhealthy" => site.report_health(id, false),
+        "migrate" => site.edit_alloc(id, |alloc| alloc.transition.migrate = true),
+        status => site.report(id, client_status(status)),
     }
 }
 

@@ -144,7 +144,8 @@ fn is_everywhere(snapshot: &Snapshot, view: &AllocView) -> bool {
     let key = view.alloc.job_key();
     let version = snapshot.job_version(&key, view.alloc.job_version);
     let job = version.or_else(|| snapshot.job(&key));
-    job.is_some_and(|job| matches!(job.value.job_type, JobType::System | JobType::Sysbatch))
+    // What was forgotten may have been everywhere; its allocations are on their way out.
+    job.is_none_or(|job| matches!(job.value.job_type, JobType::System | JobType::Sysbatch))
 }
 
 /// A canary runs beside what it may replace, a promoted one until that has been stopped; and an

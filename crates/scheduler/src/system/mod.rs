@@ -361,19 +361,20 @@ impl<'a> SystemReconciler<'a, '_> {
         let enters = enters.map(|update| rollout::new_group(update, everywhere.candidates));
         let part = known.or(enters.as_ref());
         let is_promoted = part.is_some_and(|part| part.promoted);
+        let again = missing.iter().filter(|place| place.ask.is_canary).count();
+        let again = u32::try_from(again).unwrap_or(u32::MAX);
+        // Canaries that run, or are placed anew, count with those that they go before.
+        let old = count(&sorted.updates) + sorted.canaries + again;
         let is_canarying = update.is_some_and(|update| update.canary > 0)
             && part.is_some()
             && !is_promoted
-            && !sorted.updates.is_empty();
+            && old > 0;
         if let Some(update) = update.filter(|_| is_canarying) {
-            let old = count(&sorted.updates) + sorted.canaries;
             everywhere.desired_canaries = canaries(update, old);
         } else if let Some(part) = part.filter(|part| part.promoted) {
             everywhere.desired_canaries = part.desired_canaries;
         }
         let is_halted = triage.is_paused() || is_over;
-        let again = missing.iter().filter(|place| place.ask.is_canary).count();
-        let again = u32::try_from(again).unwrap_or(u32::MAX);
         let allowed = match update {
             None => u32::MAX,
             Some(_) if is_halted => 0,

@@ -155,7 +155,8 @@ impl<'a> Planner<'a> {
             let short = unplaced.get(name.as_str()).copied().unwrap_or(0);
             part.desired_total = everywhere.candidates.saturating_sub(short);
             part.desired_canaries = everywhere.desired_canaries;
-            is_complete &= everywhere.healthy >= part.desired_total;
+            is_complete &= everywhere.healthy >= part.desired_total
+                && (part.desired_canaries == 0 || part.promoted);
         }
         for (name, id) in &self.canaries {
             if let Some(part) = deployment.groups.get_mut(*name) {

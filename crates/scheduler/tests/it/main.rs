@@ -18,3 +18,4 @@ mod report;
 mod runs;
 mod script;
 mod site;
+mod world;

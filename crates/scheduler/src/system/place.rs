@@ -172,7 +172,10 @@ impl<'a> Planner<'a> {
             rollout::SUCCESSFUL.clone_into(&mut deployment.status_description);
         }
         if known.as_ref() != Some(&deployment) {
-            deployment.modify_time = self.now;
+            // Only an end moves its time: what a rollout has to reach by when counts from there.
+            if !deployment.status.is_active() {
+                deployment.modify_time = self.now;
+            }
             self.plan.deployment = Some(deployment);
         }
     }

@@ -127,7 +127,9 @@ impl Runner {
         }
         let clearing = async move {
             // As with forgetting: the end must be known for good.
-            context.state.flushed().await;
+            if !context.state.flushed().await {
+                return;
+            }
             for id in leftovers {
                 clear(&context, &id).await;
             }
@@ -220,7 +222,9 @@ impl Runner {
         self.leftovers.retain(|leftover| *leftover != id);
         let forget = async move {
             // How it ended must be known for good before the last trace of it goes.
-            state.flushed().await;
+            if !state.flushed().await {
+                return;
+            }
             for _ in 0..FORGET_TRIES {
                 match driver.forget(&id).await {
                     Ok(()) => return,

@@ -72,6 +72,13 @@ pub trait Driver: Send + Sync {
 
     /// Lists every task that something is kept of, whichever run of the agent started it.
     fn leftovers(&self) -> Vec<TaskId>;
+
+    /// Those of one allocation.
+    fn leftovers_of(&self, alloc_id: AllocId) -> Vec<TaskId> {
+        let mut all = self.leftovers();
+        all.retain(|id| id.alloc_id == alloc_id);
+        all
+    }
 }
 
 /// One start of one task of one allocation.

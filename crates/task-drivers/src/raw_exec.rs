@@ -19,7 +19,7 @@ use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{ExitResult, Timestamp};
+use model::{AllocId, ExitResult, Timestamp};
 use tracing::{debug, warn};
 
 use self::link::Link;
@@ -73,6 +73,7 @@ impl RawExec {
     pub fn new(settings: RawExecSettings) -> Self {
         let slice = settings.cgroup_parent.as_deref().and_then(cgroup::prepare);
         let host_env = settings.host_env(std::env::vars());
+        remove_empty(&settings.state_dir);
         Self {
             settings,
             slice,
@@ -374,6 +375,18 @@ fn make_directory(directory: &Path) -> io::Result<()> {
         .create(directory)
 }
 
+/// Removes directories of allocations and tasks without an attempt in them: an earlier run of the
+/// agent died between making or removing the one and the other. Nothing is started yet.
+fn remove_empty(state_dir: &Path) {
+    for alloc in list(state_dir) {
+        for task in list(&alloc) {
+            // One that is not empty stays.
+            let _ = fs::remove_dir(task);
+        }
+        let _ = fs::remove_dir(alloc);
+    }
+}
+
 fn list(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten();
     entries
@@ -461,21 +474,25 @@ impl Driver for RawExec {
     }
 
     fn leftovers(&self) -> Vec<TaskId> {
+        let allocs = list(&self.settings.state_dir);
+        let ids = allocs
+            .iter()
+            .filter_map(|alloc| name_of(alloc)?.parse().ok());
+        ids.flat_map(|alloc_id| self.leftovers_of(alloc_id))
+            .collect()
+    }
+
+    fn leftovers_of(&self, alloc_id: AllocId) -> Vec<TaskId> {
         let mut found = Vec::new();
-        for alloc in list(&self.settings.state_dir) {
-            let Some(alloc_id) = name_of(&alloc).and_then(|name| name.parse().ok()) else {
-                continue;
-            };
-            for task in list(&alloc) {
-                for attempt in list(&task) {
-                    let number = name_of(&attempt).and_then(|name| name.parse().ok());
-                    if let (Some(task), Some(attempt)) = (name_of(&task), number) {
-                        found.push(TaskId {
-                            alloc_id,
-                            task: task.to_owned(),
-                            attempt,
-                        });
-                    }
+        for task in list(&self.settings.state_dir.join(alloc_id.to_string())) {
+            for attempt in list(&task) {
+                let number = name_of(&attempt).and_then(|name| name.parse().ok());
+                if let (Some(task), Some(attempt)) = (name_of(&task), number) {
+                    found.push(TaskId {
+                        alloc_id,
+                        task: task.to_owned(),
+                        attempt,
+                    });
                 }
             }
         }

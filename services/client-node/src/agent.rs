@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use task_drivers::TaskId;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use crate::alloc_dir;
 use crate::assignment::{Assignment, Kept, Record, Update, changes, in_order};
 use crate::context::Context;
 use crate::local_state::{NodeState, Restored, decode};
@@ -41,6 +42,8 @@ struct Facts {
     counts_silence: bool,
     /// What drivers kept from before this run of the agent, until it is known whose it is.
     leftovers: HashMap<AllocId, Vec<TaskId>>,
+    /// Whether directories that no allocation owns have been looked for in this run of the agent.
+    is_swept: bool,
 }
 
 /// One allocation, for the collector of garbage.
@@ -234,6 +237,7 @@ impl Agent {
     fn begin(&self, facts: &mut Facts, assignment: Assignment, beginning: Beginning) {
         let (alloc_id, deployment_id) = (assignment.alloc.id, assignment.alloc.deployment_id);
         let drain = self.drain.clone();
+        let leftovers = beginning.leftovers.clone();
         match runner::spawn(&self.context, beginning, drain, &self.runners) {
             Some(handle) => {
                 let known = Known {
@@ -243,7 +247,13 @@ impl Agent {
                 };
                 facts.known.insert(alloc_id, known);
             }
-            None => self.refuse(alloc_id, deployment_id, "its job has no such group"),
+            None => {
+                if !leftovers.is_empty() {
+                    // They go with what no server wants.
+                    facts.leftovers.insert(alloc_id, leftovers);
+                }
+                self.refuse(alloc_id, deployment_id, "its job has no such group");
+            }
         }
     }
 
@@ -338,18 +348,47 @@ impl Agent {
         self.context.reporter.open();
     }
 
-    /// Ends what runs here and no server wants, once they have listed all that they do want.
+    /// Ends what runs here and no server wants, once they have listed all that they do want, and
+    /// removes the directories of allocations that nothing is known of: an earlier run of the agent
+    /// died, or lost its memory, before it had kept what it made them for.
     fn clear_leftovers(&self) {
-        let leftovers = std::mem::take(&mut self.lock().leftovers);
-        let unwanted: Vec<TaskId> = leftovers.into_values().flatten().collect();
-        if !unwanted.is_empty() {
-            let context = Arc::clone(&self.context);
-            self.runners.spawn(async move {
-                for id in unwanted {
-                    clear(&context, &id).await;
-                }
-            });
+        let (unwanted, wanted_dirs) = {
+            let mut facts = self.lock();
+            let leftovers = std::mem::take(&mut facts.leftovers);
+            let is_first = !std::mem::replace(&mut facts.is_swept, true);
+            let wanted_dirs = is_first.then(|| wanted_dirs(&facts));
+            (leftovers, wanted_dirs)
+        };
+        let unwanted: Vec<TaskId> = unwanted.into_values().flatten().collect();
+        let base = self.context.alloc_dir.as_deref();
+        // Listed now, before anything else is assigned.
+        let unwanted_dirs = match (base, wanted_dirs) {
+            (Some(base), Some(wanted)) => alloc_dir::others(base, &wanted),
+            _ => Vec::new(),
+        };
+        if unwanted.is_empty() && unwanted_dirs.is_empty() {
+            return;
         }
+        let (context, drain) = (Arc::clone(&self.context), self.drain.clone());
+        let clearing = async move {
+            for id in unwanted {
+                clear(&context, &id).await;
+            }
+            for dirs in unwanted_dirs {
+                info!(directory = %dirs.root.display(), "removing what no allocation owns");
+                let removed = tokio::task::spawn_blocking(move || alloc_dir::remove(&dirs)).await;
+                if let Ok(Err(error)) = removed {
+                    warn!(%error, "cannot remove the directory of an allocation that is not known");
+                }
+            }
+        };
+        self.runners.spawn(async move {
+            // What stays is found by the next run.
+            tokio::select! {
+                () = clearing => {}
+                () = drain.cancelled() => {}
+            }
+        });
     }
 
     /// Takes note that a server has answered.
@@ -424,6 +463,16 @@ fn predecessors(facts: &Facts, assignment: &Assignment) -> Vec<Handle> {
             Some(**id) == previous || known.assignment.alloc.preempted_by == Some(alloc_id)
         })
         .map(|(_, known)| known.handle.clone())
+        .collect()
+}
+
+/// The allocations whose directories are of use: those that are here, and those whose data may be
+/// on its way to one of them.
+fn wanted_dirs(facts: &Facts) -> BTreeSet<AllocId> {
+    let known = facts.known.iter();
+    known
+        .flat_map(|(id, known)| [Some(*id), known.assignment.alloc.previous_alloc])
+        .flatten()
         .collect()
 }
 

@@ -4,11 +4,13 @@
 //! because tasks of one allocation may run as different ones; the allocation's own directory is
 //! what keeps others out.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use model::AllocId;
 use task_drivers::dirs::is_safe_name;
 use task_drivers::{AllocDirs, TaskDirs};
 
@@ -84,6 +86,15 @@ pub(crate) fn remove(dirs: &AllocDirs) -> io::Result<()> {
     }
 }
 
+/// Lists the directories of allocations that are not among `wanted`.
+pub(crate) fn others(base: &Path, wanted: &BTreeSet<AllocId>) -> Vec<AllocDirs> {
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|id| !wanted.contains(id))
+        .map(|id| AllocDirs::new(base, id))
+        .collect()
+}
+
 fn make(directory: &Path, mode: u32) -> Result<(), String> {
     fs::create_dir_all(directory)
         .and_then(|()| fs::set_permissions(directory, fs::Permissions::from_mode(mode)))
@@ -102,8 +113,6 @@ fn take_over(from: &Path, to: &Path) {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
-
-    use model::AllocId;
 
     use super::*;
 

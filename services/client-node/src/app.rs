@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::agent::Agent;
 use crate::clock::Clocks;
@@ -189,8 +189,10 @@ impl App {
     /// Runs until drained. Tasks go on without it, unless the configuration says otherwise.
     ///
     /// # Errors
-    /// A server failed.
+    /// A server failed, or nothing can be kept any more.
     pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
+        // Its own end is not that of others in this process.
+        let drain = drain.child_token();
         // The session outlives the runners: they have last words.
         let ended = CancellationToken::new();
         let agent = Arc::new(Agent::new(Arc::clone(&self.context), drain.clone()));
@@ -208,6 +210,21 @@ impl App {
             drain: drain.clone(),
         };
         self.registry.set_ready(true);
+        let registry = self.registry.clone();
+        let watching = async {
+            tokio::select! {
+                () = ended.cancelled() => Ok(()),
+                () = self.context.state.watch(|is_writing| registry.set_ready(is_writing)) => {
+                    registry.set_ready(false);
+                    if drain.is_cancelled() {
+                        return Ok(());
+                    }
+                    error!("ending, because nothing of what happens can be kept; tasks go on");
+                    drain.cancel();
+                    Err(Error::LocalStateLost)
+                }
+            }
+        };
         let serving = serve_all(
             self.listeners,
             files,
@@ -232,14 +249,15 @@ impl App {
             self.context.state.close().await;
             ended.cancel();
         };
-        let (served, (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), ()) = tokio::join!(
             serving,
+            watching,
             session.run(ended.clone()),
             looking,
             collecting,
             ending
         );
-        served
+        served.and(watched)
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Error {
         #[source]
         source: Box<redb::Error>,
     },
+    #[error("the local state is not written any more")]
+    LocalStateLost,
     #[error("the metrics server failed")]
     Metrics(#[source] std::io::Error),
     #[error("cannot read the address that was bound")]

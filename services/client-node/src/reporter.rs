@@ -199,7 +199,12 @@ pub(crate) async fn run(context: &Context, gateways: &Gateways, ended: Cancellat
             .metrics
             .reports_pending
             .set(i64::try_from(batch.len()).unwrap_or(i64::MAX));
-        let answer = send_or_split(context, gateways, batch).await;
+        // The end does not wait for the disk or a gateway: the next run sends what was not
+        // acknowledged.
+        let answer = tokio::select! {
+            () = ended.cancelled() => return,
+            answer = send_or_split(context, gateways, batch) => answer,
+        };
         reporter.sent();
         match answer {
             Ok(()) => backoff.reset(),
@@ -263,7 +268,11 @@ async fn send(
         reports: reports.collect(),
     };
     // What servers were told must not be forgotten by the next run of the agent.
-    context.state.flushed().await;
+    if !context.state.flushed().await {
+        return Err(Status::unavailable(
+            "the local state is not written any more",
+        ));
+    }
     context.metrics.report_batches.inc();
     gateways
         .call(async |mut client| {

@@ -52,7 +52,7 @@ pub(crate) enum Command {
 }
 
 /// How far a runner is, for others to see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Progress {
     Live,
     /// Nothing of it runs any more.
@@ -111,6 +111,7 @@ pub(super) struct Runner {
     answers: mpsc::Sender<Event>,
     /// Starts under way, by task.
     starts: HashMap<String, CancellationToken>,
+    /// What drivers keep of attempts that this run of the agent has not taken up.
     leftovers: Vec<TaskId>,
     /// Effects being performed; they end with the runner.
     work: JoinSet<()>,
@@ -202,6 +203,9 @@ impl Runner {
         is_contacted: bool,
         drain: CancellationToken,
     ) {
+        if self.machine.is_ended() {
+            self.clear_leftovers();
+        }
         if is_contacted {
             self.step(Event::ServersContacted).await;
         } else {
@@ -354,9 +358,17 @@ impl Runner {
 
     /// Removes every trace of an allocation that has ended.
     async fn remove(&mut self, drain: &CancellationToken) {
-        // What is kept of its attempts goes first.
+        // What is kept of its attempts goes first: once the rest is gone, nobody looks for it before
+        // the agent starts next.
+        let clearing = async {
+            while self.work.join_next().await.is_some() {}
+            while !perform::clear_all(&self.context, self.alloc_id).await {
+                warn!("cannot remove what is kept of tasks, trying again");
+                tokio::time::sleep(REMOVE_PAUSE).await;
+            }
+        };
         tokio::select! {
-            () = async { while self.work.join_next().await.is_some() {} } => {}
+            () = clearing => {}
             () = drain.cancelled() => return,
         }
         while let Err(error) = self.remove_files().await {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lifecycle::{Effect, Event};
-use model::ClientStatus;
+use model::{AllocId, ClientStatus};
 use task_drivers::{AllocDirs, Driver, DriverError, TaskId};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, warn};
@@ -16,7 +16,8 @@ use crate::alloc_dir;
 use crate::context::Context;
 
 /// How often forgetting an attempt is tried: its supervisor has told of its end, so one more try
-/// covers a machine in distress; what stays then is found when the agent starts next.
+/// covers a machine in distress; what stays then goes with the allocation, or when the agent starts
+/// next.
 const FORGET_TRIES: u32 = 3;
 const FORGET_PAUSE: Duration = Duration::from_secs(1);
 /// What an attempt of an earlier run of the agent that is of no use gets to end in good order.
@@ -44,15 +45,11 @@ impl Runner {
             Effect::Forget { task, attempt } => self.forget(task, attempt),
             Effect::Report => self.report(),
             Effect::Ended => {
-                self.progress.send_if_modified(|progress| {
-                    let is_news = *progress == Progress::Live;
-                    *progress = Progress::Ended;
-                    is_news
-                });
                 info!(
                     status = self.machine.client().status.as_str(),
                     "allocation ended"
                 );
+                self.clear_leftovers();
             }
         }
     }
@@ -68,7 +65,7 @@ impl Runner {
     /// Builds or finds the directories, after what earlier runs of the agent left of no use is
     /// gone: there must never be two copies of a task.
     fn prerun(&mut self, must_exist: bool) {
-        let leftovers = self.useless_leftovers();
+        let leftovers = self.take_useless_leftovers();
         let context = Arc::clone(&self.context);
         let dirs = context
             .alloc_dir
@@ -100,12 +97,45 @@ impl Runner {
 
     /// Attempts that drivers keep something of, and that neither run nor are started next. One that
     /// is started next may run already: then nothing but the memory of its start was lost, and the
-    /// start finds it.
-    fn useless_leftovers(&mut self) -> Vec<TaskId> {
+    /// start finds it. It stays a leftover until then: the allocation may end before.
+    fn take_useless_leftovers(&mut self) -> Vec<TaskId> {
         let expected: BTreeMap<&str, u32> = self.machine.expected_attempts().collect();
         let is_useful = |id: &TaskId| expected.get(id.task.as_str()) == Some(&id.attempt);
+        let (useful, useless) = std::mem::take(&mut self.leftovers)
+            .into_iter()
+            .partition(is_useful);
+        self.leftovers = useful;
+        useless
+    }
+
+    /// Ends and removes what is left of an allocation that has ended, and says then that nothing of
+    /// it runs any more. The agent may have died between the memory of an end and the removal, and
+    /// one that ends before it begins has not looked at what was left of it.
+    pub(super) fn clear_leftovers(&mut self) {
         let leftovers = std::mem::take(&mut self.leftovers);
-        leftovers.into_iter().filter(|id| !is_useful(id)).collect()
+        let (context, progress) = (Arc::clone(&self.context), self.progress.clone());
+        let say = move || {
+            progress.send_if_modified(|progress| {
+                let is_news = *progress == Progress::Live;
+                *progress = (*progress).max(Progress::Ended);
+                is_news
+            })
+        };
+        if leftovers.is_empty() {
+            say();
+            return;
+        }
+        let clearing = async move {
+            // As with forgetting: the end must be known for good.
+            if !context.state.flushed().await {
+                return;
+            }
+            for id in leftovers {
+                clear(&context, &id).await;
+            }
+            say();
+        };
+        self.work.spawn(clearing.in_current_span());
     }
 
     /// The directories whose data moves over.
@@ -189,9 +219,12 @@ impl Runner {
             return;
         };
         let (id, state) = (self.id(&task, attempt), self.context.state.clone());
+        self.leftovers.retain(|leftover| *leftover != id);
         let forget = async move {
             // How it ended must be known for good before the last trace of it goes.
-            state.flushed().await;
+            if !state.flushed().await {
+                return;
+            }
             for _ in 0..FORGET_TRIES {
                 match driver.forget(&id).await {
                     Ok(()) => return,
@@ -227,18 +260,34 @@ impl Runner {
 /// Ends and removes what is kept of an attempt, whatever driver it is of.
 pub(crate) async fn clear(context: &Context, id: &TaskId) {
     for driver in context.drivers.values() {
-        if !driver.leftovers().contains(id) {
-            continue;
-        }
-        info!(%id, driver = driver.name(), "removing what an earlier run of the agent left");
-        let cleared = async {
-            driver.stop(id, "", LEFTOVER_GRACE).await?;
-            driver.forget(id).await?;
-            Ok::<(), DriverError>(())
-        };
-        if let Err(error) = cleared.await {
+        for _ in 0..FORGET_TRIES {
+            if !driver.leftovers_of(id.alloc_id).contains(id) {
+                break;
+            }
+            info!(%id, driver = driver.name(), "removing what was left of a task");
+            let cleared = async {
+                driver.stop(id, "", LEFTOVER_GRACE).await?;
+                driver.forget(id).await?;
+                Ok::<(), DriverError>(())
+            };
+            let Err(error) = cleared.await else {
+                break;
+            };
             let error = service_kit::run::chain(&error);
-            warn!(%id, error, "cannot remove what an earlier run of the agent left");
+            warn!(%id, error, "cannot remove what was left of a task");
+            tokio::time::sleep(FORGET_PAUSE).await;
         }
     }
+}
+
+/// Ends and removes what is kept of an allocation's attempts; tells whether nothing is left.
+pub(super) async fn clear_all(context: &Context, alloc_id: AllocId) -> bool {
+    let left = || {
+        let drivers = context.drivers.values();
+        drivers.flat_map(move |driver| driver.leftovers_of(alloc_id))
+    };
+    for id in left().collect::<Vec<_>>() {
+        clear(context, &id).await;
+    }
+    left().next().is_none()
 }

@@ -221,3 +221,158 @@ async fn no_start_goes_on_when_its_runner_is_gone() {
     tasks.wait().await;
     assert!(is_done.load(Ordering::SeqCst));
 }
+
+/// Keeps attempts of an earlier run of the agent, and fails to forget them as often as it is told.
+#[derive(Clone, Default)]
+struct Keeping {
+    kept: Arc<Mutex<Vec<TaskId>>>,
+    failures: Arc<Mutex<u32>>,
+}
+
+impl Driver for Keeping {
+    fn name(&self) -> &'static str {
+        "keeping"
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::default()
+    }
+
+    fn start(&self, _config: TaskConfig) -> BoxFuture<'_, Result<(), StartError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn recover(
+        &self,
+        _config: TaskConfig,
+        _started_at: Timestamp,
+        _now: Timestamp,
+    ) -> BoxFuture<'_, Recovery> {
+        Box::pin(std::future::pending())
+    }
+
+    fn wait<'a>(
+        &'a self,
+        _id: &'a TaskId,
+        _messages: &'a mpsc::Sender<String>,
+    ) -> BoxFuture<'a, Result<ExitResult, DriverError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn stop<'a>(
+        &'a self,
+        _id: &'a TaskId,
+        _signal: &'a str,
+        _grace: Duration,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn signal<'a>(
+        &'a self,
+        _id: &'a TaskId,
+        _signal: &'a str,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {
+        let mut failures = self.failures.lock().unwrap();
+        let answer = if *failures > 0 {
+            *failures -= 1;
+            Err(DriverError::UnknownTask { id: id.clone() })
+        } else {
+            self.kept.lock().unwrap().retain(|kept| kept != id);
+            Ok(())
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn leftovers(&self) -> Vec<TaskId> {
+        self.kept.lock().unwrap().clone()
+    }
+}
+
+/// A driver that keeps these attempts of the only task, and the beginning of its allocation.
+fn kept(attempts: &[u32], stored: impl IntoIterator<Item = Event>) -> (Keeping, Beginning) {
+    let assignment = one_task("keeping");
+    let id = |attempt: &u32| TaskId {
+        alloc_id: assignment.alloc.id,
+        task: assignment.job.task_groups[0].tasks[0].name.clone(),
+        attempt: *attempt,
+    };
+    let leftovers: Vec<TaskId> = attempts.iter().map(id).collect();
+    let driver = Keeping::default();
+    driver.kept.lock().unwrap().clone_from(&leftovers);
+    let beginning = Beginning {
+        leftovers,
+        ..beginning(&assignment, Some(self::stored(&assignment, stored)))
+    };
+    (driver, beginning)
+}
+
+async fn until_nothing_is_kept(driver: &Keeping) {
+    let nothing = async || driver.leftovers().is_empty().then_some(());
+    test_kit::wait_for("nothing to be kept", Duration::from_secs(60), nothing).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_an_allocation_that_had_ended_goes_with_the_next_run() {
+    let stop = Event::Stop { skip_delays: true };
+    let (driver, beginning) = kept(&[1, 2], [stop]);
+    *driver.failures.lock().unwrap() = 1;
+    let context = Arc::new(Context::for_test(LocalState::none(), driver.clone()));
+    let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let handle = spawn(&context, beginning, drain.clone(), &tasks).unwrap();
+    assert!(handle.has_ended());
+    until_nothing_is_kept(&driver).await;
+    drain.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_an_allocation_that_ends_before_it_begins_goes_with_it() {
+    // Its first start was not kept, only made.
+    let (driver, beginning) = kept(&[1], []);
+    let context = Arc::new(Context::for_test(LocalState::none(), driver.clone()));
+    let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let (_progress, seen) = watch::channel(Progress::Live);
+    let predecessor = Handle {
+        commands: mpsc::channel(1).0,
+        progress: seen,
+    };
+    let mut stopped = beginning.assignment.clone();
+    Arc::make_mut(&mut stopped.alloc).desired_status = model::DesiredStatus::Stop;
+    let beginning = Beginning {
+        predecessors: vec![predecessor],
+        ..beginning
+    };
+    let handle = spawn(&context, beginning, drain.clone(), &tasks).unwrap();
+    handle.tell(Command::ServersContacted).await;
+    assert_eq!(driver.leftovers().len(), 1, "its start finds it");
+    handle.tell(Command::Update(stopped)).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), handle.ended());
+    ended.await.unwrap();
+    assert!(
+        driver.leftovers().is_empty(),
+        "said to have ended while something of it may run"
+    );
+    drain.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_tasks_once_their_allocation_is_removed() {
+    let (driver, beginning) = kept(&[1], [Event::Stop { skip_delays: true }]);
+    // More often than is tried before the allocation is collected.
+    *driver.failures.lock().unwrap() = 5;
+    let context = Arc::new(Context::for_test(LocalState::none(), driver.clone()));
+    let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let mut handle = spawn(&context, beginning, drain.clone(), &tasks).unwrap();
+    handle.tell(Command::Destroy).await;
+    let removed = handle
+        .progress
+        .wait_for(|progress| *progress == Progress::Removed);
+    let limit = Duration::from_secs(120);
+    drop(tokio::time::timeout(limit, removed).await.unwrap().unwrap());
+    assert_eq!(driver.leftovers(), []);
+    drain.cancel();
+}

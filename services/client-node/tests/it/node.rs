@@ -92,6 +92,17 @@ impl Place {
             .collect()
     }
 
+    /// What is kept of attempts.
+    pub(crate) fn kept_of_tasks(&self) -> Vec<PathBuf> {
+        let allocs = list(&self.path().join("client/tasks"));
+        let tasks = allocs.iter().flat_map(|alloc| list(alloc));
+        tasks.flat_map(|task| list(&task)).collect()
+    }
+
+    pub(crate) fn alloc_dirs(&self) -> Vec<PathBuf> {
+        list(&self.path().join("alloc"))
+    }
+
     /// Waits until nothing is left but the agent, which names the directory too.
     pub(crate) async fn is_empty_but(&self, agent: &Process) {
         let agent = i32::try_from(agent.0.id()).unwrap();
@@ -123,6 +134,11 @@ impl Drop for Place {
             kill(pid, "KILL");
         }
     }
+}
+
+fn list(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
 }
 
 pub(crate) fn kill(pid: i32, signal: &str) {

@@ -160,6 +160,132 @@ async fn an_agent_killed_again_and_again_never_runs_two_copies() {
 }
 
 #[tokio::test]
+async fn an_agent_killed_again_and_again_while_tasks_end_leaves_nothing_of_them() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    let mut ids = Vec::new();
+    let rounds = std::env::var("KAFILA_KILL_ROUNDS").ok();
+    let rounds: u64 = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(16);
+    for round in 0..rounds {
+        let agent = Process::start(&place, &gateway.address);
+        cluster
+            .until_fact("the node to register", |facts| {
+                facts.registrations.last().map(|_| ())
+            })
+            .await;
+        for number in 0..6 {
+            let script = format!("sleep 0.0{}", (round + number) % 7);
+            ids.push(cluster.assign(u128::from(round * 6 + number), &batch(&script)));
+        }
+        // Around the ends of some, whatever the machine is doing besides.
+        let ended = || {
+            let reported = cluster.facts().reported.clone();
+            let ended = reported
+                .values()
+                .filter(|client| client.status.is_terminal());
+            ended.count()
+        };
+        let before = ended();
+        wait_for("something to end", LIMIT, async || {
+            (ended() > before).then_some(())
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(round * 37 % 60)).await;
+        agent.kill();
+    }
+    // Some of the ended are wanted no more, and some never were known to the end.
+    for id in ids.iter().step_by(5) {
+        cluster.collect(*id);
+    }
+    let agent = Process::start(&place, &gateway.address);
+    for id in ids.iter().enumerate().filter(|(number, _)| number % 5 != 0) {
+        cluster.until(*id.1, ClientStatus::Complete).await;
+    }
+    place.is_empty_but(&agent).await;
+    wait_for("nothing to be kept of tasks", LIMIT, async || {
+        place.kept_of_tasks().is_empty().then_some(())
+    })
+    .await;
+    wait_for("directories to be those of known ones", LIMIT, async || {
+        (place.alloc_dirs().len() <= ids.len() - ids.len().div_ceil(5)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_agent_kept_of_a_task_that_ended_goes_with_its_next_run() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let go = place.path().join("go");
+    let script = format!("while [ ! -e {} ]; do sleep 0.02; done", go.display());
+    let id = cluster.assign(1, &batch(&script));
+    cluster.until(id, ClientStatus::Running).await;
+    let kept = place.kept_of_tasks();
+    assert_eq!(kept.len(), 1);
+    // As if the agent died after it had stored the end, and before it had removed this.
+    let saved: Vec<_> = ["intent.json", "state.json"]
+        .into_iter()
+        .map(|name| (name, fs::read(kept[0].join(name)).unwrap()))
+        .collect();
+    fs::write(&go, "").unwrap();
+    cluster.until(id, ClientStatus::Complete).await;
+    wait_for("nothing to be kept", LIMIT, async || {
+        place.kept_of_tasks().is_empty().then_some(())
+    })
+    .await;
+    node.stop().await;
+    fs::create_dir_all(&kept[0]).unwrap();
+    for (name, bytes) in saved {
+        fs::write(kept[0].join(name), bytes).unwrap();
+    }
+    // And one that never got as far as an attempt.
+    let halfway = place
+        .path()
+        .join(format!("client/tasks/{}/web", cluster.alloc_id(9)));
+    fs::create_dir_all(&halfway).unwrap();
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    wait_for("nothing to be kept", LIMIT, async || {
+        (fs::read_dir(place.path().join("client/tasks"))
+            .unwrap()
+            .count()
+            == 0)
+            .then_some(())
+    })
+    .await;
+    assert!(place.path().join(format!("alloc/{id}")).exists());
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_directory_of_an_allocation_that_nobody_knows_goes_once_a_server_was_heard() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let wanted = cluster.assign(1, &service(COUNTING));
+    let unwanted = cluster.assign(2, &service(COUNTING));
+    for id in [wanted, unwanted] {
+        cluster.until(id, ClientStatus::Running).await;
+    }
+    node.stop().await;
+    fs::remove_file(place.path().join("client/state.redb")).unwrap();
+    cluster.collect(unwanted);
+    // Not an allocation's, so not the agent's to judge.
+    fs::create_dir(place.path().join("alloc/lost+found")).unwrap();
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    let root = |id: AllocId| place.path().join(format!("alloc/{id}"));
+    wait_for("the directory to go", LIMIT, async || {
+        (!root(unwanted).exists()).then_some(())
+    })
+    .await;
+    assert!(root(wanted).exists());
+    assert!(place.path().join("alloc/lost+found").exists());
+    counts_on(&place, wanted).await;
+    cluster.stop(wanted);
+    cluster.until(wanted, ClientStatus::Complete).await;
+    place.is_empty().await;
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn an_agent_told_to_end_leaves_its_tasks_running() {
     let place = Place::new();
     let (cluster, gateway) = cluster().await;

@@ -1,0 +1,191 @@
+//! What is kept is read back, whatever the disk does.
+
+use std::fs;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use redb::StorageBackend;
+
+use super::*;
+
+/// A disk in memory that can be full.
+#[derive(Clone, Debug, Default)]
+struct Disk {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    is_full: Arc<AtomicBool>,
+}
+
+impl Disk {
+    fn fill(&self, is_full: bool) {
+        self.is_full.store(is_full, Ordering::SeqCst);
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> Result<Database, redb::Error> {
+        Ok(Database::builder().create_with_backend(self.clone())?)
+    }
+
+    /// Begins to write to it.
+    fn start(&self) -> LocalState {
+        let disk = self.clone();
+        let reopen = Box::new(move || disk.open());
+        LocalState::start(self.open().unwrap(), reopen, Metrics::default()).unwrap()
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes.lock().unwrap().len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let at = usize::try_from(offset).unwrap();
+        let bytes = self.bytes.lock().unwrap();
+        let found = bytes.get(at..at + out.len());
+        out.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.check()?;
+        let len = usize::try_from(len).unwrap();
+        self.bytes.lock().unwrap().resize(len, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.check()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check()?;
+        let at = usize::try_from(offset).unwrap();
+        self.bytes.lock().unwrap()[at..at + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+async fn until(state: &LocalState, is_writing: bool) {
+    let mut seen = state.is_writing.clone();
+    let reached = seen.wait_for(|seen| *seen == is_writing);
+    let limit = Duration::from_secs(60);
+    drop(timeout(limit, reached).await.unwrap().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_was_full_gets_everything_once_there_is_room() {
+    let disk = Disk::default();
+    let state = disk.start();
+    state.put_alloc(id(1), &"before").await;
+    assert!(state.flushed().await);
+    disk.fill(true);
+    state.put_alloc(id(2), &"meanwhile").await;
+    until(&state, false).await;
+    state.put_alloc(id(1), &"changed").await;
+    disk.fill(false);
+    let flushed = timeout(Duration::from_secs(60), state.flushed());
+    assert!(flushed.await.expect("written again"));
+    until(&state, true).await;
+    state.close().await;
+    let restored = disk::read_all(&disk.open().unwrap()).unwrap();
+    let alloc = |number| restored.allocs[&id(number)].alloc.clone().unwrap();
+    assert_eq!(alloc(1), b"\"changed\"");
+    assert_eq!(alloc(2), b"\"meanwhile\"");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_stays_full_keeps_nobody_from_ending() {
+    let disk = Disk::default();
+    let state = disk.start();
+    disk.fill(true);
+    state.put_alloc(id(1), &"lost").await;
+    until(&state, false).await;
+    let waiting = {
+        let state = state.clone();
+        tokio::spawn(async move { state.flushed().await })
+    };
+    let ended = timeout(Duration::from_secs(60), async {
+        state.close().await;
+        // The thread has gone, too.
+        state.watch(|_| {}).await;
+    });
+    ended.await.expect("closed");
+    assert!(!waiting.await.unwrap(), "nothing of it is on disk");
+    assert!(!state.flushed().await);
+}
+
+fn id(number: u128) -> AllocId {
+    AllocId::from_random(number)
+}
+
+fn open(directory: &Path) -> (LocalState, Restored) {
+    LocalState::open(directory, Metrics::default()).unwrap()
+}
+
+#[tokio::test]
+async fn what_was_flushed_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, restored) = open(folder.path());
+    assert_eq!(restored.node, NodeState::default());
+    state.put_alloc(id(1), &"first").await;
+    state.put_alloc(id(1), &"second").await;
+    state.put_runner(id(1), &7).await;
+    state.put_acked(id(1), 9).await;
+    state.put_alloc(id(2), &"gone").await;
+    state.delete(id(2)).await;
+    let node = NodeState {
+        revision: 5,
+        boot_id: "b".to_owned(),
+        last_contact: Timestamp(3),
+    };
+    state.put_node(&node).await;
+    state.close().await;
+    let (_state, restored) = open(folder.path());
+    assert_eq!(restored.node, node);
+    assert_eq!(restored.allocs.keys().collect::<Vec<_>>(), [&id(1)]);
+    let stored = &restored.allocs[&id(1)];
+    assert_eq!(stored.alloc.as_deref(), Some(b"\"second\"".as_slice()));
+    assert_eq!(stored.runner.as_deref(), Some(b"7".as_slice()));
+    assert_eq!(stored.acked, Some(9));
+}
+
+#[tokio::test]
+async fn scenario_037_a_second_agent_is_refused_with_a_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_state, _) = open(folder.path());
+    let error = LocalState::open(folder.path(), Metrics::default()).unwrap_err();
+    assert!(error.to_string().contains("another agent uses"), "{error}");
+}
+
+#[tokio::test]
+async fn scenario_036_a_broken_database_is_put_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, _) = open(folder.path());
+    for number in 0..1_000 {
+        state.put_alloc(id(number), &"x".repeat(1_000)).await;
+    }
+    state.close().await;
+    let path = folder.path().join(FILE);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let (state, restored) = open(folder.path());
+    assert!(restored.allocs.is_empty());
+    assert!(path.with_extension("broken-0").exists());
+    state.put_alloc(id(1), &"works").await;
+    assert!(state.flushed().await);
+}
+
+#[tokio::test]
+async fn a_node_that_keeps_nothing_waits_for_nothing() {
+    let state = LocalState::none();
+    state.put_alloc(id(1), &"x").await;
+    assert!(state.flushed().await);
+    assert!(!state.is_kept());
+}

@@ -235,6 +235,7 @@ impl Cluster {
             assignments: facts.allocs.values().map(assignment).collect(),
             removed_alloc_ids: Vec::new(),
             jobs: facts.jobs.values().map(v1::Job::from).collect(),
+            store_id: String::new(),
         }
     }
 }

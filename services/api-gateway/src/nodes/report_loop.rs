@@ -200,7 +200,7 @@ async fn store_all(
         let packed = plan(gateway, &outcomes, trace_parent);
         let mut conflict = None;
         for txn in &packed.txns {
-            match gateway.commit_txn(txn).await {
+            match gateway.commit_txn(txn, gateway.deadline()).await {
                 Ok(Commit::Done { revision }) => stored = stored.max(revision),
                 Ok(Commit::Conflict(found)) => {
                     conflict = Some(found.revision);

@@ -18,7 +18,7 @@ use state::Snapshot;
 use store::WaitError;
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::{Api, Parts};
 use crate::error::Error;
@@ -31,8 +31,8 @@ use crate::nodes::reports::{self, Reports};
 use crate::nodes::sessions::{Due, OpenSession};
 use crate::nodes::{gate, registration::check};
 
-/// How many jobs on one node are looked at again in the transaction that changes its record. A
-/// node runs hundreds of allocations at most; jobs beyond are left to the next change.
+/// How many jobs on one node are looked at again in the transaction that changes its record, which
+/// has a thousand operations at most. Further ones follow in transactions of their own.
 const MAX_NODE_EVALS: usize = 900;
 /// How long the replica may take to reach what a node has seen before the store itself is asked: a
 /// replica is milliseconds behind.
@@ -137,25 +137,36 @@ impl Api {
                 Registration::Unchanged => Ok(Step::Known((
                     stored.map_or(0, |stored| stored.modify_index),
                     status,
+                    Vec::new(),
                 ))),
                 Registration::Write {
                     write,
                     feasibility_changed,
                 } => {
                     let mut writes = vec![*write];
+                    let mut further = Vec::new();
                     if feasibility_changed {
                         let next_id = || gateway.next_eval_id();
-                        let evals = node_evals(snapshot, node_id, now, &trace_parent, next_id);
-                        writes.extend(evals.into_iter().take(MAX_NODE_EVALS));
+                        let mut evals = node_evals(snapshot, node_id, now, &trace_parent, next_id);
+                        further = evals.split_off(evals.len().min(MAX_NODE_EVALS));
+                        writes.extend(evals);
                     }
-                    let answer = Box::new(move |revision| (revision, status));
+                    let answer = Box::new(move |revision| (revision, status, further));
                     Ok(Step::Commit { writes, answer })
                 }
             }
         };
-        let (node_modify_index, status) = gateway
+        let (node_modify_index, status, further) = gateway
             .carry_out(|| format!("node {node_id}"), decide)
             .await?;
+        for evals in further.chunks(MAX_NODE_EVALS) {
+            // Their ids are new, so nothing can be in the way.
+            if let Err(error) = gateway.commit(evals, gateway.deadline()).await {
+                let left = further.len();
+                error!(%node_id, left, %error, "jobs on a changed node are not looked at again");
+                return Err(error);
+            }
+        }
         info!(%node_id, index = node_modify_index, "node registered");
         // It lives: its first heartbeat need not be waited for.
         gateway.heard().heard(node_id, Instant::now());

@@ -166,6 +166,41 @@ async fn another_secret_opens_nothing() {
 }
 
 #[tokio::test]
+async fn every_job_on_a_changed_node_is_looked_at_however_many_there_are() {
+    const JOBS: u128 = 1_900;
+    let (suite, mut node) = (Suite::start(1).await, node(1));
+    register(&suite, 0, &node).await.unwrap();
+    let writer = suite.store.unfenced_writer();
+    let numbers: Vec<u128> = (1..=JOBS).collect();
+    for chunk in numbers.chunks(400) {
+        let mut txn = writer.txn();
+        for number in chunk {
+            let job = job(&format!("web-{number}"));
+            let placed = alloc(*number, &job, &node, 1);
+            txn.create(&Key::Job(job.key()), &job).unwrap();
+            txn.create(&Key::Alloc(placed.id), &placed).unwrap();
+        }
+        let commit = writer.commit_surely(&txn, PATIENCE).await.unwrap();
+        commit.revision().unwrap();
+    }
+    // Linearizable, so the gateway has seen all of it.
+    let list = || proto::v1::ListEvaluationsRequest::default();
+    suite.evaluations(0).list(ask(list())).await.unwrap();
+    node.attributes
+        .insert("cpu.arch".to_owned(), "arm64".to_owned());
+    register(&suite, 0, &node).await.unwrap();
+    let evals = suite
+        .evaluations(0)
+        .list(ask(list()))
+        .await
+        .unwrap()
+        .into_inner()
+        .evaluations;
+    let jobs: std::collections::HashSet<_> = evals.iter().map(|eval| &eval.job_id).collect();
+    assert_eq!((evals.len() as u128, jobs.len() as u128), (JOBS, JOBS));
+}
+
+#[tokio::test]
 async fn a_heartbeat_tells_the_node_how_it_stands_and_writes_nothing() {
     let (suite, node) = (Suite::start(2).await, node(1));
     register(&suite, 0, &node).await.unwrap();

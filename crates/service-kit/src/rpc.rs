@@ -22,6 +22,9 @@ use crate::trace_parent::{SpanParent as _, TRACE_PARENT};
 /// The deadline of a caller that sets none. Long enough for any RPC of ours that does not stream;
 /// a blocking query waits longer and says so in its `grpc-timeout`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The deadline of a caller that asks for a longer one: a blocking query's longest wait, 10 minutes,
+/// and a minute to answer it. A stream has begun to answer long before, and goes on.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(11 * 60);
 
 /// Stands for every path that no service here answers: paths come from outside, and a metric's
 /// labels must be few.
@@ -130,17 +133,18 @@ where
         let metrics = self.layer.metrics.clone();
         let method = request.uri().path().trim_start_matches('/').to_owned();
         let span = open_span(&self.layer.service, &method, request.headers());
-        let has_deadline = request.headers().contains_key("grpc-timeout");
+        let limit = time_limit(request.headers());
         let answer = async move {
             let started = tokio::time::Instant::now();
-            let call = inner.call(request);
-            let response = if has_deadline {
-                call.await?
-            } else {
-                match tokio::time::timeout(DEFAULT_TIMEOUT, call).await {
+            let response = match limit {
+                Ok(limit) => match tokio::time::timeout(limit, inner.call(request)).await {
                     Ok(response) => response?,
-                    Err(_) => Status::deadline_exceeded("no answer within 60 s").into_http(),
-                }
+                    Err(_) => {
+                        let message = format!("no answer within {} s", limit.as_secs());
+                        Status::deadline_exceeded(message).into_http()
+                    }
+                },
+                Err(malformed) => malformed.into_http(),
             };
             // An error has its status in the header; a stream that began has it at its end.
             let code = Status::from_header_map(response.headers())
@@ -153,6 +157,30 @@ where
         };
         Box::pin(answer.instrument(span))
     }
+}
+
+/// Returns how long a call may take here. Shorter deadlines are tonic's to watch; but one that it
+/// cannot read it passes over, and so would a call without end be made.
+fn time_limit(headers: &HeaderMap) -> Result<Duration, Status> {
+    let Some(value) = headers.get("grpc-timeout") else {
+        return Ok(DEFAULT_TIMEOUT);
+    };
+    if is_timeout(value.as_bytes()) {
+        return Ok(LONGEST_TIMEOUT);
+    }
+    Err(Status::invalid_argument(format!(
+        "grpc-timeout is {value:?}: want up to eight digits and a unit (H, M, S, m, u or n), as in 30S"
+    )))
+}
+
+/// Source: gRPC over HTTP/2.
+fn is_timeout(text: &[u8]) -> bool {
+    let Some((unit, digits)) = text.split_last() else {
+        return false;
+    };
+    (1..=8).contains(&digits.len())
+        && digits.iter().all(u8::is_ascii_digit)
+        && b"HMSmun".contains(unit)
 }
 
 /// Opens the span of one RPC, named after its method, as a child of the caller's.
@@ -171,4 +199,67 @@ fn open_span(service: &str, method: &str, headers: &HeaderMap) -> Span {
         span.set_parent_from(parent);
     }
     span
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use tonic::Code;
+
+    use super::*;
+
+    /// Calls a service that never answers; returns the status and how long that took.
+    async fn call(timeout: Option<&'static str>) -> (Code, Duration) {
+        let layer = RpcLayer {
+            service: "test".into(),
+            metrics: None,
+        };
+        let silent = tower::service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<Response<Body>, Infallible>>()
+        });
+        let mut request = Request::new(Body::empty());
+        if let Some(timeout) = timeout {
+            let value = http::HeaderValue::from_static(timeout);
+            request.headers_mut().insert("grpc-timeout", value);
+        }
+        let began = tokio::time::Instant::now();
+        let response = layer.layer(silent).call(request).await.unwrap();
+        let status = Status::from_header_map(response.headers()).unwrap();
+        (status.code(), began.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_call_goes_on_without_end() {
+        let seconds = |elapsed: Duration| elapsed.as_secs();
+        let (code, elapsed) = call(None).await;
+        assert_eq!((code, seconds(elapsed)), (Code::DeadlineExceeded, 60));
+        for large in ["99999999H", "00000011M", "12M", "30S", "5n"] {
+            let (code, elapsed) = call(Some(large)).await;
+            assert_eq!(
+                (code, seconds(elapsed)),
+                (Code::DeadlineExceeded, 660),
+                "{large}"
+            );
+        }
+        for malformed in [
+            "",
+            "S",
+            "30",
+            "30s",
+            "-1S",
+            "+1S",
+            "1.5S",
+            "999999999S",
+            "1 S",
+            "inf",
+        ] {
+            let (code, elapsed) = call(Some(malformed)).await;
+            assert_eq!(
+                (code, elapsed),
+                (Code::InvalidArgument, Duration::ZERO),
+                "{malformed:?}"
+            );
+        }
+    }
 }

@@ -4,6 +4,8 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, WatchClient};
@@ -62,6 +64,8 @@ pub struct Client {
     pub(crate) request_timeout: Duration,
     pub(crate) limits: Limits,
     attempts: usize,
+    /// 0: nothing was heard of it yet.
+    cluster_id: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Client {
@@ -127,6 +131,7 @@ impl Client {
             request_timeout: options.request_timeout,
             limits: options.limits,
             attempts: endpoints * ATTEMPTS_PER_ENDPOINT,
+            cluster_id: Arc::default(),
         }
     }
 
@@ -151,7 +156,23 @@ impl Client {
         let response = self
             .range("read the revision", self.keyspace.prefix(), options)
             .await?;
-        Ok(header_revision(&response))
+        Ok(self.note_revision(&response))
+    }
+
+    /// Returns the id of the etcd cluster that last told its revision; `None` before the first.
+    /// One that was restored from a backup has another, unless it was given the same members'
+    /// addresses and the same `--initial-cluster-token`.
+    pub fn cluster_id(&self) -> Option<u64> {
+        Some(self.cluster_id.load(Ordering::Relaxed)).filter(|id| *id != 0)
+    }
+
+    /// Returns the revision that an answer was given at, and notes whose revision it is.
+    pub(crate) fn note_revision(&self, response: &GetResponse) -> u64 {
+        if let Some(header) = response.header() {
+            self.cluster_id
+                .store(header.cluster_id(), Ordering::Relaxed);
+        }
+        header_revision(response)
     }
 
     /// Returns the object under `key` as of now; `None` when there is none or it cannot be decoded

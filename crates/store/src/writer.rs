@@ -5,7 +5,7 @@ use std::time::Duration;
 use etcd_client::{Compare as EtcdCompare, CompareOp, DeleteOptions, GetOptions, PutOptions};
 use etcd_client::{TxnOp, TxnOpResponse, TxnResponse};
 use state::Key;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::client::Client;
 use crate::election::Leadership;
@@ -100,10 +100,14 @@ impl Writer {
     /// [`Error::Unknown`] when the answer never came: ask [`Self::resolve`], or call
     /// [`Self::commit_surely`] in the first place. Any other error: nothing was written.
     pub async fn commit(&self, txn: &Txn) -> Result<Commit, Error> {
+        self.commit_within(txn, self.client.request_timeout).await
+    }
+
+    async fn commit_within(&self, txn: &Txn, patience: Duration) -> Result<Commit, Error> {
         self.check_fence(txn)?;
         let response = self
             .client
-            .call("commit a transaction", || {
+            .call_within(patience, "commit a transaction", || {
                 let (mut kv, request) = (self.client.kv.clone(), to_etcd(txn));
                 async move { kv.txn(request).await }
             })
@@ -131,16 +135,18 @@ impl Writer {
         let mut retry = Retry::default();
         let mut in_doubt = false;
         loop {
-            let error = match self.commit(txn).await {
+            let left = give_up.saturating_duration_since(Instant::now());
+            let attempt = self.commit_within(txn, left.min(self.client.request_timeout));
+            let error = match attempt.await {
                 Ok(Commit::Conflict(conflict)) if in_doubt => {
                     // An earlier attempt may be what changed the keys.
-                    match self.resolve(txn).await {
-                        Ok(Resolution::Applied { revision }) => {
+                    match timeout_at(give_up, self.resolve(txn)).await {
+                        Ok(Ok(Resolution::Applied { revision })) => {
                             return Ok(Commit::Done { revision });
                         }
-                        Ok(Resolution::NotApplied) => return Ok(Commit::Conflict(conflict)),
-                        Ok(Resolution::Forgotten) => return Err(in_the_dark()),
-                        Err(error) => error,
+                        Ok(Ok(Resolution::NotApplied)) => return Ok(Commit::Conflict(conflict)),
+                        Ok(Ok(Resolution::Forgotten)) | Err(_) => return Err(in_the_dark()),
+                        Ok(Err(error)) => error,
                     }
                 }
                 Ok(commit) => return Ok(commit),

@@ -60,6 +60,11 @@ pub enum Error {
     /// Perhaps stored, perhaps not: the node sends them again, and they are stored once.
     #[error("cannot store the reports: {reason}")]
     ReportsUnstored { reason: String },
+    #[error("the report of allocation {alloc_id} cannot be stored: {reason}")]
+    ReportRefused {
+        alloc_id: model::AllocId,
+        reason: String,
+    },
     #[error("a newer stream of this node has taken this one's place")]
     Replaced,
     #[error("this gateway is shutting down: ask another")]
@@ -85,6 +90,7 @@ impl Error {
             | Self::Reports(reports::Refusal::Invalid(_))
             | Self::NotFound(prefix::NotFound::Invalid(_))
             | Self::Logs(logs::Refusal::Invalid(_))
+            | Self::ReportRefused { .. }
             | Self::TooLarge(_) => Code::InvalidArgument,
             Self::Admission(admission::Refusal::CheckIndex { .. })
             | Self::Contended { .. }

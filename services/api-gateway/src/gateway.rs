@@ -93,7 +93,15 @@ impl Gateway {
     /// # Errors
     /// The store does not tell its revision, or the replica does not reach it in time.
     pub async fn fresh(&self) -> Result<Snapshot, Error> {
-        let deadline = Instant::now() + self.config.request_timeout;
+        self.fresh_by(self.deadline()).await
+    }
+
+    /// Returns by when what is asked for now has to be answered.
+    pub fn deadline(&self) -> Instant {
+        Instant::now() + self.config.request_timeout
+    }
+
+    async fn fresh_by(&self, deadline: Instant) -> Result<Snapshot, Error> {
         let asked = tokio::time::timeout_at(deadline, self.revisions.current());
         let revision = match asked.await {
             Ok(Some(Ok(revision))) => revision,
@@ -101,18 +109,17 @@ impl Gateway {
             Ok(None) => return Err(Error::Draining),
             Err(_) => return Err(Error::NoRevision),
         };
-        Ok(self
-            .wait_for(revision, deadline.saturating_duration_since(Instant::now()))
-            .await?)
+        Ok(self.wait_for(revision, deadline).await?)
     }
 
-    async fn wait_for(&self, revision: u64, timeout: Duration) -> Result<Snapshot, WaitError> {
-        self.replica.wait_for(revision, timeout).await
+    async fn wait_for(&self, revision: u64, deadline: Instant) -> Result<Snapshot, WaitError> {
+        self.replica.wait_for(revision, left(deadline)).await
     }
 
     /// Decides on a request and carries it out: again when somebody else was faster, and once more
     /// in a fresh snapshot before it is refused. Never blindly: each attempt is decided anew, and
-    /// a commit whose answer does not come is looked for before anything else.
+    /// a commit whose answer does not come is looked for before anything else. All of it together
+    /// takes no longer than one `request_timeout`.
     ///
     /// # Errors
     /// Those of `decide`; the store cannot be reached; others keep being faster.
@@ -121,6 +128,7 @@ impl Gateway {
         what: impl Fn() -> String + Send,
         decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
     ) -> Result<T, Error> {
+        let deadline = self.deadline();
         let mut snapshot = self.listed().await?;
         let mut is_fresh = false;
         for attempt in 1..=MAX_ATTEMPTS {
@@ -129,45 +137,51 @@ impl Gateway {
                 Ok(Step::IfFresh(done)) if is_fresh => return Ok(done),
                 Err(error) if is_fresh => return Err(error),
                 Ok(Step::IfFresh(_)) | Err(_) => {
-                    snapshot = self.fresh().await?;
+                    snapshot = self.fresh_by(deadline).await?;
                     is_fresh = true;
                 }
-                Ok(Step::Commit { writes, answer }) => match self.commit(&writes).await? {
-                    Commit::Done { revision } => return Ok(answer(revision)),
-                    Commit::Conflict(conflict) => {
-                        self.metrics.conflicts.inc();
-                        debug!(attempt, ?conflict, "somebody was faster: deciding again");
-                        let timeout = self.config.request_timeout;
-                        snapshot = self.wait_for(conflict.revision, timeout).await?;
-                        is_fresh = true;
+                Ok(Step::Commit { writes, answer }) => {
+                    match self.commit(&writes, deadline).await? {
+                        Commit::Done { revision } => return Ok(answer(revision)),
+                        Commit::Conflict(conflict) => {
+                            self.metrics.conflicts.inc();
+                            debug!(attempt, ?conflict, "somebody was faster: deciding again");
+                            snapshot = self.wait_for(conflict.revision, deadline).await?;
+                            is_fresh = true;
+                        }
                     }
-                },
+                }
             }
         }
         Err(Error::Contended { what: what() })
     }
 
-    async fn commit(&self, writes: &[Write]) -> Result<Commit, Error> {
+    /// Commits writes in one transaction.
+    ///
+    /// # Errors
+    /// They do not fit together; see [`Self::commit_txn`].
+    pub async fn commit(&self, writes: &[Write], deadline: Instant) -> Result<Commit, Error> {
         let txn = into_txn(self.writer.txn(), writes).map_err(Error::TooLarge)?;
-        self.commit_txn(&txn).await
+        self.commit_txn(&txn, deadline).await
     }
 
     /// Commits a transaction, finding out what happened when the answer does not come.
     ///
     /// # Errors
     /// See [`Writer::commit_surely`].
-    pub async fn commit_txn(&self, txn: &store::Txn) -> Result<Commit, Error> {
+    pub async fn commit_txn(&self, txn: &store::Txn, deadline: Instant) -> Result<Commit, Error> {
         let started = Instant::now();
-        let commit = self
-            .writer
-            .commit_surely(txn, self.config.request_timeout)
-            .await?;
+        let commit = self.writer.commit_surely(txn, left(deadline)).await?;
         self.metrics
             .commit_seconds
             .observe(started.elapsed().as_secs_f64());
         self.metrics.commits.inc();
         Ok(commit)
     }
+}
+
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
 }
 
 /// A handle that handlers hold. Cheap to clone.

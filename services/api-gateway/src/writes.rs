@@ -58,7 +58,10 @@ impl Write {
 ///
 /// # Errors
 /// They do not fit together, in size or in what they require.
-pub fn into_txn(mut txn: Txn, writes: &[Write]) -> Result<Txn, TxnError> {
+pub fn into_txn<'a>(
+    mut txn: Txn,
+    writes: impl IntoIterator<Item = &'a Write>,
+) -> Result<Txn, TxnError> {
     for write in writes {
         write.add_to(&mut txn)?;
     }

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::check::{Check, Path};
+use super::environment;
 use crate::duration::parse_nanoseconds;
 
 #[derive(Clone, Copy)]
@@ -173,20 +174,22 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
         return Ok(Value::Null);
     }
     match kind {
-        Kind::Text => text(value)
-            .map(Value::String)
-            .ok_or_else(|| mismatch("a string", value)),
+        Kind::Text => {
+            let text = text(value).ok_or_else(|| mismatch("a string", value))?;
+            fit(&text)?;
+            Ok(Value::String(text))
+        }
         Kind::TextList => {
             let items = value
                 .as_array()
                 .ok_or_else(|| mismatch("a list of strings", value))?;
-            let texts: Option<Vec<Value>> = items
-                .iter()
-                .map(|item| text(item).map(Value::String))
-                .collect();
-            texts
-                .map(Value::Array)
-                .ok_or_else(|| mismatch("a list of strings", value))
+            let mut texts = Vec::new();
+            for (position, item) in items.iter().enumerate() {
+                let text = text(item).ok_or_else(|| mismatch("a list of strings", value))?;
+                fit(&text).map_err(|why| format!("item {position} {why}"))?;
+                texts.push(Value::String(text));
+            }
+            Ok(Value::Array(texts))
         }
         Kind::Whole(least, most) => whole(value, least, most),
         Kind::Flag => match value {
@@ -197,13 +200,21 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
         },
         Kind::Span => span(value),
         Kind::AbsolutePath => match value.as_str() {
-            Some(path) if path.starts_with('/') || is_runtime(path) => Ok(value.clone()),
+            Some(path) if path.starts_with('/') || is_runtime(path) => {
+                fit(path)?;
+                Ok(value.clone())
+            }
             Some(path) => Err(format!(
                 "must be an absolute path; got {path:?}: begin it with /"
             )),
             None => Err(mismatch("an absolute path", value)),
         },
     }
+}
+
+/// Refuses what a process cannot be given.
+fn fit(text: &str) -> Result<(), String> {
+    environment::unfit(text).map_or(Ok(()), Err)
 }
 
 fn whole(value: &Value, least: i64, most: i64) -> Result<Value, String> {

@@ -8,7 +8,8 @@ use model::spec;
 use super::check::{Check, Path};
 use super::job::Inherited;
 use super::{
-    constraint, disconnect, name, network, rank, reschedule, restart, signal, task, update,
+    constraint, disconnect, environment, name, network, rank, reschedule, restart, signal, task,
+    update,
 };
 
 /// Source: Nomad's default and least size of an ephemeral disk, in MiB.
@@ -76,7 +77,7 @@ pub(super) fn group(
         migrate: update::migrate(check, path, spec.migrate.as_ref(), inherited),
         disconnect: disconnect::disconnect(check, path, spec.disconnect.as_ref(), job_type),
         ephemeral_disk,
-        meta: spec.meta.clone().unwrap_or_default(),
+        meta: environment::variables(check, path, "meta", spec.meta.as_ref()),
         shutdown_delay: shutdown_delay(check, path, spec.shutdown_delay.as_ref()),
         max_run_duration: max_run_duration(check, path, spec, job_type),
         name,

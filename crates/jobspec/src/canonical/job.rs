@@ -6,7 +6,7 @@ use model::job::{Job, JobType, TaskGroup};
 use model::{Timestamp, spec};
 
 use super::check::{Check, Path};
-use super::{MAX_TOTAL_COUNT, constraint, group, name, rank};
+use super::{MAX_TOTAL_COUNT, constraint, environment, group, name, rank};
 
 /// Source: Nomad's defaults of `job_default_priority` and `job_max_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
@@ -54,7 +54,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         affinities,
         spreads,
         task_groups,
-        meta: spec.meta.clone().unwrap_or_default(),
+        meta: environment::variables(check, &root, "meta", spec.meta.as_ref()),
         stop: spec.stop.unwrap_or(false),
         version: 0,
         submit_time: now,

@@ -9,6 +9,7 @@ mod check;
 mod constraint;
 mod disconnect;
 mod driver_config;
+mod environment;
 mod group;
 mod job;
 mod name;

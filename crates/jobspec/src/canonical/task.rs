@@ -6,7 +6,7 @@ use model::job::{JobType, Lifecycle, LifecycleHook, LogConfig, RestartPolicy, Ta
 use model::spec;
 
 use super::check::{Check, Path};
-use super::{constraint, driver_config, name, rank, resources, restart, signal};
+use super::{constraint, driver_config, environment, name, rank, resources, restart, signal};
 use crate::duration::show;
 
 /// Source: Nomad's defaults.
@@ -49,8 +49,8 @@ pub(super) fn task(
         driver,
         user: spec.user.clone().unwrap_or_default(),
         config,
-        env: spec.env.clone().unwrap_or_default(),
-        meta: spec.meta.clone().unwrap_or_default(),
+        env: environment::variables(check, path, "env", spec.env.as_ref()),
+        meta: environment::variables(check, path, "meta", spec.meta.as_ref()),
         constraints: constraint::constraints(check, path, spec.constraints.as_deref(), true),
         affinities: rank::affinities(check, path, spec.affinities.as_deref()),
         resources: resources::resources(check, path, spec.resources.as_ref(), &full_name),

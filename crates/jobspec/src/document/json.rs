@@ -34,13 +34,21 @@ pub(crate) struct Key {
     pub(crate) span: Range<usize>,
 }
 
+/// How deep lists and objects may nest, as serde_json limits it where it builds values. What
+/// handles a document is recursive, and a thread's stack holds thousands of levels.
+const MAX_DEPTH: usize = 128;
+
 /// Reads a JSON text.
 pub(crate) fn read(text: &str) -> Result<Json, Fault> {
-    // This bounds the depth as well: serde_json refuses more than 128 levels.
+    // This says nothing about the depth: what serde_json ignores it steps over without recursion.
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         return Err(syntax(text, &error));
     }
-    let mut reader = Reader { text, offset: 0 };
+    let mut reader = Reader {
+        text,
+        offset: 0,
+        depth: 0,
+    };
     reader.value()
 }
 
@@ -64,6 +72,8 @@ fn syntax(text: &str, error: &serde_json::Error) -> Fault {
 struct Reader<'a> {
     text: &'a str,
     offset: usize,
+    /// How many lists and objects are open.
+    depth: usize,
 }
 
 impl Reader<'_> {
@@ -71,8 +81,8 @@ impl Reader<'_> {
         self.skip_space();
         let start = self.offset;
         let node = match self.peek() {
-            b'{' => self.object()?,
-            b'[' => self.list()?,
+            b'{' => self.nested(Self::object)?,
+            b'[' => self.nested(Self::list)?,
             b'"' => Node::Text(self.string()?),
             b'n' => self.word(4, Node::Null),
             b't' => self.word(4, Node::Bool(true)),
@@ -83,6 +93,23 @@ impl Reader<'_> {
             span: start..self.offset,
             node,
         })
+    }
+
+    /// Reads a list or an object, one level deeper.
+    fn nested(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Node, Fault>,
+    ) -> Result<Node, Fault> {
+        if self.depth == MAX_DEPTH {
+            let here = self.offset..self.offset + 1;
+            let detail =
+                format!("Lists and objects nest more than {MAX_DEPTH} levels deep: flatten them");
+            return Err(Fault::new(here, "Nested too deep", detail));
+        }
+        self.depth += 1;
+        let node = read(self)?;
+        self.depth -= 1;
+        Ok(node)
     }
 
     fn object(&mut self) -> Result<Node, Fault> {
@@ -209,6 +236,24 @@ mod tests {
             }
             Node::List(items) => items.iter().for_each(|item| walk(text, item, seen)),
             _ => seen.push(&text[json.span.clone()]),
+        }
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_refused_at_the_level_that_is_too_much() {
+        let lists = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
+        let objects = |count: usize| format!("{}1{}", "{\"a\":".repeat(count), "}".repeat(count));
+        assert!(read(&lists(MAX_DEPTH)).is_ok());
+        assert!(read(&objects(MAX_DEPTH)).is_ok());
+        // Side by side is not within each other.
+        assert!(read(&format!("[{}[]]", "[[]],".repeat(1_000))).is_ok());
+        for levels in [MAX_DEPTH + 1, 5_000, 500_000] {
+            assert_eq!(
+                read(&lists(levels)).unwrap_err().span,
+                MAX_DEPTH..MAX_DEPTH + 1
+            );
+            let start = MAX_DEPTH * "{\"a\":".len();
+            assert_eq!(read(&objects(levels)).unwrap_err().span, start..start + 1);
         }
     }
 

@@ -24,6 +24,8 @@ struct Scan<'a> {
     assigned: bool,
     /// Where the first object with more entries than allowed was opened.
     oversized: Option<usize>,
+    /// Where the first level deeper than allowed was opened.
+    too_deep: Option<usize>,
 }
 
 struct Level {
@@ -62,16 +64,35 @@ pub(crate) fn open_brace(text: &str, offset: usize) -> Option<usize> {
 /// its time grows with the square: 2,000 take some 50 ms, a file full of such objects 2 s.
 const MAX_ENTRIES: usize = 2_000;
 
-/// Returns the fault of the first object with too many entries.
-pub(crate) fn oversized_object(text: &str) -> Option<Fault> {
+/// How many brackets, texts and templates may be open at once. The parser has a limit of its own,
+/// 64 expressions, but for templates with directives that takes more than the 2 MiB of a thread's
+/// stack in a build without optimisation; a job file has some ten.
+const MAX_NESTING: usize = 48;
+
+/// Returns the fault of what is too deep or too large for the parser.
+pub(crate) fn excess(text: &str) -> Option<Fault> {
+    Scan::new(text).excess()
+}
+
+/// The same for a template that stands alone.
+pub(crate) fn template_excess(text: &str) -> Option<Fault> {
     let mut scan = Scan::new(text);
-    // What is wrong with the syntax is not for this to say.
-    let _ = scan.run(text.len());
-    let opened = scan.oversized?;
+    // No line holds only this.
+    scan.open(Open::Heredoc("\n".to_owned()), 0);
+    scan.excess()
+}
+
+fn too_deep(opened: usize) -> Fault {
+    let detail =
+        format!("Brackets and templates nest more than {MAX_NESTING} levels deep: use locals");
+    Fault::new(opened..opened + 1, "Nested too deep", detail)
+}
+
+fn oversized_object(opened: usize) -> Fault {
     let detail = format!(
         "An object may have {MAX_ENTRIES} entries: split it, or read it with jsondecode(file(…))",
     );
-    Some(Fault::new(opened..opened + 1, "Object too large", detail))
+    Fault::new(opened..opened + 1, "Object too large", detail)
 }
 
 fn unclosed(open: &Open, offset: usize) -> Fault {
@@ -116,6 +137,7 @@ impl<'a> Scan<'a> {
             stack: Vec::new(),
             assigned: false,
             oversized: None,
+            too_deep: None,
         }
     }
 
@@ -131,6 +153,13 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
+    fn excess(mut self) -> Option<Fault> {
+        // What is wrong with the syntax is not for this to say.
+        let _ = self.run(self.text.len());
+        let deep = self.too_deep.map(too_deep);
+        deep.or_else(|| self.oversized.map(oversized_object))
+    }
+
     fn bytes(&self) -> &[u8] {
         &self.text.as_bytes()[self.offset..]
     }
@@ -139,6 +168,9 @@ impl<'a> Scan<'a> {
         // Among attributes and blocks a brace opens a block, unless it follows a =.
         let is_object = open == Open::Bracket(b'}') && (self.assigned || !self.in_body());
         let entries = is_object.then_some(0);
+        if self.stack.len() == MAX_NESTING {
+            self.too_deep.get_or_insert(self.offset);
+        }
         self.stack.push(Level {
             open,
             offset: self.offset,
@@ -189,18 +221,19 @@ impl<'a> Scan<'a> {
     fn in_heredoc(&mut self, delimiter: &str) {
         let rest = &self.text.as_bytes()[self.offset..];
         let at_line_start = self.offset == 0 || self.text.as_bytes()[self.offset - 1] == b'\n';
-        let line_len = rest
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .unwrap_or(rest.len());
-        if at_line_start && rest[..line_len].trim_ascii() == delimiter.as_bytes() {
-            self.stack.pop();
-            self.offset += line_len;
-            return;
+        // The line is looked at as a whole once only, however many templates are in it.
+        if at_line_start {
+            let line_len = self.line_len();
+            if rest[..line_len].trim_ascii() == delimiter.as_bytes() {
+                self.stack.pop();
+                self.offset += line_len;
+                return;
+            }
         }
         let mut position = 0;
-        while position < line_len {
+        loop {
             match &rest[position..] {
+                [] | [b'\n', ..] => break,
                 [b'$', b'$', b'{', ..] | [b'%', b'%', b'{', ..] => position += 3,
                 [b'$' | b'%', b'{', ..] => {
                     self.offset += position;
@@ -210,7 +243,7 @@ impl<'a> Scan<'a> {
                 _ => position += 1,
             }
         }
-        self.offset += line_len + 1;
+        self.offset += position + 1;
     }
 
     fn in_code(&mut self) -> Result<(), Fault> {
@@ -278,22 +311,19 @@ impl<'a> Scan<'a> {
     }
 
     fn heredoc_start(&mut self) {
-        let line = self.offset..self.offset + self.line_len();
-        let line = &self.text.as_bytes()[line];
-        let name = line[2..]
-            .strip_prefix(b"-")
-            .unwrap_or(&line[2..])
-            .trim_ascii_end();
-        let is_name = !name.is_empty()
-            && name
-                .iter()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-        if is_name {
-            let width = line.len() + 1;
-            self.open(
-                Open::Heredoc(String::from_utf8_lossy(name).into_owned()),
-                width,
-            );
+        let start = &self.bytes()[2..];
+        let start = start.strip_prefix(b"-").unwrap_or(start);
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let width = start.iter().take_while(|byte| is_part(byte)).count();
+        let (name, rest) = start.split_at(width);
+        let ends = rest
+            .iter()
+            .find(|byte| **byte == b'\n' || !byte.is_ascii_whitespace())
+            .is_none_or(|byte| *byte == b'\n');
+        if width > 0 && ends {
+            let name = String::from_utf8_lossy(name).into_owned();
+            let width = self.line_len() + 1;
+            self.open(Open::Heredoc(name), width);
         } else {
             self.offset += 2;
         }
@@ -364,17 +394,30 @@ mod tests {
         };
         let many = entries(MAX_ENTRIES + 1);
         assert_eq!(
-            oversized_object(&format!("a = {{\n{}}}\n", entries(MAX_ENTRIES))),
+            excess(&format!("a = {{\n{}}}\n", entries(MAX_ENTRIES))),
             None
         );
-        assert_eq!(oversized_object(&format!("a {{\n{many}}}\n")), None);
+        assert_eq!(excess(&format!("a {{\n{many}}}\n")), None);
         for text in [
             format!("a = {{\n{many}}}\n"),
             format!("a = f({{ \n{many}}})\n"),
         ] {
             let opened = text.find('{').unwrap();
-            assert_eq!(oversized_object(&text).unwrap().span, opened..opened + 1);
+            assert_eq!(excess(&text).unwrap().span, opened..opened + 1);
         }
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_found_where_it_begins() {
+        let lists = |count: usize| format!("a = {}{}", "[".repeat(count), "]".repeat(count));
+        assert_eq!(excess(&lists(MAX_NESTING)), None);
+        let fault = excess(&lists(MAX_NESTING + 1)).unwrap();
+        assert_eq!(fault.span.start, "a = ".len() + MAX_NESTING);
+        // A template has a level of its own, for the text that it stands in.
+        let texts = |count: usize| format!("${{{}{}}}", "\"${".repeat(count), "}\"".repeat(count));
+        assert_eq!(template_excess(&texts(MAX_NESTING / 2 - 1)), None);
+        assert!(template_excess(&texts(MAX_NESTING / 2)).is_some());
+        assert_eq!(excess(&"a = [[], \"${[]}\"]\n".repeat(1_000)), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) fn body(text: &str) -> Result<Body, Fault> {
         .strip_prefix('\u{feff}')
         .map(|rest| format!("   {rest}"));
     let text = without_mark.as_deref().unwrap_or(text);
-    if let Some(fault) = scan::oversized_object(text) {
+    if let Some(fault) = scan::excess(text) {
         return Err(fault);
     }
     parser::parse_body(text).map_err(|error| explain(text, &error))
@@ -23,7 +23,7 @@ pub(crate) fn body(text: &str) -> Result<Body, Fault> {
 
 /// Reads one expression.
 pub(crate) fn expression(text: &str) -> Result<Expression, Fault> {
-    if let Some(fault) = scan::oversized_object(text) {
+    if let Some(fault) = scan::excess(text) {
         return Err(fault);
     }
     parser::parse_expr(text).map_err(|error| explain(text, &error))
@@ -31,6 +31,9 @@ pub(crate) fn expression(text: &str) -> Result<Expression, Fault> {
 
 /// Reads a template that stands alone, as in a JSON string.
 pub(crate) fn template(text: &str) -> Result<Template, Fault> {
+    if let Some(fault) = scan::template_excess(text) {
+        return Err(fault);
+    }
     parser::parse_template(text).map_err(|error| {
         let offset = error.location().offset();
         let detail = format!("{}: to write ${{ as text, double the $", error.message());

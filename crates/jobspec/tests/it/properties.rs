@@ -389,3 +389,84 @@ fn generated_jobs_are_mostly_valid() {
     }
     assert!(admitted > 120, "{admitted} of 200");
 }
+
+/// Everything that can stand within itself, so deep that recursion over it would overflow a stack.
+#[test]
+fn no_nesting_overflows_the_stack() {
+    const NESTS: [(&str, &str); 20] = [
+        ("[", "]"),
+        ("(", ")"),
+        ("{ a = ", " }"),
+        ("{\"a\":", "}"),
+        ("!", ""),
+        ("-", ""),
+        ("1 + ", ""),
+        ("true && ", ""),
+        ("true ? 1 : ", ""),
+        ("upper(", ")"),
+        ("\"${", "}\""),
+        ("\"%{ if ", " }a%{ endif }\""),
+        ("[for x in ", " : x]"),
+        ("{for x in ", " : x => x}"),
+        ("<<E\n${", "}\nE\n"),
+        ("local.a[", "]"),
+        ("list(", ")"),
+        ("jsondecode(", ")"),
+        ("local.a", ".a"),
+        ("local.a", "[*]"),
+    ];
+    for (open, close) in NESTS {
+        for count in [150, 10_000] {
+            let nest = format!("{}1{}", open.repeat(count), close.repeat(count));
+            read(&nest);
+            read(&format!("job \"a\" {{\n  meta = {nest}\n}}\n"));
+            read(&format!(
+                "variable \"a\" {{\n  type = {nest}\n  default = {nest}\n}}\n"
+            ));
+            // As a template in JSON's notation and as the text that jsondecode reads.
+            let quoted = serde_json::to_string(&nest).unwrap();
+            let template = serde_json::to_string(&format!("${{{nest}}}")).unwrap();
+            read(&format!(
+                "{{\"locals\": {{\"a\": {template}}}, \"job\": {{\"a\": {{}}}}}}"
+            ));
+            read(&format!(
+                "locals {{\n  a = jsondecode({quoted})\n}}\njob \"a\" {{\n}}\n"
+            ));
+            let given = Inputs {
+                variables: vec![("a".to_owned(), nest)],
+                ..Inputs::default()
+            };
+            let declares = "variable \"a\" {\n  type = any\n}\njob \"a\" {\n}\n";
+            // Some are values: -1, even 150 times.
+            let _ = parse("f", declares, &given);
+        }
+    }
+    for count in [150, 10_000] {
+        read(&format!("{}{}", "a {\n".repeat(count), "}\n".repeat(count)));
+        let config = format!("{}{}", "a {\n".repeat(count), "}\n".repeat(count));
+        read(&format!(
+            "job \"a\" {{\n  group \"a\" {{\n    task \"a\" {{\n      config {{\n{config}}}\n}}\n}}\n}}\n"
+        ));
+    }
+}
+
+/// The JSON of the API and the JSON of job files alike.
+#[test]
+fn json_that_nests_too_deep_is_refused_with_its_place() {
+    let nest = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
+    for text in [
+        format!("{{\"Job\":\n {}}}", nest(20_000)),
+        format!("{{\"job\":\n {}}}", nest(20_000)),
+    ] {
+        let errors = [
+            parse_api_json("f", &text).unwrap_err(),
+            parse("f.json", &text, &Inputs::default()).unwrap_err(),
+        ];
+        for errors in errors {
+            let error = &errors.0[0];
+            assert_eq!((error.line, error.column), (2, 129), "{error:?}");
+            assert_eq!(error.summary, "Nested too deep");
+            assert!(error.detail.contains("128"), "{}", error.detail);
+        }
+    }
+}

@@ -6,7 +6,7 @@ use etcd_client::GetOptions;
 use state::State;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::client::{Client, header_revision};
+use crate::client::Client;
 use crate::error::Error;
 use crate::replica::ReplicaOptions;
 use crate::replica::decode::to_objects;
@@ -39,7 +39,7 @@ pub(super) async fn list(client: &Client, options: &ReplicaOptions) -> Result<St
             })
             .await?;
         if at == 0 {
-            at = header_revision(&response);
+            at = client.note_revision(&response);
         }
         let page = response.0;
         let more = page.more;

@@ -1,10 +1,11 @@
 //! Commits whose answer never came: what became of them.
 
-use store::{Client, Commit, Resolution, Txn, Writer};
+use store::{Client, ClientOptions, Commit, Resolution, Txn, Writer};
 use test_kit::proxy::{Mode, Proxy};
 
 use crate::support::{
-    Backend, PATIENCE, SHORT, complete, create, done, eval, impatient, key, on_both, update,
+    Backend, PATIENCE, SHORT, complete, connect, create, done, eval, impatient, key, on_both,
+    update,
 };
 
 on_both!(
@@ -15,6 +16,7 @@ on_both!(
     a_deletion_is_found,
     what_is_compacted_away_is_forgotten,
     a_commit_in_doubt_is_carried_out_once,
+    a_commit_in_doubt_is_given_up_when_patience_ends,
     a_conflict_after_a_lost_answer_may_be_our_own_doing,
 );
 
@@ -179,6 +181,32 @@ async fn a_commit_in_doubt_is_carried_out_once(backend: Backend) {
         let mut changed = eval(1);
         changed.snapshot_index = last;
         txn.update(&key(&eval(1)), last, &changed).unwrap();
+    }
+}
+
+async fn a_commit_in_doubt_is_given_up_when_patience_ends(backend: Backend) {
+    let two = Two::start(&backend).await;
+    // One request may take longer than all of them together.
+    let options = ClientOptions {
+        request_timeout: PATIENCE,
+        ..ClientOptions::default()
+    };
+    let writer = connect(&two.proxy.endpoint(), options)
+        .await
+        .unfenced_writer();
+    for (number, mode) in [Mode::HoldAnswers, Mode::Hold, Mode::Cut]
+        .into_iter()
+        .enumerate()
+    {
+        let eval = eval(number as u128 + 1);
+        let mut txn = writer.txn();
+        txn.create(&key(&eval), &eval).unwrap();
+        two.proxy.set(mode);
+        let began = tokio::time::Instant::now();
+        writer.commit_surely(&txn, SHORT).await.unwrap_err();
+        let waited = began.elapsed();
+        assert!(waited < PATIENCE / 4, "{mode:?}: {waited:?}");
+        two.proxy.set(Mode::Open);
     }
 }
 

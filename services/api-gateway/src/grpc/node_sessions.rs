@@ -18,7 +18,7 @@ use state::Snapshot;
 use store::WaitError;
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
-use tracing::{debug, info};
+use tracing::{debug, error, info, warn};
 
 use super::{Api, Parts};
 use crate::error::Error;
@@ -31,9 +31,15 @@ use crate::nodes::reports::{self, Reports};
 use crate::nodes::sessions::{Due, OpenSession};
 use crate::nodes::{gate, registration::check};
 
-/// How many jobs on one node are looked at again in the transaction that changes its record. A
-/// node runs hundreds of allocations at most; jobs beyond are left to the next change.
+/// How many jobs on one node are looked at again in the transaction that changes its record, which
+/// has a thousand operations at most. Further ones follow in transactions of their own.
 const MAX_NODE_EVALS: usize = 900;
+/// How long the replica may take to reach what a node has seen before the store itself is asked: a
+/// replica is milliseconds behind.
+const CATCH_UP: Duration = Duration::from_secs(1);
+/// How long the store may take to say where it is. With [`CATCH_UP`] well within the 10 s that a
+/// node waits for its stream.
+const ASK_STORE: Duration = Duration::from_secs(3);
 
 #[tonic::async_trait]
 impl NodeSessions for Api {
@@ -74,16 +80,18 @@ impl NodeSessions for Api {
         let gateway = Arc::clone(&self.gateway);
         // First the session, then the state: a change in between is noted in the session.
         let session = gateway.sessions.open(node_id);
-        let timeout = gateway.config.request_timeout;
-        catch_up(&gateway, request.seen_revision, timeout).await?;
+        let seen = request.seen_revision;
+        let catch_up = catch_up(&gateway, seen).await?;
+        let store_id = store_id(&gateway, catch_up);
         session.note_full();
-        info!(%node_id, seen = request.seen_revision, "node watches its allocations");
+        info!(%node_id, seen, store_id, "node watches its allocations");
         let held = Held::new(&gateway.metrics.node_sessions);
         let watch = Watch {
             gateway,
             session,
             node_id,
             sent: SentJobs::default(),
+            store_id,
             revision: 0,
             _held: held,
         };
@@ -129,25 +137,36 @@ impl Api {
                 Registration::Unchanged => Ok(Step::Known((
                     stored.map_or(0, |stored| stored.modify_index),
                     status,
+                    Vec::new(),
                 ))),
                 Registration::Write {
                     write,
                     feasibility_changed,
                 } => {
                     let mut writes = vec![*write];
+                    let mut further = Vec::new();
                     if feasibility_changed {
                         let next_id = || gateway.next_eval_id();
-                        let evals = node_evals(snapshot, &node, now, &trace_parent, next_id);
-                        writes.extend(evals.into_iter().take(MAX_NODE_EVALS));
+                        let mut evals = node_evals(snapshot, &node, now, &trace_parent, next_id);
+                        further = evals.split_off(evals.len().min(MAX_NODE_EVALS));
+                        writes.extend(evals);
                     }
-                    let answer = Box::new(move |revision| (revision, status));
+                    let answer = Box::new(move |revision| (revision, status, further));
                     Ok(Step::Commit { writes, answer })
                 }
             }
         };
-        let (node_modify_index, status) = gateway
+        let (node_modify_index, status, further) = gateway
             .carry_out(|| format!("node {node_id}"), decide)
             .await?;
+        for evals in further.chunks(MAX_NODE_EVALS) {
+            // Their ids are new, so nothing can be in the way.
+            if let Err(error) = gateway.commit(evals, gateway.deadline()).await {
+                let left = further.len();
+                error!(%node_id, left, %error, "jobs on a changed node are not looked at again");
+                return Err(error);
+            }
+        }
         info!(%node_id, index = node_modify_index, "node registered");
         // It lives: its first heartbeat need not be waited for.
         gateway.heard().heard(node_id, Instant::now());
@@ -251,12 +270,54 @@ fn read_reports(request: &ReportAllocationsRequest) -> Result<Reports, FieldErro
     errors.into_result(reports)
 }
 
-/// Waits until the replica shows at least what the node has acted on.
-async fn catch_up(gateway: &Shared, seen: u64, timeout: Duration) -> Result<(), Error> {
-    match gateway.replica.wait_for(seen.max(1), timeout).await {
-        Ok(_) => Ok(()),
-        Err(WaitError::Timeout { applied, .. }) => Err(Error::Behind { seen, applied }),
-        Err(error) => Err(error.into()),
+/// How a gateway stands to what a node has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CatchUp {
+    /// The replica shows it.
+    Reached,
+    /// The store is older: it was restored from a backup, or is another one.
+    WentBack,
+}
+
+/// Waits until the replica shows at least what the node has acted on, or until it is certain that
+/// there is nothing to wait for.
+///
+/// Only the store's own word is proof of that: a linearizable read that began after the node had
+/// seen a revision, and tells an older one.
+async fn catch_up(gateway: &Shared, seen: u64) -> Result<CatchUp, Error> {
+    match gateway.replica.wait_for(seen.max(1), CATCH_UP).await {
+        Ok(_) => return Ok(CatchUp::Reached),
+        Err(WaitError::Timeout { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let fresh = match tokio::time::timeout(ASK_STORE, gateway.fresh()).await {
+        Ok(fresh) => fresh?,
+        Err(_) => {
+            let applied = gateway.replica.applied();
+            return Err(Error::Behind { seen, applied });
+        }
+    };
+    let current = fresh.index();
+    if current >= seen {
+        return Ok(CatchUp::Reached);
+    }
+    warn!(
+        seen,
+        current, "the store is older than what a node has seen: was it restored from a backup?"
+    );
+    Ok(CatchUp::WentBack)
+}
+
+/// Names what a stream's revisions count in.
+///
+/// An etcd that was restored to the same addresses bears the same cluster id. A stream that goes
+/// back for a node then has a name of its own, so that the node does not take it for one of a
+/// gateway that is behind; the node's next stream has the cluster's name again.
+fn store_id(gateway: &Shared, catch_up: CatchUp) -> String {
+    let cluster_id = gateway.replica.client().cluster_id().unwrap_or_default();
+    match catch_up {
+        CatchUp::Reached => format!("{cluster_id:x}"),
+        CatchUp::WentBack => format!("{cluster_id:x}-{:x}", gateway.ids.next_u128()),
     }
 }
 
@@ -266,6 +327,8 @@ struct Watch {
     session: OpenSession,
     node_id: NodeId,
     sent: SentJobs,
+    /// What the stream's revisions count in.
+    store_id: String,
     /// The revision of the last update; it never goes back.
     revision: u64,
     _held: Held,
@@ -296,7 +359,7 @@ impl Watch {
     /// Returns what to send; `None`: it has been sent already.
     fn update(&mut self, due: &Due) -> Option<Result<AllocationsUpdate, Error>> {
         let snapshot = self.gateway.replica.snapshot();
-        let update = match due {
+        let mut update = match due {
             Due::Full => {
                 self.gateway.metrics.full_updates.inc();
                 full(&snapshot, self.node_id, &mut self.sent)
@@ -313,6 +376,7 @@ impl Watch {
             return Some(Err(Error::Behind { seen, applied }));
         }
         self.revision = update.revision;
+        update.store_id.clone_from(&self.store_id);
         self.gateway
             .metrics
             .assignments_sent

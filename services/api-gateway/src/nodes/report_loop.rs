@@ -3,16 +3,17 @@
 //! A lone report is committed at once; those that come in while a commit is under way make up the
 //! next one, so batches grow with the load by themselves and nobody waits for company.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::NodeId;
-use store::{Commit, Txn};
+use model::{AllocId, NodeId};
+use store::{Commit, TxnError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, debug, info_span};
 
-use super::reports::{Outcome, Reports, decide, pack};
+use super::reports::{Outcome, Packed, Reports, decide, pack};
 use crate::error::Error;
 use crate::gateway::Shared;
 
@@ -37,9 +38,11 @@ pub struct Ask {
     reply: oneshot::Sender<Result<u64, Unstored>>,
 }
 
-/// Why a batch was not stored. Every caller in it is told the same.
+/// Why a caller's reports were not stored, or not all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unstored {
+    /// One of the caller's own reports does not go into any transaction; its others are stored.
+    Refused { alloc_id: AllocId, reason: String },
     /// The store cannot be reached, or does not say what became of it.
     Store(String),
     /// Others keep changing the same allocations.
@@ -66,7 +69,8 @@ impl ReportHandle {
     /// Stores checked reports; returns the revision by which all of it is.
     ///
     /// # Errors
-    /// The store cannot be reached; others keep changing the same; the gateway shuts down.
+    /// The store cannot be reached; others keep changing the same; one of the reports cannot be
+    /// stored (the others are); the gateway shuts down.
     pub async fn store(
         &self,
         node_id: NodeId,
@@ -87,6 +91,9 @@ impl ReportHandle {
                 what: format!("the allocations of node {node_id}"),
             }),
             Ok(Err(Unstored::Store(reason))) => Err(Error::ReportsUnstored { reason }),
+            Ok(Err(Unstored::Refused { alloc_id, reason })) => {
+                Err(Error::ReportRefused { alloc_id, reason })
+            }
             Err(_) => Err(Error::Draining),
         }
     }
@@ -136,18 +143,46 @@ async fn store(gateway: &Shared, batch: Vec<Ask>) {
         .unwrap_or_default();
     let result = store_all(gateway, &reports, &trace_parent).await;
     for ask in batch {
-        debug!(parent: &Span::current(), node_id = %ask.node_id, ?result, "reports answered");
+        let answer = match &result {
+            Ok(stored) => stored.answer(&ask.reports),
+            Err(unstored) => Err(unstored.clone()),
+        };
+        debug!(parent: &Span::current(), node_id = %ask.node_id, ?answer, "reports answered");
         // A caller that has given up asks again.
-        let _ = ask.reply.send(result.clone());
+        let _ = ask.reply.send(answer);
     }
 }
 
-/// Stores reports; returns the revision by which all of them are.
+/// What became of a batch.
+struct Stored {
+    /// By which all of it is stored but for what is refused.
+    revision: u64,
+    refused: BTreeMap<AllocId, TxnError>,
+}
+
+impl Stored {
+    /// Returns what the caller with these reports is told.
+    fn answer(&self, reports: &Reports) -> Result<u64, Unstored> {
+        let refused = self
+            .refused
+            .iter()
+            .find(|(alloc_id, _)| reports.contains_key(alloc_id));
+        match refused {
+            Some((alloc_id, error)) => Err(Unstored::Refused {
+                alloc_id: *alloc_id,
+                reason: error.to_string(),
+            }),
+            None => Ok(self.revision),
+        }
+    }
+}
+
+/// Stores reports, all that can be.
 async fn store_all(
     gateway: &Shared,
     reports: &Reports,
     trace_parent: &str,
-) -> Result<u64, Unstored> {
+) -> Result<Stored, Unstored> {
     let mut snapshot = gateway.replica.snapshot();
     let mut is_fresh = false;
     let mut stored = 0;
@@ -162,10 +197,10 @@ async fn store_all(
             is_fresh = true;
             continue;
         }
-        let txns = plan(gateway, &outcomes, trace_parent)?;
+        let packed = plan(gateway, &outcomes, trace_parent);
         let mut conflict = None;
-        for txn in &txns {
-            match gateway.commit_txn(txn).await {
+        for txn in &packed.txns {
+            match gateway.commit_txn(txn, gateway.deadline()).await {
                 Ok(Commit::Done { revision }) => stored = stored.max(revision),
                 Ok(Commit::Conflict(found)) => {
                     conflict = Some(found.revision);
@@ -176,7 +211,10 @@ async fn store_all(
         }
         let Some(revision) = conflict else {
             // What said nothing new is stored by the snapshot's revision.
-            return Ok(stored.max(snapshot.index()));
+            return Ok(Stored {
+                revision: stored.max(snapshot.index()),
+                refused: packed.refused,
+            });
         };
         gateway.metrics.conflicts.inc();
         let wanted = revision.max(stored);
@@ -188,9 +226,8 @@ async fn store_all(
     Err(Unstored::Contended)
 }
 
-fn plan(gateway: &Shared, outcomes: &[Outcome], trace_parent: &str) -> Result<Vec<Txn>, Unstored> {
+fn plan(gateway: &Shared, outcomes: &[Outcome], trace_parent: &str) -> Packed {
     let new_txn = || gateway.writer.txn();
     let next_id = || gateway.next_eval_id();
     pack(outcomes, gateway.now(), trace_parent, new_txn, next_id)
-        .map_err(|error| Unstored::Store(error.to_string()))
 }

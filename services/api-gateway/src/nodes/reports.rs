@@ -16,15 +16,18 @@ use model::{
     JobKey, JobType, NodeId, Timestamp, TriggeredBy,
 };
 use state::{AllocView, Entity, Key, Snapshot};
-use store::{Txn, TxnError};
+use store::{Txn, TxnError, Value};
 
-use crate::writes::Write;
+use crate::writes::{Write, into_txn};
 
 /// How long a text that a node sends may be, in bytes: an error message with its causes has some
 /// hundreds; a driver that quotes a whole log does not get it into the store.
 const MAX_TEXT_BYTES: usize = 1_024;
 /// How many details an event may have: the events of the spec have at most eight.
 const MAX_DETAILS: usize = 16;
+/// How large a report may be as it is stored, once its texts are cut: half of a transaction, so
+/// that its evaluation has room beside it. Fifty tasks with ten events of 1 KiB each fit.
+const MAX_REPORT_BYTES: usize = 512 << 10;
 
 /// Reports waiting to be stored; of one allocation the last counts.
 pub type Reports = BTreeMap<AllocId, AllocClient>;
@@ -77,7 +80,9 @@ pub fn check(
                 });
             }
             Some(_) => {
-                known.insert(alloc_id, cut_to_size(client));
+                let client = cut_to_size(client);
+                check_size(&client, position)?;
+                known.insert(alloc_id, client);
             }
             None => missing.push(alloc_id),
         }
@@ -91,14 +96,43 @@ fn cut_to_size(mut client: AllocClient) -> AllocClient {
         let surplus = state.events.len().saturating_sub(MAX_TASK_EVENTS);
         state.events.drain(..surplus);
         for event in &mut state.events {
+            cut(&mut event.event_type);
             cut(&mut event.message);
             while event.details.len() > MAX_DETAILS {
                 event.details.pop_last();
             }
-            event.details.values_mut().for_each(cut);
+            let details = std::mem::take(&mut event.details).into_iter();
+            event.details = details
+                .map(|(mut key, mut value)| {
+                    cut(&mut key);
+                    cut(&mut value);
+                    (key, value)
+                })
+                .collect();
         }
     }
     client
+}
+
+/// Refuses what is still too large once it is cut: a name of a task, or more tasks than are stored
+/// together.
+fn check_size(client: &AllocClient, position: usize) -> Result<(), FieldErrors> {
+    // What cannot be encoded is refused when it is packed.
+    let size = Value::from(client)
+        .encode()
+        .map_or(0, |encoded| encoded.len());
+    if size <= MAX_REPORT_BYTES {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::default();
+    errors.push(
+        format!("reports[{position}].client.task_states"),
+        format!(
+            "{} tasks make a report of {size} bytes: want at most {MAX_REPORT_BYTES}",
+            client.task_states.len()
+        ),
+    );
+    Err(errors)
 }
 
 fn cut(text: &mut String) {
@@ -288,29 +322,34 @@ fn cancel_followup(
     Some((eval_id, write))
 }
 
+/// Transactions, and the reports that are in none of them because they cannot be stored.
+#[derive(Debug, Default)]
+pub struct Packed {
+    pub txns: Vec<Txn>,
+    pub refused: BTreeMap<AllocId, TxnError>,
+}
+
 /// Makes transactions of outcomes, as few as the limits of one allow; `new_txn` makes an empty
-/// one. Each carries an evaluation for every job that one of its reports asks for.
-///
-/// # Errors
-/// One report alone is larger than a transaction may be.
+/// one. Each carries an evaluation for every job that one of its reports asks for. What not even
+/// an empty transaction takes is left out: one report never holds up the others.
 pub fn pack(
     outcomes: &[Outcome],
     now: Timestamp,
     trace_parent: &str,
     new_txn: impl Fn() -> Txn,
     mut next_id: impl FnMut() -> EvalId,
-) -> Result<Vec<Txn>, TxnError> {
-    let mut txns = Vec::new();
+) -> Packed {
+    let mut packed = Packed::default();
     let mut current = new_txn();
     let mut asked = BTreeSet::new();
     let mut canceled = BTreeSet::new();
     for outcome in outcomes {
         let mut writes = vec![outcome.write.clone()];
-        if let Some((eval_id, write)) = &outcome.canceled
-            && canceled.insert(*eval_id)
-        {
-            writes.push(write.clone());
-        }
+        let cancels = outcome
+            .canceled
+            .as_ref()
+            .filter(|(eval_id, _)| !canceled.contains(eval_id));
+        writes.extend(cancels.map(|(_, write)| write.clone()));
         let eval = outcome.eval.map(|ask| {
             let eval = evaluation(&outcome.job, ask, next_id(), now, trace_parent);
             Write::Create {
@@ -319,26 +358,30 @@ pub fn pack(
             }
         });
         let with_eval = |asked: &BTreeSet<JobKey>| {
-            let mut part = new_txn();
             let eval = eval.iter().filter(|_| !asked.contains(&outcome.job));
-            for write in writes.iter().chain(eval) {
-                write.add_to(&mut part)?;
-            }
-            Ok::<Txn, TxnError>(part)
+            into_txn(new_txn(), writes.iter().chain(eval))
         };
-        if current.merge(&with_eval(&asked)?).is_err() {
-            txns.push(std::mem::replace(&mut current, new_txn()));
-            asked.clear();
-            current.merge(&with_eval(&asked)?)?;
+        let joined = with_eval(&asked).and_then(|part| current.merge(&part).map(|_| ()));
+        if joined.is_err() {
+            match with_eval(&BTreeSet::new()) {
+                Ok(part) => {
+                    packed.txns.push(std::mem::replace(&mut current, part));
+                    asked.clear();
+                }
+                Err(error) => {
+                    packed.refused.insert(outcome.alloc_id, error);
+                    continue;
+                }
+            }
         }
+        canceled.extend(cancels.map(|(eval_id, _)| *eval_id));
         if eval.is_some() {
             asked.insert(outcome.job.clone());
         }
     }
-    if !current.is_empty() {
-        txns.push(current);
-    }
-    Ok(txns)
+    packed.txns.push(current);
+    packed.txns.retain(|txn| !txn.is_empty());
+    packed
 }
 
 fn evaluation(

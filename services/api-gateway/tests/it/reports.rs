@@ -1,6 +1,8 @@
 //! What nodes report: stored before it is answered, with the evaluations it causes.
 
-use model::{AllocClient, AllocId, ClientStatus, Node, NodeStatus};
+use std::collections::BTreeMap;
+
+use model::{AllocClient, AllocId, ClientStatus, Node, NodeStatus, TaskEvent, TaskState};
 use proto::internal::v1::{AllocationReport, ReportAllocationsRequest};
 use proto::v1;
 use state::{Entity, Key};
@@ -293,5 +295,63 @@ async fn a_report_and_a_rival_write_end_with_the_report() {
         let revision = report(&suite, 0, &node, &running).await.unwrap();
         let (status, at) = stored_status(&suite, placed.id).await.unwrap();
         assert_eq!((status, at <= revision), (ClientStatus::Running, true));
+    }
+}
+
+#[tokio::test]
+async fn a_report_too_large_to_store_is_refused_alone_and_holds_up_nobody() {
+    const GOOD: u128 = 20;
+    let (suite, good, bad, job) = (Suite::start(1).await, node(1), node(2), job("web"));
+    register(&suite, 0, &good).await.unwrap();
+    register(&suite, 0, &bad).await.unwrap();
+    let registered = suite.register(&job).await;
+    for number in 1..=GOOD {
+        let placed = alloc(number, &job, &good, registered.index);
+        suite.put_alloc(&placed).await;
+    }
+    let theirs = alloc(GOOD + 1, &job, &bad, registered.index);
+    suite.put_alloc(&theirs).await;
+    let mut long_name = AllocClient::default();
+    long_name
+        .task_states
+        .insert("n".repeat(1_500_000), TaskState::default());
+    let mut long_key = AllocClient::default();
+    let event = TaskEvent {
+        details: BTreeMap::from([("k".repeat(1_500_000), "v".to_owned())]),
+        ..TaskEvent::default()
+    };
+    let state = TaskState {
+        events: vec![event],
+        ..TaskState::default()
+    };
+    long_key.task_states.insert("server".to_owned(), state);
+    let request = |client: &AllocClient| ReportAllocationsRequest {
+        node_id: bad.id.to_string(),
+        secret: bad.secret.clone(),
+        reports: vec![AllocationReport {
+            alloc_id: theirs.id.to_string(),
+            client: Some(client.into()),
+        }],
+    };
+    let poison = futures::future::join_all((0..4).map(async |_| {
+        let mut sessions = suite.sessions(0);
+        let refused = sessions.report_allocations(ask(request(&long_name))).await;
+        let cut = sessions.report_allocations(ask(request(&long_key))).await;
+        (refused.map(|_| ()), cut.map(|_| ()))
+    }));
+    let others = futures::future::join_all((1..=GOOD).map(async |number| {
+        let running = [(alloc(number, &job, &good, 0).id, ClientStatus::Running)];
+        report(&suite, 0, &good, &running).await
+    }));
+    let (poison, others) = tokio::join!(poison, others);
+    for result in others {
+        result.unwrap();
+    }
+    for (refused, cut) in poison {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        let field = "reports[0].client.task_states";
+        assert!(refused.message().contains(field), "{}", refused.message());
+        cut.unwrap();
     }
 }

@@ -75,6 +75,24 @@ async fn without_a_store_stale_reads_and_nodes_go_on_and_the_rest_says_why_not()
 }
 
 #[tokio::test]
+async fn a_request_that_the_store_does_not_answer_ends_with_its_time() {
+    let timeout = std::time::Duration::from_secs(1);
+    let suite = Suite::start_with(1, |config| config.request_timeout = timeout).await;
+    suite.register(&job("web")).await;
+    suite.proxy.set(Mode::Hold);
+    let register = v1::RegisterJobRequest {
+        job: Some((&job("api")).into()),
+        ..Default::default()
+    };
+    let began = tokio::time::Instant::now();
+    let status = suite.jobs(0).register(ask(register)).await.unwrap_err();
+    let waited = began.elapsed();
+    assert_eq!(status.code(), Code::Unavailable, "{status}");
+    // A moment is left for a loaded machine; the store's client alone would wait for 5 s.
+    assert!(waited < timeout * 3, "{waited:?}");
+}
+
+#[tokio::test]
 async fn a_gateway_finds_back_to_the_store_and_shows_what_it_missed() {
     let suite = Suite::start(1).await;
     suite.register(&job("web")).await;

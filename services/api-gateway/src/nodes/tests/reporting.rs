@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use model::allocation::RescheduleEvent;
 use model::{
-    AllocClient, Allocation, ClientStatus, DesiredStatus, EvalId, EvalStatus, Evaluation, Job,
-    Node, TaskEvent, TaskState, Timestamp, TriggeredBy,
+    AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, EvalId, EvalStatus, Evaluation,
+    Job, Node, TaskEvent, TaskState, Timestamp, TriggeredBy,
 };
 use state::{Entity, Key};
 use test_kit::builders;
@@ -354,8 +354,65 @@ fn reports_are_cut_to_a_size_that_the_store_can_bear() {
     assert_eq!(client.description.len(), 1_024);
 }
 
+#[test]
+fn a_report_that_cutting_does_not_help_is_refused_with_its_field() {
+    let world = world();
+    let long_key = TaskEvent {
+        event_type: "e".repeat(1_500_000),
+        details: BTreeMap::from([("k".repeat(1_500_000), "v".to_owned())]),
+        ..TaskEvent::default()
+    };
+    let state = TaskState {
+        events: vec![long_key],
+        ..TaskState::default()
+    };
+    let with_tasks = |task_states: BTreeMap<String, TaskState>| {
+        let client = AllocClient {
+            task_states,
+            ..report(ClientStatus::Running)
+        };
+        let reports = Reports::from([(world.allocs[0].id, client)]);
+        check(&world.stored.snapshot(), world.node.id, reports)
+    };
+    let (known, _) = with_tasks(BTreeMap::from([("server".to_owned(), state)])).unwrap();
+    let event = &known[&world.allocs[0].id].task_states["server"].events[0];
+    assert_eq!(event.event_type.len(), 1_024);
+    assert_eq!(event.details.keys().next().unwrap().len(), 1_024);
+    let long_name = BTreeMap::from([("n".repeat(1_500_000), TaskState::default())]);
+    let many = (0..10_000).map(|number| (number.to_string(), TaskState::default()));
+    for task_states in [long_name, many.collect()] {
+        let Err(Refusal::Invalid(errors)) = with_tasks(task_states) else {
+            panic!("taken")
+        };
+        assert_eq!(errors.0[0].field, "reports[0].client.task_states");
+    }
+}
+
+/// Whatever slips through what is checked before.
+#[tokio::test]
+async fn a_report_that_no_transaction_takes_is_left_out_and_the_others_are_packed() {
+    let mut outcomes = failures(1_500, 3);
+    let bad = outcomes[700].alloc_id;
+    let huge = AllocClient {
+        description: "d".repeat(2 << 20),
+        ..report(ClientStatus::Failed)
+    };
+    outcomes[700].write = Write::Create {
+        key: Key::AllocClient(bad),
+        entity: Entity::AllocClient(Box::new(huge)),
+    };
+    let (txns, refused) = packed(&outcomes).await;
+    assert_eq!(refused, [bad]);
+    let writes: usize = txns.iter().map(store::Txn::write_count).sum();
+    // Each transaction has one evaluation for each of its jobs.
+    assert!(
+        (1_499 + 3..=1_499 + 3 * txns.len()).contains(&writes),
+        "{writes}"
+    );
+}
+
 /// Packs outcomes into transactions of a client that is never connected.
-async fn packed(outcomes: &[Outcome]) -> Vec<store::Txn> {
+async fn packed(outcomes: &[Outcome]) -> (Vec<store::Txn>, Vec<AllocId>) {
     let nowhere = ["http://127.0.0.1:1".to_owned()];
     let client = store::Client::connect(&nowhere, store::ClientOptions::default())
         .await
@@ -366,7 +423,8 @@ async fn packed(outcomes: &[Outcome]) -> Vec<store::Txn> {
         evals += 1;
         EvalId::from_random(evals)
     };
-    pack(outcomes, NOW, "00-parent-01", || writer.txn(), next_id).unwrap()
+    let packed = pack(outcomes, NOW, "00-parent-01", || writer.txn(), next_id);
+    (packed.txns, packed.refused.into_keys().collect())
 }
 
 /// Returns the outcomes of failures of `count` allocations, spread evenly over `jobs` jobs.
@@ -390,7 +448,8 @@ async fn transactions_stay_within_their_limits_and_each_has_its_evaluations() {
     for (count, jobs) in [(10, 1), (998, 3), (1_500, 1), (1_500, 1_500), (3_000, 7)] {
         let outcomes = failures(count, jobs);
         assert_eq!(outcomes.len() as u128, count);
-        let txns = packed(&outcomes).await;
+        let (txns, refused) = packed(&outcomes).await;
+        assert_eq!(refused, []);
         let writes: usize = txns.iter().map(store::Txn::write_count).sum();
         let evals = writes - outcomes.len();
         assert!(
@@ -411,5 +470,5 @@ async fn transactions_stay_within_their_limits_and_each_has_its_evaluations() {
 
 #[tokio::test]
 async fn nothing_to_say_makes_no_transaction() {
-    assert_eq!(packed(&[]).await.len(), 0);
+    assert!(packed(&[]).await.0.is_empty());
 }

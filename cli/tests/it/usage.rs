@@ -143,6 +143,9 @@ async fn help_is_a_result_and_has_examples() {
             .ended(0)
             .printed(&["Usage: kafila", "Examples:"]);
     }
+    // Nothing is promised that there is not.
+    let said = kafila("-help").run().await;
+    assert!(!said.stdout.contains("container"), "{}", said.stdout);
     for line in ["job run -help", "job run -h", "help job run"] {
         let said = kafila(line).run().await;
         said.ended(0)

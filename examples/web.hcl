@@ -1,7 +1,8 @@
 # A small web server: the job to start with.
 #
 #   kafila job run web.hcl          start it, or change it
-#   kafila job status web           see where it runs and on which port
+#   kafila job status web           see where it runs, and the id of its allocation
+#   kafila alloc status ID          see its port, and what happened to it
 #   kafila job stop web             stop it
 
 job "web" {

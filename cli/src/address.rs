@@ -7,6 +7,9 @@ use crate::error::Error;
 /// Where `kafila dev` serves its gateway.
 pub const DEFAULT: &str = "http://127.0.0.1:4646";
 
+/// Where gateways listen unless they are told otherwise.
+const DEFAULT_PORT: u16 = 4646;
+
 /// The variables that may hold an address, the first that is set wins. The second is the one that
 /// Nomad's users have in their shells.
 const VARIABLES: [&str; 2] = ["KAFILA_ADDR", "NOMAD_ADDR"];
@@ -57,7 +60,8 @@ impl Address {
         Self::read(DEFAULT, Source::Default)
     }
 
-    /// A scheme may be left out: `10.0.0.1:4646` is what people paste.
+    /// A scheme may be left out, `10.0.0.1:4646` is what people paste, and then the port as well:
+    /// it is the gateway's usual one. A whole URL means what URLs mean: port 80.
     fn read(text: &str, source: Source) -> Result<Self, Error> {
         let bad = |problem: &str| Error::BadAddress {
             text: text.to_owned(),
@@ -74,11 +78,23 @@ impl Address {
         if host.is_empty() || host.contains(char::is_whitespace) {
             return Err(bad("it names no host"));
         }
+        let rest = rest.trim_end_matches('/');
+        let port = if text.contains("://") || has_port(host) || rest != host {
+            String::new()
+        } else {
+            format!(":{DEFAULT_PORT}")
+        };
         Ok(Self {
-            url: format!("http://{}", rest.trim_end_matches('/')),
+            url: format!("http://{rest}{port}"),
             source,
         })
     }
+}
+
+/// Tells whether `host` ends with a port; the colons in the brackets of `[::1]` begin none.
+fn has_port(host: &str) -> bool {
+    let name_end = host.rfind(']').unwrap_or_default();
+    host[name_end..].contains(':')
 }
 
 #[cfg(test)]
@@ -123,6 +139,23 @@ mod tests {
         ] {
             let address = choose(Some(text), &[]).unwrap();
             assert_eq!(address.url, "http://10.0.0.1:4646");
+        }
+    }
+
+    #[test]
+    fn a_host_alone_is_asked_at_the_usual_port() {
+        let table = [
+            ("foo", "http://foo:4646"),
+            ("foo/", "http://foo:4646"),
+            ("10.0.0.1", "http://10.0.0.1:4646"),
+            ("[::1]", "http://[::1]:4646"),
+            ("[::1]:80", "http://[::1]:80"),
+            ("foo:80", "http://foo:80"),
+            // What a proxy before a gateway is called.
+            ("http://foo", "http://foo"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(choose(Some(text), &[]).unwrap().url, expected, "{text}");
         }
     }
 

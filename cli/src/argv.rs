@@ -194,13 +194,10 @@ fn joined(flag: &str, value: Option<OsString>) -> OsString {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
-    use crate::args::Cli;
 
     fn normalised(line: &str) -> (String, String) {
-        let mut root = Cli::command();
+        let mut root = crate::args::command();
         root.build();
         let words = line.split(' ').map(OsString::from);
         let Normalised { words, command } = normalise(words, &root);
@@ -350,7 +347,7 @@ mod tests {
         use std::os::unix::ffi::OsStringExt as _;
 
         let odd = OsString::from_vec(b"-\xff".to_vec());
-        let mut root = Cli::command();
+        let mut root = crate::args::command();
         root.build();
         let words = ["kafila", "job", "run"].map(OsString::from).into_iter();
         let normalised = normalise(words.chain([odd.clone()]), &root);

@@ -1,10 +1,13 @@
 //! What every command that asks the gateway is given.
 
+use std::ffi::OsString;
+
 use jiff::tz::TimeZone;
 use service_kit::{Clock, IdSource};
 
 use crate::address::Address;
 use crate::args::Global;
+use crate::argv::Normalised;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::output::colour::{Colour, Wishes};
@@ -25,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) connection: Connection,
     pub(crate) printer: Printer,
     pub(crate) clock: Clock,
+    /// What was typed, the program's name first, with every flag in clap's form.
+    pub(crate) words: Vec<OsString>,
 }
 
 impl Context {
@@ -32,7 +37,7 @@ impl Context {
     ///
     /// # Errors
     /// The address makes no sense.
-    pub(crate) fn build(global: &Global) -> Result<Self, Error> {
+    pub(crate) fn build(global: &Global, line: &Normalised) -> Result<Self, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         let address = Address::choose(global.address.as_deref(), variable)?;
         let namespace = choose_namespace(global.namespace.as_deref(), variable);
@@ -40,6 +45,7 @@ impl Context {
             connection: Connection::new(address, namespace, global.timeout, IdSource::from_os())?,
             printer: printer(global.no_color, global.force_color),
             clock: Clock::real(),
+            words: line.words.clone(),
         })
     }
 

@@ -37,6 +37,14 @@ pub enum Error {
         problem: String,
     },
 
+    /// Something answers, but it is not Kafila's.
+    #[error("{}", stranger_text(doing, address, problem))]
+    Stranger {
+        doing: String,
+        address: Address,
+        problem: &'static str,
+    },
+
     #[error(
         "Error {doing}: no answer from the gateway at {url} within {}.\n\
          Give it longer with -timeout, as in -timeout={}.",
@@ -99,6 +107,13 @@ impl Error {
                 problem,
             };
         }
+        if let Some(problem) = status::stranger(&status) {
+            return Self::Stranger {
+                doing,
+                address: address.clone(),
+                problem,
+            };
+        }
         if status::is_timeout(&status) {
             return Self::Timeout {
                 doing,
@@ -123,7 +138,7 @@ impl Error {
 
     pub(crate) fn is_unreachable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Timeout { .. } => true,
+            Self::Unreachable { .. } | Self::Stranger { .. } | Self::Timeout { .. } => true,
             Self::Rpc { status, .. } => status.code() == Code::Unavailable,
             _ => false,
         }
@@ -155,6 +170,7 @@ impl Error {
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Unreachable { problem, .. } => problem.clone(),
+            Self::Stranger { problem, .. } => format!("what answers there {problem}"),
             Self::Timeout { timeout, .. } => format!("no answer within {}", seconds(*timeout)),
             Self::Rpc { status, .. } => status::describe(status),
             other => other.to_string(),
@@ -176,6 +192,15 @@ fn unreachable_text(doing: &str, address: &Address, problem: &str) -> String {
         "Error {doing}: cannot reach the gateway at {}: {problem}.\n\
          That address is {}. Name another with -address=http://HOST:4646 or KAFILA_ADDR;\n\
          'kafila dev' starts a gateway on this machine.",
+        address.url, address.source
+    )
+}
+
+fn stranger_text(doing: &str, address: &Address, problem: &str) -> String {
+    format!(
+        "Error {doing}: what answers at {} is no Kafila gateway: it {problem}.\n\
+         That address is {}. Name the gateway's gRPC address with -address=http://HOST:4646 or \
+         KAFILA_ADDR.",
         address.url, address.source
     )
 }
@@ -225,6 +250,22 @@ mod tests {
         };
         assert!(timeout.to_string().contains("within 1500ms"), "{timeout}");
         assert!(timeout.to_string().contains("-timeout=6s"), "{timeout}");
+    }
+
+    #[test]
+    fn what_is_no_gateway_is_named_and_has_stored_nothing() {
+        let status = Status::unimplemented("unknown service kafila.v1.Jobs");
+        let error = Error::from_status("submitting job", status, &address(), Duration::ZERO);
+        let text = error.to_string();
+        for part in [
+            "http://127.0.0.1:4646",
+            "no Kafila gateway",
+            "from KAFILA_ADDR",
+            "-address",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!error.may_have_happened() && !error.is_transient());
     }
 
     #[test]

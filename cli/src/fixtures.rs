@@ -217,6 +217,38 @@ pub(crate) fn old_alloc() -> v1::Allocation {
     }
 }
 
+/// One whose command was not found.
+pub(crate) fn never_started() -> v1::Allocation {
+    let event = |kind: &str, message: &str| v1::TaskEvent {
+        r#type: kind.to_owned(),
+        time_ns: NOW - 60 * SECOND,
+        display_message: message.to_owned(),
+        ..v1::TaskEvent::default()
+    };
+    let state = v1::TaskState {
+        state: "dead".to_owned(),
+        failed: true,
+        events: vec![
+            event("Received", "Task received by client"),
+            event("Driver Failure", "no such command"),
+            event("Not Restarting", "Exceeded allowed attempts"),
+        ],
+        ..v1::TaskState::default()
+    };
+    let health = v1::DeploymentHealth {
+        healthy: false,
+        time_ns: NOW - 60 * SECOND,
+        deployment_id: DEPLOYMENT.to_owned(),
+    };
+    v1::Allocation {
+        client_status: "failed".to_owned(),
+        client_description: "Failed tasks".to_owned(),
+        deployment_health: Some(health),
+        task_states: [("server".to_owned(), state)].into(),
+        ..alloc()
+    }
+}
+
 pub(crate) fn task_state() -> v1::TaskState {
     let event = |kind: &str, seconds: u64, message: &str| v1::TaskEvent {
         r#type: kind.to_owned(),

@@ -1,6 +1,7 @@
 //! The `kafila` command: one binary, every command.
 //!
-//! In reading order: [`args`] is what can be typed, [`argv`] makes it what clap reads; `commands`
+//! In reading order: [`args`] is what can be typed, [`argv`] makes it what clap reads, `absent`
+//! knows what Nomad's users may type and there is not; `commands`
 //! carries out one command each, with a `connection` to a gateway at an [`address`]; `resolve`
 //! finds what an id means, `jobfile` reads job files; `monitor` watches evaluations and
 //! deployments; `render` and `json` turn objects into text over the pieces in `output`; [`exit`]
@@ -11,11 +12,12 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser as _};
+use clap::FromArgMatches as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use service_kit::{Telemetry, TelemetryConfig};
 use tracing::Instrument as _;
 
+mod absent;
 pub mod address;
 pub mod args;
 mod argv;
@@ -53,25 +55,32 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         // Started by the agent, once for each task: no runtime, and no word of clap's.
         return task_drivers::supervisor::main(words.into_iter().skip(2));
     }
-    let mut root = Cli::command();
+    let mut root = args::command();
     root.build();
-    let Normalised { words, command } = argv::normalise(words, &root);
-    match Cli::try_parse_from(words) {
+    let line = argv::normalise(words, &root);
+    let matches = match args::command().try_get_matches_from(line.words.clone()) {
+        Ok(matches) => matches,
+        Err(error) => return usage(error, &line).into(),
+    };
+    match Cli::from_arg_matches(&matches) {
         Ok(Cli {
             command: Root::Suite(suite),
             ..
-        }) => service::run(suite),
+        }) => match args::useless(&matches) {
+            Some(flag) => refuse_flag(flag, &line.command).into(),
+            None => service::run(suite),
+        },
         Ok(Cli {
             global,
             command: Root::Client(asked),
-        }) => dispatch(&global, asked, &command).into(),
-        Err(error) => usage(&error, &command).into(),
+        }) => dispatch(&global, asked, &line).into(),
+        Err(error) => usage(error, &line).into(),
     }
 }
 
-fn dispatch(global: &Global, command: Command, name: &str) -> Exit {
+fn dispatch(global: &Global, command: Command, line: &Normalised) -> Exit {
     let printer = context::printer(global.no_color, global.force_color);
-    match client(global, command, name) {
+    match client(global, command, line) {
         Ok(exit) => exit,
         Err(error) => {
             let exit = error.exit();
@@ -84,7 +93,7 @@ fn dispatch(global: &Global, command: Command, name: &str) -> Exit {
 }
 
 /// Runs a command that asks the gateway, as the root of a trace.
-fn client(global: &Global, command: Command, name: &str) -> Result<Exit, Error> {
+fn client(global: &Global, command: Command, line: &Normalised) -> Result<Exit, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CLIENT_THREADS)
         .enable_all()
@@ -92,9 +101,9 @@ fn client(global: &Global, command: Command, name: &str) -> Result<Exit, Error> 
         .map_err(|source| Error::Start(source.into()))?;
     let exit = runtime.block_on(async {
         let telemetry = start_telemetry()?;
-        let span = tracing::info_span!("command", otel.name = name, otel.kind = "client");
+        let span = tracing::info_span!("command", otel.name = line.command, otel.kind = "client");
         let exit = async {
-            let context = Context::build(global)?;
+            let context = Context::build(global, line)?;
             Box::pin(commands::run(&context, command)).await
         }
         .instrument(span)
@@ -132,13 +141,23 @@ fn shown(error: &Error) -> String {
 }
 
 /// Prints what clap has to say: help where it was asked for, else what is wrong.
-fn usage(error: &clap::Error, command: &str) -> Exit {
+fn usage(mut error: clap::Error, line: &Normalised) -> Exit {
     let (exit, is_help) = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (Exit::Success, true),
         ErrorKind::InvalidSubcommand => (Exit::UnknownCommand, false),
         _ => (Exit::Failure, false),
     };
     let printer = context::printer(false, false);
+    let command = &line.command;
+    let advice = format!("For additional help try '{command} -help'");
+    if let Some(absent) = absent(&error, line) {
+        printer.err(&format!("{absent}\n\n{advice}"));
+        return exit;
+    }
+    if error.kind() == ErrorKind::UnknownArgument {
+        // To hand an unknown flag on as an argument: nobody means that.
+        error.remove(ContextKind::Suggested);
+    }
     let colour = if is_help {
         printer.colour
     } else {
@@ -152,8 +171,29 @@ fn usage(error: &clap::Error, command: &str) -> Exit {
         // Nobody reads on: there is nothing to add to that.
         let _ = printer.out(&text);
     } else {
-        let advice = format!("For additional help try '{command} -help'");
         printer.err(&text.replace("For more information, try '--help'.", &advice));
     }
     exit
+}
+
+/// Returns what to say when Nomad has what was typed and this version does not.
+fn absent(error: &clap::Error, line: &Normalised) -> Option<String> {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => absent::of_command(&line.words),
+        ErrorKind::UnknownArgument => match error.get(ContextKind::InvalidArg)? {
+            ContextValue::String(flag) => absent::of_flag(&line.command, flag),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Refuses a flag that means nothing to (a part of) the suite itself.
+fn refuse_flag(flag: &str, command: &str) -> Exit {
+    let flag = flag.replace('_', "-");
+    context::printer(false, false).err(&format!(
+        "error: -{flag} is for commands that ask a gateway, and '{command}' does not.\n\n\
+         For additional help try '{command} -help'"
+    ));
+    Exit::Failure
 }

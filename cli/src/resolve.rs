@@ -244,6 +244,11 @@ pub(crate) async fn anything(
         things.extend(by_id(connection, &prefix.to_ascii_lowercase()).await?);
     }
     match things.len() {
+        // Only jobs were looked for.
+        0 if prefix.chars().count() < MIN_PREFIX => Err(Error::text(format!(
+            "No job(s) with prefix or ID {prefix:?} found\n\
+             For anything else the identifier must contain at least two characters."
+        ))),
         0 => Err(Error::text(format!(
             "Nothing with prefix or ID {prefix:?} found\n\
              'kafila job status', 'kafila node status', 'kafila eval list' and \

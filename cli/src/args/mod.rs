@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand};
 
 pub mod alloc;
 pub mod deployment;
@@ -20,7 +20,7 @@ pub mod service;
 #[command(
     name = "kafila",
     version,
-    about = "Runs jobs on machines: one job file, one scheduler, containers or plain binaries",
+    about = "Runs jobs on machines: one job file, one scheduler, programs as they are",
     after_help = EXAMPLES,
     args_override_self = true,
     subcommand_required = true,
@@ -43,6 +43,33 @@ pub enum Root {
     /// Is (a part of) the suite itself.
     #[command(flatten)]
     Suite(service::Command),
+}
+
+/// Returns the tree of commands as it is parsed.
+///
+/// Flags for commands that ask a gateway are global, so clap would list them with `kafila dev` and
+/// the services too, where they do nothing: there they are hidden, and [`useless`] finds them.
+pub fn command() -> clap::Command {
+    let mut root = Cli::command();
+    let is_global = |arg: &&Arg| arg.is_global_set();
+    let globals: Vec<Arg> = root.get_arguments().filter(is_global).cloned().collect();
+    let names = root.get_subcommands().map(|it| it.get_name().to_owned());
+    let suite: Vec<String> = names
+        .filter(|it| service::Command::has_subcommand(it))
+        .collect();
+    for name in suite {
+        let hidden = globals.iter().map(|arg| arg.clone().hide(true));
+        root = root.mut_subcommand(name, |command| command.args(hidden));
+    }
+    root
+}
+
+/// Returns the global flag that was typed, if any: for commands that have no use for one.
+pub fn useless(matches: &clap::ArgMatches) -> Option<&'static str> {
+    const GLOBALS: [&str; 5] = ["address", "namespace", "timeout", "no_color", "force_color"];
+    let is_typed =
+        |id: &&str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+    GLOBALS.into_iter().find(is_typed)
 }
 
 const EXAMPLES: &str = "\
@@ -80,11 +107,15 @@ pub struct Global {
 
 const HEADING: &str = "Global options";
 
-/// Reads a span of time that is more than none.
+/// The least that a call may take: less is over before anything is sent, and messages about
+/// timeouts are in milliseconds.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// Reads a span of time in which something can happen.
 fn span(text: &str) -> Result<Duration, String> {
     let span = jobspec::parse_duration(text).map_err(|error| error.to_string())?;
-    if span.is_zero() {
-        return Err("it has to be more than 0".to_owned());
+    if span < MIN_TIMEOUT {
+        return Err("it has to be 1ms or more".to_owned());
     }
     Ok(span)
 }
@@ -187,8 +218,6 @@ Examples:
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     /// Calls `check` with every command that can be run, and its full name.
@@ -211,12 +240,12 @@ mod tests {
 
     #[test]
     fn the_tree_of_commands_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
     fn every_command_says_what_it_does_and_has_an_example() {
-        let mut root = Cli::command();
+        let mut root = command();
         root.build();
         let mut seen = 0;
         each_command(&root, "kafila", &mut |command, name| {
@@ -236,7 +265,10 @@ mod tests {
     #[test]
     fn a_timeout_is_a_span_that_lasts() {
         assert_eq!(span("90s").unwrap(), Duration::from_secs(90));
-        assert!(span("0s").unwrap_err().contains("more than 0"));
+        assert_eq!(span("1ms").unwrap(), Duration::from_millis(1));
+        for short in ["0s", "1ns", "999us"] {
+            assert!(span(short).unwrap_err().contains("1ms or more"), "{short}");
+        }
         assert!(span("10").unwrap_err().contains("duration"));
     }
 }

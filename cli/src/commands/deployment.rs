@@ -42,7 +42,7 @@ pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Err
         goal: Goal::Start,
         namespace: &deployment.namespace,
         verbose: args.verbose,
-        alone: true,
+        label: None,
     };
     let (id, job_id) = (style.id(&deployment.id), &deployment.job_id);
     let goes_on = format!("The deployment \"{id}\" of job {job_id:?} goes on");

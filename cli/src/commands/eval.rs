@@ -2,7 +2,7 @@
 
 use proto::v1;
 
-use super::node::next_page;
+use super::page::next_page;
 use crate::args::eval::{List, Status};
 use crate::commands::job::watch::{self, Watch};
 use crate::context::Context;
@@ -34,7 +34,7 @@ pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> 
     };
     context.printer.out(&text)?;
     if !next_token.is_empty() {
-        context.printer.err(&next_page("eval list", &next_token));
+        context.printer.err(&next_page(&context.words, &next_token));
     }
     Ok(Exit::Success)
 }
@@ -50,7 +50,7 @@ pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Err
         goal: Goal::Start,
         namespace: &eval.namespace,
         verbose: args.verbose,
-        alone: true,
+        label: None,
     };
     let (id, job_id) = (style.id(&eval.id), &eval.job_id);
     let goes_on = format!("The evaluation \"{id}\" of job {job_id:?} goes on");

@@ -9,11 +9,13 @@ use crate::exit::Exit;
 use crate::resolve::{self, Thing};
 
 mod alloc;
+mod completions;
 mod deployment;
 mod eval;
 pub(crate) mod job;
 mod node;
 mod operator;
+mod page;
 mod version;
 
 /// Runs a command that asks the gateway.
@@ -56,7 +58,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,
-        Command::Completions(args) => version::completions(context, &args),
+        Command::Completions(args) => completions::run(context, &args),
     }
 }
 

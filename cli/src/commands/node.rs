@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proto::v1;
 
 use crate::args::node::Status;
+use crate::commands::page::next_page;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -12,14 +13,6 @@ use crate::json;
 use crate::output::json::pretty;
 use crate::render;
 use crate::resolve;
-
-/// Returns the line that says how to see more, on standard error so that pipes stay clean.
-pub(super) fn next_page(command: &str, token: &str) -> String {
-    format!(
-        "Results have been paginated. To get the next page run:\n\n\
-         kafila {command} -page-token {token}"
-    )
-}
 
 pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
     match &args.id {
@@ -62,7 +55,7 @@ async fn list(context: &Context, args: &Status) -> Result<Exit, Error> {
     };
     context.printer.out(&text)?;
     if !next_token.is_empty() {
-        context.printer.err(&next_page("node status", &next_token));
+        context.printer.err(&next_page(&context.words, &next_token));
     }
     Ok(Exit::Success)
 }

@@ -14,8 +14,6 @@ pub(super) async fn leaders(context: &Context, args: &Leaders) -> Result<Exit, E
     let text = if args.json {
         let leaders: Vec<json::operator::Leader<'_>> = leaders.iter().map(Into::into).collect();
         pretty(&leaders)
-    } else if leaders.is_empty() {
-        "No leaders known".to_owned()
     } else {
         render::operator::leaders(&leaders).render()
     };

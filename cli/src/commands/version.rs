@@ -1,8 +1,6 @@
-//! `kafila version` and `kafila completions`.
+//! `kafila version`
 
-use clap::CommandFactory as _;
-
-use crate::args::{Cli, Completions, Version};
+use crate::args::Version;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -18,12 +16,5 @@ pub(super) async fn run(context: &Context, args: &Version) -> Result<Exit, Error
             .printer
             .out(&format!("Gateway v{version} at {url}"))?;
     }
-    Ok(Exit::Success)
-}
-
-pub(super) fn completions(context: &Context, args: &Completions) -> Result<Exit, Error> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kafila", &mut script);
-    context.printer.out_bytes(&script)?;
     Ok(Exit::Success)
 }

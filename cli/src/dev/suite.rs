@@ -1,7 +1,7 @@
 //! Every service in one process: built, run, watched, and ended in order.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use embedded_etcd::EmbeddedEtcd;
@@ -21,6 +21,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How often the gateway is asked for the nodes while none is ready.
 const READY_PAUSE: Duration = Duration::from_millis(20);
 
+/// How many of the allocations that do not end are named: a line of them.
+const MAX_NAMES: usize = 5;
+
 type Ended = (&'static str, Result<(), BoxError>);
 
 /// Where a suite answers. Cheap to clone.
@@ -39,7 +42,9 @@ pub(super) struct Suite {
     nodes: JoinSet<Ended>,
     drain_services: CancellationToken,
     drain_nodes: CancellationToken,
-    /// Where nodes keep their tasks' files when nothing is to be kept; removed at the end.
+    /// Where nodes keep their tasks' files.
+    directory: PathBuf,
+    /// The same when nothing is to be kept; removed at the end.
     _scratch: Option<tempfile::TempDir>,
 }
 
@@ -106,13 +111,10 @@ impl Suite {
             ..EtcdConfig::default()
         };
         let any = ListenConfig::default;
-        let listen = ListenConfig {
-            grpc: args.listen,
-            ..any()
-        };
+        let listen = gateway_listens(args.listen)?;
         let gateway = api_gateway::App::build(config!(api_gateway, etcd_config, listen))
             .await
-            .map_err(|error| in_use(args.listen, error.into()))?;
+            .map_err(|error| cannot_listen(args.listen, error.into()))?;
         let gateway_address = gateway.address().to_owned();
         let broker = eval_broker::App::build(config!(eval_broker, etcd_config, any())).await?;
         let applier = plan_applier::App::build(config!(plan_applier, etcd_config, any())).await?;
@@ -144,8 +146,13 @@ impl Suite {
             nodes,
             drain_services,
             drain_nodes,
+            directory,
             _scratch: scratch,
         })
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     pub(super) fn addresses(&self) -> Addresses {
@@ -199,6 +206,31 @@ impl Addresses {
         })
     }
 
+    /// Returns the names of the allocations that have not ended, as in `web.server[0]`, as far as
+    /// the gateway knows.
+    ///
+    /// # Errors
+    /// It does not answer any more.
+    pub(super) async fn live_allocations(&self) -> Result<Vec<String>, BoxError> {
+        let mut client =
+            proto::v1::allocations_client::AllocationsClient::new(connect_lazy(&self.gateway)?);
+        let message = proto::v1::ListAllocationsRequest {
+            options: Some(proto::v1::QueryOptions {
+                namespace: "*".to_owned(),
+                ..proto::v1::QueryOptions::default()
+            }),
+        };
+        let answer = client
+            .list(request(message, Duration::from_secs(2)))
+            .await?;
+        let allocs = answer.into_inner().allocations.into_iter();
+        let is_live = |alloc: &proto::v1::Allocation| {
+            matches!(alloc.client_status.as_str(), "pending" | "running")
+        };
+        let names = allocs.filter(is_live).map(|alloc| alloc.name);
+        Ok(names.take(MAX_NAMES).collect())
+    }
+
     async fn ready_nodes(&self) -> Result<usize, BoxError> {
         let channel = connect_lazy(&self.gateway)?;
         let mut client = proto::v1::nodes_client::NodesClient::new(channel);
@@ -228,18 +260,48 @@ fn read(ended: Result<Ended, tokio::task::JoinError>) -> Ended {
     ended.unwrap_or_else(|error| ("a service", Err(error.into())))
 }
 
-fn in_use(address: SocketAddr, error: BoxError) -> BoxError {
-    let chain = service_kit::run::chain(error.as_ref());
-    format!("{chain}; is another `kafila dev` running? -listen chooses another than {address}")
-        .into()
+/// Returns how the gateway listens at `address`, and what it calls itself: an address that means
+/// every interface is none that anybody can dial, and whoever is told of it runs in this process.
+fn gateway_listens(address: SocketAddr) -> std::io::Result<ListenConfig> {
+    let mut grpc = address;
+    let mut advertise = None;
+    if address.ip().is_unspecified() {
+        if address.port() == 0 {
+            // The port has to be known before the gateway binds it.
+            grpc = std::net::TcpListener::bind(address)?.local_addr()?;
+        }
+        let host = match address {
+            SocketAddr::V4(_) => "127.0.0.1",
+            SocketAddr::V6(_) => "[::1]",
+        };
+        advertise = Some(format!("http://{host}:{}", grpc.port()));
+    }
+    Ok(ListenConfig {
+        grpc,
+        advertise,
+        ..ListenConfig::default()
+    })
 }
 
-fn node_config(
-    args: &Dev,
-    directory: &std::path::Path,
-    gateway: &str,
-    number: u16,
-) -> client_node::Config {
+/// Adds the way out to why the gateway cannot listen.
+fn cannot_listen(address: SocketAddr, error: BoxError) -> BoxError {
+    let chain = service_kit::run::chain(error.as_ref());
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
+    let mut is_taken = false;
+    while let Some(error) = cause {
+        let kind = error.downcast_ref().map(std::io::Error::kind);
+        is_taken |= kind == Some(std::io::ErrorKind::AddrInUse);
+        cause = error.source();
+    }
+    let question = if is_taken {
+        "is another `kafila dev` running? "
+    } else {
+        ""
+    };
+    format!("{chain}; {question}-listen chooses another address than {address}").into()
+}
+
+fn node_config(args: &Dev, directory: &Path, gateway: &str, number: u16) -> client_node::Config {
     let data_dir: PathBuf = directory.join(format!("node-{number}"));
     client_node::Config {
         gateways: vec![gateway.to_owned()],
@@ -248,5 +310,39 @@ fn node_config(
         stop_tasks_on_exit: args.data_dir.is_none(),
         shutdown_grace_period: GRACE,
         ..client_node::Config::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_on_every_interface_has_an_address_that_can_be_dialled() {
+        let listens = |text: &str| gateway_listens(text.parse().unwrap()).unwrap();
+        let one = listens("127.0.0.1:4646");
+        assert_eq!((one.advertise, one.grpc.port()), (None, 4646));
+        let all = listens("0.0.0.0:4950");
+        assert_eq!(all.advertise.as_deref(), Some("http://127.0.0.1:4950"));
+        assert!(all.grpc.ip().is_unspecified());
+        let six = listens("[::]:4950");
+        assert_eq!(six.advertise.as_deref(), Some("http://[::1]:4950"));
+        let any = listens("0.0.0.0:0");
+        assert_eq!(
+            any.advertise,
+            Some(format!("http://127.0.0.1:{}", any.grpc.port()))
+        );
+    }
+
+    #[test]
+    fn another_suite_is_suspected_only_where_the_address_is_taken() {
+        let address: SocketAddr = "10.9.9.9:4646".parse().unwrap();
+        let say = |kind: std::io::ErrorKind| {
+            cannot_listen(address, std::io::Error::from(kind).into()).to_string()
+        };
+        assert!(say(std::io::ErrorKind::AddrInUse).contains("another `kafila dev`"));
+        let other = say(std::io::ErrorKind::AddrNotAvailable);
+        assert!(!other.contains("another `kafila dev`"), "{other}");
+        assert!(other.contains("-listen"), "{other}");
     }
 }

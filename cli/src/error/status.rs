@@ -20,6 +20,29 @@ pub(super) fn connect_problem(status: &Status) -> Option<String> {
     Some(text.to_lowercase())
 }
 
+/// Returns what whoever answers does that no gateway does; `None` when it may be one.
+pub(super) fn stranger(status: &Status) -> Option<&'static str> {
+    // The HTTP/2 library's words for a peer that breaks the protocol; a gateway that goes away is
+    // a connection closed, reset or "received", never one "detected".
+    let breaks_http2 = |cause: &(dyn StdError + 'static)| {
+        let text = cause.to_string();
+        text.contains("connection error detected") || text.contains("stream error detected")
+    };
+    if causes(status).any(breaks_http2) {
+        return Some("does not speak gRPC");
+    }
+    let words = status.message();
+    // A web server over HTTP/2. One that is down for a while may be a proxy before a gateway.
+    if words.contains("grpc-status header missing") && status.code() != Code::Unavailable {
+        return Some("speaks HTTP, but not gRPC");
+    }
+    // A gRPC server made with other libraries, such as etcd, says so; ours say nothing.
+    if status.code() == Code::Unimplemented && words.starts_with("unknown service") {
+        return Some("speaks gRPC, but does not know Kafila's calls");
+    }
+    None
+}
+
 /// Tells whether the deadline passed, on this side or on the other: a gateway that notices it
 /// first says that the call was cancelled, which nothing else makes it say.
 pub(super) fn is_timeout(status: &Status) -> bool {
@@ -51,7 +74,10 @@ pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
 pub(super) fn describe(status: &Status) -> String {
     let words = status.message().trim();
     let meaning = match status.code() {
-        Code::Unimplemented => "the gateway does not know this call: it is older than this command",
+        Code::Unimplemented => {
+            "the server does not know this call: it is a gateway older than this command, or none \
+             at all ('kafila version -gateway' asks it)"
+        }
         Code::Unavailable => "the gateway cannot be reached right now",
         Code::PermissionDenied => "Permission denied",
         Code::Unauthenticated => "the gateway does not know who you are",
@@ -118,6 +144,44 @@ mod tests {
         ];
         for (status, expected) in table {
             assert_eq!(is_transient(&status), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_no_gateway_says_is_told_from_what_one_may_say() {
+        let broken = |text: &str| Status::from_error(Box::new(std::io::Error::other(text)));
+        let table = [
+            (
+                broken("connection error detected: frame with invalid size"),
+                true,
+            ),
+            (
+                broken("connection error received: not a result of an error"),
+                false,
+            ),
+            (broken("connection reset by peer"), false),
+            (
+                Status::unimplemented("unknown service kafila.v1.Jobs"),
+                true,
+            ),
+            (
+                Status::unimplemented("unknown method X for service kafila.v1.Jobs"),
+                false,
+            ),
+            (Status::unimplemented(""), false),
+            (
+                Status::unimplemented(
+                    "grpc-status header missing, mapped from HTTP status code 404",
+                ),
+                true,
+            ),
+            (
+                Status::unavailable("grpc-status header missing, mapped from HTTP status code 503"),
+                false,
+            ),
+        ];
+        for (status, expected) in table {
+            assert_eq!(stranger(&status).is_some(), expected, "{status}");
         }
     }
 

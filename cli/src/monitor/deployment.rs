@@ -1,16 +1,22 @@
 //! The second half of the monitor: a deployment, and the one that takes it back.
 
+use std::collections::BTreeMap;
+
 use proto::v1;
 
 use super::line::{Ending, Output, Progress};
 use super::machine::{Ask, Event, Next};
 use crate::exit::Exit;
-use crate::render::{Style, alloc, deployment};
+use crate::render::{Style, alloc, deployment, task};
 
 /// How often the deployment is looked for that takes a failed one back; each look waits up to
 /// [`super::machine::WAIT`] for one. It is there once the scheduler has seen the job go back,
 /// which takes milliseconds, or a failover.
 const MAX_LOOKS: u32 = 5;
+
+/// Of how many allocations the reason of their failure is shown: they mostly fail alike, and a
+/// screen has room for these.
+const MAX_REASONS: usize = 5;
 
 /// What has been seen of one deployment.
 #[derive(Debug)]
@@ -20,6 +26,8 @@ pub(super) struct DeploymentWatch {
     seen_index: u64,
     /// As last printed.
     body: String,
+    /// Allocation → why it is unhealthy, as last printed.
+    reasons: BTreeMap<String, String>,
     /// It failed, and the job goes back to an earlier version.
     revert: Option<Revert>,
 }
@@ -37,6 +45,7 @@ impl DeploymentWatch {
             id: id.to_owned(),
             seen_index: 0,
             body: String::new(),
+            reasons: BTreeMap::new(),
             revert: None,
         }
     }
@@ -63,6 +72,7 @@ impl DeploymentWatch {
                 index,
             } => {
                 self.seen_index = index;
+                self.failures(style, &allocs, out);
                 self.progress(style, &deployment, &allocs, out);
                 self.ended(&deployment)
             }
@@ -78,6 +88,28 @@ impl DeploymentWatch {
                 Next::Ended(Exit::Failure)
             }
             _ => Next::Stay,
+        }
+    }
+
+    /// Says of each allocation that is unhealthy what happened to its tasks: the table only counts.
+    fn failures(&mut self, style: &Style, allocs: &[v1::Allocation], out: &mut Vec<Output>) {
+        let is_unhealthy = |alloc: &&v1::Allocation| {
+            let health = alloc.deployment_health.as_ref();
+            alloc.client_status == "failed" || health.is_some_and(|health| !health.healthy)
+        };
+        for alloc in allocs.iter().filter(is_unhealthy) {
+            if self.reasons.len() >= MAX_REASONS && !self.reasons.contains_key(&alloc.id) {
+                continue;
+            }
+            let id = style.id(&alloc.id);
+            let reason = task::failure(alloc).unwrap_or_else(|| alloc.client_description.clone());
+            if self.reasons.get(&alloc.id) == Some(&reason) {
+                continue;
+            }
+            out.push(Output::Detail(format!(
+                "Allocation \"{id}\" is unhealthy: {reason}; see 'kafila alloc status {id}'"
+            )));
+            self.reasons.insert(alloc.id.clone(), reason);
         }
     }
 

@@ -26,7 +26,14 @@ pub(super) struct EvaluationWatch {
     /// Allocation → client status, as last printed.
     allocs: BTreeMap<String, String>,
     placement_failed: bool,
+    /// When it was first seen pending and due, Unix nanoseconds.
+    pending_since_ns: Option<u64>,
+    said_pending: bool,
 }
+
+/// How long an evaluation may wait for a worker before a word is said: on a busy suite it is
+/// milliseconds, and a failover takes less.
+const PENDING_PATIENCE_NS: u64 = 10_000_000_000;
 
 impl EvaluationWatch {
     /// `untitled`: the title waits for the first answer.
@@ -41,6 +48,8 @@ impl EvaluationWatch {
             printed_deployment: false,
             allocs: BTreeMap::new(),
             placement_failed: false,
+            pending_since_ns: None,
+            said_pending: false,
         }
     }
 
@@ -81,6 +90,7 @@ impl EvaluationWatch {
                     self.alloc(style, &evaluation, alloc, out);
                 }
                 self.status(&evaluation, out);
+                self.pending(style, &evaluation, out);
                 self.ended(style, goal, &evaluation, &allocs, out)
             }
             Event::NotFound => {
@@ -174,6 +184,25 @@ impl EvaluationWatch {
             let text = format!("Evaluation status changed: {before:?} -> {now:?}");
             out.push(Output::Detail(text));
         }
+    }
+
+    /// Says once that nobody takes the evaluation up, and where to look.
+    fn pending(&mut self, style: &Style, evaluation: &v1::Evaluation, out: &mut Vec<Output>) {
+        let now = style.times.now_ns;
+        if evaluation.status != "pending" || evaluation.wait_until_ns > now || self.said_pending {
+            return;
+        }
+        let since = *self.pending_since_ns.get_or_insert(now);
+        let waited = now.saturating_sub(since);
+        if waited < PENDING_PATIENCE_NS {
+            return;
+        }
+        self.said_pending = true;
+        out.push(Output::Detail(format!(
+            "Nobody has taken the evaluation up for {}: 'kafila operator leaders' shows whether an \
+             eval-broker and a plan-applier lead; a scheduler-worker has to run as well",
+            span(waited / 1_000_000_000)
+        )));
     }
 
     /// Prints how it ended, if it has, and says what comes next.

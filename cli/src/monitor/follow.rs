@@ -125,7 +125,9 @@ impl Follow<'_> {
         let namespace = &self.options.namespace;
         let blocking = Blocking { after, wait: WAIT };
         let (deployment, index) = self.connection.deployment(namespace, id, blocking).await?;
-        let allocs = if self.style.verbose {
+        let is_unhealthy = |group: &v1::DeploymentGroup| group.unhealthy_allocs > 0;
+        let fails = deployment.task_groups.values().any(is_unhealthy);
+        let allocs = if self.style.verbose || fails {
             of_deployment(self.connection, &deployment).await?
         } else {
             Vec::new()

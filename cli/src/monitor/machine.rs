@@ -46,7 +46,8 @@ pub(crate) enum Goal {
 pub(crate) enum Ask {
     /// The evaluation, once it is newer than `after`, and its allocations.
     Evaluation { id: String, after: u64 },
-    /// The deployment, once it is newer than `after`; and its allocations, for `verbose`.
+    /// The deployment, once it is newer than `after`; and its allocations, for `verbose` and when
+    /// some are unhealthy.
     Deployment { id: String, after: u64 },
     /// The deployments of a job, once they are newer than `after`.
     Deployments { job_id: String, after: u64 },

@@ -15,4 +15,4 @@ mod tests;
 
 pub(crate) use follow::{Follow, Subject, of_deployment};
 pub(crate) use machine::{Goal, Options};
-pub(crate) use screen::Screen;
+pub(crate) use screen::{Screen, labelled};

@@ -16,6 +16,8 @@ const TICK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Screen {
     printer: Printer,
+    /// What each line begins with.
+    label: Option<String>,
     /// Progress may be drawn over: a terminal, and nobody else prints.
     in_place: bool,
     /// What is being drawn over.
@@ -23,11 +25,12 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// `alone`: no other monitor prints at the same time.
-    pub(crate) fn new(printer: Printer, alone: bool) -> Self {
+    /// `label`: whose lines these are, when other monitors print at the same time.
+    pub(crate) fn new(printer: Printer, label: Option<&str>) -> Self {
         Self {
             printer,
-            in_place: alone && printer.is_terminal,
+            label: label.map(str::to_owned),
+            in_place: label.is_none() && printer.is_terminal,
             spinner: None,
         }
     }
@@ -43,6 +46,7 @@ impl Screen {
             Output::Progress(progress) => self.print(&now, progress),
             other => {
                 let line = other.line(&now, self.printer.colour).unwrap_or_default();
+                let line = labelled(self.label.as_deref(), &line);
                 match &self.spinner {
                     Some(spinner) => {
                         spinner.suspend(|| self.printer.out(&line))?;
@@ -82,7 +86,7 @@ impl Screen {
             let headline = progress.signed_headline(self.printer.colour);
             text.push_str(&format!("\n  {headline}\n"));
         }
-        self.printer.out(&text)
+        self.printer.out(&labelled(self.label.as_deref(), &text))
     }
 }
 
@@ -90,6 +94,18 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// Returns `text` with `label` before each line that says something.
+pub(crate) fn labelled(label: Option<&str>, text: &str) -> String {
+    let Some(label) = label else {
+        return text.to_owned();
+    };
+    let line = |line: &str| match line {
+        "" => String::new(),
+        line => format!("{label}: {line}"),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn below(now: &str, progress: &Progress) -> String {
@@ -102,4 +118,15 @@ fn new_spinner() -> ProgressBar {
     spinner.set_style(style.tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "]));
     spinner.enable_steady_tick(TICK);
     spinner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_says_whose_it_is() {
+        assert_eq!(labelled(None, "a\n\nb\n"), "a\n\nb\n");
+        assert_eq!(labelled(Some("web"), "a\n\nb\n"), "web: a\n\nweb: b\n");
+    }
 }

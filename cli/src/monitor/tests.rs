@@ -543,3 +543,45 @@ fn the_block_of_a_deployment_is_indented_under_its_time() {
         "✓ Deployment \"5e6f7a8b\" successful"
     );
 }
+
+#[test]
+fn an_evaluation_that_nobody_takes_up_is_remarked_on_once() {
+    let mut monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
+    let mut said = Vec::new();
+    for seconds in [0, 2, 9, 10, 12, 60] {
+        let mut style = style(false);
+        style.times.now_ns += seconds * SECOND;
+        let outputs = monitor.step(&style, evaluation(pending(), vec![]));
+        let lines = outputs.iter().filter_map(|it| it.line("T", Colour::Off));
+        said.extend(
+            lines
+                .filter(|line| line.contains("Nobody"))
+                .map(|line| (seconds, line)),
+        );
+    }
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(said[0].0, 10);
+    assert!(
+        said[0].1.contains("for 10s: 'kafila operator leaders'"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn an_evaluation_that_is_to_wait_is_not_remarked_on() {
+    let mut monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
+    let later = v1::Evaluation {
+        wait_until_ns: NOW + 100 * SECOND,
+        ..pending()
+    };
+    for seconds in [0, 50, 99] {
+        let mut style = style(false);
+        style.times.now_ns = NOW + seconds * SECOND;
+        let outputs = monitor.step(&style, evaluation(later.clone(), vec![]));
+        let lines: Vec<_> = outputs
+            .iter()
+            .filter_map(|it| it.line("T", Colour::Off))
+            .collect();
+        assert!(!lines.concat().contains("Nobody"), "{lines:?}");
+    }
+}

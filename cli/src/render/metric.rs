@@ -72,22 +72,58 @@ pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
         );
     }
     if metric.nodes_exhausted > 0 {
-        let dimensions: Vec<&str> = sorted(&metric.dimension_exhausted)
+        let exhausted = sorted(&metric.dimension_exhausted);
+        let (ports, amounts): (Vec<&str>, Vec<&str>) = exhausted
             .into_iter()
             .map(|(dimension, _)| dimension)
-            .collect();
-        let what = if dimensions.is_empty() {
-            "less".to_owned()
-        } else {
-            format!("less {}", printable(&dimensions.join(" and ")))
-        };
-        lines.push(format!(
-            "Ask for {what}, stop other jobs, or add a node: \
-             'kafila node status NODE' shows what is allocated"
-        ));
+            .partition(|dimension| dimension.starts_with(NETWORK));
+        if !amounts.is_empty() || ports.is_empty() {
+            let what = match &amounts[..] {
+                [] => "less".to_owned(),
+                amounts => format!("less {}", printable(&amounts.join(" and "))),
+            };
+            lines.push(format!(
+                "Ask for {what}, stop other jobs, or add a node: \
+                 'kafila node status NODE' shows what is allocated"
+            ));
+        }
+        lines.extend(ports_advice(&ports));
     }
     lines
 }
+
+/// Returns what to do about ports that are taken, which no smaller job would change.
+fn ports_advice(dimensions: &[&str]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut taken: Vec<&str> = Vec::new();
+    let mut is_other = false;
+    for dimension in dimensions {
+        match dimension.split_once(COLLISION) {
+            Some((_, port)) => taken.push(port.trim()),
+            None => is_other = true,
+        }
+    }
+    if !taken.is_empty() {
+        let ports = printable(&taken.join(", "));
+        lines.push(format!(
+            "The static port {ports} is taken on those nodes, perhaps by this job itself: choose \
+             another, leave out 'static' so that one is chosen, lower the count, or add a node"
+        ));
+    }
+    if is_other {
+        lines.push(
+            "Ask for fewer ports, stop other jobs, or add a node: 'kafila alloc status ALLOC' \
+             shows the ports of an allocation"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// What the dimensions begin with that are about ports. Source: Nomad.
+const NETWORK: &str = "network: ";
+/// And what stands before the port that another allocation has, as in `http=8080`.
+const COLLISION: &str = "reserved port collision";
 
 /// Returns the block that stands for one task group: its title, reasons, and what to do.
 pub(crate) fn group(name: &str, metric: &AllocMetric) -> Vec<String> {
@@ -104,4 +140,32 @@ pub(crate) fn group(name: &str, metric: &AllocMetric) -> Vec<String> {
     lines.extend(reasons(metric).iter().map(|line| format!("  {line}")));
     lines.extend(advice(metric).iter().map(|line| format!("  -> {line}")));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_no_matter_of_less() {
+        let metric = |dimensions: &[&str]| AllocMetric {
+            nodes_evaluated: 1,
+            nodes_exhausted: 1,
+            dimension_exhausted: dimensions.iter().map(|it| ((*it).to_owned(), 1)).collect(),
+            ..AllocMetric::default()
+        };
+        let port = "network: reserved port collision http=8080";
+        let advised = advice(&metric(&[port])).join("\n");
+        assert!(
+            advised.contains("static port http=8080 is taken"),
+            "{advised}"
+        );
+        assert!(!advised.contains("less"), "{advised}");
+        let advised = advice(&metric(&["memory", port])).join("\n");
+        assert!(advised.contains("Ask for less memory,"), "{advised}");
+        assert!(advised.contains("static port"), "{advised}");
+        let advised = advice(&metric(&["network: dynamic port selection failed"])).join("\n");
+        assert!(advised.contains("Ask for fewer ports"), "{advised}");
+        assert!(advice(&metric(&[])).join("\n").contains("Ask for less, "));
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proto::v1;
 
-use super::Style;
+use super::{Style, sorted};
 use crate::output::fields::Fields;
 use crate::output::printable;
 use crate::output::size::mib;
@@ -63,6 +63,33 @@ pub(crate) fn sections(
         out.push_str(&section(&name, alloc, task, state, style));
     }
     out
+}
+
+/// Events that follow from what went wrong, and do not say what it was.
+const CONSEQUENCES: [&str; 6] = [
+    "Alloc Unhealthy",
+    "Killed",
+    "Killing",
+    "Not Restarting",
+    "Received",
+    "Restarting",
+];
+
+/// Returns what happened last to the task that failed, or else to the first one, as in
+/// `task "server": Driver Failure: …`; `None` when the node has not told yet.
+pub(crate) fn failure(alloc: &v1::Allocation) -> Option<String> {
+    let states = sorted(&alloc.task_states);
+    let failed = states.iter().find(|(_, state)| state.failed);
+    let (name, state) = failed.or_else(|| states.first())?;
+    let mut events = state.events.iter().rev();
+    let tells = |event: &&v1::TaskEvent| !CONSEQUENCES.contains(&event.r#type.as_str());
+    let event = events.find(tells).or_else(|| state.events.last())?;
+    let kind = printable(&event.r#type);
+    let message = match event.display_message.as_str() {
+        "" => String::new(),
+        message => format!(": {}", printable(message)),
+    };
+    Some(format!("task \"{}\": {kind}{message}", printable(name)))
 }
 
 fn state_word(state: Option<&v1::TaskState>) -> &str {
@@ -156,4 +183,30 @@ fn events(events: &[v1::TaskEvent], style: &Style) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn a_failure_is_what_happened_and_not_what_followed_from_it() {
+        let expected = "task \"server\": Driver Failure: no such command";
+        assert_eq!(
+            failure(&fixtures::never_started()).as_deref(),
+            Some(expected)
+        );
+        // What does not run well may have nothing but consequences to tell of.
+        let mut alloc = fixtures::never_started();
+        for state in alloc.task_states.values_mut() {
+            state
+                .events
+                .retain(|event| event.r#type == "Not Restarting");
+        }
+        let said = failure(&alloc).unwrap();
+        assert!(said.contains("Exceeded allowed attempts"), "{said}");
+        alloc.task_states.clear();
+        assert_eq!(failure(&alloc), None);
+    }
 }

@@ -247,3 +247,32 @@ async fn a_gateway_that_restarts_breaks_off_the_logs_but_not_the_command() {
         (0, true, true)
     );
 }
+
+#[tokio::test]
+async fn nothing_from_a_task_that_never_ran_is_explained() {
+    let mut world = World::running();
+    world.allocs[1] = fixtures::never_started();
+    let key = ("server".to_owned(), OUT);
+    world.logs.insert(key.clone(), Vec::new());
+    let gateway = Gateway::start(world).await;
+    let why = [
+        "the task does not run (task \"server\": Driver Failure: no such command)",
+        "'kafila alloc status 8a3f2c1e'",
+    ];
+    let said = kafila("alloc logs 8a3f2").at(&gateway.address).await;
+    assert_eq!(said.ended(0).stdout, "");
+    said.complained(&why);
+    // Where not even a log was begun.
+    gateway.world().logs.remove(&key);
+    let said = kafila("alloc logs 8a3f2").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["No logs available", why[0], why[1]]);
+    // One that runs may be silent.
+    gateway.world().allocs[1] = fixtures::alloc();
+    gateway.world().logs.insert(key, Vec::new());
+    let said = kafila("alloc logs 8a3f2").at(&gateway.address).await;
+    assert_eq!(
+        (said.ended(0).stdout.as_str(), said.stderr.as_str()),
+        ("", "")
+    );
+}

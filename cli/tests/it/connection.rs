@@ -1,5 +1,6 @@
 //! A gateway that is not there, says no, or says nothing.
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tonic::Status;
 
 use crate::command::{NOBODY, kafila};
@@ -120,11 +121,45 @@ async fn what_is_no_gateway_is_told_from_one() {
     let server = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await;
+            tokio::spawn(async move {
+                let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+                let mut asked = [0; 16];
+                let _ = stream.read(&mut asked).await;
+                let _ = stream.write_all(answer).await;
+                // Until the other side has understood.
+                while stream.read(&mut asked).await.is_ok_and(|bytes| bytes > 0) {}
+            });
         }
     });
+    let named = format!("what answers at {address} is no Kafila gateway: it does not speak gRPC");
     let said = kafila("job status -timeout=10s").at(&address).await;
-    said.ended(1).complained(&["Error querying jobs: "]);
+    said.ended(1).complained(&[
+        "Error querying jobs: ",
+        &named,
+        "from KAFILA_ADDR",
+        "-address",
+    ]);
+    let file = File::web();
+    let said = kafila("job run").arg(&file.path).at(&address).await;
+    said.ended(1)
+        .complained(&["Error submitting job: ", &named]);
+    assert!(
+        !said.stderr.contains("may have been stored"),
+        "{}",
+        said.stderr
+    );
+    let said = kafila("job validate").arg(&file.path).at(&address).await;
+    said.ended(0).complained(&["Checked without the cluster"]);
     server.abort();
+
+    // gRPC, but of something else: what etcd answers.
+    let broken = Some(Status::unimplemented("unknown service kafila.v1.Jobs"));
+    let gateway = Gateway::start(World {
+        broken,
+        ..World::running()
+    })
+    .await;
+    let said = kafila("job status").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&[&gateway.address, "no Kafila gateway", "from KAFILA_ADDR"]);
 }

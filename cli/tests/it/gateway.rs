@@ -399,6 +399,7 @@ impl Evaluations for Fake {
         self.seen("ListEvaluations", &request, options.as_ref())
             .await?;
         let message = request.into_inner();
+        self.world().asked_jobs.push(message.job_id.clone());
         let mut evals = self.world().evals.clone();
         evals.retain(|eval| {
             lists_id(options.as_ref(), &eval.namespace, &eval.id)

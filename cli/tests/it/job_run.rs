@@ -151,6 +151,37 @@ async fn a_deployment_that_fails_ends_with_1() {
 }
 
 #[tokio::test]
+async fn an_unhealthy_allocation_is_explained_with_what_happened_to_its_task() {
+    let mut fails = fixtures::running_deployment();
+    for group in fails.task_groups.values_mut() {
+        group.unhealthy_allocs = 1;
+    }
+    let failed = v1::Deployment {
+        status: "failed".to_owned(),
+        modify_index: 30,
+        ..fails.clone()
+    };
+    let mut world = World {
+        next_deployments: [fails, failed].into(),
+        ..coming_up()
+    };
+    world.allocs[1] = fixtures::never_started();
+    let gateway = Gateway::start(world).await;
+    let file = File::web();
+    let said = kafila("job run").arg(&file.path).at(&gateway.address).await;
+    let why = "Allocation \"8a3f2c1e\" is unhealthy: task \"server\": Driver Failure: no such \
+               command; see 'kafila alloc status 8a3f2c1e'\n";
+    said.ended(1)
+        .printed(&["Monitoring deployment", why, "failed"]);
+    assert_eq!(
+        said.stdout.matches("is unhealthy").count(),
+        1,
+        "{}",
+        said.stdout
+    );
+}
+
+#[tokio::test]
 async fn scenario_024_a_job_that_somebody_changed_is_not_updated() {
     let refused = Status::aborted("Enforcing job modify index 0: job already exists");
     let world = World {

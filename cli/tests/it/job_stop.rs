@@ -52,7 +52,8 @@ async fn the_start_of_an_id_is_asked_about() {
     let table = [
         ("job stop -detach we", "y\n", 0, 1, "Evaluation ID"),
         ("job stop -detach we", "n\n", 0, 0, "Cancelling job stop"),
-        ("job stop -detach we", "", 0, 0, "Cancelling job stop"),
+        ("job stop -detach we", "\n", 0, 0, "Cancelling job stop"),
+        ("job stop -detach we", "", 1, 0, "Are you sure"),
         ("job stop -detach we", "yes\n", 1, 0, "Are you sure"),
         ("job stop -detach -yes we", "", 0, 1, "Evaluation ID"),
         ("job stop -detach web", "", 0, 1, "Evaluation ID"),
@@ -67,6 +68,9 @@ async fn the_start_of_an_id_is_asked_about() {
             "{line} {answer:?}"
         );
     }
+    let said = kafila("job stop we").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["nobody is there to say whether \"web\" is meant", "-yes"]);
     let said = kafila("job stop we")
         .stdin("Y\n")
         .at(&gateway.address)
@@ -94,6 +98,17 @@ async fn several_jobs_are_stopped_at_once_whatever_becomes_of_one() {
             .count(),
         2
     );
+    for line in said.stdout.lines() {
+        assert!(
+            line.starts_with("web: ") || line.starts_with("api: "),
+            "{line}"
+        );
+    }
+    let said = kafila("job stop -detach web api")
+        .at(&gateway.address)
+        .await;
+    said.printed(&["web: Evaluation ID: ", "api: Evaluation ID: "]);
+    gateway.world().deregister_requests.drain(..2);
     let world = gateway.world();
     let mut stopped: Vec<&str> = world
         .deregister_requests

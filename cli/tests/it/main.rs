@@ -19,6 +19,7 @@ mod alloc_logs;
 mod alloc_status;
 mod connection;
 mod deployment;
+mod dev;
 mod eval;
 mod job_file;
 mod job_inspect;

@@ -44,7 +44,10 @@ async fn a_page_says_how_to_get_the_next() {
         .at(&gateway.address)
         .await;
     assert_eq!(said.ended(0).stdout, "4d2ba53b\n");
-    said.complained(&["paginated", "kafila node status -page-token 1\n"]);
+    said.complained(&[
+        "paginated",
+        "kafila node status -quiet -per-page=1 -page-token=1\n",
+    ]);
     let said = kafila("node status -quiet -per-page 1 -page-token 1")
         .at(&gateway.address)
         .await;

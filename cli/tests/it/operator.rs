@@ -8,8 +8,11 @@ use crate::world::World;
 async fn leaders_are_listed_or_there_are_none() {
     let gateway = Gateway::start(World::running()).await;
     let said = kafila("operator leaders").at(&gateway.address).await;
-    let expected = "Service       Address                Replica  Term\n\
-                    plan-applier  http://127.0.0.1:7102  dev      3\n";
+    let expected = "Service             Address                Replica  Term\n\
+                    cluster-controller  <none>                 <none>   <none>\n\
+                    deployment-watcher  <none>                 <none>   <none>\n\
+                    eval-broker         <none>                 <none>   <none>\n\
+                    plan-applier        http://127.0.0.1:7102  dev      3\n";
     assert_eq!(said.ended(0).stdout, expected);
     let json = kafila("operator leaders -json")
         .at(&gateway.address)
@@ -18,7 +21,9 @@ async fn leaders_are_listed_or_there_are_none() {
     assert_eq!(json[0]["Term"], 3);
     let gateway = Gateway::start(World::default()).await;
     let said = kafila("operator leaders").at(&gateway.address).await;
-    assert_eq!(said.ended(0).stdout, "No leaders known\n");
+    assert_eq!(said.ended(0).stdout.matches("<none>").count(), 4 * 3);
+    let json = kafila("operator leaders -json").at(&gateway.address).await;
+    assert_eq!(json.ended(0).stdout, "[]\n");
 }
 
 #[tokio::test]
@@ -49,4 +54,51 @@ async fn completions_are_written_for_each_shell() {
     }
     let said = kafila("completions cmd").at(NOBODY).await;
     said.ended(1).complained(&["invalid value 'cmd'", "bash"]);
+}
+
+/// Asks bash, with the script of this command, what could stand at the end of `line`.
+async fn completed(line: &[&str]) -> Vec<String> {
+    let script = kafila("completions bash").at(NOBODY).await.stdout;
+    let last = line.len() - 1;
+    let ask = format!(
+        "{script}\nCOMP_WORDS=({})\nCOMP_CWORD={last}\n\
+         _kafila_words kafila \"${{COMP_WORDS[{last}]}}\" \"${{COMP_WORDS[{}]}}\"\n\
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+        line.iter()
+            .map(|word| format!("'{word}'"))
+            .collect::<Vec<_>>()
+            .join(" "),
+        last - 1
+    );
+    let output = tokio::process::Command::new("bash")
+        .args(["--norc", "-c", &ask])
+        .output()
+        .await
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(!errors.contains("line"), "{errors}");
+    let words = String::from_utf8(output.stdout).unwrap();
+    words
+        .lines()
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn bash_completes_flags_as_they_were_begun_and_files_where_one_is_wanted() {
+    let table: [(&[&str], &[&str]); 6] = [
+        (&["kafila", "job", "run", "-d"], &["-detach"]),
+        (&["kafila", "job", "run", "--d"], &["--detach"]),
+        (&["kafila", "job", "run", "-c"], &["-check-index"]),
+        // Nothing of ours: bash then completes files.
+        (&["kafila", "job", "run", ""], &[]),
+        (&["kafila", "run", "-detach", ""], &[]),
+        (&["kafila", "job", "run", "-hcl2-strict", "t"], &["true"]),
+    ];
+    for (line, expected) in table {
+        assert_eq!(completed(line).await, expected, "{line:?}");
+    }
+    let commands = completed(&["kafila", "job", ""]).await;
+    assert!(commands.contains(&"stop".to_owned()), "{commands:?}");
 }

@@ -70,3 +70,15 @@ async fn several_things_or_none_are_an_error() {
         "kafila job status",
     ]);
 }
+
+#[tokio::test]
+async fn one_character_is_not_enough_to_look_for_ids() {
+    let gateway = Gateway::start(World::running()).await;
+    let said = kafila("status 8").at(&gateway.address).await;
+    said.ended(1).complained(&[
+        "No job(s) with prefix or ID \"8\" found",
+        "at least two characters",
+    ]);
+    let said = kafila("status w").at(&gateway.address).await;
+    said.ended(0).printed(&["ID            = web\n"]);
+}

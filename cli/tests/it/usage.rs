@@ -62,6 +62,79 @@ async fn wrong_usage_ends_with_1_and_names_the_commands_help() {
 }
 
 #[tokio::test]
+async fn what_nomad_has_and_kafila_has_not_is_said_so_with_what_to_use() {
+    let table = [
+        (
+            "job history web",
+            127,
+            "'job history'",
+            "kafila job inspect -version",
+        ),
+        ("job eval web", 127, "'job eval'", "kafila job run"),
+        (
+            "alloc exec 8a3f sh",
+            127,
+            "'alloc exec'",
+            "log in to the node",
+        ),
+        ("acl token list", 127, "'acl'", "no users"),
+        ("system gc", 127, "'system gc'", "-purge"),
+        (
+            "node status -self",
+            1,
+            "'-self' of 'node status'",
+            "name the node",
+        ),
+        (
+            "job status -token=x web",
+            1,
+            "'-token' of 'job status'",
+            "no users",
+        ),
+        ("-region eu job status", 1, "'-region'", "one region"),
+    ];
+    for (line, code, what, instead) in table {
+        let said = kafila(line).run().await;
+        said.ended(code).complained(&[
+            "Nomad's ",
+            what,
+            "not in this version",
+            instead,
+            "For additional help",
+        ]);
+        assert!(!said.stderr.contains("similar"), "{line}: {}", said.stderr);
+    }
+    // Neither has it: no advice to make an argument of it.
+    let said = kafila("node status -frobnicate").run().await;
+    said.ended(1)
+        .complained(&["unexpected argument '--frobnicate'"]);
+    assert!(!said.stderr.contains("'-- --"), "{}", said.stderr);
+}
+
+#[tokio::test]
+async fn the_suite_itself_takes_no_flags_for_asking_a_gateway() {
+    for (line, flag) in [
+        ("dev -address=http://a:1", "-address"),
+        ("-namespace x api-gateway", "-namespace"),
+        ("client-node -no-color", "-no-color"),
+    ] {
+        let said = kafila(line).run().await;
+        said.ended(1)
+            .complained(&[flag, "is for commands that ask a gateway"]);
+    }
+    let said = kafila("api-gateway -help").run().await;
+    said.ended(0)
+        .printed(&["kafila api-gateway -config", "KAFILA_API_GATEWAY__ETCD"]);
+    assert!(!said.stdout.contains("--address"), "{}", said.stdout);
+}
+
+#[tokio::test]
+async fn a_timeout_that_is_over_before_it_begins_is_refused() {
+    let said = kafila("job status -timeout=1ns").run().await;
+    said.ended(1).complained(&["it has to be 1ms or more"]);
+}
+
+#[tokio::test]
 async fn help_is_a_result_and_has_examples() {
     for line in ["-help", "--help", "-h", "help"] {
         kafila(line)
@@ -70,6 +143,9 @@ async fn help_is_a_result_and_has_examples() {
             .ended(0)
             .printed(&["Usage: kafila", "Examples:"]);
     }
+    // Nothing is promised that there is not.
+    let said = kafila("-help").run().await;
+    assert!(!said.stdout.contains("container"), "{}", said.stdout);
     for line in ["job run -help", "job run -h", "help job run"] {
         let said = kafila(line).run().await;
         said.ended(0)

@@ -34,6 +34,8 @@ pub(crate) struct World {
     /// Set: no call is answered at all.
     pub(crate) mute: bool,
     pub(crate) seen: Vec<Seen>,
+    /// The jobs whose evaluations were asked for.
+    pub(crate) asked_jobs: Vec<String>,
     pub(crate) register_requests: Vec<v1::RegisterJobRequest>,
     pub(crate) deregister_requests: Vec<v1::DeregisterJobRequest>,
     pub(crate) logs_requests: Vec<v1::LogsRequest>,

@@ -93,6 +93,119 @@ async fn the_readmes_first_command_shows_a_job_become_healthy_and_ctrl_c_leaves_
     Ok(())
 }
 
+/// Does not end when it is asked to.
+const STUBBORN: &str = "trap '' INT TERM; while true; do sleep 0.1; done";
+
+/// Starts a suite with a task that is waited for at the end, and asks it to end.
+async fn ending(dev: &Dev, arguments: &[&str]) -> Result<Process> {
+    let process = dev.start(arguments)?;
+    dev.says("==> Ready").await?;
+    let api = dev.api()?;
+    let mut job = shell_job("stubborn", STUBBORN);
+    for task in job
+        .task_groups
+        .iter_mut()
+        .flat_map(|group| &mut group.tasks)
+    {
+        task.kill_timeout = Some(proto::duration_to_wire(PATIENCE));
+    }
+    api.register_surely(&job, "once", PATIENCE).await?;
+    eventually(PATIENCE, || async {
+        let allocations = api.allocations("stubborn").await?;
+        let runs = allocations.iter().any(|it| it.client_status == "running");
+        ensure!(runs, "{allocations:?}");
+        Ok(())
+    })
+    .await?;
+    process.signal(Signal::SIGINT)?;
+    Ok(process)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_ctrl_c_says_what_is_left_and_what_removes_it() -> Result<()> {
+    let dev = Dev::new()?;
+    let process = ending(&dev, &[]).await?;
+    dev.says("Waiting for tasks of stubborn.").await?;
+    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    ensure!(code == 130, "ended with {code}:\n{}", dev.said());
+    ensure!(!dev.left().is_empty(), "nothing was left");
+
+    let said = dev.said();
+    let (_, removal) = said
+        .split_once("To end and remove them: ")
+        .with_context(|| format!("not said:\n{said}"))?;
+    let typed = removal.lines().next().unwrap_or_default();
+    let status = Command::new("sh").args(["-c", typed]).status()?;
+    ensure!(status.success(), "{typed}: {status}");
+    eventually(PATIENCE, || async {
+        ensure!(dev.left().is_empty(), "left: {:?}", dev.left());
+        Ok(())
+    })
+    .await?;
+    let entries = std::fs::read_dir(dev.directory.path())?;
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    ensure!(!names.any(|name| name != "dev.log"), "files are left");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_go_on_are_said_to_with_what_stops_them() -> Result<()> {
+    let dev = Dev::new()?;
+    let data_dir = dev.data_dir();
+    let process = ending(&dev, &["-data-dir", &data_dir]).await?;
+    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    ensure!(
+        code == 0 || code == 130,
+        "ended with {code}:\n{}",
+        dev.said()
+    );
+    dev.says(&format!(
+        "to stop them: kafila dev -data-dir '{data_dir}', then kafila job stop"
+    ))
+    .await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_not_there_is_named_by_the_command_that_ran_the_job() -> Result<()> {
+    let dev = Dev::new()?;
+    let file = dev.directory.path().join("missing.hcl");
+    std::fs::write(&file, MISSING)?;
+    let process = dev.start(&["-job", &file.to_string_lossy()])?;
+    dev.says("is unhealthy: task \"task\": Driver Failure: ")
+        .await?;
+    dev.says("/no/such/command").await?;
+    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    ensure!(code == 0, "ended with {code}:\n{}", dev.said());
+    Ok(())
+}
+
+const MISSING: &str = r#"
+job "missing" {
+  group "group" {
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    update {
+      min_healthy_time  = "0s"
+      healthy_deadline  = "10s"
+      progress_deadline = "20s"
+    }
+    task "task" {
+      driver = "raw_exec"
+      config {
+        command = "/no/such/command"
+      }
+    }
+  }
+}
+"#;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_data_directory_keeps_jobs_and_their_processes_over_every_kind_of_end() -> Result<()> {
     let dev = Dev::new()?;

@@ -37,6 +37,7 @@ pub(crate) async fn run(
     config: GcConfig,
     ended: CancellationToken,
 ) {
+    let mut complaint = Complaint::default();
     loop {
         tokio::select! {
             () = ended.cancelled() => return,
@@ -44,13 +45,13 @@ pub(crate) async fn run(
         }
         tokio::select! {
             () = ended.cancelled() => return,
-            () = collect(context, agent, config) => {}
+            () = collect(context, agent, config, &mut complaint) => {}
         }
         agent.forget_removed();
     }
 }
 
-async fn collect(context: &Context, agent: &Agent, config: GcConfig) {
+async fn collect(context: &Context, agent: &Agent, config: GcConfig, complaint: &mut Complaint) {
     loop {
         let candidates = agent.candidates();
         let usage = context
@@ -59,10 +60,13 @@ async fn collect(context: &Context, agent: &Agent, config: GcConfig) {
             .map(measure)
             .unwrap_or_default();
         let Some(reason) = over(config, usage, candidates.len()) else {
+            *complaint = Complaint::default();
             return;
         };
         let Some(chosen) = candidates.iter().find(|candidate| candidate.has_ended) else {
-            say_nothing_to_collect(reason, usage, candidates.len(), config);
+            if complaint.is_news(reason) {
+                say_nothing_to_collect(reason, usage, candidates.len(), config);
+            }
             return;
         };
         let alloc_id = chosen.alloc_id;
@@ -91,6 +95,32 @@ fn over(config: GcConfig, usage: Usage, count: usize) -> Option<Reason> {
         Some(Reason::Count)
     } else {
         None
+    }
+}
+
+/// After how many looks a complaint is made again: at the usual interval of a minute, an hour.
+const LOOKS_PER_COMPLAINT: u32 = 60;
+
+/// What was last said of having too much and nothing to collect. A disk that others fill stays
+/// full, and saying so at each look would drown what else the log has.
+#[derive(Debug, Default)]
+struct Complaint {
+    reason: Option<Reason>,
+    looks: u32,
+}
+
+impl Complaint {
+    /// Records a look; tells whether it is worth a word.
+    fn is_news(&mut self, reason: Reason) -> bool {
+        if self.reason != Some(reason) || self.looks >= LOOKS_PER_COMPLAINT {
+            *self = Self {
+                reason: Some(reason),
+                looks: 1,
+            };
+            return true;
+        }
+        self.looks += 1;
+        false
     }
 }
 
@@ -152,6 +182,17 @@ mod tests {
         assert_eq!(over(config, usage(81, 71), 51), Some(Reason::Disk));
         assert_eq!(over(config, usage(80, 71), 51), Some(Reason::Inodes));
         assert_eq!(over(config, usage(80, 70), 51), Some(Reason::Count));
+    }
+
+    #[test]
+    fn what_stays_full_is_complained_of_once_an_hour() {
+        let mut complaint = Complaint::default();
+        let looks = 0..LOOKS_PER_COMPLAINT * 2;
+        let said = looks.filter(|_| complaint.is_news(Reason::Disk)).count();
+        assert_eq!(said, 2);
+        assert!(complaint.is_news(Reason::Inodes), "another reason is news");
+        complaint = Complaint::default();
+        assert!(complaint.is_news(Reason::Inodes), "so is the same again");
     }
 
     #[test]

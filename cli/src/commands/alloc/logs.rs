@@ -14,7 +14,7 @@ use crate::connection::LogsRequest;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Style};
 use crate::resolve;
 
 /// What `-tail` alone shows. Source: Nomad's command line.
@@ -84,11 +84,51 @@ pub(crate) async fn run(context: &Context, args: &Logs) -> Result<Exit, Error> {
         let following = readers.map(|reader| async move { reader.follow(start).await });
         futures::future::try_join_all(following).await?;
     } else {
+        let silence = || of_silence(&alloc, &task, args.stderr, &context.style_err(false));
+        let mut printed = 0;
         for reader in readers {
-            reader.read(start).await?;
+            printed += reader.read(start).await.map_err(|error| match silence() {
+                // A task that never ran has no logs, and the node does not say why.
+                Some(remark) if error.is_not_found() => Error::text(format!("{error}\n{remark}")),
+                _ => error,
+            })?;
+        }
+        if printed == 0
+            && let Some(remark) = silence()
+        {
+            context.printer.err(&remark);
         }
     }
     Ok(Exit::Success)
+}
+
+/// Says why there is nothing to read, when the task is not simply silent: it does not run.
+fn of_silence(
+    alloc: &v1::Allocation,
+    task: &str,
+    read_stderr: bool,
+    style: &Style,
+) -> Option<String> {
+    let state = alloc.task_states.get(task);
+    let runs = state.is_some_and(|state| state.state == "running");
+    let ended_well = state.is_some_and(|state| state.state == "dead" && !state.failed);
+    if runs || ended_well {
+        return None;
+    }
+    let id = style.id(&alloc.id);
+    let why = match render::task::failure(alloc) {
+        Some(reason) => format!(" ({reason})"),
+        None => String::new(),
+    };
+    let other = if read_stderr {
+        ""
+    } else {
+        ", -stderr what it printed there"
+    };
+    Some(format!(
+        "There is nothing to print, and the task does not run{why}: 'kafila alloc status {id}' \
+         shows what happened{other}."
+    ))
 }
 
 /// Returns the allocation that was meant, and the task if one was named.
@@ -196,21 +236,24 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Prints what there is.
-    async fn read(self, start: Start) -> Result<(), Error> {
+    /// Prints what there is; returns how many bytes.
+    async fn read(self, start: Start) -> Result<usize, Error> {
         let (offset, from_end) = match start {
             Start::Beginning => (0, false),
             Start::LastBytes(bytes) => (bytes, true),
             Start::LastLines(lines) => {
                 let last = self.last_lines(lines).await?;
-                return self.print(last.kept());
+                self.print(last.kept())?;
+                return Ok(last.kept().len());
             }
         };
         let mut stream = self.open(offset, from_end, false).await?;
+        let mut printed = 0;
         while let Some(chunk) = self.next(&mut stream).await? {
             self.print(&chunk)?;
+            printed += chunk.len();
         }
-        Ok(())
+        Ok(printed)
     }
 
     /// Prints what there is and what comes, until the task has ended.

@@ -61,7 +61,7 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<Exit, Error> {
         goal: Goal::Start,
         namespace: &namespace,
         verbose: args.verbose,
-        alone: true,
+        label: None,
     };
     let goes_on = format!(
         "The job {job_id:?} goes on without being watched: see 'kafila job status {job_id}', stop \

@@ -9,7 +9,7 @@ use crate::args::job::Stop;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::monitor::{Goal, Subject};
+use crate::monitor::{Goal, Subject, labelled};
 use crate::resolve;
 
 pub(crate) async fn run(context: &Context, args: Stop) -> Result<Exit, Error> {
@@ -36,6 +36,13 @@ pub(crate) async fn run(context: &Context, args: Stop) -> Result<Exit, Error> {
             Answer::No => {
                 context.printer.out("Cancelling job stop")?;
                 return Ok(Exit::Success);
+            }
+            Answer::None => {
+                return Err(Error::text(format!(
+                    "Error stopping job: nobody is there to say whether {:?} is meant.\n\
+                     Name the whole id, or add -yes.",
+                    job.id
+                )));
             }
             Answer::Other => {
                 context
@@ -80,10 +87,10 @@ async fn stop(
     if answer.eval_id.is_empty() {
         return Ok(Exit::Success);
     }
+    let label = (!alone).then_some(job.id.as_str());
     if args.detach {
-        context
-            .printer
-            .out(&format!("Evaluation ID: {}", answer.eval_id))?;
+        let line = format!("Evaluation ID: {}", answer.eval_id);
+        context.printer.out(&labelled(label, &line))?;
         return Ok(Exit::Success);
     }
     let watch = Watch {
@@ -91,7 +98,7 @@ async fn stop(
         goal: Goal::Stop,
         namespace: &job.namespace,
         verbose: args.verbose,
-        alone,
+        label,
     };
     watch::follow(context, watch).await
 }
@@ -100,6 +107,8 @@ async fn stop(
 enum Answer {
     Yes,
     No,
+    /// Standard input has ended: a script, or cron.
+    None,
     Other,
 }
 
@@ -120,6 +129,9 @@ fn confirmed(context: &Context, job_id: &str) -> Result<Answer, Error> {
 }
 
 fn read_answer(line: &str) -> Answer {
+    if line.is_empty() {
+        return Answer::None;
+    }
     match line.trim() {
         "y" => Answer::Yes,
         "" | "n" | "N" | "no" | "No" => Answer::No,
@@ -134,7 +146,8 @@ mod tests {
     #[test]
     fn only_an_exact_y_means_yes() {
         assert_eq!(read_answer("y\n"), Answer::Yes);
-        for line in ["", "\n", "n\n", "N", "no\n"] {
+        assert_eq!(read_answer(""), Answer::None);
+        for line in ["\n", "n\n", "N", "no\n"] {
             assert_eq!(read_answer(line), Answer::No, "{line:?}");
         }
         for line in ["Y\n", "yes\n", "sure\n"] {

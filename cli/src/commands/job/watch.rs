@@ -12,8 +12,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) goal: Goal,
     pub(crate) namespace: &'a str,
     pub(crate) verbose: bool,
-    /// No other watch prints at the same time.
-    pub(crate) alone: bool,
+    /// What each line begins with when other watches print at the same time.
+    pub(crate) label: Option<&'a str>,
 }
 
 /// Watches until everything has ended.
@@ -25,7 +25,7 @@ pub(crate) async fn follow(context: &Context, watch: Watch<'_>) -> Result<Exit, 
         connection: &context.connection,
         clock: &context.clock,
         style: context.style(watch.verbose),
-        screen: Screen::new(context.printer, watch.alone),
+        screen: Screen::new(context.printer, watch.label),
         options: Options {
             goal: watch.goal,
             gateway: context.connection.address().url.clone(),

@@ -1,0 +1,103 @@
+//! `kafila completions`
+
+use clap::{Command, ValueHint};
+use clap_complete::Shell;
+
+use crate::args::{self, Completions};
+use crate::context::Context;
+use crate::error::Error;
+use crate::exit::Exit;
+
+pub(super) fn run(context: &Context, args: &Completions) -> Result<Exit, Error> {
+    let mut root = args::command();
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut root, "kafila", &mut script);
+    if args.shell == Shell::Bash {
+        script = in_bash(&String::from_utf8_lossy(&script), &root).into_bytes();
+    }
+    context.printer.out_bytes(&script)?;
+    Ok(Exit::Success)
+}
+
+/// What completes words in place of clap's function, which it calls.
+///
+/// clap's knows long flags with two dashes alone, and offers flags where a file is wanted.
+const BASH: &str = r#"
+_kafila_words() {
+    local cur="$2" prev="$3" long="" found=() line=" ${COMP_WORDS[*]:0:COMP_CWORD} "
+    # Flags have one dash or two, as they were begun: clap's function is asked with two.
+    [[ "${prev}" == -[a-z][a-z]* ]] && prev="-${prev}"
+    _kafila "$1" "${cur}" "${prev}"
+    if [[ "${cur}" == -[a-z]* ]]; then
+        found=("${COMPREPLY[@]}")
+        COMP_WORDS[COMP_CWORD]="-${cur}"
+        _kafila "$1" "-${cur}" "${prev}"
+        for long in "${COMPREPLY[@]}"; do
+            found+=("${long#-}")
+        done
+        COMPREPLY=("${found[@]}")
+    elif [[ "${cur}" != -* ]]; then
+        case "${line}" in
+            # A file is wanted: no flags, so that bash completes its own.
+            @FILES@)
+                for long in "${COMPREPLY[@]}"; do
+                    [[ "${long}" == -* ]] || found+=("${long}")
+                done
+                COMPREPLY=("${found[@]}")
+                ;;
+        esac
+    fi
+}
+"#;
+
+/// Returns clap's script for bash with [`BASH`] in its place.
+fn in_bash(script: &str, root: &Command) -> String {
+    let mut commands = Vec::new();
+    file_commands(root, "", &mut commands);
+    let patterns: Vec<String> = commands
+        .iter()
+        .map(|name| format!("*\" {name} \"*"))
+        .collect();
+    let words = BASH.replace("@FILES@", &patterns.join(" | "));
+    let script = script.replace("complete -F _kafila ", "complete -F _kafila_words ");
+    match script.find("\nif [[ \"${BASH_VERSINFO[0]}\" -eq 4") {
+        Some(end) => format!("{}{words}{}", &script[..end], &script[end..]),
+        // Another release of clap ends otherwise; a function may stand anywhere before its use.
+        None => format!("{words}{script}"),
+    }
+}
+
+/// Collects the commands, as in `job run`, whose argument is a file.
+fn file_commands(command: &Command, name: &str, found: &mut Vec<String>) {
+    let mut positionals = command.get_positionals();
+    let is_path = positionals.any(|arg| {
+        matches!(
+            arg.get_value_hint(),
+            ValueHint::AnyPath | ValueHint::FilePath
+        )
+    });
+    if is_path {
+        found.push(name.trim_start().to_owned());
+    }
+    for subcommand in command.get_subcommands() {
+        let name = format!("{name} {}", subcommand.get_name());
+        file_commands(subcommand, &name, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_job_files_are_those_that_take_a_file() {
+        let mut root = args::command();
+        root.build();
+        let mut found = Vec::new();
+        file_commands(&root, "", &mut found);
+        for name in ["job run", "run", "job validate", "validate"] {
+            assert!(found.iter().any(|it| it == name), "{name}: {found:?}");
+        }
+        assert!(!found.iter().any(|it| it == "job stop"), "{found:?}");
+    }
+}

@@ -1,0 +1,174 @@
+//! What `kafila dev` tells the person at its terminal, and that person's signals.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use service_kit::CancellationToken;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::address::DEFAULT;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::printer::Printer;
+
+/// Prints lines until nobody reads them any more; asking to end is then all that is left to do.
+#[derive(Clone, Debug)]
+pub(super) struct Words {
+    printer: Printer,
+    drain: CancellationToken,
+    /// Somebody closed standard output.
+    unread: Arc<Mutex<bool>>,
+}
+
+impl Words {
+    pub(super) fn new(printer: Printer, drain: CancellationToken) -> Self {
+        Self {
+            printer,
+            drain,
+            unread: Arc::default(),
+        }
+    }
+
+    /// Prints a line. When the reader went away, the suite ends in order: nothing may be left that
+    /// nobody knows of.
+    pub(super) fn say(&self, line: &str) {
+        if let Err(Error::Output(error)) = self.printer.out(line)
+            && error.kind() == std::io::ErrorKind::BrokenPipe
+        {
+            *lock(&self.unread) = true;
+            self.drain.cancel();
+        }
+    }
+
+    pub(super) fn complain(&self, line: &str) {
+        self.printer.err(line);
+    }
+
+    /// Returns how the process ends when nothing else went wrong.
+    pub(super) fn exit(&self) -> Exit {
+        if *lock(&self.unread) {
+            Exit::BrokenPipe
+        } else {
+            Exit::Success
+        }
+    }
+}
+
+/// What is there to be left behind, as far as it has come. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Left(Arc<Mutex<Option<Place>>>);
+
+/// Where tasks keep their files.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// For this run alone.
+    Scratch(PathBuf),
+    /// For the next start as well.
+    Kept(PathBuf),
+}
+
+impl Left {
+    pub(super) fn is(&self, place: Place) {
+        *lock(&self.0) = Some(place);
+    }
+
+    /// Returns what an end without draining leaves, and how to be rid of it.
+    fn text(&self) -> String {
+        match &*lock(&self.0) {
+            None => "==> Ended at once; nothing had been started".to_owned(),
+            Some(Place::Scratch(directory)) => format!(
+                "==> Ended at once. Left: the tasks that ran, and their files in {}\n    \
+                 To end and remove them: {}",
+                directory.display(),
+                removal(directory)
+            ),
+            Some(Place::Kept(directory)) => {
+                format!("==> Ended at once. {}", how_to_stop(directory))
+            }
+        }
+    }
+}
+
+/// Returns the command line that ends the tasks of a node and removes its files.
+///
+/// A task's supervisor has the directory in its command line, and leads the session of its task.
+fn removal(directory: &Path) -> String {
+    let directory = directory.display();
+    format!("pgrep -f '{directory}/' | xargs -n 1 pkill -KILL -s; rm -r '{directory}'")
+}
+
+/// Returns how the tasks are stopped that go on without the suite.
+pub(super) fn how_to_stop(directory: &Path) -> String {
+    format!(
+        "Tasks go on; to stop them: kafila dev -data-dir '{}', then kafila job stop JOB",
+        directory.display()
+    )
+}
+
+/// Returns the command that asks the gateway at `url`: the usual one is asked without being named.
+pub(super) fn look_around(url: &str) -> String {
+    if url == DEFAULT {
+        "kafila status".to_owned()
+    } else {
+        format!("KAFILA_ADDR={url} kafila status")
+    }
+}
+
+/// Returns a token that the first SIGINT or SIGTERM cancels; a second ends the process at once,
+/// and says what it leaves.
+///
+/// Must be called within a tokio runtime.
+///
+/// # Errors
+/// The system refuses to let signals be watched.
+pub(super) fn on_signals(printer: Printer, left: Left) -> std::io::Result<CancellationToken> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let drain = CancellationToken::new();
+    let token = drain.clone();
+    tokio::spawn(async move {
+        either(&mut interrupt, &mut terminate).await;
+        token.cancel();
+        either(&mut interrupt, &mut terminate).await;
+        printer.err(&left.text());
+        std::process::exit(i32::from(Exit::Interrupted as u8));
+    });
+    Ok(drain)
+}
+
+async fn either(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is guarded is one value, whole at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_elsewhere_is_named_in_what_to_type() {
+        assert_eq!(look_around("http://127.0.0.1:4646"), "kafila status");
+        assert_eq!(
+            look_around("http://127.0.0.1:5646"),
+            "KAFILA_ADDR=http://127.0.0.1:5646 kafila status"
+        );
+    }
+
+    #[test]
+    fn what_is_left_behind_is_named_with_the_way_to_be_rid_of_it() {
+        let left = Left::default();
+        assert!(left.text().contains("nothing"));
+        left.is(Place::Scratch("/tmp/kafila-dev-x".into()));
+        assert!(left.text().contains("rm -r '/tmp/kafila-dev-x'"));
+        left.is(Place::Kept("/srv/k".into()));
+        assert!(left.text().contains("kafila dev -data-dir '/srv/k'"));
+        assert!(left.text().contains("kafila job stop"));
+    }
+}

@@ -1,0 +1,81 @@
+//! `kafila dev`, as far as it needs no jobs.
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use crate::command::{PATIENCE, kafila, said};
+
+#[tokio::test]
+async fn a_job_file_that_is_not_there_stops_it_before_anything_starts() {
+    let said = kafila("dev -listen 127.0.0.1:0 -job nothing.hcl")
+        .run()
+        .await;
+    said.ended(1)
+        .complained(&["Error getting jobfile from \"nothing.hcl\""]);
+    assert_eq!(said.stdout, "");
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_said_plainly_and_suspects_nobody() {
+    // Reserved for documents: no machine has it.
+    let said = kafila("dev -listen 192.0.2.1:4646").run().await;
+    said.ended(1)
+        .complained(&["Error running kafila dev: ", "-listen chooses another"]);
+    for part in ["ERROR", "is another"] {
+        assert!(!said.stderr.contains(part), "{}", said.stderr);
+    }
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = kafila("dev -listen").arg(&address).run().await;
+    said.ended(1).complained(&[
+        "Error running kafila dev: ",
+        "is another `kafila dev` running?",
+    ]);
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_ends_it_in_order() {
+    let mut child = kafila("dev -listen 127.0.0.1:0").start("");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first = lines.next_line().await.unwrap();
+    assert!(first.unwrap().contains("Starting Kafila"));
+    drop(lines);
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
+    let said = said(output.expect("it ends").unwrap());
+    said.ended(141);
+    assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
+}
+
+#[tokio::test]
+async fn it_says_how_it_is_asked_and_may_answer_at_every_address() {
+    let mut child = kafila("dev -listen 0.0.0.0:0").start("");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut gateway = None;
+    let advice = loop {
+        let next = tokio::time::timeout(PATIENCE, lines.next_line()).await;
+        let line = next.expect("it says more").unwrap().expect("it goes on");
+        if let Some((_, rest)) = line.split_once("Gateway: ") {
+            gateway = rest.split(' ').next().map(str::to_owned);
+        }
+        if line.contains("Look around") {
+            break line;
+        }
+    };
+    let gateway = gateway.unwrap();
+    assert!(gateway.starts_with("http://127.0.0.1:"), "{gateway}");
+    let typed = format!("KAFILA_ADDR={gateway} kafila status;");
+    assert!(advice.contains(&typed), "{advice}");
+    kafila("status")
+        .at(&gateway)
+        .await
+        .ended(0)
+        .printed(&["No running jobs"]);
+    drop(lines);
+    let process = child.id().unwrap().to_string();
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &process])
+        .status();
+    assert!(killed.unwrap().success());
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
+    // Nobody reads its last words.
+    said(output.expect("it ends").unwrap()).ended(141);
+}

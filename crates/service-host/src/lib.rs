@@ -202,7 +202,12 @@ impl Host {
             ended.cancel();
             served
         };
-        let showing = show_readiness(self.replica, self.metrics, ended.clone());
+        let showing = show_readiness(
+            self.base.client.clone(),
+            self.replica,
+            self.metrics,
+            ended.clone(),
+        );
         let (served, measured, ()) = tokio::join!(serve_and_work, measuring, showing);
         served?;
         measured.map_err(Error::Metrics)

@@ -82,7 +82,7 @@ fn scenario_002_a_service_gives_up_after_five_plans() {
     let last = &decisions[5].plan;
     let outcome = last.eval_outcome.as_ref().unwrap();
     assert_eq!(outcome.status, EvalStatus::Failed);
-    assert_eq!(outcome.status_description, "maximum attempts reached (5)");
+    assert_eq!(outcome.status_description, "maximum attempts reached (5): no luck");
     let [blocked] = last.followup_evals.as_slice() else {
         panic!("one blocked evaluation")
     };
@@ -115,7 +115,7 @@ fn scenario_003_batch_gives_up_after_two_plans() {
             .as_ref()
             .unwrap()
             .status_description,
-        "maximum attempts reached (2)"
+        "maximum attempts reached (2): no luck"
     );
 }
 

@@ -4,16 +4,21 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
 use service_kit::CancellationToken;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
 use crate::agent::{Agent, Candidate};
 use crate::config::GcConfig;
 use crate::context::Context;
 use crate::runner::Progress;
+
+/// How often it is said that there is nothing to collect: a disk that is full of other things stays
+/// so until somebody comes, and a line a minute hides the others.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// How full the file system is, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +42,7 @@ pub(crate) async fn run(
     config: GcConfig,
     ended: CancellationToken,
 ) {
+    let mut complaint = Complaint::default();
     loop {
         tokio::select! {
             () = ended.cancelled() => return,
@@ -44,13 +50,37 @@ pub(crate) async fn run(
         }
         tokio::select! {
             () = ended.cancelled() => return,
-            () = collect(context, agent, config) => {}
+            () = collect(context, agent, config, &mut complaint) => {}
         }
         agent.forget_removed();
     }
 }
 
-async fn collect(context: &Context, agent: &Agent, config: GcConfig) {
+/// When it was last said that there is nothing to make room with.
+#[derive(Debug, Default)]
+struct Complaint {
+    last: Option<(Reason, Instant)>,
+}
+
+impl Complaint {
+    /// Tells whether it is to be said, and takes note that it is.
+    fn is_due(&mut self, reason: Reason, now: Instant) -> bool {
+        let is_due = self.last.is_none_or(|(said, when)| {
+            said != reason || now.saturating_duration_since(when) >= COMPLAINT_INTERVAL
+        });
+        if is_due {
+            self.last = Some((reason, now));
+        }
+        is_due
+    }
+
+    /// There is room again.
+    fn settle(&mut self) {
+        self.last = None;
+    }
+}
+
+async fn collect(context: &Context, agent: &Agent, config: GcConfig, complaint: &mut Complaint) {
     loop {
         let candidates = agent.candidates();
         let usage = context
@@ -59,10 +89,13 @@ async fn collect(context: &Context, agent: &Agent, config: GcConfig) {
             .map(measure)
             .unwrap_or_default();
         let Some(reason) = over(config, usage, candidates.len()) else {
+            complaint.settle();
             return;
         };
         let Some(chosen) = candidates.iter().find(|candidate| candidate.has_ended) else {
-            say_nothing_to_collect(reason, usage, candidates.len(), config);
+            if complaint.is_due(reason, Instant::now()) {
+                say_nothing_to_collect(reason, usage, candidates.len(), config);
+            }
             return;
         };
         let alloc_id = chosen.alloc_id;
@@ -152,6 +185,24 @@ mod tests {
         assert_eq!(over(config, usage(81, 71), 51), Some(Reason::Disk));
         assert_eq!(over(config, usage(80, 71), 51), Some(Reason::Inodes));
         assert_eq!(over(config, usage(80, 70), 51), Some(Reason::Count));
+    }
+
+    #[test]
+    fn that_there_is_nothing_to_collect_is_said_once_an_hour_and_when_it_is_news() {
+        let (mut complaint, began) = (Complaint::default(), Instant::now());
+        let minute = |number: u64| began + Duration::from_secs(60 * number);
+        let said = (0..180).filter(|number| complaint.is_due(Reason::Disk, minute(*number)));
+        assert_eq!(said.count(), 3);
+        assert!(
+            complaint.is_due(Reason::Inodes, minute(180)),
+            "another reason"
+        );
+        assert!(!complaint.is_due(Reason::Inodes, minute(181)));
+        complaint.settle();
+        assert!(
+            complaint.is_due(Reason::Inodes, minute(182)),
+            "there was room meanwhile"
+        );
     }
 
     #[test]

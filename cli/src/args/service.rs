@@ -35,6 +35,9 @@ pub struct ServiceArgs {
     /// One setting, which wins over the file and the environment; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Print every setting as TOML, with what it means, its unit and its value, and end
+    #[arg(long)]
+    pub print_config: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -43,6 +46,7 @@ unknown one is an error. The setting etcd.endpoints of the eval-broker is in the
 KAFILA_EVAL_BROKER__ETCD__ENDPOINTS.
 
 Examples:
+  kafila eval-broker -print-config
   kafila eval-broker -config /etc/kafila/eval-broker.toml
   kafila eval-broker -set etcd.endpoints=http://10.0.0.1:2379,http://10.0.0.2:2379
   KAFILA_CLIENT_NODE__GATEWAYS=http://10.0.0.9:4646 kafila client-node";

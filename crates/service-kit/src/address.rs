@@ -82,7 +82,6 @@ pub mod optional {
 
     /// # Errors
     /// Those of the serializer.
-    #[expect(clippy::ref_option, reason = "what serde calls")]
     pub fn serialize<S: Serializer>(
         address: &Option<String>,
         serializer: S,

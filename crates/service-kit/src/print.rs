@@ -40,8 +40,8 @@ pub fn toml<T: Documented>(config: &T) -> String {
 pub fn undocumented<T: Documented>(config: &T) -> Vec<String> {
     let mut keys = Vec::new();
     walk(config, &mut |place: Place<'_>| match place {
-        Place::Key { name, docs, .. } if docs.is_empty() => keys.push(name.to_owned()),
-        Place::Section { path, docs } if docs.is_empty() => keys.push(path.to_owned()),
+        Place::Key { name, docs: [], .. } => keys.push(name.to_owned()),
+        Place::Section { path, docs: [] } => keys.push(path.to_owned()),
         Place::Key { .. } | Place::Section { .. } => {}
     });
     keys

@@ -1,9 +1,12 @@
 //! The commands that are the suite itself: `kafila dev`, and one for each service.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use service_kit::config::{self, ConfigError};
+use service_kit::print::{self, Documented};
 use service_kit::{TelemetryConfig, run_service};
 
 use crate::args::service::{Command, ServiceArgs};
@@ -12,6 +15,7 @@ use crate::args::service::{Command, ServiceArgs};
 macro_rules! run {
     ($service:ident, $name:literal, $args:expr) => {
         match configured::<$service::Config>($name, $args) {
+            Ok(config) if $args.print_config => show(&config),
             Ok(config) => {
                 let telemetry: TelemetryConfig = config.telemetry.clone();
                 run_service($name, &telemetry, |drain| async move {
@@ -39,7 +43,10 @@ pub(crate) fn run(command: Command) -> ExitCode {
     }
 }
 
-fn configured<T: DeserializeOwned>(service: &str, args: &ServiceArgs) -> Result<T, ConfigError> {
+fn configured<T: DeserializeOwned + Serialize + Default>(
+    service: &str,
+    args: &ServiceArgs,
+) -> Result<T, ConfigError> {
     let overrides = args
         .set
         .iter()
@@ -48,7 +55,86 @@ fn configured<T: DeserializeOwned>(service: &str, args: &ServiceArgs) -> Result<
     config::load(service, args.config.as_deref(), &overrides)
 }
 
+/// Prints every setting. A reader that has seen enough is no failure.
+fn show<T: Documented>(config: &T) -> ExitCode {
+    let _ = std::io::stdout().write_all(print::toml(config).as_bytes());
+    ExitCode::SUCCESS
+}
+
 fn refuse(service: &str, error: &ConfigError) -> ExitCode {
     eprintln!("{service}: {}", service_kit::run::chain(error));
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use super::*;
+
+    /// Everything that an operator could say is explained, and what is printed can be said.
+    fn check<T>(service: &str)
+    where
+        T: Documented + DeserializeOwned + Default + Debug + PartialEq,
+    {
+        let defaults = T::default();
+        assert!(print::undocumented(&defaults).is_empty(), "{service}");
+        let text = print::toml(&defaults);
+        let mut keys = Vec::new();
+        leaves(&serde_json::to_value(&defaults).unwrap(), &mut keys);
+        assert!(keys.len() > 8, "{service}: {keys:?}");
+        for key in keys {
+            let is_printed = text.lines().any(|line| {
+                let line = line.strip_prefix("# ").unwrap_or(line);
+                line.starts_with(&format!("{key} = "))
+            });
+            assert!(is_printed, "{service}: {key} is missing in:\n{text}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &text).unwrap();
+        let args = ServiceArgs {
+            config: Some(file.path().to_owned()),
+            ..ServiceArgs::default()
+        };
+        assert_eq!(configured::<T>(service, &args).unwrap(), defaults);
+    }
+
+    fn leaves(value: &serde_json::Value, keys: &mut Vec<String>) {
+        for (key, value) in value.as_object().into_iter().flatten() {
+            match value {
+                serde_json::Value::Object(table) if !table.is_empty() => leaves(value, keys),
+                _ => keys.push(key.clone()),
+            }
+        }
+    }
+
+    #[test]
+    fn every_setting_of_every_service_is_printed_with_what_it_means() {
+        check::<api_gateway::Config>("api-gateway");
+        check::<eval_broker::Config>("eval-broker");
+        check::<scheduler_worker::Config>("scheduler-worker");
+        check::<plan_applier::Config>("plan-applier");
+        check::<deployment_watcher::Config>("deployment-watcher");
+        check::<cluster_controller::Config>("cluster-controller");
+        check::<client_node::Config>("client-node");
+    }
+
+    #[test]
+    fn a_gateway_a_node_and_the_command_find_each_other_without_being_told() {
+        let gateway = api_gateway::Config::default().listen.grpc;
+        let address = format!("http://{gateway}");
+        assert_eq!(client_node::Config::default().gateways, [address.as_str()]);
+        assert_eq!(crate::address::DEFAULT, address);
+        // Saying one thing about where it listens leaves the port.
+        let args = ServiceArgs {
+            set: vec!["listen.advertise=10.0.0.1:4646".to_owned()],
+            ..ServiceArgs::default()
+        };
+        let config = configured::<api_gateway::Config>("api-gateway", &args).unwrap();
+        assert_eq!(config.listen.grpc, gateway);
+        assert_eq!(
+            config.listen.advertise.as_deref(),
+            Some("http://10.0.0.1:4646")
+        );
+    }
 }

@@ -41,6 +41,9 @@ pub struct ServiceArgs {
     /// One setting, which wins over the file and the environment; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Print every setting as TOML, with what it means, its unit and its value, and end
+    #[arg(long)]
+    pub print_config: bool,
 }
 
 /// Returns the end of a service's help: where its settings come from, with an example of its own.
@@ -53,6 +56,8 @@ macro_rules! examples {
             " is in the environment\n",
             $variable,
             ".\n\nExamples:\n  kafila ",
+            $service,
+            " -print-config\n  kafila ",
             $service,
             " -config /etc/kafila/",
             $service,

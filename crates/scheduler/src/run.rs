@@ -24,6 +24,8 @@ pub struct Run {
     /// Attempts since the last that got anything committed.
     attempts: u32,
     give_ups: u32,
+    /// Why the last plan was refused as a whole, when it was.
+    refusal: Option<String>,
 }
 
 /// What to do next for an evaluation.
@@ -55,6 +57,7 @@ impl Run {
             job_type: JobType::Service,
             attempts: 0,
             give_ups: 0,
+            refusal: None,
         }
     }
 
@@ -72,7 +75,11 @@ impl Run {
         let mut decision = if self.attempts < self.attempts_max() {
             schedule(snapshot, eval, now, seed)
         } else {
-            let reason = format!("maximum attempts reached ({})", self.attempts_max());
+            let mut reason = format!("maximum attempts reached ({})", self.attempts_max());
+            if let Some(refusal) = &self.refusal {
+                // Whoever reads it can do something about what the store refuses, say.
+                reason = format!("{reason}: {refusal}");
+            }
             decide(snapshot, eval, now, seed, Some(reason))
         };
         decision.plan.eval_token.clone_from(&self.eval_token);
@@ -86,6 +93,7 @@ impl Run {
             return Settled::Done;
         }
         let gave_up = self.attempts >= self.attempts_max();
+        self.refusal.clone_from(&result.refused);
         if gave_up {
             self.give_ups += 1;
             if self.give_ups >= GIVE_UPS_MAX {

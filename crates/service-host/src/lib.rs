@@ -202,7 +202,13 @@ impl Host {
             ended.cancel();
             served
         };
-        let showing = show_readiness(self.replica, self.metrics, ended.clone());
+        // Boxed: the store's client is in it.
+        let showing = Box::pin(show_readiness(
+            self.base.client.clone(),
+            self.replica,
+            self.metrics,
+            ended.clone(),
+        ));
         let (served, measured, ()) = tokio::join!(serve_and_work, measuring, showing);
         served?;
         measured.map_err(Error::Metrics)

@@ -10,14 +10,17 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
+async fn serve_store(settings: embedded_etcd::Config) -> (EmbeddedEtcd, SocketAddr) {
+    let etcd = EmbeddedEtcd::start(settings).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(etcd.serve(listener, CancellationToken::new()));
+    (etcd, address)
+}
+
 #[tokio::test]
 async fn a_service_is_healthy_while_it_hears_of_the_store() {
-    let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-        .await
-        .unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let store = listener.local_addr().unwrap();
-    tokio::spawn(etcd.serve(listener, CancellationToken::new()));
+    let (_etcd, store) = serve_store(embedded_etcd::Config::in_memory()).await;
     let proxy = Proxy::start(store).await.unwrap();
     proxy.set(Mode::Cut);
     let config = EtcdConfig {
@@ -48,5 +51,40 @@ async fn a_service_is_healthy_while_it_hears_of_the_store() {
     }
     drain.cancel();
     drop(client);
+    running.await.unwrap().unwrap();
+}
+
+/// An etcd with its own defaults would refuse what a large job needs, hours after the start.
+#[tokio::test]
+async fn a_service_is_not_healthy_while_the_store_takes_too_small_transactions() {
+    let mut settings = embedded_etcd::Config::in_memory();
+    settings.max_txn_ops = 128;
+    let (_etcd, store) = serve_store(settings).await;
+    let config = EtcdConfig {
+        endpoints: vec![format!("http://{store}")],
+        ..EtcdConfig::default()
+    };
+    let base = Base::build("example", &config, &ListenConfig::default())
+        .await
+        .unwrap();
+    let mut health = HealthClient::new(connect_lazy(base.address()).unwrap());
+    let host = base.start();
+    let replica = host.replica.clone();
+    let drain = CancellationToken::new();
+    let work = drain.clone().cancelled_owned();
+    let running = tokio::spawn(host.run(Rpcs::default(), work, PATIENCE, drain.clone()));
+    wait_for("the replica", PATIENCE, async || {
+        (replica.applied() > 0).then_some(())
+    })
+    .await;
+    // Several looks, and as many probes.
+    for _ in 0..30 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let question = request(HealthCheckRequest::default(), PATIENCE);
+        let answer = health.check(question).await.unwrap().into_inner();
+        assert_eq!(answer.status(), ServingStatus::NotServing);
+    }
+    drain.cancel();
+    drop(health);
     running.await.unwrap().unwrap();
 }

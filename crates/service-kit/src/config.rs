@@ -1,10 +1,13 @@
 //! Loads a service's one config struct: defaults, then a TOML file, then the environment, then
 //! flags; the later wins. A key that nobody reads is an error, not a comment.
 
-use std::collections::HashMap;
+mod environment;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use config::{Config, Environment, File, FileFormat};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +20,17 @@ pub enum ConfigError {
     },
     #[error("override {text:?} is not of the form key=value, as in etcd.prefix=/kafila/v1/")]
     BadOverride { text: String },
-    /// `problem` names the key, and the known keys when it is not one of them.
+    #[error(
+        "the environment variable {name} is no setting of {service}: two underscores stand between \
+         the parts{hint}"
+    )]
+    UnknownVariable {
+        service: String,
+        name: String,
+        /// What may be meant, with its punctuation; may be empty.
+        hint: String,
+    },
+    /// `problem` says where, names the key, and the known keys when it is not one of them.
     #[error("configuration of {service}: {problem}")]
     Invalid { service: String, problem: String },
 }
@@ -29,13 +42,17 @@ pub enum ConfigError {
 /// `KAFILA_EVAL_BROKER__ETCD__ENDPOINTS`, and `("etcd.endpoints", "http://a:2379")` in `overrides`.
 ///
 /// # Errors
-/// The file is missing or not TOML; a key is unknown; a value is not of its field's type.
-pub fn load<T: DeserializeOwned>(
+/// The file is missing or not TOML; a key is unknown; a value is not of its field's type. The error
+/// says where it stands.
+pub fn load<T: DeserializeOwned + Serialize + Default>(
     service: &str,
     file: Option<&Path>,
     overrides: &[(String, String)],
 ) -> Result<T, ConfigError> {
-    load_from(service, file, None, overrides)
+    // A name or value that is no text is nobody's setting.
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    load_from(service, file, environment.collect(), overrides)
 }
 
 /// Splits a flag's `key=value`.
@@ -51,41 +68,109 @@ pub fn parse_override(text: &str) -> Result<(String, String), ConfigError> {
     }
 }
 
+/// Where settings come from.
+#[derive(Clone, Debug, Default)]
+struct Layers {
+    file: Option<(PathBuf, String)>,
+    environment: BTreeMap<String, String>,
+    overrides: Vec<(String, String)>,
+}
+
 /// Does what [`load`] does; `environment` stands in for the process's own.
-fn load_from<T: DeserializeOwned>(
+fn load_from<T: DeserializeOwned + Serialize + Default>(
     service: &str,
     file: Option<&Path>,
-    environment: Option<HashMap<String, String>>,
+    environment: BTreeMap<String, String>,
     overrides: &[(String, String)],
 ) -> Result<T, ConfigError> {
-    let invalid = |error: config::ConfigError| ConfigError::Invalid {
-        service: service.to_owned(),
-        problem: error.to_string(),
+    let file = match file {
+        None => None,
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(text) => Some((path.to_owned(), text)),
+            Err(source) => {
+                let path = path.to_owned();
+                return Err(ConfigError::Unreadable { path, source });
+            }
+        },
     };
-    let mut builder = Config::builder();
-    if let Some(path) = file {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
-        builder = builder.add_source(File::from_str(&text, FileFormat::Toml));
+    let layers = Layers {
+        file,
+        environment: environment::own::<T>(service, environment)?,
+        overrides: overrides.to_vec(),
+    };
+    read(service, &layers).map_err(|error| ConfigError::Invalid {
+        service: service.to_owned(),
+        problem: blame::<T>(service, layers, &error),
+    })
+}
+
+fn read<T: DeserializeOwned + Serialize + Default>(
+    service: &str,
+    layers: &Layers,
+) -> Result<T, config::ConfigError> {
+    // The defaults are a layer of their own: a section that says one thing leaves the others.
+    let mut builder = Config::builder().add_source(Config::try_from(&T::default())?);
+    if let Some((_, text)) = &layers.file {
+        builder = builder.add_source(File::from_str(text, FileFormat::Toml));
     }
-    let prefix = format!("KAFILA_{}", service.to_uppercase().replace('-', "_"));
-    let source = environment.map(|variables| variables.into_iter().collect());
+    let source = layers.environment.clone().into_iter().collect();
     builder = builder.add_source(
-        Environment::with_prefix(&prefix)
+        Environment::with_prefix(&environment::prefix(service))
             .prefix_separator("__")
             .separator("__")
-            .source(source),
+            .source(Some(source)),
     );
-    for (key, value) in overrides {
-        builder = builder.set_override(key, value.as_str()).map_err(invalid)?;
+    for (key, value) in &layers.overrides {
+        builder = builder.set_override(key, value.as_str())?;
     }
-    builder
-        .build()
-        .map_err(invalid)?
-        .try_deserialize()
-        .map_err(invalid)
+    builder.build()?.try_deserialize()
+}
+
+/// Says where the setting stands that cannot be read: the first that is wrong by itself.
+fn blame<T: DeserializeOwned + Serialize + Default>(
+    service: &str,
+    layers: Layers,
+    error: &config::ConfigError,
+) -> String {
+    let alone = |layers: &Layers| read::<T>(service, layers).err();
+    if let Some((path, text)) = layers.file {
+        let file = Some((path.clone(), text.clone()));
+        let layers = Layers {
+            file,
+            ..Layers::default()
+        };
+        if let Some(error) = alone(&layers) {
+            // It knows the line.
+            let told = match toml::from_str::<T>(&text) {
+                Err(error) => error.to_string(),
+                Ok(_) => error.to_string(),
+            };
+            return format!("{}: {}", path.display(), told.trim_end());
+        }
+    }
+    for (name, value) in layers.environment {
+        let hint = environment::suggestion::<T>(service, &name)
+            .filter(|meant| *meant != name)
+            .map_or_else(String::new, |meant| format!("; {meant} may be meant"));
+        let layers = Layers {
+            environment: BTreeMap::from([(name.clone(), value)]),
+            ..Layers::default()
+        };
+        if let Some(error) = alone(&layers) {
+            return format!("the environment variable {name}: {error}{hint}");
+        }
+    }
+    for (key, value) in layers.overrides {
+        let place = format!("-set {key}={value}");
+        let layers = Layers {
+            overrides: vec![(key, value)],
+            ..Layers::default()
+        };
+        if let Some(error) = alone(&layers) {
+            return format!("{place}: {error}");
+        }
+    }
+    error.to_string()
 }
 
 /// Spans of time in configuration: a number and a unit, as in `500ms`, `10s`, `1m30s`, `2h`.
@@ -139,7 +224,14 @@ pub mod duration {
     /// # Errors
     /// Those of the serializer.
     pub fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}ms", span.as_millis()))
+        let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let whole = |(_, unit_ms): &&(&str, u64)| millis > 0 && millis % unit_ms == 0;
+        match UNITS.iter().rev().find(whole) {
+            Some((unit, unit_ms)) => {
+                serializer.collect_str(&format_args!("{}{unit}", millis / unit_ms))
+            }
+            None => serializer.collect_str("0s"),
+        }
     }
 }
 
@@ -187,7 +279,7 @@ mod tests {
     use super::*;
     use crate::settings::{EtcdConfig, TelemetryConfig};
 
-    #[derive(Debug, PartialEq, Deserialize)]
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     struct Example {
         etcd: EtcdConfig,
@@ -220,7 +312,7 @@ mod tests {
         load_from(
             "eval-broker",
             Some(&path),
-            Some(environment.iter().map(own).collect()),
+            environment.iter().map(own).collect(),
             &overrides.iter().map(own).collect::<Vec<_>>(),
         )
     }
@@ -269,6 +361,130 @@ mod tests {
                 "`workers`"
             };
             assert!(message.contains(known), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_section_that_says_one_thing_leaves_the_other_defaults() {
+        #[derive(Debug, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct Gateway {
+            etcd: EtcdConfig,
+        }
+        impl Default for Gateway {
+            fn default() -> Self {
+                let prefix = "/of/its/own/".to_owned();
+                let etcd = EtcdConfig {
+                    prefix,
+                    ..EtcdConfig::default()
+                };
+                Self { etcd }
+            }
+        }
+        let overrides = [("etcd.endpoints".to_owned(), "a:1".to_owned())];
+        let loaded = load_from::<Gateway>("g", None, BTreeMap::new(), &overrides).unwrap();
+        assert_eq!(loaded.etcd.endpoints, ["http://a:1"]);
+        assert_eq!(loaded.etcd.prefix, "/of/its/own/");
+    }
+
+    #[test]
+    fn an_error_says_where_its_setting_stands() {
+        let broker = "KAFILA_EVAL_BROKER__ETCD__ENDPOINTS";
+        for (file, environment, overrides, place) in [
+            (
+                "# x\n[etcd]\nendpoint = \"x\"",
+                [].as_slice(),
+                [].as_slice(),
+                "config.toml: TOML parse error at line 3, column 1",
+            ),
+            (
+                "workers =",
+                &[],
+                &[],
+                "config.toml: TOML parse error at line 1",
+            ),
+            ("[etcd]\nendpoints = \"foo\"", &[], &[], "line 2"),
+            (
+                "workers = 1",
+                &[(broker, "foo")],
+                &[],
+                "the environment variable KAFILA_EVAL_BROKER__ETCD__ENDPOINTS: ",
+            ),
+            (
+                "workers = 1",
+                &[(broker, "a:1")],
+                &[("etcd.endpoints", "foo")],
+                "-set etcd.endpoints=foo: ",
+            ),
+            (
+                "",
+                &[],
+                &[("shutdown_grace_period", "10")],
+                "-set shutdown_grace_period=10: ",
+            ),
+        ] {
+            let message = example(file, environment, overrides)
+                .unwrap_err()
+                .to_string();
+            assert!(message.contains(place), "{message}");
+            if message.contains("foo") {
+                assert!(message.contains("it needs a port"), "{message}");
+                assert!(message.contains("endpoints"), "names the key: {message}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_with_too_few_underscores_is_an_error_that_names_the_right_one() {
+        for name in [
+            "KAFILA_EVAL_BROKER_ETCD_ENDPOINTS",
+            "KAFILA_EVAL_BROKER_ETCD__ENDPOINTS",
+            "KAFILA_EVAL_BROKER__ETCD_ENDPOINTS",
+        ] {
+            let message = example("", &[(name, "a:1")], &[]).unwrap_err().to_string();
+            assert!(message.contains(name), "{message}");
+            assert!(
+                message.contains("KAFILA_EVAL_BROKER__ETCD__ENDPOINTS may be meant"),
+                "{message}"
+            );
+        }
+        let message = example("", &[("KAFILA_EVAL_BROKER_WROKERS", "1")], &[])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("two underscores") && !message.contains("meant"),
+            "{message}"
+        );
+        // Kubernetes sets these beside a service of such a name; other services have others.
+        example(
+            "",
+            &[
+                ("KAFILA_EVAL_BROKER_SERVICE_HOST", "10.0.0.1"),
+                ("KAFILA_EVAL_BROKER_SERVICE_PORT_GRPC", "7101"),
+                ("KAFILA_EVAL_BROKER_PORT", "tcp://10.0.0.1:7101"),
+                ("KAFILA_EVAL_BROKER_PORT_7101_TCP_ADDR", "10.0.0.1"),
+                ("KAFILA_API_GATEWAY_ETCD_ENDPOINTS", "x"),
+            ],
+            &[],
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn spans_of_time_are_written_as_people_would() {
+        #[derive(Serialize)]
+        struct Span(#[serde(with = "duration")] Duration);
+        for (millis, text) in [
+            (0, "0s"),
+            (1, "1ms"),
+            (1_500, "1500ms"),
+            (90_000, "90s"),
+            (60_000, "1m"),
+            (86_400_000, "1d"),
+        ] {
+            let written = serde_json::to_value(Span(Duration::from_millis(millis))).unwrap();
+            assert_eq!(written, text);
+            assert_eq!(duration::parse(text), Some(Duration::from_millis(millis)));
         }
     }
 

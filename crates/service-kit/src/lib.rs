@@ -1,13 +1,15 @@
 //! What every service's `main` needs, and nothing that knows what a job is.
 //!
 //! In reading order: [`run`] is a process from start to drain; [`config`] loads one struct from a
-//! file, the environment and flags, and [`settings`] has the sections that services share;
+//! file, the environment and flags, [`mod@print`] shows it with what it means, [`settings`] has the
+//! sections that services share, and [`address`] reads where others are;
 //! [`telemetry`] starts logs and traces, [`trace_parent`] carries a trace across processes;
 //! [`metrics`] is the registry and its HTTP server; [`server`] assembles a gRPC server with
 //! [`rpc`] around every call and [`cut`] around every connection; [`channel`] reaches other
 //! services, with [`backoff`] between attempts; [`drain`] is how a process is told to stop;
 //! [`clock`] and [`ids`] are the only sources of time and randomness.
 
+pub mod address;
 pub mod backoff;
 pub mod channel;
 pub mod clock;
@@ -16,6 +18,7 @@ mod cut;
 pub mod drain;
 pub mod ids;
 pub mod metrics;
+pub mod print;
 mod process;
 mod rpc;
 pub mod run;

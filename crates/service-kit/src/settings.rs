@@ -16,7 +16,7 @@ pub const DEFAULT_SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(10);
 #[serde(default, deny_unknown_fields)]
 pub struct EtcdConfig {
     /// Any of the members, as in `http://10.0.0.1:2379`; all are tried.
-    #[serde(with = "crate::config::list")]
+    #[serde(with = "crate::address::list")]
     pub endpoints: Vec<String>,
     /// What every key begins with; ends with a slash. Two clusters may share an etcd.
     pub prefix: String,
@@ -41,6 +41,7 @@ pub struct ListenConfig {
     pub metrics: SocketAddr,
     /// The address that others reach `grpc` at, as in `http://10.0.0.7:7101`, when it is not the
     /// one bound to.
+    #[serde(with = "crate::address::optional")]
     pub advertise: Option<String>,
 }
 
@@ -81,6 +82,7 @@ impl ListenConfig {
 pub struct TelemetryConfig {
     /// What is logged, as in `info` or `info,store=debug`.
     pub log: String,
+    /// `text`, a line for people, or `json`, an object a line for programs.
     pub log_format: LogFormat,
     /// Where traces go over OTLP's gRPC, as in `http://127.0.0.1:4317`; none: nowhere.
     pub otlp_endpoint: Option<String>,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, WatchClient};
+use etcd_client::{Txn as EtcdTxn, TxnOp};
 use state::{Entity, Key};
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
@@ -32,6 +33,9 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a request that never left this process is sent again, for each member: members are
 /// chosen at random, and with half of them gone eight draws miss once in 256.
 const ATTEMPTS_PER_ENDPOINT: usize = 4;
+
+/// What stands for the address of a store that has none.
+const IN_PROCESS: &str = "this process";
 
 /// How a client behaves.
 #[derive(Clone, Debug)]
@@ -66,6 +70,7 @@ pub struct Client {
     attempts: usize,
     /// 0: nothing was heard of it yet.
     cluster_id: Arc<AtomicU64>,
+    pub(crate) endpoints: Arc<[String]>,
 }
 
 impl fmt::Debug for Client {
@@ -98,8 +103,8 @@ impl Client {
             .with_require_leader(true);
         let client = etcd_client::Client::connect(endpoints, Some(connect))
             .await
-            .map_err(|source| Error::from_etcd("connect", source))?;
-        Ok(Self::new(&client, options, endpoints.len()))
+            .map_err(|source| Error::from_etcd("connect", endpoints, source))?;
+        Ok(Self::new(&client, options, endpoints))
     }
 
     /// Makes a client of the etcd that `channel` leads to, without a socket: an embedded one.
@@ -114,11 +119,11 @@ impl Client {
         let channel = etcd_client::Channel::Tonic(channel);
         let client = etcd_client::Client::from_channel(channel, Some(connect))
             .await
-            .map_err(|source| Error::from_etcd("connect", source))?;
-        Ok(Self::new(&client, options, 1))
+            .map_err(|source| Error::from_etcd("connect", &[], source))?;
+        Ok(Self::new(&client, options, &[IN_PROCESS.to_owned()]))
     }
 
-    fn new(client: &etcd_client::Client, options: ClientOptions, endpoints: usize) -> Self {
+    fn new(client: &etcd_client::Client, options: ClientOptions, endpoints: &[String]) -> Self {
         Self {
             kv: client
                 .kv_client()
@@ -130,13 +135,38 @@ impl Client {
             keyspace: Keyspace::new(&options.prefix),
             request_timeout: options.request_timeout,
             limits: options.limits,
-            attempts: endpoints * ATTEMPTS_PER_ENDPOINT,
             cluster_id: Arc::default(),
+            attempts: endpoints.len() * ATTEMPTS_PER_ENDPOINT,
+            endpoints: endpoints.into(),
         }
     }
 
     pub fn keyspace(&self) -> &Keyspace {
         &self.keyspace
+    }
+
+    /// Returns the members' addresses, for people.
+    pub fn endpoints(&self) -> &[String] {
+        &self.endpoints
+    }
+
+    /// Finds out whether etcd takes transactions of as many operations as ours may have, with one
+    /// that only reads. Its limit of bytes cannot be learnt by reading; ours is below its default.
+    ///
+    /// # Errors
+    /// [`Error::LimitsTooLow`] when it does not; any other: it is not known.
+    pub async fn probe_limits(&self) -> Result<(), Error> {
+        let read = TxnOp::get(
+            self.keyspace.prefix(),
+            Some(GetOptions::new().with_keys_only()),
+        );
+        let txn = EtcdTxn::new().and_then(vec![read; self.limits.max_ops]);
+        self.call("probe how large a transaction may be", || {
+            let (mut kv, txn) = (self.kv.clone(), txn.clone());
+            async move { kv.txn(txn).await }
+        })
+        .await?;
+        Ok(())
     }
 
     /// Returns a writer for services of which many write at once (the gateways): its transactions
@@ -254,7 +284,7 @@ impl Client {
             let wait = retry.next_wait();
             if classify(&error) != Class::NotSent || left == 0 || Instant::now() + wait >= deadline
             {
-                return Err(Error::from_etcd(doing, error));
+                return Err(Error::from_etcd(doing, &self.endpoints, error));
             }
             tokio::time::sleep(wait).await;
         }

@@ -2,17 +2,23 @@
 //! could it have been carried out?
 
 use std::error::Error as StdError;
+use std::fmt;
 
-use tonic::{Code, ConnectError};
+use tonic::{Code, ConnectError, Status};
+
+/// How etcd has to be started: its own defaults are below what one transaction of ours may be.
+pub const ETCD_FLAGS: &str = "etcd --max-txn-ops 2048 --max-request-bytes 4194304";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Surely not carried out; try again later.
-    #[error("cannot {doing}: etcd cannot be reached")]
+    #[error("cannot {doing}: etcd cannot be reached at {endpoints}")]
     Unavailable {
         doing: &'static str,
+        /// With commas; empty for one that has no address.
+        endpoints: String,
         #[source]
-        source: etcd_client::Error,
+        source: Cause,
     },
     /// Carried out, or not, or still to be: for a write, find out before doing anything else
     /// ([`crate::Writer::resolve`]).
@@ -21,14 +27,24 @@ pub enum Error {
         doing: &'static str,
         /// `None`: the deadline passed.
         #[source]
-        source: Option<etcd_client::Error>,
+        source: Option<Cause>,
     },
     /// Surely not carried out, and trying again changes nothing.
     #[error("etcd refused to {doing}")]
     Refused {
         doing: &'static str,
         #[source]
-        source: etcd_client::Error,
+        source: Cause,
+    },
+    /// Surely not carried out, and not before etcd is started with larger limits.
+    #[error(
+        "etcd refused to {doing}: {reason}: every member has to be started with larger limits, as \
+         in {ETCD_FLAGS}"
+    )]
+    LimitsTooLow {
+        doing: &'static str,
+        /// etcd's own words.
+        reason: String,
     },
     /// `revision` is the oldest that is kept, where the server says so; 0 where it does not.
     #[error("what was asked for is compacted away")]
@@ -57,9 +73,22 @@ impl Error {
         )
     }
 
-    pub(crate) fn from_etcd(doing: &'static str, source: etcd_client::Error) -> Self {
-        match classify(&source) {
-            Class::NotSent => Self::Unavailable { doing, source },
+    pub(crate) fn from_etcd(
+        doing: &'static str,
+        endpoints: &[String],
+        source: etcd_client::Error,
+    ) -> Self {
+        if let Some(reason) = limit(&source) {
+            return Self::LimitsTooLow { doing, reason };
+        }
+        let class = classify(&source);
+        let source = Cause(source);
+        match class {
+            Class::NotSent => Self::Unavailable {
+                doing,
+                endpoints: endpoints.join(", "),
+                source,
+            },
             Class::Unknown => Self::Unknown {
                 doing,
                 source: Some(source),
@@ -67,6 +96,50 @@ impl Error {
             Class::Refused => Self::Refused { doing, source },
         }
     }
+}
+
+/// What the etcd client says, in words for people: the server's own message, or the innermost cause
+/// such as "Connection refused". The layers between are the client's types by name.
+#[derive(Debug)]
+pub struct Cause(etcd_client::Error);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The client's own type does not tell its causes.
+        let mut innermost: &(dyn StdError + 'static) = match &self.0 {
+            etcd_client::Error::GRpcStatus(status) => status,
+            etcd_client::Error::TransportError(error) => error,
+            other => other,
+        };
+        while let Some(source) = innermost.source() {
+            innermost = source;
+        }
+        match innermost.downcast_ref::<Status>() {
+            Some(status) => f.write_str(status.message()),
+            None => write!(f, "{innermost}"),
+        }
+    }
+}
+
+impl From<etcd_client::Error> for Cause {
+    fn from(error: etcd_client::Error) -> Self {
+        Self(error)
+    }
+}
+
+// Its text has the cause already.
+impl StdError for Cause {}
+
+/// Returns etcd's words when it says that a transaction is larger than it takes.
+fn limit(error: &etcd_client::Error) -> Option<String> {
+    // There is no type for it, only these texts.
+    const TEXTS: [&str; 2] = ["too many operations", "request is too large"];
+    let etcd_client::Error::GRpcStatus(status) = error else {
+        return None;
+    };
+    let is_limit = classify(error) == Class::Refused
+        && TEXTS.iter().any(|text| status.message().contains(text));
+    is_limit.then(|| status.message().to_owned())
 }
 
 /// What an error says of the request it answers.
@@ -141,8 +214,6 @@ pub(crate) fn is_compacted(error: &etcd_client::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tonic::Status;
-
     use super::*;
 
     fn class_of(status: Status) -> Class {
@@ -168,6 +239,30 @@ mod tests {
         let mut with_source = Status::resource_exhausted("connection told to calm down");
         with_source.set_source(std::sync::Arc::new(std::io::Error::other("h2")));
         assert_eq!(class_of(with_source), Class::Unknown);
+    }
+
+    #[test]
+    fn a_transaction_beyond_etcds_limits_says_how_etcd_has_to_be_started() {
+        for words in [
+            "etcdserver: too many operations in txn request",
+            "etcdserver: request is too large",
+        ] {
+            let status = etcd_client::Error::GRpcStatus(Status::invalid_argument(words));
+            let error = Error::from_etcd("commit a transaction", &[], status);
+            assert!(matches!(error, Error::LimitsTooLow { .. }), "{error:?}");
+            assert!(!error.is_retriable() && !error.is_unknown());
+            let text = error.to_string();
+            assert!(text.contains(words) && text.contains(ETCD_FLAGS), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_says_is_told_without_the_clients_types() {
+        let status = Status::permission_denied("etcdserver: permission denied");
+        let error = Error::from_etcd("read a key", &[], etcd_client::Error::GRpcStatus(status));
+        let cause = error.source().unwrap();
+        assert_eq!(cause.to_string(), "etcdserver: permission denied");
+        assert!(cause.source().is_none());
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub mod writer;
 pub use client::{Client, ClientOptions, Stored};
 pub use codec::Value;
 pub use election::{Election, ElectionMetrics, ElectionOptions, Fence, Leadership, run_elected};
-pub use error::Error;
+pub use error::{ETCD_FLAGS, Error};
 pub use keys::Keyspace;
 pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
 pub use resolve::Resolution;

@@ -5,6 +5,7 @@
 //! back together by progress notices.) Requests ask for fragments, because one transaction may be
 //! larger than one message.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_client::proto::PbEvent;
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 use tokio_stream::StreamExt as _;
 
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::revision;
 
 /// What the stream brought.
@@ -31,6 +32,8 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct PrefixWatch {
     stream: WatchStream,
+    /// Whose watch it is.
+    endpoints: Arc<[String]>,
     /// Events of a message that is not complete yet.
     fragments: Vec<PbEvent>,
     /// The newest revision that the server has mentioned.
@@ -47,9 +50,10 @@ impl PrefixWatch {
             .with_progress_notify();
         let mut watch = client.watch.clone();
         let opened = watch.watch(client.keyspace.prefix(), Some(options));
-        let stream = within(client.request_timeout, opened).await?;
+        let stream = within(client.request_timeout, &client.endpoints, opened).await?;
         Ok(Self {
             stream,
+            endpoints: Arc::clone(&client.endpoints),
             fragments: Vec::new(),
             heard: 0,
         })
@@ -57,7 +61,7 @@ impl PrefixWatch {
 
     /// Asks the server to say how far the watch has come.
     pub(crate) async fn request_progress(&mut self, patience: Duration) -> Result<(), Error> {
-        within(patience, self.stream.request_progress()).await
+        within(patience, &self.endpoints, self.stream.request_progress()).await
     }
 
     /// Returns what comes next. Dropping the future loses nothing.
@@ -68,7 +72,7 @@ impl PrefixWatch {
         match self.stream.next().await {
             Some(Ok(response)) => self.read(response),
             Some(Err(error)) => Err(Error::WatchEnded {
-                reason: error.to_string(),
+                reason: Cause::from(error).to_string(),
             }),
             None => Err(Error::WatchEnded {
                 reason: "the stream was closed".to_owned(),
@@ -122,11 +126,12 @@ fn by_revision(events: Vec<PbEvent>) -> Vec<(u64, Vec<PbEvent>)> {
 
 async fn within<T>(
     patience: Duration,
+    endpoints: &[String],
     request: impl Future<Output = Result<T, etcd_client::Error>>,
 ) -> Result<T, Error> {
     match timeout(patience, request).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(source)) => Err(Error::from_etcd("watch", source)),
+        Ok(Err(source)) => Err(Error::from_etcd("watch", endpoints, source)),
         Err(_) => Err(Error::Unknown {
             doing: "watch",
             source: None,

@@ -142,6 +142,7 @@ impl App {
         };
         info!(address = self.advertised, metrics = %self.metrics_address, "gateway listens");
         tokio::spawn(show_readiness(
+            self.client.clone(),
             gateway.replica.clone(),
             exposed.clone(),
             stop.clone(),

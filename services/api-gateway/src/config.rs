@@ -1,10 +1,14 @@
 //! What a gateway can be told when it starts.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{EtcdConfig, ListenConfig, TelemetryConfig};
+
+/// Where nodes and the command look for a gateway unless they are told. Source: Nomad's default.
+const DEFAULT_PORT: u16 = 4646;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -15,7 +19,7 @@ pub struct Config {
     /// The gateway's name among the gateways, for people; empty: its address.
     pub name: String,
     /// The addresses of all gateways, for nodes to fail over to; empty: only this one's.
-    #[serde(with = "service_kit::config::list")]
+    #[serde(with = "service_kit::address::list")]
     pub gateways: Vec<String>,
     /// How many evaluations may be open (pending or blocked) before new jobs are refused.
     /// 1,000,000 are normal weather; each takes about 1 KiB in every service's replica.
@@ -37,7 +41,10 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             etcd: EtcdConfig::default(),
-            listen: ListenConfig::default(),
+            listen: ListenConfig {
+                grpc: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
+                ..ListenConfig::default()
+            },
             telemetry: TelemetryConfig::default(),
             name: String::new(),
             gateways: Vec::new(),
@@ -47,4 +54,8 @@ impl Default for Config {
             shutdown_grace_period: DEFAULT_SHUTDOWN_GRACE_PERIOD,
         }
     }
+}
+
+impl service_kit::print::Documented for Config {
+    const SOURCE: &'static str = include_str!("config.rs");
 }

@@ -45,9 +45,9 @@ pub enum Error {
     #[error("cannot get fresh state")]
     Wait(#[from] WaitError),
     /// Stale reads still work.
-    #[error("cannot learn the store's revision: ask again, or for a stale answer")]
+    #[error("cannot answer with fresh state: ask again")]
     NoFreshState(#[source] Arc<store::Error>),
-    #[error("the store did not tell its revision in time: ask again, or for a stale answer")]
+    #[error("the store did not tell its revision in time: ask again")]
     NoRevision,
     #[error(
         "this gateway is at revision {applied} and the node has seen {seen}: try another gateway"
@@ -134,5 +134,29 @@ impl Error {
     /// Returns the message with its causes, for people.
     pub fn message(&self) -> String {
         chain(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{Client, ClientOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_that_cannot_be_reached_is_told_in_words_for_users() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let nobody = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let client = Client::connect(std::slice::from_ref(&nobody), ClientOptions::default())
+            .await
+            .unwrap();
+        let failure = client.current_revision().await.unwrap_err();
+        let message = Error::NoFreshState(Arc::new(failure)).message();
+        assert!(message.contains(&nobody), "{message}");
+        assert!(
+            !message.contains("::") && !message.contains("stale"),
+            "{message}"
+        );
     }
 }

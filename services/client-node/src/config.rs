@@ -14,7 +14,7 @@ use service_kit::{ListenConfig, TelemetryConfig};
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The gateways to begin with, as in `http://10.0.0.1:4646`; they name the others.
-    #[serde(with = "list")]
+    #[serde(with = "service_kit::address::list")]
     pub gateways: Vec<String>,
     /// Where everything of the node stands. Without one nothing is kept, and only `mock_driver`
     /// runs: a node that only pretends.
@@ -24,8 +24,11 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// The node's name; by default the machine's.
     pub name: Option<String>,
+    /// Jobs name the datacenters that they may run in.
     pub datacenter: String,
+    /// What tasks read as `${node.region}`; there is one region in this version.
     pub region: String,
+    /// Jobs run in one pool of nodes.
     pub node_pool: String,
     /// The operator's word for a kind of machine; empty: none.
     pub node_class: String,
@@ -43,6 +46,7 @@ pub struct Config {
     pub reserved: ReservedConfig,
     /// The range of ports that schedulers choose from, both ends inclusive. Source: Nomad's default.
     pub min_dynamic_port: u16,
+    /// The last of them.
     pub max_dynamic_port: u16,
     pub drivers: DriversConfig,
     /// The longest time a task gets between its kill signal and its end, whatever its job says.
@@ -94,6 +98,7 @@ pub struct DriversConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GcConfig {
+    /// How often it is looked whether there is room.
     #[serde(with = "duration")]
     pub interval: Duration,
     /// Percent of the file system in use. Source: Nomad's default, as are the others.
@@ -154,4 +159,8 @@ impl Default for GcConfig {
             max_allocs: 50,
         }
     }
+}
+
+impl service_kit::print::Documented for Config {
+    const SOURCE: &'static str = include_str!("config.rs");
 }

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
 use service_kit::CancellationToken;
@@ -14,6 +15,7 @@ use crate::agent::{Agent, Candidate};
 use crate::config::GcConfig;
 use crate::context::Context;
 use crate::runner::Progress;
+
 
 /// How full the file system is, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -38,3 +38,7 @@ impl Default for Config {
         }
     }
 }
+
+impl service_kit::print::Documented for Config {
+    const SOURCE: &'static str = include_str!("config.rs");
+}

@@ -77,3 +77,7 @@ impl Config {
         }
     }
 }
+
+impl service_kit::print::Documented for Config {
+    const SOURCE: &'static str = include_str!("config.rs");
+}

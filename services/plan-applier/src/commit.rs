@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use applier::{CommitId, Event, Op, Piece};
+use service_kit::run::chain;
 use store::{Commit, Replica, Txn, TxnError, Writer};
 use tokio::time::Instant;
 use tracing::{error, info, instrument, warn};
@@ -33,9 +34,9 @@ impl Committer {
                 warn!(?key, "plans that do not go together");
                 return self.conflict(commit, self.replica.applied());
             }
-            Err(reason) => {
-                error!(%reason, "a transaction cannot be built");
-                return self.conflict(commit, self.replica.applied());
+            Err(failure) => {
+                error!(%failure, "a transaction cannot be built");
+                return self.refused(commit, &failure);
             }
         };
         let began = Instant::now();
@@ -64,10 +65,19 @@ impl Committer {
             }
             Err(store::Error::Deposed { .. }) => Event::Deposed,
             Err(failure) => {
-                // Nothing was written, and nothing will be: its plans get another try, then up.
-                error!(%failure, "the store refused a transaction");
-                self.conflict(commit, self.replica.applied())
+                error!(failure = chain(&failure), "the store refused a transaction");
+                self.refused(commit, &failure)
             }
+        }
+    }
+
+    /// Nothing was written, and nothing will be.
+    fn refused(&self, commit: CommitId, failure: &(dyn std::error::Error + 'static)) -> Event {
+        self.metrics.commit("failed");
+        Event::Refused {
+            commit,
+            revision: self.replica.applied(),
+            reason: chain(failure),
         }
     }
 

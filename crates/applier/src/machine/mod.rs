@@ -31,6 +31,9 @@ use queue::{Queue, Queued};
 /// verified against changes faster than it can be committed, so a new plan is the better try.
 const COMMIT_ATTEMPTS_MAX: u32 = 4;
 
+/// Why a plan is sent back whose transaction met something that it did not expect.
+const OVERTAKEN: &str = "what the plan is built on changed before the commit";
+
 /// How often it may fail in company.
 const SHARED_ATTEMPTS_MAX: u32 = 2;
 
@@ -68,6 +71,13 @@ pub enum Event {
     Conflict {
         commit: CommitId,
         revision: u64,
+    },
+    /// The store would not take the transaction, and says why: nothing of it was written, and
+    /// nothing will be if it is sent again. `revision` is what the replica has reached.
+    Refused {
+        commit: CommitId,
+        revision: u64,
+        reason: String,
     },
     /// It is not known whether the transaction was or will be carried out, or its fence has failed:
     /// whoever leads next starts from what is there.
@@ -192,7 +202,14 @@ impl Applier {
             Event::Submit { ticket, plan } => self.submit(ticket, plan, &mut effects),
             Event::Verified { ticket, verdict } => self.judged(ticket, verdict, &mut effects),
             Event::Committed { commit, revision } => self.committed(commit, revision, &mut effects),
-            Event::Conflict { commit, revision } => self.failed(commit, revision, &mut effects),
+            Event::Conflict { commit, revision } => {
+                self.failed(commit, revision, None, &mut effects);
+            }
+            Event::Refused {
+                commit,
+                revision,
+                reason,
+            } => self.failed(commit, revision, Some(&reason), &mut effects),
             Event::Deposed => self.step_down(&mut effects),
             Event::Replica => {}
         }
@@ -430,19 +447,29 @@ impl Applier {
     }
 
     /// Nothing of the transaction was written: whatever was verified with it or on top of it is
-    /// verified again, on a replica that shows what was in the way.
-    fn failed(&mut self, id: CommitId, revision: u64, effects: &mut Vec<Effect>) {
+    /// verified again, on a replica that shows what was in the way. When the store has `refused`
+    /// it, that is said of a plan that was alone in it; of several, each is sent alone next.
+    fn failed(
+        &mut self,
+        id: CommitId,
+        revision: u64,
+        refused: Option<&str>,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(commit) = self.commit.take_if(|commit| commit.id == id) else {
             return;
         };
         self.wanted_revision = self.wanted_revision.max(revision);
         self.forget_predictions();
+        let was_alone = commit.plans.len() == 1;
         for verified in commit.plans {
             let mut queued = verified.queued;
             queued.commit_attempts += 1;
             // Verified again, most show what was in the way. If one does not, it fails alone.
-            queued.is_alone = queued.commit_attempts >= SHARED_ATTEMPTS_MAX;
-            let reason = "what the plan is built on changed before the commit".to_owned();
+            queued.is_alone = refused.is_some() || queued.commit_attempts >= SHARED_ATTEMPTS_MAX;
+            let is_last_try =
+                queued.commit_attempts >= COMMIT_ATTEMPTS_MAX || refused.is_some() && was_alone;
+            let reason = refused.unwrap_or(OVERTAKEN).to_owned();
             if verified.committed_index > 0 {
                 // Its first pieces are there; the worker plans the rest anew.
                 let result = PlanResult {
@@ -457,7 +484,7 @@ impl Applier {
                     ticket: queued.ticket,
                     answer,
                 });
-            } else if queued.commit_attempts >= COMMIT_ATTEMPTS_MAX {
+            } else if is_last_try {
                 effects.push(refusal(queued.ticket, reason, revision));
             } else {
                 self.queue.put_back(queued);

@@ -7,6 +7,9 @@ use model::{Plan, PlanResult};
 
 use crate::store::{NOW, Store, stop};
 
+/// What a store says that takes only small transactions.
+const TOO_LARGE: &str = "too many operations";
+
 /// The machine beside a store whose replica shows everything at once.
 struct Desk {
     store: Store,
@@ -77,6 +80,17 @@ impl Desk {
             Err(revision) => Event::Conflict { commit, revision },
         };
         self.tell(event);
+    }
+
+    /// Has the store refuse the transaction that is out.
+    fn refuse(&mut self) {
+        let (commit, _) = self.out.remove(0);
+        let (revision, reason) = (self.store.revision(), TOO_LARGE.to_owned());
+        self.tell(Event::Refused {
+            commit,
+            revision,
+            reason,
+        });
     }
 
     /// Goes on until nothing is left to do.
@@ -348,6 +362,44 @@ fn a_plan_whose_commits_keep_failing_is_sent_back() {
     assert_eq!(commits, 4);
     let result = desk.result(1);
     assert!(result.refused.is_some() && result.refresh_index == desk.store.revision());
+}
+
+#[test]
+fn a_plan_that_the_store_refuses_is_sent_back_at_once_with_the_stores_reason() {
+    let mut desk = Desk::new(12);
+    let node = desk.store.add_node(1, |_| {});
+    let mut plan = desk.store.start_plan("web");
+    desk.store.place(&mut plan, node, 100);
+    desk.submit(1, &plan);
+    desk.judge();
+    desk.refuse();
+    assert!(desk.out.is_empty() && desk.judging.is_empty());
+    let result = desk.result(1);
+    assert_eq!(result.refused.as_deref(), Some(TOO_LARGE));
+    assert_eq!(result.refresh_index, desk.store.revision());
+}
+
+#[test]
+fn of_plans_that_were_refused_together_only_those_that_are_refused_alone_are_sent_back() {
+    let mut desk = Desk::new(13);
+    let node = desk.store.add_node(1, |_| {});
+    for (ticket, name) in [(1, "first"), (2, "a"), (3, "b")] {
+        let mut plan = desk.store.start_plan(name);
+        desk.store.place(&mut plan, node, 100);
+        desk.submit(ticket, &plan);
+    }
+    // The others are judged while the first is out, and share the next transaction.
+    desk.judge();
+    desk.settle();
+    assert_eq!(desk.out[0].1.len(), 2);
+    desk.refuse();
+    desk.judge();
+    assert_eq!((desk.out.len(), desk.out[0].1.len()), (1, 1));
+    desk.refuse();
+    desk.finish();
+    let mut refused = [desk.result(2), desk.result(3)].map(|result| result.refused.as_deref());
+    refused.sort_unstable();
+    assert_eq!(refused, [None, Some(TOO_LARGE)]);
 }
 
 /// Returns a plan of so many placements that it takes several transactions.

@@ -12,6 +12,9 @@ use super::{MAX_TOTAL_COUNT, constraint, environment, group, name, rank};
 const DEFAULT_PRIORITY: u8 = 50;
 const MAX_PRIORITY: u8 = 100;
 
+/// Source: Nomad's name of the region that nobody has named.
+const REGION: &str = "global";
+
 /// What groups take from their job where they say nothing themselves.
 pub(super) struct Inherited<'a> {
     pub(super) job_type: JobType,
@@ -44,7 +47,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         namespace: or_default(spec.namespace.as_deref(), "default"),
         id,
         name,
-        region: or_default(spec.region.as_deref(), "global"),
+        region: region(check, spec.region.as_deref()),
         job_type,
         priority,
         all_at_once: spec.all_at_once.unwrap_or(false),
@@ -70,10 +73,23 @@ fn or_default(text: Option<&str>, default: &str) -> String {
         .to_owned()
 }
 
+/// A cluster is one region, and nothing forwards a job to another one.
+fn region(check: &mut Check, text: Option<&str>) -> String {
+    let region = or_default(text, REGION);
+    if region != REGION {
+        let message = format!(
+            "there is only the region {REGION:?} in this version; got {region:?}: leave region out, \
+             and register the job with the cluster that is to run it",
+        );
+        check.error("region", message);
+    }
+    region
+}
+
 fn job_type(check: &mut Check, text: Option<&str>) -> JobType {
     let text = text.filter(|text| !text.is_empty()).unwrap_or("service");
     JobType::parse(text).unwrap_or_else(|| {
-        let message = format!("Invalid job type: {text:?}: use service, batch, system or sysbatch");
+        let message = format!("Invalid job type: {text:?}: use service or batch");
         check.error("type", message);
         JobType::Service
     })
@@ -175,15 +191,6 @@ fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> I
 
 /// Adds what is legal but probably not meant, and what this version does not act on yet.
 fn warn(check: &mut Check, job: &Job) {
-    let updates = || {
-        job.task_groups
-            .iter()
-            .filter_map(|group| group.update.as_ref())
-    };
-    if updates().any(|update| update.auto_promote) && !updates().all(|update| update.auto_promote) {
-        let message = "auto_promote must be true for all groups to enable automatic promotion";
-        check.warn(message);
-    }
     for group in &job.task_groups {
         let Some(update) = group.update.filter(|_| group.count > 0) else {
             continue;

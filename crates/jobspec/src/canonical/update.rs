@@ -118,9 +118,18 @@ fn health_check(
 }
 
 fn combination(check: &mut Check, path: &Path, update: &UpdateStrategy) {
-    if update.auto_promote && update.canary == 0 {
-        let message = "Auto Promote requires a Canary count greater than zero: set canary = 1 or \
-                       more, or leave auto_promote out";
+    if update.canary > 0 {
+        // Stored, the job would run once, and its first update would fail for good.
+        let message = format!(
+            "canaries are not in this version; got canary = {}: leave it out, max_parallel bounds \
+             how many are replaced at a time",
+            update.canary,
+        );
+        check.error(path.field("canary"), message);
+    }
+    if update.auto_promote {
+        let message = "Auto Promote requires a Canary count greater than zero, and canaries are \
+                       not in this version: leave auto_promote out";
         check.error(path.field("auto_promote"), message);
     }
     healthy_in_time(

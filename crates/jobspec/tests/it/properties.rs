@@ -230,13 +230,13 @@ fn update() -> impl Strategy<Value = spec::UpdateStrategy> {
     (
         prop::option::of(0..5_i64),
         prop::option::of(span()),
-        prop::option::of(0..3_i64),
+        any::<Option<bool>>(),
     )
         .prop_map(
-            |(max_parallel, min_healthy_time, canary)| spec::UpdateStrategy {
+            |(max_parallel, min_healthy_time, auto_revert)| spec::UpdateStrategy {
                 max_parallel,
                 min_healthy_time,
-                canary,
+                auto_revert,
                 ..Default::default()
             },
         )

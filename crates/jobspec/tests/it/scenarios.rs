@@ -336,7 +336,7 @@ fn scenario_019_durations_in_job_json_are_numbers() {
 #[test]
 fn scenario_020_a_job_from_hcl_and_from_its_json_are_the_same() {
     let text = file(
-        "  meta {\n    a = 1\n  }\n  update {\n    canary = 1\n  }",
+        "  meta {\n    a = 1\n  }\n  update {\n    max_parallel = 2\n  }",
         "    count = 3\n    network {\n      port \"a\" {}\n    }\n    constraint {\n      \
          distinct_hosts = true\n    }\n    spread {\n      attribute = node.datacenter\n      \
          target \"dc1\" {\n        percent = 70\n      }\n    }",

@@ -82,7 +82,10 @@ fn scenario_002_a_service_gives_up_after_five_plans() {
     let last = &decisions[5].plan;
     let outcome = last.eval_outcome.as_ref().unwrap();
     assert_eq!(outcome.status, EvalStatus::Failed);
-    assert_eq!(outcome.status_description, "maximum attempts reached (5)");
+    assert_eq!(
+        outcome.status_description,
+        "maximum attempts reached (5): no luck"
+    );
     let [blocked] = last.followup_evals.as_slice() else {
         panic!("one blocked evaluation")
     };
@@ -117,7 +120,7 @@ fn scenario_003_the_other_types_give_up_after_as_many_plans_as_theirs_allow() {
         let outcome = last.eval_outcome.as_ref().unwrap();
         assert_eq!(
             outcome.status_description,
-            format!("maximum attempts reached ({plans_max})")
+            format!("maximum attempts reached ({plans_max}): no luck")
         );
         // Nobody's work is lost. (Nomad leaves nothing behind for system and sysbatch jobs.)
         let [blocked] = last.followup_evals.as_slice() else {

@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::client::header_revision;
 use crate::election::lease::Lease;
 use crate::election::{Election, Fence, Leadership};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::retry::Retry;
 use crate::revision;
 use crate::txn::Txn;
@@ -225,7 +225,9 @@ impl Election {
         let mut watch = self.client.watch.clone();
         let opened = watch.watch(text, Some(options));
         let mut stream = match tokio::time::timeout(self.client.request_timeout, opened).await {
-            Ok(opened) => opened.map_err(|source| Error::from_etcd("watch an election", source))?,
+            Ok(opened) => opened.map_err(|source| {
+                Error::from_etcd("watch an election", self.client.endpoints(), source)
+            })?,
             Err(_) => {
                 return Err(Error::Unknown {
                     doing: "watch an election",
@@ -236,7 +238,7 @@ impl Election {
         let freed = async {
             while let Some(response) = stream.next().await {
                 let response = response.map_err(|error| Error::WatchEnded {
-                    reason: error.to_string(),
+                    reason: Cause::from(error).to_string(),
                 })?;
                 if response.canceled() {
                     // Compacted, say: whoever looks again sees what is.

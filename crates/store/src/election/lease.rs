@@ -137,7 +137,7 @@ impl Lease {
             doing,
             source: None,
         };
-        let failed = |source| Error::from_etcd(doing, source);
+        let failed = |source| Error::from_etcd(doing, client.endpoints(), source);
         // Half of the time to the deadline, so that there is some left for another connection.
         let patience = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
         let sent = Instant::now();

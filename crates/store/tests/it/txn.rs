@@ -1,8 +1,10 @@
 //! Transactions: all or nothing, at one revision, and only if everything is as expected.
 
+use std::error::Error as _;
+
 use state::{Entity, Key};
 use store::txn::Expected;
-use store::{ClientOptions, Commit, Error, Fence};
+use store::{ClientOptions, Commit, Error, Fence, Limits};
 use test_kit::builders::service;
 use test_kit::proxy::Mode;
 
@@ -19,6 +21,7 @@ on_both!(
     what_is_required_guards_what_is_written,
     a_fence_of_a_past_term_refuses_everything,
     a_transaction_as_large_as_allowed_is_accepted,
+    limits_are_probed_without_a_write,
     an_answer_that_never_comes_is_unknown,
     two_prefixes_do_not_see_each_other,
 );
@@ -258,6 +261,27 @@ async fn a_store_that_is_not_there_was_never_asked() {
     txn.create(&key(&eval(1)), &eval(1)).unwrap();
     let error = writer.commit(&txn).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    let text = format!("{error}: {}", error.source().unwrap());
+    assert!(text.contains(&nobody), "names the address: {text}");
+    assert!(text.contains("Connection refused"), "says why: {text}");
+    assert!(!text.contains("::"), "no types of Rust: {text}");
+}
+
+async fn limits_are_probed_without_a_write(backend: Backend) {
+    let client = backend.client().await;
+    let before = client.current_revision().await.unwrap();
+    client.probe_limits().await.unwrap();
+    assert_eq!(client.current_revision().await.unwrap(), before);
+    let options = ClientOptions {
+        limits: Limits {
+            max_ops: 4_000,
+            ..Limits::DEFAULT
+        },
+        ..ClientOptions::default()
+    };
+    let greedy = connect(&backend.endpoint(), options).await;
+    let error = greedy.probe_limits().await.unwrap_err();
+    assert!(matches!(error, Error::LimitsTooLow { .. }), "{error:?}");
 }
 
 #[tokio::test]

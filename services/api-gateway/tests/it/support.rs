@@ -80,6 +80,7 @@ impl Suite {
     pub(crate) async fn add_gateway(&mut self, edit: impl Fn(&mut Config)) {
         let mut config = Config::default();
         config.etcd.endpoints = vec![self.proxy.endpoint()];
+        config.listen = service_kit::ListenConfig::default();
         // Longer waits help nobody here.
         config.request_timeout = Duration::from_secs(5);
         config.shutdown_grace_period = Duration::from_secs(5);

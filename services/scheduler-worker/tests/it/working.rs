@@ -92,7 +92,10 @@ async fn an_evaluation_that_gets_nowhere_fails_and_leaves_a_blocked_one() {
     let snapshot = suite.newest().await;
     let ended = &snapshot.eval(eval.id).unwrap().value;
     assert_eq!(ended.status, EvalStatus::Failed);
-    assert_eq!(ended.status_description, "maximum attempts reached (5)");
+    assert_eq!(
+        ended.status_description, "maximum attempts reached (5): no luck",
+        "what the plan-applier said last is the reason"
+    );
     let blocked = snapshot.eval(ended.blocked_eval.unwrap()).unwrap();
     assert_eq!(blocked.value.status, EvalStatus::Blocked);
 }

@@ -15,6 +15,8 @@ fn the_job_itself() {
         ("  id = \"a\\u0000\"\n  name = \"a\"", "", "", "id", "Job ID contains a null character"),
         ("  name = \"a\\u0000\"", "", "", "name", "Job name contains a null character"),
         ("  type = \"daemon\"", "", "", "type", "Invalid job type: \"daemon\""),
+        ("  type = \"srevice\"", "", "", "type", "\"srevice\": use service or batch"),
+        ("  region = \"eu\"", "", "", "region", "got \"eu\": leave region out"),
         ("  type = \"_core\"", "", "", "type", "Invalid job type: \"_core\""),
         ("  priority = 0", "", "", "priority", "job priority must be between [1, 100]"),
         ("  priority = 101", "", "", "priority", "job priority must be between [1, 100]"),
@@ -25,9 +27,12 @@ fn the_job_itself() {
             "$g", "group \"g\" is defined twice"),
         ("", "    count = 50001", "", "group", "more than 50000"),
     ]);
-    for (job, group) in
-        [("  priority = 1", ""), ("  priority = 100", ""), ("", "    count = 50000")]
-    {
+    for (job, group) in [
+        ("  priority = 1", ""),
+        ("  priority = 100", ""),
+        ("  region = \"global\"", ""),
+        ("", "    count = 50000"),
+    ] {
         admit(&file(job, group, "")).unwrap();
     }
     let none = Job {

@@ -108,6 +108,8 @@ fn updates_and_migrations() {
             "$g.update.health_check", "Invalid health check given"),
         ("", update("max_parallel = -1"), "", "$g.update.max_parallel", "must be between 0 and"),
         ("", update("canary = -1"), "", "$g.update.canary", "must be between 0 and"),
+        ("", update("canary = 1"), "", "$g.update.canary", "canaries are not in this version"),
+        ("  update {\n    canary = 2\n  }", "", "", "$g.update.canary", "got canary = 2: leave it out"),
         ("", update("auto_promote = true"), "",
             "$g.update.auto_promote", "Auto Promote requires a Canary count greater than zero"),
         ("", update("min_healthy_time = \"5m\""), "",
@@ -128,16 +130,16 @@ fn updates_and_migrations() {
     ))
     .unwrap();
     let job = admit(&file(
-        "  update {\n    canary = 2\n    max_parallel = 3\n  }",
-        update("max_parallel = 0"),
+        "  update {\n    canary = 2\n    auto_revert = true\n    max_parallel = 3\n  }",
+        update("max_parallel = 0\ncanary = 0"),
         "",
     ))
     .unwrap()
     .job;
     let update = job.task_groups[0].update.unwrap();
     assert_eq!(
-        (update.canary, update.max_parallel),
-        (2, 0),
+        (update.canary, update.max_parallel, update.auto_revert),
+        (0, 0, true),
         "attribute by attribute, the group wins"
     );
 }

@@ -80,8 +80,6 @@ fn what_is_legal_but_probably_not_meant_is_warned_about() {
         ("", "    network {\n      mbits = 10\n    }", "", "mbits in a network block is deprecated"),
         ("", "", "      resources {\n        iops = 10\n      }",
             "iops in a resources block is deprecated"),
-        ("  group \"h\" {\n    update {\n      canary = 1\n      auto_promote = true\n    }\n    task \"u\" {\n      driver = \"mock_driver\"\n    }\n  }", "", "",
-            "auto_promote must be true for all groups to enable automatic promotion"),
     ] {
         let warnings = admit(&file(job, group, task)).unwrap().warnings;
         assert_eq!(warnings.len(), 1, "{warnings:?}");

@@ -66,24 +66,6 @@ async fn the_same_plan_twice_is_carried_out_once() {
     assert_eq!(placed(&suite.now().await, &job.key()), 2);
 }
 
-#[tokio::test]
-async fn what_the_store_refuses_is_refused_with_its_reason_and_the_next_plan_is_taken() {
-    let mut settings = embedded_etcd::Config::in_memory();
-    // As with etcd's own defaults and a large job, only smaller.
-    settings.max_txn_ops = 16;
-    let suite = Suite::start_on(settings).await;
-    let leader = suite.leader().await;
-    suite.create_nodes(&[node(1)]).await;
-    let eval = suite.register(1, &service("large", 20)).await;
-    let result = submit(&leader.address, &suite.plan(&eval).await).await;
-    let reason = result.unwrap().refused.unwrap();
-    assert!(reason.contains("too many operations"), "{reason}");
-    assert!(reason.contains(store::ETCD_FLAGS), "{reason}");
-    let eval = suite.register(2, &service("small", 2)).await;
-    let result = submit(&leader.address, &suite.plan(&eval).await).await;
-    assert_eq!(result.unwrap().placed.len(), 2);
-}
-
 /// Two schedulers that see the same free place both want it.
 #[tokio::test]
 async fn the_last_place_is_given_once() {

@@ -43,12 +43,9 @@ pub(crate) struct Suite {
 
 impl Suite {
     pub(crate) async fn start() -> Self {
-        Self::start_on(embedded_etcd::Config::in_memory()).await
-    }
-
-    /// Starts a store that is set up as `settings` say.
-    pub(crate) async fn start_on(settings: embedded_etcd::Config) -> Self {
-        let etcd = EmbeddedEtcd::start(settings).await.unwrap();
+        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
+            .await
+            .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(etcd.serve(listener, CancellationToken::new()));

@@ -123,8 +123,16 @@ async fn what_is_no_gateway_is_told_from_one() {
             let (mut stream, _) = listener.accept().await.unwrap();
             tokio::spawn(async move {
                 let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-                let mut asked = [0; 16];
-                let _ = stream.read(&mut asked).await;
+                let mut asked = [0; 1024];
+                let mut bytes = 0;
+                // The greeting of HTTP/2 is shorter, with a request it is longer: an answer before
+                // the request would be a connection that was lost, to be made again.
+                while bytes < 150 {
+                    match stream.read(&mut asked).await {
+                        Ok(more @ 1..) => bytes += more,
+                        _ => return,
+                    }
+                }
                 let _ = stream.write_all(answer).await;
                 // Until the other side has understood.
                 while stream.read(&mut asked).await.is_ok_and(|bytes| bytes > 0) {}

@@ -40,7 +40,8 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     pub(crate) async fn start(world: World) -> Self {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        // Not where `kafila dev` takes its ports from: one that restarts needs its own again.
+        let any = SocketAddr::from(([127, 0, 0, 2], 0));
         Self::start_at(any, Arc::new(Mutex::new(world))).await
     }
 

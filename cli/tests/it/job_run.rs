@@ -441,7 +441,7 @@ async fn a_restart_of_the_gateway_is_noted_and_survived() {
             if printed
                 .last()
                 .unwrap()
-                .contains("Lost the gateway at http://127.0.0.1:")
+                .contains("Lost the gateway at http://127.0.0.2:")
             {
                 return;
             }

@@ -25,7 +25,7 @@ pub enum Error {
     LocalState {
         path: PathBuf,
         #[source]
-        source: Box<redb::Error>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error("the local state is not written any more")]
     LocalStateLost,

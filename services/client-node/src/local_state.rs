@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tracing::{error, warn};
 
-use self::disk::{open_and_read, put_aside};
+use self::disk::{Unusable, open_and_read, put_aside};
 use self::writer::{CLOSE_LIMIT, Reopen, Write, Writer};
 use crate::error::Error;
 use crate::metrics::Metrics;
@@ -130,9 +130,15 @@ impl LocalState {
         let path = directory.join(FILE);
         let (database, restored) = match open_and_read(&path) {
             Ok(opened) => opened,
-            Err(redb::Error::DatabaseAlreadyOpen) => {
+            Err(Unusable::Error(redb::Error::DatabaseAlreadyOpen)) => {
                 return Err(Error::DataDirInUse {
                     path: directory.to_owned(),
+                });
+            }
+            Err(cause) if cause.may_pass() => {
+                return Err(Error::LocalState {
+                    path,
+                    source: Box::new(cause),
                 });
             }
             Err(cause) => {

@@ -189,3 +189,91 @@ async fn a_node_that_keeps_nothing_waits_for_nothing() {
     assert!(state.flushed().await);
     assert!(!state.is_kept());
 }
+
+/// Ways to damage a file, by a seed that gives the next number.
+fn damage(bytes: &mut Vec<u8>, mut next: impl FnMut() -> usize) {
+    let length = bytes.len();
+    match next() % 4 {
+        0 => bytes[next() % length] ^= 1 << (next() % 8),
+        1 => bytes.truncate(next() % length),
+        2 => {
+            for _ in 0..=next() % 64 {
+                bytes[next() % 8_192] = u8::try_from(next() % 256).unwrap();
+            }
+        }
+        _ => {
+            let at = (next() % length) / 4_096 * 4_096;
+            bytes[at..(at + 4_096).min(length)].fill(0);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_in_the_file_the_agent_starts_and_keeps_what_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, _) = open(folder.path());
+    for number in 0..300 {
+        state.put_alloc(id(number), &"x".repeat(700)).await;
+        state.put_runner(id(number), &"y".repeat(100)).await;
+        if number % 7 == 0 {
+            assert!(state.flushed().await);
+        }
+    }
+    state.close().await;
+    let whole = fs::read(folder.path().join(FILE)).unwrap();
+    let rounds = std::env::var("KAFILA_DAMAGE_ROUNDS").ok();
+    let rounds: u64 = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(60);
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for round in 0..rounds {
+        // xorshift64.
+        let mut x = 88_172_645_463_325_252_u64.wrapping_mul(2 * round + 1);
+        let next = || {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            usize::try_from(x >> 8).unwrap()
+        };
+        let mut bytes = whole.clone();
+        damage(&mut bytes, next);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(FILE), &bytes).unwrap();
+        let (state, restored) = open(folder.path());
+        let is_aside = folder.path().join(FILE).with_extension("broken-0").exists();
+        let outcome = match restored.allocs.len() {
+            0 if is_aside => "put aside",
+            300 if !is_aside => "whole",
+            count => panic!("round {round}: {count} allocations, aside: {is_aside}"),
+        };
+        *counts.entry(outcome).or_default() += 1;
+        state.put_alloc(id(1), &"works").await;
+        let flushed = timeout(Duration::from_secs(60), state.flushed()).await;
+        assert_eq!(flushed, Ok(true), "round {round}, {outcome}");
+        state.close().await;
+    }
+    println!("{counts:?}");
+    assert!(counts.len() == 2, "{counts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_the_writer_is_noticed() {
+    let disk = Disk::default();
+    let reopen = Box::new(|| panic!("as a damaged database may"));
+    let database = disk.open().unwrap();
+    let state = LocalState::start(database, reopen, Metrics::default()).unwrap();
+    disk.fill(true);
+    state.put_alloc(id(1), &"x").await;
+    let gone = timeout(Duration::from_secs(60), state.watch(|_| {}));
+    gone.await.expect("the agent hears of it");
+    assert!(!state.flushed().await);
+    state.close().await;
+}
+
+#[test]
+fn a_file_that_may_be_whole_is_not_put_aside() {
+    let refused = |error: io::Error| Unusable::from(redb::Error::Io(error));
+    assert!(refused(io::ErrorKind::StorageFull.into()).may_pass());
+    assert!(refused(io::Error::from_raw_os_error(24)).may_pass());
+    assert!(!refused(io::ErrorKind::InvalidData.into()).may_pass());
+    assert!(!Unusable::from(redb::Error::Corrupted(String::new())).may_pass());
+    assert!(!Unusable::Panic(String::new()).may_pass());
+}

@@ -207,6 +207,10 @@ impl Jobs for Fake {
         Ok(Response::new(self.world().validated.clone()))
     }
 
+    async fn plan(&self, _: Request<PlanJobRequest>) -> Answer<PlanJobResponse> {
+        Err(Status::unimplemented("no command plans"))
+    }
+
     async fn deregister(
         &self,
         request: Request<DeregisterJobRequest>,

@@ -74,7 +74,7 @@ fn dispatch(global: &Global, command: Command, name: &str) -> Exit {
     match client(global, command, name) {
         Ok(exit) => exit,
         Err(error) => {
-            let exit = error.exit();
+            let exit = error.exit().of(name);
             if exit != Exit::BrokenPipe {
                 printer.err(&shown(&error));
             }
@@ -136,7 +136,7 @@ fn usage(error: &clap::Error, command: &str) -> Exit {
     let (exit, is_help) = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (Exit::Success, true),
         ErrorKind::InvalidSubcommand => (Exit::UnknownCommand, false),
-        _ => (Exit::Failure, false),
+        _ => (Exit::Failure.of(command), false),
     };
     let printer = context::printer(false, false);
     let colour = if is_help {

@@ -22,6 +22,7 @@ mod deployment;
 mod eval;
 mod job_file;
 mod job_inspect;
+mod job_plan;
 mod job_run;
 mod job_status;
 mod job_stop;

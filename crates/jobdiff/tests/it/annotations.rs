@@ -34,6 +34,21 @@ fn a_count_says_which_way_it_goes() {
 }
 
 #[test]
+fn a_new_group_that_wants_nothing_forces_nothing() {
+    let mut job = full();
+    job.task_groups[0].count = 0;
+    let mut added = diff(None, Some(&job), true);
+    annotate(&mut added, &BTreeMap::new());
+    let of = |group: usize| {
+        let fields = &added.task_groups[group].fields;
+        let count = fields.iter().find(|field| field.name == "Count").unwrap();
+        (count.new.as_str(), count.annotations.concat())
+    };
+    assert_eq!(of(0), ("0", String::new()));
+    assert_eq!(of(1), ("2", "forces create".to_owned()));
+}
+
+#[test]
 fn a_task_says_whether_it_can_keep_running() {
     type Edit = fn(&mut Task);
     let table: &[(Edit, &str)] = &[

@@ -136,3 +136,27 @@ fn a_job_that_goes_is_deleted_in_all_its_parts() {
 fn no_job_on_either_side_is_no_difference() {
     assert_eq!(diff(None, None, true), jobdiff::JobDiff::default());
 }
+
+#[test]
+fn an_empty_value_is_none_so_one_that_is_set_is_added() {
+    let (with, mut without) = (full(), full());
+    without.task_groups[0].tasks[0].user = String::new();
+    let user = |old, new| {
+        let diff = diff(Some(old), Some(new), true);
+        let [user] = &diff.task_groups[0].tasks[1].fields[..] else {
+            panic!("{diff:?}")
+        };
+        (user.name.clone(), user.diff_type)
+    };
+    assert_eq!(
+        user(&with, &without),
+        ("User".to_owned(), DiffType::Deleted)
+    );
+    assert_eq!(user(&without, &with), ("User".to_owned(), DiffType::Added));
+    let added = diff(None, Some(&without), true);
+    let fields = &added.task_groups[0].tasks[1].fields;
+    assert!(
+        fields.iter().all(|field| field.name != "User"),
+        "{fields:?}"
+    );
+}

@@ -1,6 +1,6 @@
 //! Plan: what a registration would come to, found out on a private copy of the state.
 //!
-//! The copy gets the very writes that [`register`] would make, and the scheduler looks at it as a
+//! The copy gets the very writes that [`mod@register`] would make, and the scheduler looks at it as a
 //! worker would: whatever holds of the one holds of the other, until somebody else is faster.
 //! Nothing here is written.
 

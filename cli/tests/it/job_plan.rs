@@ -152,7 +152,7 @@ async fn without_the_diff_only_the_schedulers_word_is_shown() {
     planned.failed_task_groups = [("app".to_owned(), fixtures::metric())].into();
     planned.warnings = vec!["memory_max has no effect here".to_owned()];
     let gateway = gateway(Ok(planned)).await;
-    let said = kafila("job plan -diff=false -verbose -")
+    let said = kafila("job plan -diff=false -verbose -hcl2-strict=false -var nope=1 -")
         .stdin(WEB)
         .at(&gateway.address)
         .await;
@@ -162,7 +162,11 @@ async fn without_the_diff_only_the_schedulers_word_is_shown() {
         "    * Resources exhausted on ",
     ]);
     assert!(!said.stdout.contains("Job: "), "{}", said.stdout);
-    said.complained(&["Job Warnings:\n1 warning:\n\n* memory_max has no effect here\n"]);
+    said.complained(&[
+        "Job Warnings:\n2 warnings:\n\n* ",
+        "nope",
+        "* memory_max has no effect here\n",
+    ]);
 }
 
 #[tokio::test]

@@ -9,8 +9,16 @@ const DESTROY: &str = "forces destroy";
 const IN_PLACE: &str = "forces in-place update";
 const DESTRUCTIVE: &str = "forces create/destroy update";
 
-/// The objects of a task that a running allocation can be given anew.
-const IN_PLACE_OBJECTS: [&str; 5] = ["Affinity", "Constraint", "LogConfig", "Service", "Spread"];
+/// The objects of a task that a running allocation can be given anew. A restart policy is one of
+/// them: a group's is its tasks' too, and nothing is started anew for it.
+const IN_PLACE_OBJECTS: [&str; 6] = [
+    "Affinity",
+    "Constraint",
+    "LogConfig",
+    "RestartPolicy",
+    "Service",
+    "Spread",
+];
 
 /// How many allocations of a task group the scheduler would do something about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

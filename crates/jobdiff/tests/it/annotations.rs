@@ -59,6 +59,7 @@ fn a_task_says_whether_it_can_keep_running() {
         (|task| task.constraints.clear(), IN_PLACE),
         (|task| task.affinities.clear(), IN_PLACE),
         (|task| task.logs.max_files = 1, IN_PLACE),
+        (|task| task.restart.attempts = 7, IN_PLACE),
         (
             |task| {
                 task.logs.max_files = 1;

@@ -34,14 +34,16 @@ impl Api {
         let seed = gateway.ids.next_u64();
         let job = admitted.job;
         let run = move || plan::dry_run(&snapshot, &job, proposal, &stamp, seed, request.diff);
-        let found = gateway
+        let ended = gateway
             .dry_runs
             .run(gateway.config.request_timeout, run)
             .instrument(info_span!("schedule", index))
-            .await??;
+            .await;
+        // Those that came too late count too: they are what an operator looks for.
         gateway.metrics.dry_runs.inc();
         let took = began.elapsed();
         gateway.metrics.dry_run_seconds.observe(took.as_secs_f64());
+        let found = ended??;
         info!(
             namespace = %key.namespace, job_id = %key.job_id, index,
             failed_task_groups = found.failed_task_groups.len(), "job tried out"

@@ -151,6 +151,14 @@ async fn scenario_025_plans_end_with_what_they_found_and_runs_do_just_that() -> 
     ensure!(in_place.contains("(2 in-place update)"), "{in_place}");
     ensure!(in_place.contains("+/- MinHealthyTime:"), "{in_place}");
 
+    let restart = SLEEPER.replace("count = 2", "count = 2\n    restart { attempts = 7 }");
+    let restart = dev.plan(&restart, 0).await?.stdout;
+    ensure!(restart.contains("(2 in-place update)"), "{restart}");
+    ensure!(
+        restart.contains("Task: \"sleep\" (forces in-place update)"),
+        "{restart}"
+    );
+
     let huge = SLEEPER.replace("memory = 20", "memory = 99999999");
     let huge = dev.plan(&huge, 1).await?.stdout;
     ensure!(

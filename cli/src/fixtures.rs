@@ -365,3 +365,35 @@ pub(crate) fn leader() -> v1::Leader {
         term: 3,
     }
 }
+
+/// Returns the answer to a dry run of job file `new` where `old` runs at index 17, or nothing: a
+/// scheduler that would do `updates` about the group `app`.
+pub(crate) fn planned(
+    old: Option<&str>,
+    new: &str,
+    updates: jobdiff::GroupUpdates,
+) -> v1::PlanJobResponse {
+    let read = |text: &str| {
+        let parsed = jobspec::parse("web.hcl", text, &jobspec::Inputs::default()).unwrap();
+        jobspec::canonicalise(&parsed.job, model::Timestamp(NOW))
+            .unwrap()
+            .job
+    };
+    let (old, new) = (old.map(read), read(new));
+    let updates = [("app".to_owned(), updates)];
+    let mut diff = jobdiff::diff(old.as_ref(), Some(&new), true);
+    jobdiff::annotate(&mut diff, &updates.clone().into());
+    let updates = updates
+        .iter()
+        .map(|(group, one)| (group.clone(), one.into()));
+    v1::PlanJobResponse {
+        annotations: Some(v1::PlanAnnotations {
+            desired_updates: updates.collect(),
+            ..v1::PlanAnnotations::default()
+        }),
+        job_modify_index: old.map_or(0, |_| 17),
+        diff: Some((&diff).into()),
+        index: 20,
+        ..v1::PlanJobResponse::default()
+    }
+}

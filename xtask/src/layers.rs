@@ -13,6 +13,7 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("state", &["model"]),
+    ("jobdiff", &["model"]),
     ("jobspec", &["model"]),
     ("placement", &["model", "state"]),
     ("scheduler", &["model", "state", "placement"]),
@@ -22,7 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("upkeep", &["model", "state", "placement"]),
     ("lifecycle", &["model"]),
     ("invariants", &["model", "state", "placement", "store"]),
-    ("proto", &["model"]),
+    ("proto", &["model", "jobdiff"]),
     ("store", &["model", "state"]),
     ("embedded-etcd", &[]),
     ("task-drivers", &["model"]),
@@ -45,6 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const SERVICE: &[&str] = &[
     "applier",
     "broker",
+    "jobdiff",
     "jobspec",
     "lifecycle",
     "model",
@@ -69,6 +71,7 @@ const IMPURE: &[&str] = &["tokio", "tonic", "etcd-client", "hyper"];
 const PURE: &[&str] = &[
     "model",
     "state",
+    "jobdiff",
     "jobspec",
     "placement",
     "scheduler",

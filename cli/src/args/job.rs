@@ -8,6 +8,8 @@ use clap::{ArgAction, Args, Subcommand};
 pub enum Command {
     /// Run a job file, and watch until its deployment has ended
     Run(Run),
+    /// Show what running a job file would change, without changing anything
+    Plan(Plan),
     /// List jobs, or show one
     Status(Status),
     /// Stop jobs
@@ -50,6 +52,33 @@ Examples:
 
 Exit codes: 0 placed, and the deployment (if there is one) successful; 1 an error, or the
 deployment failed; 2 not everything could be placed; 130 detached with Ctrl-C, the job goes on.";
+
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_EXAMPLES)]
+pub struct Plan {
+    #[command(flatten)]
+    pub file: JobFile,
+    /// Whether to show what differs from the job that is there
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub diff: bool,
+    /// Show every field of what is new or goes, and full ids
+    #[arg(long)]
+    pub verbose: bool,
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json_output: bool,
+}
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  kafila job plan web.hcl
+  kafila job plan -var image=web:2 web.hcl
+  kafila job plan -diff=false web.hcl          only what the scheduler would do
+  kafila job plan -json-output web.hcl | jq .Diff.Type
+  generate-job | kafila job plan -             from standard input
+
+Exit codes: 0 no allocation would be created or destroyed; 1 some would; 255 an error.";
 
 /// A job file, and what it may be told.
 #[derive(Clone, Debug, Default, Args)]

@@ -144,6 +144,8 @@ pub enum Command {
     // Other words for the commands that are typed most.
     /// The same as: kafila job run
     Run(job::Run),
+    /// The same as: kafila job plan
+    Plan(job::Plan),
     /// Job status without an argument; with one, the status of whatever has that id
     Status(Status),
     /// The same as: kafila job stop

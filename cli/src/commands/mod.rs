@@ -24,6 +24,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Job(job_args::Command::Run(args)) | Command::Run(args) => {
             job::run::run(context, args).await
         }
+        Command::Job(job_args::Command::Plan(args)) | Command::Plan(args) => {
+            job::plan::run(context, &args).await
+        }
         Command::Job(job_args::Command::Status(args)) => job::status::run(context, &args).await,
         Command::Job(job_args::Command::Stop(args)) | Command::Stop(args) => {
             job::stop::run(context, args).await

@@ -77,6 +77,18 @@ impl Connection {
         .await
     }
 
+    /// Tries a registration out, with its differences.
+    pub(crate) async fn plan(&self, job: v1::Job) -> Result<v1::PlanJobResponse, Error> {
+        let message = v1::PlanJobRequest {
+            job: Some(job),
+            diff: true,
+        };
+        self.call("planning job", message, |channel, request| async move {
+            client(channel).plan(request).await
+        })
+        .await
+    }
+
     /// Stops a job. Asked twice, it makes one more evaluation that finds nothing to do.
     pub(crate) async fn deregister(
         &self,

@@ -81,3 +81,40 @@ fn a_leader() {
         &pretty(&json::operator::Leader::from(&fixtures::leader())),
     );
 }
+
+#[test]
+fn a_plan() {
+    let text = |count: u32, level: &str| {
+        format!(
+            r#"
+job "web" {{
+  group "app" {{
+    count = {count}
+    task "server" {{
+      driver = "raw_exec"
+      config {{ command = "/bin/true" }}
+      env {{ LEVEL = "{level}" }}
+    }}
+  }}
+}}
+"#
+        )
+    };
+    let updates = jobdiff::GroupUpdates {
+        place: 1,
+        destructive_update: 2,
+        ..jobdiff::GroupUpdates::default()
+    };
+    let mut answer = fixtures::planned(Some(&text(2, "info")), &text(3, "debug"), updates);
+    answer.failed_task_groups = [("app".to_owned(), fixtures::metric())].into();
+    answer.created_evaluations = vec![fixtures::blocked_eval()];
+    let warnings = ["one".to_owned(), "two".to_owned()];
+    let object = json::plan::Plan::new(&answer, &warnings, true);
+    golden("plan.json", &pretty(&object));
+    let annotations = answer.annotations.as_mut().unwrap();
+    annotations.preempted_allocations = vec![fixtures::alloc()];
+    let without = serde_json::to_value(json::plan::Plan::new(&answer, &[], false)).unwrap();
+    assert!(without["Diff"].is_null());
+    let preempted = &without["Annotations"]["PreemptedAllocs"][0];
+    assert_eq!(preempted["ID"], fixtures::ALLOC);
+}

@@ -38,6 +38,10 @@ impl Colour {
         self.wrapped("32", text)
     }
 
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.wrapped("33", text)
+    }
+
     pub(crate) fn blue(self, text: &str) -> String {
         self.wrapped("34", text)
     }

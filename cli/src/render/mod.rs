@@ -9,11 +9,13 @@ use crate::output::time::Times;
 
 pub(crate) mod alloc;
 pub(crate) mod deployment;
+pub(crate) mod diff;
 pub(crate) mod eval;
 pub(crate) mod job;
 pub(crate) mod metric;
 pub(crate) mod node;
 pub(crate) mod operator;
+pub(crate) mod plan;
 pub(crate) mod task;
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! `KAFILA_UPDATE_GOLDEN=1 cargo test -p kafila` writes the files anew; the diff is the review.
 
+mod dry_runs;
+
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -208,6 +208,16 @@ impl Jobs for Fake {
         Ok(Response::new(self.world().validated.clone()))
     }
 
+    async fn plan(&self, request: Request<PlanJobRequest>) -> Answer<PlanJobResponse> {
+        self.seen("Plan", &request, None).await?;
+        let mut world = self.world();
+        world.plan_requests.push(request.into_inner());
+        let answer = world.planned.clone();
+        answer
+            .expect("the test says what to answer")
+            .map(Response::new)
+    }
+
     async fn deregister(
         &self,
         request: Request<DeregisterJobRequest>,

@@ -24,6 +24,7 @@ pub(crate) struct World {
     /// How Register answers; each once, then the last for ever.
     pub(crate) registered: VecDeque<Result<v1::RegisterJobResponse, Status>>,
     pub(crate) validated: v1::ValidateJobResponse,
+    pub(crate) planned: Option<Result<v1::PlanJobResponse, Status>>,
     pub(crate) deregistered: v1::DeregisterJobResponse,
     /// (task, stream) → the pieces that there are.
     pub(crate) logs: HashMap<(String, i32), Vec<Vec<u8>>>,
@@ -37,6 +38,7 @@ pub(crate) struct World {
     /// The jobs whose evaluations were asked for.
     pub(crate) asked_jobs: Vec<String>,
     pub(crate) register_requests: Vec<v1::RegisterJobRequest>,
+    pub(crate) plan_requests: Vec<v1::PlanJobRequest>,
     pub(crate) deregister_requests: Vec<v1::DeregisterJobRequest>,
     pub(crate) logs_requests: Vec<v1::LogsRequest>,
 }

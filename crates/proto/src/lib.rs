@@ -14,6 +14,7 @@ mod deployment;
 mod evaluation;
 mod fields;
 mod job;
+mod job_diff;
 mod json;
 mod metric;
 mod node;

@@ -5,9 +5,10 @@
 //! whatever the snapshot did not show.
 //!
 //! In reading order: [`mod@register`], [`mod@deregister`] (which purges as well), [`versions`] prunes,
-//! [`request_id`] makes retries find what they did before.
+//! [`request_id`] makes retries find what they did before, [`plan`] tries a registration out.
 
 pub mod deregister;
+pub mod plan;
 pub mod register;
 pub mod request_id;
 #[cfg(test)]
@@ -90,6 +91,9 @@ pub enum Refusal {
         "{open} evaluations wait to be looked at, as many as this cluster takes: try again later"
     )]
     Overloaded { open: usize },
+    /// A dry run's: a registration is carried out, and its evaluation fails.
+    #[error("the job could be registered, but its evaluation would fail: {reason}")]
+    Unschedulable { reason: String },
 }
 
 /// What stood in the way of a check index.

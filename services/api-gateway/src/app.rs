@@ -22,6 +22,7 @@ use crate::nodes::sessions::Sessions;
 use crate::nodes::{dispatch_loop, liveness_loop, report_loop};
 use crate::reads::blocking::TableChanges;
 use crate::reads::freshness::Revisions;
+use crate::turns::Turns;
 
 /// The name of the service, in metrics, spans and configuration.
 pub const SERVICE: &str = "api-gateway";
@@ -198,6 +199,7 @@ impl App {
             ids: self.ids.clone(),
             metrics,
             drain: drain.clone(),
+            dry_runs: Turns::for_this_machine(),
             replica,
             config: self.config.clone(),
         });

@@ -9,6 +9,7 @@ use tonic::Code;
 
 use crate::nodes::{gate, reports};
 use crate::reads::prefix;
+use crate::turns::TurnError;
 use crate::{admission, logs};
 
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,8 @@ pub enum Error {
     },
     #[error("a newer stream of this node has taken this one's place")]
     Replaced,
+    #[error("cannot try the job out")]
+    DryRun(#[from] TurnError),
     #[error("this gateway is shutting down: ask another")]
     Draining,
 }
@@ -95,14 +98,17 @@ impl Error {
             Self::Admission(admission::Refusal::CheckIndex { .. })
             | Self::Contended { .. }
             | Self::Replaced => Code::Aborted,
-            Self::Admission(admission::Refusal::Overloaded { .. }) => Code::ResourceExhausted,
+            Self::Admission(admission::Refusal::Overloaded { .. })
+            | Self::DryRun(TurnError::Late { .. }) => Code::ResourceExhausted,
+            Self::DryRun(TurnError::CutShort(_)) => Code::Internal,
             Self::Session(gate::Refusal::Unknown(_))
             | Self::NotFound(prefix::NotFound::None { .. })
             | Self::NoSuchJob { .. }
             | Self::NoSuchVersion { .. } => Code::NotFound,
             Self::Session(gate::Refusal::WrongSecret(_))
             | Self::Reports(reports::Refusal::AnotherNodes { .. }) => Code::PermissionDenied,
-            Self::Reports(reports::Refusal::NodeAway { .. })
+            Self::Admission(admission::Refusal::Unschedulable { .. })
+            | Self::Reports(reports::Refusal::NodeAway { .. })
             | Self::Logs(logs::Refusal::NotStarted { .. } | logs::Refusal::NodeGone { .. }) => {
                 Code::FailedPrecondition
             }

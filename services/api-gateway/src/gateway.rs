@@ -18,6 +18,7 @@ use crate::nodes::report_loop::ReportHandle;
 use crate::nodes::sessions::Sessions;
 use crate::reads::blocking::TableChanges;
 use crate::reads::freshness::Revisions;
+use crate::turns::Turns;
 use crate::writes::{Write, into_txn};
 
 /// How often one request is decided on before it is given up: each time somebody else was faster
@@ -41,6 +42,7 @@ pub struct Gateway {
     pub ids: IdSource,
     pub metrics: Metrics,
     pub drain: CancellationToken,
+    pub dry_runs: Turns,
 }
 
 /// What a request comes to, as of one snapshot.

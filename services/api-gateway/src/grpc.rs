@@ -8,6 +8,7 @@ mod jobs;
 mod node_sessions;
 mod nodes;
 mod operator;
+mod plan;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -32,6 +33,7 @@ use crate::error::Error;
 use crate::gateway::Shared;
 use crate::reads::blocking::{self, Query};
 use crate::reads::options;
+use crate::turns::TurnError;
 
 /// The largest request accepted: a job of the largest size that can be stored, a node's reports of
 /// a thousand allocations with ten events each.
@@ -82,7 +84,8 @@ impl From<Error> for Status {
         }
         match error {
             Error::TooLarge(_) => status::invalid_field("job", error.message()),
-            Error::Admission(Refusal::Overloaded { .. }) => {
+            Error::Admission(Refusal::Overloaded { .. })
+            | Error::DryRun(TurnError::Late { .. }) => {
                 status::exhausted(error.message(), OVERLOAD_RETRY_AFTER)
             }
             error if error.code() == Code::Unavailable => {

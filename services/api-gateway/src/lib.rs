@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`admission`] decides what becomes of a user's request, [`nodes`] what becomes
 //! of a node's; both return [`writes`], and [`gateway`] carries them out. [`reads`] answers
-//! questions from the replica, [`logs`] finds a task's output. [`grpc`] translates; [`app`] wires
+//! questions from the replica, [`logs`] finds a task's output; [`turns`] keeps dry runs from taking
+//! every core. [`grpc`] translates; [`app`] wires
 //! it all together from a [`Config`]. Stateless: everything a gateway remembers is a view of the
 //! store, or a heartbeat that the next one repeats.
 
@@ -18,6 +19,7 @@ pub mod nodes;
 pub mod reads;
 #[cfg(test)]
 mod testing;
+pub mod turns;
 pub mod writes;
 
 pub use app::{App, BuildError, RunError};

@@ -15,6 +15,8 @@ pub struct Metrics {
     pub jobs_registered: Counter,
     pub jobs_unchanged: Counter,
     pub jobs_refused_overload: Counter,
+    pub dry_runs: Counter,
+    pub dry_run_seconds: Histogram,
     pub blocked_queries: Gauge,
     /// How often many linearizable reads shared one question to the store: reads minus this.
     pub revision_reads: Counter,
@@ -41,6 +43,9 @@ impl Default for Metrics {
             jobs_registered: Counter::default(),
             jobs_unchanged: Counter::default(),
             jobs_refused_overload: Counter::default(),
+            dry_runs: Counter::default(),
+            // As above: from a small job on a quiet gateway to one that has to be waited for.
+            dry_run_seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 16)),
             blocked_queries: Gauge::default(),
             revision_reads: Counter::default(),
             node_sessions: Gauge::default(),
@@ -80,6 +85,7 @@ impl Metrics {
                 "Jobs refused for overload",
                 &metrics.jobs_refused_overload,
             ),
+            ("dry_runs", "Jobs tried out", &metrics.dry_runs),
             (
                 "revision_reads",
                 "Questions for the store's revision",
@@ -140,6 +146,11 @@ impl Metrics {
             "commit_seconds",
             "Time that a transaction took, retries included",
             metrics.commit_seconds.clone(),
+        );
+        registry.register(
+            "dry_run_seconds",
+            "Time that a dry run took, waiting for its turn included",
+            metrics.dry_run_seconds.clone(),
         );
         registry.register(
             "report_batch_size",

@@ -47,6 +47,14 @@ impl Jobs for Api {
         }))
     }
 
+    async fn plan(
+        &self,
+        request: Request<v1::PlanJobRequest>,
+    ) -> Result<Response<v1::PlanJobResponse>, Status> {
+        let response = Box::pin(self.plan_job(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
     async fn deregister(
         &self,
         request: Request<v1::DeregisterJobRequest>,
@@ -345,7 +353,7 @@ fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> {
     }
 }
 
-fn read_spec(job: Option<v1::Job>) -> Result<spec::Job, FieldErrors> {
+pub(super) fn read_spec(job: Option<v1::Job>) -> Result<spec::Job, FieldErrors> {
     match job {
         Some(job) => job.try_into(),
         None => {

@@ -1,0 +1,193 @@
+//! `kafila job plan`
+
+use jobspec::Parsed;
+use proto::v1;
+
+use crate::args::job::{JobFile, Plan};
+use crate::context::Context;
+use crate::diagnostic;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::jobfile;
+use crate::json;
+use crate::output::colour::Colour;
+use crate::output::json::pretty;
+use crate::render;
+
+/// Shows what running a job file would change.
+pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
+    let colour = context.printer.colour_err;
+    let parsed = jobfile::read(&args.file, colour)?;
+    let mut job = jobfile::to_wire(&parsed, colour)?;
+    if job.namespace().is_empty() {
+        job.namespace = Some(context.connection.namespace().to_owned());
+    }
+    let job_type = job.r#type().to_owned();
+    let planned = context.connection.plan(job).await;
+    let answer = planned.map_err(|error| explained(error, &parsed, colour))?;
+    let warnings = [parsed.warnings.as_slice(), &answer.warnings].concat();
+    if args.json_output {
+        let object = json::plan::Plan::new(&answer, &warnings, args.diff);
+        context.printer.out(&pretty(&object))?;
+        return Ok(exit(&answer));
+    }
+    if !warnings.is_empty() {
+        context
+            .printer
+            .err(&diagnostic::warnings(&warnings, colour));
+    }
+    let shown = render::plan::Plan {
+        answer: &answer,
+        job_type: &job_type,
+        show_diff: args.diff,
+        run: &run_command(&args.file, answer.job_modify_index),
+    };
+    context
+        .printer
+        .out(&shown.render(&context.style(args.verbose)))?;
+    Ok(exit(&answer))
+}
+
+/// Tells whether allocations would be created or destroyed; what can be changed as it runs is not
+/// worth a pipeline's attention. Source: Nomad.
+fn exit(answer: &v1::PlanJobResponse) -> Exit {
+    let diff = answer.diff.as_ref();
+    if diff.is_some_and(|diff| diff.r#type() == v1::DiffType::None) {
+        return Exit::Success;
+    }
+    let annotations = answer.annotations.iter();
+    let mut updates = annotations.flat_map(|annotations| annotations.desired_updates.values());
+    let changes = updates.any(|group| {
+        let counts = [
+            group.stop,
+            group.place,
+            group.migrate,
+            group.destructive_update,
+            group.canary,
+        ];
+        counts.iter().any(|count| *count > 0)
+    });
+    if changes {
+        Exit::PlanChanges
+    } else {
+        Exit::Success
+    }
+}
+
+/// Returns the command that runs what was planned, or nothing.
+fn run_command(file: &JobFile, job_modify_index: u64) -> String {
+    let mut words = vec![format!("kafila job run -check-index {job_modify_index}")];
+    if file.json {
+        words.push("-json".to_owned());
+    }
+    if !file.hcl2_strict {
+        words.push("-hcl2-strict=false".to_owned());
+    }
+    for variable in &file.variables {
+        words.push(format!("-var {}", quoted(variable)));
+    }
+    for path in &file.variable_files {
+        words.push(format!("-var-file {}", quoted(&path.to_string_lossy())));
+    }
+    words.push(quoted(&file.path.to_string_lossy()));
+    words.join(" ")
+}
+
+/// Returns a word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Adds to a refusal what the job file can tell of it.
+fn explained(error: Error, parsed: &Parsed, colour: Colour) -> Error {
+    let Some(errors) = error.field_errors() else {
+        return error;
+    };
+    let places = parsed.places.locate(&errors);
+    Error::text(format!(
+        "Error planning job: {}\n{}",
+        diagnostic::counted(&errors),
+        diagnostic::errors(&places, colour)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(diff: Option<v1::DiffType>, group: v1::DesiredUpdates) -> v1::PlanJobResponse {
+        let quiet = v1::DesiredUpdates {
+            ignore: 7,
+            ..v1::DesiredUpdates::default()
+        };
+        v1::PlanJobResponse {
+            annotations: Some(v1::PlanAnnotations {
+                desired_updates: [("a".to_owned(), quiet), ("b".to_owned(), group)].into(),
+                ..v1::PlanAnnotations::default()
+            }),
+            diff: diff.map(|diff| v1::JobDiff {
+                r#type: diff.into(),
+                ..v1::JobDiff::default()
+            }),
+            ..v1::PlanJobResponse::default()
+        }
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_a_change_and_what_stays_is_none() {
+        type Count = fn(&mut v1::DesiredUpdates) -> &mut u64;
+        let table: [(Count, Exit); 12] = [
+            (|group| &mut group.ignore, Exit::Success),
+            (|group| &mut group.place, Exit::PlanChanges),
+            (|group| &mut group.migrate, Exit::PlanChanges),
+            (|group| &mut group.stop, Exit::PlanChanges),
+            (|group| &mut group.in_place_update, Exit::Success),
+            (|group| &mut group.destructive_update, Exit::PlanChanges),
+            (|group| &mut group.canary, Exit::PlanChanges),
+            (|group| &mut group.preemptions, Exit::Success),
+            (|group| &mut group.disconnect, Exit::Success),
+            (|group| &mut group.reconnect, Exit::Success),
+            (|group| &mut group.reschedule_now, Exit::Success),
+            (|group| &mut group.reschedule_later, Exit::Success),
+        ];
+        for (number, (count, expected)) in table.into_iter().enumerate() {
+            let mut group = v1::DesiredUpdates::default();
+            *count(&mut group) = 1;
+            for diff in [None, Some(v1::DiffType::Edited), Some(v1::DiffType::Added)] {
+                assert_eq!(exit(&answer(diff, group)), expected, "{number} {diff:?}");
+            }
+            let same = answer(Some(v1::DiffType::None), group);
+            assert_eq!(exit(&same), Exit::Success, "{number}");
+        }
+    }
+
+    #[test]
+    fn the_command_that_runs_it_can_be_pasted_into_a_shell() {
+        let file = JobFile {
+            path: "web.hcl".into(),
+            hcl2_strict: true,
+            ..JobFile::default()
+        };
+        assert_eq!(
+            run_command(&file, 0),
+            "kafila job run -check-index 0 web.hcl"
+        );
+        let file = JobFile {
+            path: "my job's.json".into(),
+            json: true,
+            variables: vec!["image=web:2".to_owned(), "motd=a b".to_owned()],
+            variable_files: vec!["prod.vars".into()],
+            hcl2_strict: false,
+        };
+        assert_eq!(
+            run_command(&file, 17),
+            "kafila job run -check-index 17 -json -hcl2-strict=false -var image=web:2 \
+             -var 'motd=a b' -var-file prod.vars 'my job'\\''s.json'"
+        );
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,97 @@
+//! A dry run: what would differ, what the scheduler would do, and how to have just that done.
+
+use std::collections::BTreeMap;
+
+use proto::v1;
+
+use super::{Style, diff, metric, sorted};
+use crate::output::indented;
+use crate::output::table::Table;
+
+/// Up to how many preempted allocations are listed one by one. Source: Nomad.
+const PREEMPTED_LISTED: usize = 10;
+
+/// What a dry run came to.
+pub(crate) struct Plan<'a> {
+    pub(crate) answer: &'a v1::PlanJobResponse,
+    pub(crate) job_type: &'a str,
+    pub(crate) show_diff: bool,
+    /// The command that runs what was planned.
+    pub(crate) run: &'a str,
+}
+
+impl Plan<'_> {
+    pub(crate) fn render(&self, style: &Style) -> String {
+        let mut text = String::new();
+        if let Some(diff) = self.answer.diff.as_ref().filter(|_| self.show_diff) {
+            text.push_str(&diff::job(diff, style));
+            text.push('\n');
+        }
+        text.push_str(&style.colour.bold("Scheduler dry-run:"));
+        text.push('\n');
+        text.push_str(&self.placements(style));
+        text.push_str(&self.preemptions(style));
+        text.push_str(&self.hint(style));
+        text
+    }
+
+    fn placements(&self, style: &Style) -> String {
+        let failed = &self.answer.failed_task_groups;
+        if failed.is_empty() {
+            let line = style.colour.green("- All tasks successfully allocated.");
+            return format!("{line}\n");
+        }
+        let warning = if matches!(self.job_type, "system" | "sysbatch") {
+            "- WARNING: Failed to place allocations on all nodes."
+        } else {
+            "- WARNING: Failed to place all allocations."
+        };
+        let mut text = format!("{}\n", style.colour.yellow(warning));
+        for (group, why) in sorted(failed) {
+            let block = metric::group(group, why).join("\n");
+            text.push_str(&indented(&block, 2));
+        }
+        text
+    }
+
+    fn preemptions(&self, style: &Style) -> String {
+        let annotations = self.answer.annotations.as_ref();
+        let preempted = annotations.map_or(&[][..], |all| &all.preempted_allocations);
+        if preempted.is_empty() {
+            return String::new();
+        }
+        let table = if preempted.len() < PREEMPTED_LISTED {
+            let mut table = Table::new(["Alloc ID", "Job ID", "Task Group"]);
+            for alloc in preempted {
+                table.row([&style.id(&alloc.id), &alloc.job_id, &alloc.task_group]);
+            }
+            table
+        } else {
+            let mut by_job = BTreeMap::<[&str; 3], u64>::new();
+            for alloc in preempted {
+                let job = [alloc.job_id.as_str(), &alloc.namespace, &alloc.job_type];
+                *by_job.entry(job).or_default() += 1;
+            }
+            let mut table = Table::new(["Job ID", "Namespace", "Job Type", "Preemptions"]);
+            for ([job_id, namespace, job_type], count) in by_job {
+                table.row([job_id, namespace, job_type, &count.to_string()]);
+            }
+            table
+        };
+        style.section("Preemptions:", &table.render())
+    }
+
+    fn hint(&self, style: &Style) -> String {
+        let index = format!("Job Modify Index: {}", self.answer.job_modify_index);
+        format!(
+            "\n{}\n\
+             To have this done, and only if nobody changes the job in the meantime:\n\
+             \n\
+             {}\n\
+             \n\
+             Once the job has another modify index that is refused: then plan again.\n",
+            style.colour.bold(&index),
+            self.run,
+        )
+    }
+}

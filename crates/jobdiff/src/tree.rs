@@ -1,0 +1,82 @@
+//! A difference: a tree of what was added, deleted and edited.
+//!
+//! Every list is sorted by name; objects of one name by their content.
+
+use std::collections::BTreeMap;
+
+/// What became of one part of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DiffType {
+    /// It is as it was.
+    #[default]
+    None,
+    Added,
+    Deleted,
+    Edited,
+}
+
+impl DiffType {
+    pub const ALL: [Self; 4] = [Self::None, Self::Added, Self::Deleted, Self::Edited];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::Added => "Added",
+            Self::Deleted => "Deleted",
+            Self::Edited => "Edited",
+        }
+    }
+}
+
+/// One value. Numbers and booleans as text, spans in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldDiff {
+    /// Entries of maps and lists have their key in the name, as in `Env[PORT]`.
+    pub name: String,
+    pub diff_type: DiffType,
+    /// Empty when it was added.
+    pub old: String,
+    /// Empty when it was deleted.
+    pub new: String,
+    /// What it does to allocations, as in `forces create`.
+    pub annotations: Vec<String>,
+}
+
+/// A block of a job file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectDiff {
+    pub name: String,
+    pub diff_type: DiffType,
+    pub fields: Vec<FieldDiff>,
+    pub objects: Vec<ObjectDiff>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskDiff {
+    pub name: String,
+    pub diff_type: DiffType,
+    pub fields: Vec<FieldDiff>,
+    pub objects: Vec<ObjectDiff>,
+    /// What it does to allocations, as in `forces create/destroy update`.
+    pub annotations: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskGroupDiff {
+    pub name: String,
+    pub diff_type: DiffType,
+    pub fields: Vec<FieldDiff>,
+    pub objects: Vec<ObjectDiff>,
+    pub tasks: Vec<TaskDiff>,
+    /// Kind of update, as in `create` → how many allocations it befalls; never 0.
+    pub updates: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobDiff {
+    pub id: String,
+    pub diff_type: DiffType,
+    pub fields: Vec<FieldDiff>,
+    pub objects: Vec<ObjectDiff>,
+    pub task_groups: Vec<TaskGroupDiff>,
+}

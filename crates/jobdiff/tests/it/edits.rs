@@ -1,0 +1,454 @@
+//! Every field of a job: changed alone, it shows in one place and nowhere else.
+
+use std::time::Duration;
+
+use jobdiff::{DiffType, diff};
+use model::job::{
+    DelayFunction, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
+};
+use model::{Job, Operator, Task, TaskGroup, Timestamp};
+
+use crate::support::{changes, full};
+
+/// What is changed, and what then differs.
+pub(crate) type Edit = (fn(&mut Job), &'static [&'static str]);
+
+const LONG: Duration = Duration::from_nanos(7);
+
+fn app(job: &mut Job) -> &mut TaskGroup {
+    &mut job.task_groups[0]
+}
+
+fn server(job: &mut Job) -> &mut Task {
+    &mut job.task_groups[0].tasks[0]
+}
+
+/// Changes that do not touch each other, one for each field of the model at least.
+pub(crate) const EDITS: &[Edit] = &[
+    // The job.
+    (
+        |job| job.namespace = "ops".into(),
+        &["Namespace default => ops"],
+    ),
+    (|job| job.name = "site".into(), &["Name web => site"]),
+    (|job| job.region = "eu".into(), &["Region global => eu"]),
+    (
+        |job| job.job_type = JobType::Batch,
+        &["Type service => batch"],
+    ),
+    (|job| job.priority = 70, &["Priority 50 => 70"]),
+    (|job| job.all_at_once = true, &["AllAtOnce false => true"]),
+    (
+        |job| job.node_pool = "gpu".into(),
+        &["NodePool default => gpu"],
+    ),
+    (|job| job.stop = true, &["Stop false => true"]),
+    (
+        |job| job.datacenters.push("dc2".into()),
+        &["Datacenters/Datacenters  => dc2"],
+    ),
+    (
+        |job| job.constraints[0].right = "small".into(),
+        &["+ Constraint", "- Constraint"],
+    ),
+    (
+        |job| job.affinities[0].weight = -50,
+        &["+ Affinity", "- Affinity"],
+    ),
+    (|job| job.spreads[0].weight = 51, &["+ Spread", "- Spread"]),
+    (
+        |job| drop(job.meta.insert("owner".into(), "dev".into())),
+        &["Meta[owner] ops => dev"],
+    ),
+    (
+        |job| drop(job.meta.insert("empty".into(), String::new())),
+        &["Meta[empty]  => "],
+    ),
+    // A group.
+    (|job| app(job).count = 3, &["app/Count 2 => 3"]),
+    (
+        |job| app(job).shutdown_delay = LONG,
+        &["app/ShutdownDelay 0 => 7"],
+    ),
+    (
+        |job| app(job).max_run_duration = Some(LONG),
+        &["app/MaxRunDuration  => 7"],
+    ),
+    (
+        |job| drop(app(job).meta.remove("tier")),
+        &["app/Meta[tier] 1 => "],
+    ),
+    (
+        |job| app(job).constraints[0].operator = Operator::NotEqual,
+        &["+ app/Constraint", "- app/Constraint"],
+    ),
+    (
+        |job| app(job).affinities[0].right = "r2".into(),
+        &["+ app/Affinity", "- app/Affinity"],
+    ),
+    (
+        |job| app(job).spreads[0].targets[0].percent = 61,
+        &["+ app/Spread", "- app/Spread"],
+    ),
+    (
+        |job| app(job).networks[0].mode = "bridge".into(),
+        &["app/Network/Mode host => bridge"],
+    ),
+    (
+        |job| app(job).networks[0].ports[0].static_port = Some(8081),
+        &["app/Network/Static Port/Value 8080 => 8081"],
+    ),
+    (
+        |job| app(job).networks[0].ports[0].host_network = "public".into(),
+        &["app/Network/Static Port/HostNetwork default => public"],
+    ),
+    (
+        |job| app(job).networks[0].ports[1].to = Some(9),
+        &["app/Network/Dynamic Port/To 0 => 9"],
+    ),
+    (
+        |job| app(job).restart.attempts = 77,
+        &["app/RestartPolicy/Attempts 2 => 77"],
+    ),
+    (
+        |job| app(job).restart.interval = LONG,
+        &["app/RestartPolicy/Interval 1800000000000 => 7"],
+    ),
+    (
+        |job| app(job).restart.delay = LONG,
+        &["app/RestartPolicy/Delay 15000000000 => 7"],
+    ),
+    (
+        |job| app(job).restart.mode = RestartMode::Delay,
+        &["app/RestartPolicy/Mode fail => delay"],
+    ),
+    (
+        |job| app(job).reschedule.as_mut().unwrap().attempts = 2,
+        &["app/ReschedulePolicy/Attempts 1 => 2"],
+    ),
+    (
+        |job| app(job).reschedule.as_mut().unwrap().interval = LONG,
+        &["app/ReschedulePolicy/Interval 600000000000 => 7"],
+    ),
+    (
+        |job| app(job).reschedule.as_mut().unwrap().delay = LONG,
+        &["app/ReschedulePolicy/Delay 30000000000 => 7"],
+    ),
+    (
+        |job| app(job).reschedule.as_mut().unwrap().delay_function = DelayFunction::Fibonacci,
+        &["app/ReschedulePolicy/DelayFunction constant => fibonacci"],
+    ),
+    (
+        |job| app(job).reschedule.as_mut().unwrap().max_delay = LONG,
+        &["app/ReschedulePolicy/MaxDelay 60000000000 => 7"],
+    ),
+    (
+        |job| app(job).reschedule.as_mut().unwrap().unlimited = true,
+        &["app/ReschedulePolicy/Unlimited false => true"],
+    ),
+    (
+        |job| app(job).update.as_mut().unwrap().max_parallel = 2,
+        &["app/Update/MaxParallel 1 => 2"],
+    ),
+    (
+        |job| app(job).update.as_mut().unwrap().health_check = HealthCheck::Manual,
+        &["app/Update/HealthCheck checks => manual"],
+    ),
+    (
+        |job| app(job).update.as_mut().unwrap().min_healthy_time = LONG,
+        &["app/Update/MinHealthyTime 10000000000 => 7"],
+    ),
+    (
+        |job| app(job).update.as_mut().unwrap().healthy_deadline = LONG,
+        &["app/Update/HealthyDeadline 300000000000 => 7"],
+    ),
+    (
+        |job| app(job).update.as_mut().unwrap().progress_deadline = LONG,
+        &["app/Update/ProgressDeadline 600000000000 => 7"],
+    ),
+    (
+        |job| app(job).update.as_mut().unwrap().auto_revert = true,
+        &["app/Update/AutoRevert false => true"],
+    ),
+    (
+        |job| app(job).update.as_mut().unwrap().auto_promote = true,
+        &["app/Update/AutoPromote false => true"],
+    ),
+    (
+        |job| app(job).update.as_mut().unwrap().canary = 1,
+        &["app/Update/Canary 0 => 1"],
+    ),
+    (
+        |job| app(job).migrate.as_mut().unwrap().max_parallel = 2,
+        &["app/Migrate/MaxParallel 1 => 2"],
+    ),
+    (
+        |job| app(job).migrate.as_mut().unwrap().health_check = HealthCheck::TaskStates,
+        &["app/Migrate/HealthCheck checks => task_states"],
+    ),
+    (
+        |job| app(job).migrate.as_mut().unwrap().min_healthy_time = LONG,
+        &["app/Migrate/MinHealthyTime 10000000000 => 7"],
+    ),
+    (
+        |job| app(job).migrate.as_mut().unwrap().healthy_deadline = LONG,
+        &["app/Migrate/HealthyDeadline 300000000000 => 7"],
+    ),
+    (
+        |job| app(job).disconnect.as_mut().unwrap().lost_after = None,
+        &["app/Disconnect/LostAfter 60000000000 => "],
+    ),
+    (
+        |job| app(job).disconnect.as_mut().unwrap().stop_on_client_after = Some(LONG),
+        &["app/Disconnect/StopOnClientAfter  => 7"],
+    ),
+    (
+        |job| app(job).disconnect.as_mut().unwrap().replace = false,
+        &["app/Disconnect/Replace true => false"],
+    ),
+    (
+        |job| app(job).disconnect.as_mut().unwrap().reconcile = ReconcileChoice::KeepOriginal,
+        &["app/Disconnect/Reconcile best_score => keep_original"],
+    ),
+    (
+        |job| app(job).ephemeral_disk.size_mib = 7,
+        &["app/EphemeralDisk/SizeMB 300 => 7"],
+    ),
+    (
+        |job| app(job).ephemeral_disk.sticky = true,
+        &["app/EphemeralDisk/Sticky false => true"],
+    ),
+    (
+        |job| app(job).ephemeral_disk.migrate = true,
+        &["app/EphemeralDisk/Migrate false => true"],
+    ),
+    // A task.
+    (
+        |job| server(job).driver = "raw_exec".into(),
+        &["app/server/Driver mock_driver => raw_exec"],
+    ),
+    (
+        |job| server(job).user = String::new(),
+        &["app/server/User web => "],
+    ),
+    (
+        |job| drop(server(job).env.insert("PORT".into(), "81".into())),
+        &["app/server/Env[PORT] 80 => 81"],
+    ),
+    (
+        |job| drop(server(job).env.insert("DEBUG".into(), "1".into())),
+        &["app/server/Env[DEBUG]  => 1"],
+    ),
+    (
+        |job| drop(server(job).meta.insert("role".into(), "spare".into())),
+        &["app/server/Meta[role] main => spare"],
+    ),
+    (
+        |job| drop(server(job).config.insert("command".into(), "x".into())),
+        &["app/server/Config/Config[command] /bin/sh => x"],
+    ),
+    (
+        |job| server(job).config["args"][1] = "false".into(),
+        &["app/server/Config/Config[args][1] true => false"],
+    ),
+    (
+        |job| server(job).config["limits"]["fd"] = 8.into(),
+        &["app/server/Config/Config[limits][fd] 7 => 8"],
+    ),
+    (
+        |job| server(job).constraints[0].left = "${node.id}".into(),
+        &["+ app/server/Constraint", "- app/server/Constraint"],
+    ),
+    (
+        |job| server(job).affinities.clear(),
+        &["- app/server/Affinity"],
+    ),
+    (
+        |job| server(job).resources.cpu_mhz = 7,
+        &["app/server/Resources/CPU 500 => 7"],
+    ),
+    (
+        |job| server(job).resources.memory_mib = 7,
+        &["app/server/Resources/MemoryMB 256 => 7"],
+    ),
+    (
+        |job| server(job).resources.memory_max_mib = 7,
+        &["app/server/Resources/MemoryMaxMB 0 => 7"],
+    ),
+    (
+        |job| server(job).restart.attempts = 77,
+        &["app/server/RestartPolicy/Attempts 2 => 77"],
+    ),
+    (
+        |job| server(job).kill_timeout = LONG,
+        &["app/server/KillTimeout 5000000000 => 7"],
+    ),
+    (
+        |job| server(job).kill_signal = "SIGINT".into(),
+        &["app/server/KillSignal SIGTERM => SIGINT"],
+    ),
+    (
+        |job| server(job).leader = true,
+        &["app/server/Leader false => true"],
+    ),
+    (
+        |job| server(job).shutdown_delay = LONG,
+        &["app/server/ShutdownDelay 0 => 7"],
+    ),
+    (
+        |job| app(job).tasks[1].lifecycle.as_mut().unwrap().hook = LifecycleHook::Poststart,
+        &["app/init/Lifecycle/Hook prestart => poststart"],
+    ),
+    (
+        |job| app(job).tasks[1].lifecycle.as_mut().unwrap().sidecar = true,
+        &["app/init/Lifecycle/Sidecar false => true"],
+    ),
+    (
+        |job| server(job).logs.max_files = 77,
+        &["app/server/LogConfig/MaxFiles 10 => 77"],
+    ),
+    (
+        |job| server(job).logs.max_file_size_mib = 77,
+        &["app/server/LogConfig/MaxFileSizeMB 10 => 77"],
+    ),
+    (
+        |job| server(job).logs.disabled = true,
+        &["app/server/LogConfig/Disabled false => true"],
+    ),
+    // Another group, to see that it is not taken for the first.
+    (
+        |job| job.task_groups[1].tasks[0].user = "db".into(),
+        &["db/server/User web => db"],
+    ),
+];
+
+/// Changes that undo others, or take them along.
+const LARGE: &[Edit] = &[
+    (
+        |job| job.datacenters = vec!["dc2".into()],
+        &[
+            "Datacenters/Datacenters  => dc2",
+            "Datacenters/Datacenters dc1 => ",
+        ],
+    ),
+    (|job| job.datacenters.clear(), &["- Datacenters"]),
+    (|job| drop(job.task_groups.remove(1)), &["- group db"]),
+    (
+        |job| job.task_groups[1].name = "cache".into(),
+        &["+ group cache", "- group db"],
+    ),
+    (
+        |job| server(job).name = "main".into(),
+        &["+ task app/main", "- task app/server"],
+    ),
+    (|job| drop(app(job).tasks.remove(1)), &["- task app/init"]),
+    (|job| app(job).networks.clear(), &["- app/Network"]),
+    (
+        |job| app(job).networks[0].ports[1].static_port = Some(99),
+        &["+ app/Network/Static Port", "- app/Network/Dynamic Port"],
+    ),
+    (
+        |job| app(job).networks[0].ports[0].label = "web".into(),
+        &["+ app/Network/Static Port", "- app/Network/Static Port"],
+    ),
+    (
+        |job| app(job).reschedule = None,
+        &["- app/ReschedulePolicy"],
+    ),
+    (|job| app(job).update = None, &["- app/Update"]),
+    (|job| app(job).migrate = None, &["- app/Migrate"]),
+    (|job| app(job).disconnect = None, &["- app/Disconnect"]),
+    (
+        |job| app(job).tasks[1].lifecycle = None,
+        &["- app/init/Lifecycle"],
+    ),
+    (|job| server(job).config.clear(), &["- app/server/Config"]),
+    (
+        |job| server(job).config["args"] = serde_json::json!([]),
+        &[
+            "app/server/Config/Config[args]  => []",
+            "app/server/Config/Config[args][0] -c => ",
+            "app/server/Config/Config[args][1] true => ",
+        ],
+    ),
+    (
+        |job| {
+            let copy = job.constraints[0].clone();
+            job.constraints.push(copy);
+        },
+        &["+ Constraint"],
+    ),
+];
+
+/// Changes that nobody is told of.
+const NOTHING: &[fn(&mut Job)] = &[
+    |job| job.version = 7,
+    |job| job.submit_time = Timestamp(7),
+    |job| app(job).update.as_mut().unwrap().stagger = LONG,
+    |job| job.task_groups.reverse(),
+    |job| app(job).tasks.reverse(),
+    |job| app(job).networks[0].ports.reverse(),
+];
+
+fn changes_of(edit: fn(&mut Job), contextual: bool) -> (DiffType, Vec<String>) {
+    let old = full();
+    let mut new = old.clone();
+    edit(&mut new);
+    assert_ne!(old, new, "nothing was edited");
+    let diff = diff(Some(&old), Some(&new), contextual);
+    (diff.diff_type, changes(&diff))
+}
+
+#[test]
+fn every_change_shows_where_it_was_made_and_nowhere_else() {
+    for (edit, expected) in EDITS.iter().chain(LARGE) {
+        for contextual in [false, true] {
+            let (diff_type, found) = changes_of(*edit, contextual);
+            assert_eq!(found, *expected);
+            assert_eq!(diff_type, DiffType::Edited, "{expected:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_user_did_not_change_is_no_difference() {
+    for (number, edit) in NOTHING.iter().enumerate() {
+        assert_eq!(
+            changes_of(*edit, true),
+            (DiffType::None, vec![]),
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn the_other_way_round_it_is_undone() {
+    for (edit, _) in EDITS.iter().chain(LARGE) {
+        let (old, mut new) = (full(), full());
+        edit(&mut new);
+        let there = changes(&diff(Some(&old), Some(&new), false));
+        let back = changes(&diff(Some(&new), Some(&old), false));
+        let mut undone: Vec<String> = there.iter().map(|change| reversed(change)).collect();
+        undone.sort();
+        assert_eq!(back, undone);
+    }
+}
+
+fn reversed(change: &str) -> String {
+    if let Some(rest) = change.strip_prefix('+') {
+        return format!("-{rest}");
+    }
+    if let Some(rest) = change.strip_prefix('-') {
+        return format!("+{rest}");
+    }
+    let (left, new) = change.split_once(" => ").unwrap();
+    let place = left.find("] ").map_or_else(|| path_end(left), |at| at + 1);
+    let (path, old) = left.split_at(place);
+    format!("{path} {new} => {}", &old[1..])
+}
+
+/// Returns where the value begins: paths may have one space, in the names of ports.
+fn path_end(left: &str) -> usize {
+    let from = left.find(" Port/").map_or(0, |at| at + 1);
+    from + left[from..].find(' ').unwrap()
+}

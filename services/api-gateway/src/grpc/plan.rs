@@ -1,0 +1,76 @@
+//! `kafila.v1.Jobs.Plan`: a registration, tried out.
+
+use proto::v1;
+use tokio::time::Instant;
+use tracing::{Instrument as _, info, info_span};
+
+use super::Api;
+use super::jobs::read_spec;
+use crate::admission::plan::{self, DryRun};
+use crate::admission::{self, Stamp};
+use crate::error::Error;
+use crate::writes::into_txn;
+
+impl Api {
+    pub(super) async fn plan_job(
+        &self,
+        request: v1::PlanJobRequest,
+    ) -> Result<v1::PlanJobResponse, Error> {
+        let gateway = &self.gateway;
+        let began = Instant::now();
+        let now = gateway.now();
+        let admitted = admission::admit(&read_spec(request.job)?, now)?;
+        let key = admitted.job.key();
+        // What is planned is checked against later by its index, so it must be the newest.
+        let snapshot = gateway.fresh().await?;
+        let index = snapshot.index();
+        let stamp = Stamp {
+            eval_id: gateway.next_eval_id(),
+            now,
+            trace_parent: String::new(),
+        };
+        let proposal = plan::propose(&snapshot, &admitted.job, &stamp)?;
+        into_txn(gateway.writer.txn(), &proposal.writes).map_err(Error::TooLarge)?;
+        let seed = gateway.ids.next_u64();
+        let job = admitted.job;
+        let run = move || plan::dry_run(&snapshot, &job, proposal, &stamp, seed, request.diff);
+        let ended = gateway
+            .dry_runs
+            .run(gateway.config.request_timeout, run)
+            .instrument(info_span!("schedule", index))
+            .await;
+        // Those that came too late count too: they are what an operator looks for.
+        gateway.metrics.dry_runs.inc();
+        let took = began.elapsed();
+        gateway.metrics.dry_run_seconds.observe(took.as_secs_f64());
+        let found = ended??;
+        info!(
+            namespace = %key.namespace, job_id = %key.job_id, index,
+            failed_task_groups = found.failed_task_groups.len(), "job tried out"
+        );
+        Ok(v1::PlanJobResponse {
+            warnings: admitted.warnings,
+            index,
+            ..answer(&found)
+        })
+    }
+}
+
+fn answer(found: &DryRun) -> v1::PlanJobResponse {
+    let updates = found.updates.iter();
+    let updates = updates.map(|(group, updates)| (group.clone(), updates.into()));
+    let failed = found.failed_task_groups.iter();
+    let failed = failed.map(|(group, metric)| (group.clone(), metric.into()));
+    v1::PlanJobResponse {
+        annotations: Some(v1::PlanAnnotations {
+            desired_updates: updates.collect(),
+            // Nothing is preempted yet.
+            preempted_allocations: Vec::new(),
+        }),
+        failed_task_groups: failed.collect(),
+        job_modify_index: found.job_modify_index,
+        created_evaluations: found.created_evals.iter().map(Into::into).collect(),
+        diff: found.diff.as_ref().map(Into::into),
+        ..v1::PlanJobResponse::default()
+    }
+}

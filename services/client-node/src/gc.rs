@@ -4,7 +4,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
 use service_kit::CancellationToken;

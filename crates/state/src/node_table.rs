@@ -6,6 +6,7 @@
 //! can see and several nodes share stands once, in the kind. Kept up to date with each change of a
 //! node or of what it holds; which kinds suit a group is the crate `placement`'s business.
 
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -229,9 +230,7 @@ fn port_count(usage: &NodeUsage) -> u32 {
 }
 
 /// Returns the facts of one heading that several nodes may share.
-fn shared<'a>(
-    facts: &'a std::collections::BTreeMap<String, String>,
-) -> impl Iterator<Item = (&'a String, &'a String)> {
+fn shared(facts: &BTreeMap<String, String>) -> impl Iterator<Item = (&String, &String)> {
     facts
         .iter()
         .filter(|(key, _)| !key.starts_with(UNIQUE_PREFIX))

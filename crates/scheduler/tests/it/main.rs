@@ -12,6 +12,7 @@
 
 mod goldens;
 mod placing;
+mod preferences;
 mod properties;
 mod report;
 mod runs;

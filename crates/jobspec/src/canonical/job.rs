@@ -196,7 +196,6 @@ fn warn(check: &mut Check, job: &Job) {
             ));
         }
     }
-    rank::warn(check, job);
 }
 
 impl Inherited<'_> {

@@ -74,8 +74,11 @@ impl Rules<'_> {
         } = view.alloc.transition;
         let deploying =
             self.active_deployment.is_some() && view.alloc.deployment_id == self.active_deployment;
-        // The deployment watcher decides about failures of what it rolls out.
-        if deploying && !reschedule {
+        // What is being rolled out counts for its deployment first: whether it is healthy is for
+        // its node to say, and whether the deployment fails of it for the deployment watcher. A
+        // verdict of unhealthy in a deployment that goes on says that another may be tried.
+        let is_unhealthy = view.health().is_some_and(|health| !health.healthy);
+        if deploying && !reschedule && !is_unhealthy {
             return Fate::Keep;
         }
         if force_reschedule && view.is_client_terminal() {

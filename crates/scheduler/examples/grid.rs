@@ -1,0 +1,123 @@
+//! How many placements a second one core decides, for the whole grid of clusters and jobs, as one
+//! Markdown table: `cargo run --release -p scheduler --example grid`.
+//!
+//! A figure is the median of several runs of one evaluation that places the whole group; what had
+//! no place (distinct hosts, when there are fewer than allocations) does not count. Building the
+//! plan is part of it, dropping it is not. `KAFILA_BENCH=steady` prints the last tables alone.
+
+#[path = "../benches/setup.rs"]
+mod setup;
+
+use std::time::Duration;
+
+use state::Snapshot;
+
+use setup::{COUNTS, NODES, RACKS, Shape};
+
+const RUNS: u64 = 15;
+/// Evaluations of which the slowest hundredth is told.
+const SINGLE_RUNS: u64 = 1_000;
+/// The quietest of these rounds is told: what else the machine does is no part of the answer.
+const SINGLE_ROUNDS: u64 = 5;
+
+fn main() {
+    if !std::env::var("KAFILA_BENCH").is_ok_and(|what| what == "steady") {
+        print_grid();
+    }
+    print_others();
+    print_flatness();
+    print_steady_state();
+}
+
+fn print_grid() {
+    println!("Thousand placements a second on one core:\n");
+    let names = Shape::ALL.map(Shape::name).join(" | ");
+    println!("| nodes | racks | count | {names} |");
+    println!("|--:|--:|--:|{}", "--:|".repeat(Shape::ALL.len()));
+    for nodes in NODES {
+        for racks in RACKS {
+            let cluster = setup::cluster(nodes, racks);
+            for count in COUNTS {
+                let cells = Shape::ALL.map(|shape| {
+                    let (placed, took) = measure(&cluster, shape, count, racks);
+                    let rate = f64::from(placed) / took.as_secs_f64() / 1e3;
+                    format!("{rate:.0}")
+                });
+                println!("| {nodes} | {racks} | {count} | {} |", cells.join(" | "));
+            }
+        }
+    }
+}
+
+/// Returns how many were placed, and the median time of one evaluation.
+fn measure(cluster: &Snapshot, shape: Shape, count: u32, racks: u32) -> (u32, Duration) {
+    let (snapshot, eval) = setup::register(cluster, setup::job(shape, count, racks));
+    let mut placed = 0;
+    let mut times = Vec::new();
+    for seed in 0..RUNS {
+        let (decision, took) = setup::timed(|| setup::plan(&snapshot, &eval, seed));
+        placed = u32::try_from(decision.plan.placement_count()).expect("a count is a u32");
+        times.push(took);
+    }
+    (placed, percentile(&mut times, 50))
+}
+
+fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times[(times.len() - 1) * percent / 100]
+}
+
+fn print_others() {
+    println!("\nWhat the grid leaves out, 1,200 placements, 50 racks, milliseconds:\n");
+    println!("| | 1,000 nodes | 10,000 nodes |\n|---|--:|--:|");
+    let clusters = [1_000, 10_000].map(|nodes| setup::cluster(nodes, 50));
+    for shape in [Shape::Plain].iter().chain(&Shape::OTHERS) {
+        let cells = clusters.each_ref().map(|cluster| {
+            let (_, took) = measure(cluster, *shape, 1_200, 50);
+            format!("{:.2}", took.as_secs_f64() * 1e3)
+        });
+        println!("| {} | {} |", shape.name(), cells.join(" | "));
+    }
+}
+
+fn print_flatness() {
+    println!("\n1,200 placements on 10,000 nodes, milliseconds, by what runs there already:\n");
+    let names = Shape::ALL.map(Shape::name).join(" | ");
+    println!("| running | {names} |");
+    println!("|--:|{}", "--:|".repeat(Shape::ALL.len()));
+    let cluster = setup::cluster(10_000, 50);
+    for running in [0, 50_000, 100_000, 200_000] {
+        let cluster = if running == 0 {
+            cluster.clone()
+        } else {
+            setup::fill(&cluster, running)
+        };
+        let cells = Shape::ALL.map(|shape| {
+            let (_, took) = measure(&cluster, shape, 1_200, 50);
+            format!("{:.2}", took.as_secs_f64() * 1e3)
+        });
+        println!("| {running} | {} |", cells.join(" | "));
+    }
+}
+
+fn print_steady_state() {
+    println!("\nOne placement on 10,000 nodes that are 70 % full of 100,000 allocations, µs:\n");
+    println!("| | p50 | p99 |\n|---|--:|--:|");
+    let full = setup::fill(&setup::cluster(10_000, 50), 100_000);
+    for shape in Shape::ALL {
+        let (snapshot, eval) = setup::register(&full, setup::job(shape, 1, 50));
+        let rounds = (0..SINGLE_ROUNDS).map(|_| {
+            let mut times = Vec::new();
+            for seed in 0..SINGLE_RUNS {
+                let (decision, took) = setup::timed(|| setup::plan(&snapshot, &eval, seed));
+                assert_eq!(decision.plan.placement_count(), 1, "it has a place");
+                times.push(took);
+            }
+            (percentile(&mut times, 99), percentile(&mut times, 50))
+        });
+        let (most, half) = rounds.min().expect("there are rounds");
+        let name = shape.name();
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        println!("| {name} | {:.0} | {:.0} |", micros(half), micros(most));
+    }
+}

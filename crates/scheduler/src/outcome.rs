@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{EvalStatus, Evaluation, NodeId, Plan, Timestamp, TriggeredBy};
+use model::{DeploymentId, EvalStatus, Evaluation, NodeId, Plan, Timestamp, TriggeredBy};
 use placement::Requirements;
 use rustc_hash::FxHashMap;
 use state::Snapshot;
@@ -41,7 +41,7 @@ pub(crate) fn settle(planner: &mut Planner<'_>) {
         .or(eval.next_eval);
     outcome.deployment_id = match &planner.plan.deployment {
         Some(deployment) => Some(deployment.id),
-        None => eval.deployment_id,
+        None => eval.deployment_id.or_else(|| under_way(planner)),
     };
     let waits = match &planner.waiting_nodes {
         Some(nodes) => !nodes.is_empty(),
@@ -64,6 +64,17 @@ pub(crate) fn settle(planner: &mut Planner<'_>) {
         }
     }
     planner.plan.eval_outcome = Some(Box::new(outcome));
+}
+
+/// Returns the deployment of the job's current version while it goes on: whoever waits for the
+/// evaluation waits for it as well.
+fn under_way(planner: &Planner<'_>) -> Option<DeploymentId> {
+    let job = planner.snapshot.job(&planner.eval.job)?;
+    let newest = planner.snapshot.latest_deployment(&planner.eval.job)?;
+    let goes_on = newest.value.status.is_active()
+        && newest.value.job_version == job.value.version
+        && !job.value.stop;
+    goes_on.then_some(newest.value.id)
 }
 
 /// Writes into an otherwise empty plan that the evaluation failed.

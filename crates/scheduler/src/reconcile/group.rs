@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 
 use model::job::{TaskGroup, UpdateStrategy};
-use model::{AllocId, ClientStatus, Indexed, Job, Timestamp};
+use model::{ClientStatus, Indexed, Job};
 use state::AllocView;
 
 use crate::in_place::InPlace;
 use crate::reconcile::Context;
-use crate::reconcile::changes::{
-    Cause, GroupChanges, MIGRATING, NOT_NEEDED, Older, PlaceAsk, StopAsk,
-};
-use crate::reconcile::classify::{Home, Sets, classify, home, is_marked_unknown};
+use crate::reconcile::canaries::Canaries;
+use crate::reconcile::changes::{Cause, GroupChanges, MIGRATING, NOT_NEEDED, PlaceAsk, StopAsk};
+use crate::reconcile::classify::{Home, classify, home, is_marked_unknown};
 use crate::reconcile::names::NameIndex;
-use crate::reconcile::reschedule::{Fate, Rules};
 use crate::reconcile::rollout;
+use crate::reconcile::slots::Waits;
 use crate::reconcile::spec_change::{Comparison, SpecChange};
 use crate::reconcile::stops::Slots;
 use crate::reconcile::waiting::{LostWait, lost_waits};
@@ -55,27 +54,6 @@ pub(crate) struct GroupReconciler<'a, 'b> {
     pub(crate) in_place: &'b mut InPlace<'a>,
 }
 
-/// The canaries of the current version that are there, while it is being tried out.
-#[derive(Debug, Default)]
-struct Canaries<'a> {
-    slots: Slots<'a>,
-    /// The numbers that they have.
-    taken: BTreeSet<u32>,
-}
-
-/// Allocations that keep their slots, and when they are due to be looked at again.
-#[derive(Debug, Default)]
-pub(crate) struct Waits<'a> {
-    pub(crate) reschedule: Vec<(&'a AllocView, Timestamp)>,
-    /// Marked unknown by this plan.
-    pub(crate) disconnecting: Vec<&'a AllocView>,
-    /// Marked unknown before.
-    pub(crate) unknown: Vec<&'a AllocView>,
-    /// Unknown, and replaced: they hold no slot of their own.
-    pub(crate) covered: Vec<&'a AllocView>,
-    pub(crate) lost: Vec<(&'a AllocView, Timestamp)>,
-}
-
 impl<'a> GroupReconciler<'a, '_> {
     pub(crate) fn run(mut self, allocs: Vec<&'a AllocView>) -> GroupChanges<'a> {
         let mut changes = GroupChanges {
@@ -108,7 +86,7 @@ impl<'a> GroupReconciler<'a, '_> {
         changes.desired.stop = len(&changes.stops);
 
         let destructive = self.sort_updates(&slots, &canaries, &waits, &mut changes);
-        let wanted = self.wanted_canaries(&destructive, &canaries);
+        let wanted = self.wanted_canaries(&destructive, &slots, &lost, &canaries);
         let is_canarying = wanted > 0 || self.is_canarying();
         let places = self.places(
             &slots,
@@ -127,29 +105,30 @@ impl<'a> GroupReconciler<'a, '_> {
             wanted,
             &mut changes,
         );
+        let wanted_places = places.len();
         let limit = self.apply_places(places, &slots, is_canarying, limit, &mut changes);
+        let are_some_withheld = changes.places.len() < wanted_places;
         self.place_canaries(wanted, canaries, &destructive, &names, &mut changes);
         let updated = self.apply_destructive(destructive, limit, &mut names, &mut changes);
         self.migrate(&slots.migrate, is_canarying, &mut names, &mut changes);
-        let is_idle = slots.migrate.is_empty() && slots.reschedule.is_empty();
+        let is_settled = is_up_to_date
+            && slots.migrate.is_empty()
+            && slots.reschedule.is_empty()
+            && !are_some_withheld;
         self.follow_up(waits, &updated, &mut changes);
-        changes.is_complete = is_up_to_date && is_idle && self.is_complete(&changes, healthy);
+        changes.is_complete = self.is_complete(&changes, &slots, is_settled, healthy);
         changes
     }
 
-    fn is_of_version(&self, view: &AllocView) -> bool {
+    pub(super) fn is_of_version(&self, view: &AllocView) -> bool {
         view.alloc.job_version == self.job.value.version
             && view.alloc.job_create_index == self.job.create_index
     }
 
     /// Returns how the group is updated; `None`: all at once.
-    fn update(&self) -> Option<&'a UpdateStrategy> {
+    pub(super) fn update(&self) -> Option<&'a UpdateStrategy> {
         let update = self.group.update.as_ref();
         update.filter(|update| update.max_parallel > 0)
-    }
-
-    fn is_canarying(&self) -> bool {
-        self.context.triage.is_canarying(&self.group.name)
     }
 
     /// Drops what was stopped before, and ended batch work that a new version wants done again.
@@ -186,148 +165,9 @@ impl<'a> GroupReconciler<'a, '_> {
         kept
     }
 
-    fn comparison(&self) -> Comparison<'a> {
+    pub(super) fn comparison(&self) -> Comparison<'a> {
         let context = &self.context;
         Comparison::new(context.snapshot, context.key, self.job, self.group)
-    }
-
-    /// Stops those that tried out a version which will not be rolled out, and returns the others.
-    fn stop_stale_canaries(
-        &self,
-        allocs: Vec<&'a AllocView>,
-        changes: &mut GroupChanges<'a>,
-    ) -> Vec<&'a AllocView> {
-        let is_stale = |view: &&AllocView| self.context.triage.is_stale_canary(view);
-        let (stale, kept): (Vec<_>, _) = allocs.into_iter().partition(is_stale);
-        for view in stale {
-            if view.alloc.is_server_terminal() {
-                changes.desired.ignore += 1;
-                continue;
-            }
-            let is_lost = !view.is_client_terminal()
-                && matches!(home(self.context.snapshot, view), Home::Down | Home::Gone);
-            changes.stops.push(if is_lost {
-                StopAsk::lost(view)
-            } else {
-                StopAsk::new(view, NOT_NEEDED)
-            });
-        }
-        kept
-    }
-
-    /// Takes the current version's canaries out of `sets`, while it is being tried out.
-    fn canaries(
-        &self,
-        sets: &mut Sets<'a>,
-        waits: &mut Waits<'a>,
-        changes: &mut GroupChanges<'a>,
-    ) -> Canaries<'a> {
-        if !self.is_canarying() {
-            return Canaries::default();
-        }
-        let mut own = sets.split_off(|view| self.context.triage.is_canary(view));
-        // New ones take the place of those that are lost or have to move.
-        let lost = std::mem::take(&mut own.lost);
-        changes.stops.extend(lost.into_iter().map(StopAsk::lost));
-        for view in std::mem::take(&mut own.migrate) {
-            changes.stops.push(StopAsk::new(view, MIGRATING));
-        }
-        let slots = self.slots(&own, waits);
-        let taken = slots.iter().map(|view| view.alloc.name_index).collect();
-        Canaries { slots, taken }
-    }
-
-    fn rules(&self) -> Rules<'a> {
-        Rules {
-            snapshot: self.context.snapshot,
-            batch: self.context.batch,
-            policy: self.group.reschedule.as_ref(),
-            active_deployment: self.context.triage.active_id(),
-            eval_id: self.context.eval.id,
-            triggered_by: self.context.eval.triggered_by,
-            now: self.context.now,
-        }
-    }
-
-    /// Splits those that are not lost by what becomes of their slot.
-    fn slots(&self, sets: &Sets<'a>, waits: &mut Waits<'a>) -> Slots<'a> {
-        let rules = self.rules();
-        let live: BTreeSet<AllocId> = [&sets.untainted, &sets.migrate, &sets.disconnecting]
-            .into_iter()
-            .flatten()
-            .map(|view| view.alloc.id)
-            .collect();
-        let mut slots = Slots {
-            migrate: sets.migrate.clone(),
-            ..Slots::default()
-        };
-        for view in sets.untainted.iter().copied() {
-            if is_marked_unknown(view) {
-                waits.unknown.push(view);
-                let since = view.alloc.unknown_since;
-                self.put_unknown(view, since, &live, &mut slots, waits);
-                continue;
-            }
-            match rules.fate(view) {
-                Fate::Keep => slots.untainted.push(view),
-                Fate::Later(at) => {
-                    slots.untainted.push(view);
-                    waits.reschedule.push((view, at));
-                }
-                Fate::Now => slots.reschedule.push(view),
-                Fate::Gone => {}
-            }
-        }
-        for view in sets.disconnecting.iter().copied() {
-            waits.disconnecting.push(view);
-            self.put_unknown(view, self.context.now, &live, &mut slots, waits);
-        }
-        slots
-    }
-
-    /// Finds the slot of one that nobody has heard of since `since`.
-    fn put_unknown(
-        &self,
-        view: &'a AllocView,
-        since: Timestamp,
-        live: &BTreeSet<AllocId>,
-        slots: &mut Slots<'a>,
-        waits: &mut Waits<'a>,
-    ) {
-        if self.is_covered(view, live) {
-            waits.covered.push(view);
-            return;
-        }
-        let may_be_replaced = self.group.disconnect.is_none_or(|block| block.replace)
-            && !home(self.context.snapshot, view).is_well();
-        match self.rules().fate_of_unknown(view, since) {
-            Fate::Now if may_be_replaced => slots.unknown.push(view),
-            Fate::Later(at) if may_be_replaced => {
-                slots.untainted.push(view);
-                waits.reschedule.push((view, at));
-            }
-            _ => slots.untainted.push(view),
-        }
-    }
-
-    /// Tells whether one that came after `view` is among `live`, and has its slot.
-    pub(crate) fn is_covered(&self, view: &AllocView, live: &BTreeSet<AllocId>) -> bool {
-        self.successors(view)
-            .iter()
-            .any(|successor| live.contains(&successor.alloc.id))
-    }
-
-    /// Returns the lost ones that had a slot of their own: not those that stood in for one that is
-    /// out of reach, and has the slot again.
-    fn lost_slots(&self, slots: &Slots<'a>, sets: &Sets<'a>) -> Vec<&'a AllocView> {
-        let stand_ins: BTreeSet<AllocId> = slots
-            .iter()
-            .flat_map(|view| self.successors(view))
-            .map(|view| view.alloc.id)
-            .collect();
-        let lost = sets.lost.iter().copied();
-        lost.filter(|view| !stand_ins.contains(&view.alloc.id))
-            .collect()
     }
 
     fn names(
@@ -340,36 +180,6 @@ impl<'a> GroupReconciler<'a, '_> {
         let waiting = waiting.iter().map(|wait| wait.view);
         let used = slots.iter().chain(lost).chain(waiting);
         NameIndex::new(self.group.count, used.map(|view| view.alloc.name_index))
-    }
-
-    /// Stops whoever is beyond the count.
-    fn stop_excess(
-        &self,
-        slots: &mut Slots<'a>,
-        canaries: &Canaries<'a>,
-        waits: &mut Waits<'a>,
-        changes: &mut GroupChanges<'a>,
-    ) {
-        let was_canary =
-            |view: &&AllocView| !view.is_terminal() && self.context.triage.was_canary(view);
-        let successors: Vec<_> = slots.iter().filter(was_canary).collect();
-        changes
-            .stops
-            .extend(slots.stop_beyond(self.group.count, &successors));
-        // One out of reach goes with who took its place.
-        let stay: BTreeSet<AllocId> = slots
-            .iter()
-            .chain(canaries.slots.iter())
-            .map(|view| view.alloc.id)
-            .collect();
-        let covered = std::mem::take(&mut waits.covered);
-        for view in covered {
-            if self.is_covered(view, &stay) {
-                waits.covered.push(view);
-            } else {
-                changes.stops.push(StopAsk::new(view, NOT_NEEDED));
-            }
-        }
     }
 
     /// Sorts those that stay into in-place and destructive updates; returns the latter, by name.
@@ -418,26 +228,6 @@ impl<'a> GroupReconciler<'a, '_> {
         destructive
     }
 
-    /// Returns how many canaries there should be: 0 when none are asked for, or none any more.
-    ///
-    /// Never more than the group has allocations. (Nomad would wait for canaries that it does not
-    /// place.)
-    fn wanted_canaries(&self, destructive: &[&AllocView], canaries: &Canaries<'a>) -> u32 {
-        let triage = &self.context.triage;
-        let update = self.update().filter(|_| !self.context.batch);
-        let wanted = update.map_or(0, |update| update.canary.min(self.group.count));
-        let is_over = triage.current.is_some() && triage.active_id().is_none();
-        let is_promoted = triage
-            .group(&self.group.name)
-            .is_some_and(|group| group.promoted);
-        let is_needed = !destructive.is_empty() && canaries.slots.len() < wanted;
-        if is_needed && !is_over && !is_promoted {
-            wanted
-        } else {
-            0
-        }
-    }
-
     /// Returns what has to be placed apart from updates, canaries and migrations: first the
     /// replacements of the failed, then of those out of reach and the lost, then who is missing.
     fn places(
@@ -482,37 +272,6 @@ impl<'a> GroupReconciler<'a, '_> {
         places
     }
 
-    fn unknown_since(&self, view: &AllocView) -> Timestamp {
-        if is_marked_unknown(view) {
-            view.alloc.unknown_since
-        } else {
-            self.context.now
-        }
-    }
-
-    /// Returns the version that the replacement of `view` gets, if not the job's current one.
-    fn older(&self, view: &AllocView, is_canarying: bool) -> Option<Older> {
-        let alloc = &view.alloc;
-        let is_older = alloc.job_create_index == self.job.create_index
-            && alloc.job_version < self.job.value.version;
-        if !is_canarying || !is_older {
-            return None;
-        }
-        let context = &self.context;
-        let has_group = |older: &Older| {
-            let job = context.snapshot.job_version(context.key, older.version);
-            job.is_some_and(|job| job.value.task_group(&self.group.name).is_some())
-        };
-        let own = Older {
-            version: alloc.job_version,
-            deployment_id: None,
-        };
-        let settled = context
-            .triage
-            .settled_version(&self.group.name, alloc.job_version);
-        settled.into_iter().chain([own]).find(has_group)
-    }
-
     /// Returns how many may be updated destructively now, before anything is placed.
     fn limit(&self, is_up_to_date: bool, is_canarying: bool, slots: &Slots<'a>) -> u32 {
         if is_up_to_date && slots.migrate.is_empty() {
@@ -521,9 +280,10 @@ impl<'a> GroupReconciler<'a, '_> {
             0
         } else {
             let update = self.group.update.as_ref();
+            let counted = slots.untainted.iter().chain(&slots.migrate);
             self.context
                 .triage
-                .limit(update, self.group.count, &slots.untainted)
+                .limit(update, self.group.count, counted.copied())
         }
     }
 
@@ -591,47 +351,6 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    /// Places canaries anew that failed or are out of reach, and as many as are still wanted.
-    fn place_canaries(
-        &self,
-        wanted: u32,
-        canaries: Canaries<'a>,
-        destructive: &[&AllocView],
-        names: &NameIndex,
-        changes: &mut GroupChanges<'a>,
-    ) {
-        let Canaries { slots, mut taken } = canaries;
-        let again = slots.reschedule.iter().map(|view| Cause::Reschedule(view));
-        let unknown = slots
-            .unknown
-            .iter()
-            .map(|view| Cause::Unknown(view, self.unknown_since(view)));
-        let again: Vec<_> = again.chain(unknown).collect();
-        changes.desired.reschedule_now += len(&again);
-        changes.desired.place += len(&again);
-        for cause in again {
-            let number = cause.previous().map_or(0, |view| view.alloc.name_index);
-            changes.places.push(PlaceAsk {
-                is_canary: true,
-                ..PlaceAsk::new(number, cause)
-            });
-        }
-        let triage = &self.context.triage;
-        if wanted == 0 || triage.is_paused() || triage.is_failed() {
-            return;
-        }
-        let replaceable = destructive.iter().map(|view| view.alloc.name_index);
-        let new = wanted.saturating_sub(slots.len());
-        let numbers = names.of_canaries(new, replaceable, &mut taken);
-        changes.desired.canary = len(&numbers);
-        for number in numbers {
-            changes.places.push(PlaceAsk {
-                is_canary: true,
-                ..PlaceAsk::new(number, Cause::Missing)
-            });
-        }
-    }
-
     fn is_of_current_deployment(&self, view: &AllocView) -> bool {
         let current = self.context.triage.current.as_ref();
         current.is_some_and(|current| view.alloc.deployment_id == Some(current.value.id))
@@ -682,18 +401,32 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    fn is_complete(&self, changes: &GroupChanges<'a>, healthy: u32) -> bool {
+    /// Tells whether nothing is left to do for the deployment; what is not in it does not count.
+    fn is_complete(
+        &self,
+        changes: &GroupChanges<'a>,
+        slots: &Slots<'a>,
+        is_settled: bool,
+        healthy: u32,
+    ) -> bool {
         let triage = &self.context.triage;
+        let Some(group) = triage.group(&self.group.name) else {
+            return triage.current.is_some() && changes.deployment_group.is_none();
+        };
         let mut edits = changes.edits.values();
-        let is_idle = changes.places.is_empty()
+        let mut slots = slots.iter();
+        is_settled
+            && changes.places.is_empty()
             && edits.all(|edit| !edit.in_place && edit.followup.is_none())
-            && changes.deployment_group.is_none();
-        is_idle && triage.current.is_some() && {
-            let group = triage.group(&self.group.name);
-            group.is_none_or(|group| {
-                healthy >= group.desired_total.max(group.desired_canaries)
-                    && (group.desired_canaries == 0 || group.promoted)
+            && changes.deployment_group.is_none()
+            // Beyond the number that it set out for, too, all of it has to be well: failures wait
+            // for the deployment watcher's word, which has none when it is over.
+            && slots.all(|view| {
+                let is_healthy = view.health().is_some_and(|health| health.healthy);
+                let has_failed = view.client_status() == ClientStatus::Failed;
+                !self.is_of_current_deployment(view) || (is_healthy && !has_failed)
             })
-        }
+            && healthy >= group.desired_total.max(group.desired_canaries)
+            && (group.desired_canaries == 0 || group.promoted)
     }
 }

@@ -1,11 +1,13 @@
 //! What a job has against what it wants: who is stopped, placed, updated. No nodes are looked for.
 //!
 //! In reading order: `classify` sorts allocations by what their node means for them, `reschedule`
-//! says when a failed one is replaced, `stops` who is too many, `spec_change` who can take a new
-//! version as it runs, `rollout` how fast a deployment may go on, `names` which numbers names get,
-//! `reconnect` who stays when a node comes back; `group` puts these together for one task group, in
-//! Nomad's order of steps, with `waiting` for what has to be looked at again later.
+//! says when a failed one is replaced, `slots` who has a slot of the group's, `stops` who is too
+//! many, `spec_change` who can take a new version as it runs, `rollout` how fast a deployment may go
+//! on, `canaries` who tries a version out, `names` which numbers names get, `reconnect` who stays when
+//! a node comes back; `group` puts these together for one task group, in Nomad's order of steps, with
+//! `waiting` for what has to be looked at again later.
 
+mod canaries;
 pub(crate) mod changes;
 pub(crate) mod classify;
 mod delayed;
@@ -14,6 +16,7 @@ mod names;
 mod reconnect;
 pub(crate) mod reschedule;
 pub(crate) mod rollout;
+mod slots;
 pub(crate) mod spec_change;
 mod stops;
 mod waiting;

@@ -167,12 +167,12 @@ impl Triage {
 
     /// Returns how many allocations may be updated destructively now.
     ///
-    /// `untainted` are the group's allocations that have a slot on a node that is well.
-    pub(crate) fn limit(
+    /// `slots` are the group's allocations that have a slot and are not to be replaced as failed.
+    pub(crate) fn limit<'a>(
         &self,
         update: Option<&UpdateStrategy>,
         count: u32,
-        untainted: &[&AllocView],
+        slots: impl Iterator<Item = &'a AllocView>,
     ) -> u32 {
         let Some(update) = update.filter(|update| update.max_parallel > 0) else {
             return count;
@@ -184,7 +184,7 @@ impl Triage {
             return 0;
         }
         let mut unproven = 0_u32;
-        for view in untainted {
+        for view in slots {
             if view.alloc.deployment_id != Some(current.value.id) {
                 continue;
             }

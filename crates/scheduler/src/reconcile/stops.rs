@@ -48,9 +48,10 @@ impl<'a> Slots<'a> {
     /// Takes out whoever is beyond `count`, and returns them as stops.
     ///
     /// Those whose number one of `successors` has go in any case: promoted canaries took their
-    /// place. First to go beyond the count are those that would be replaced anyway: those out of reach, the failed, the
-    /// migrating; then the ended and unhealthy; among equals the highest names. (Nomad looks at
-    /// names alone, so it may stop a healthy allocation and keep a failed one.)
+    /// place. First to go beyond the count are those that would be replaced anyway: those out of
+    /// reach, the failed, the migrating; then the ended and unhealthy; among equals the highest
+    /// names. (Nomad looks at names alone, so it may stop a healthy allocation and keep a failed
+    /// one.)
     pub(crate) fn stop_beyond(
         &mut self,
         count: u32,

@@ -14,8 +14,9 @@ use crate::reconcile::changes::{
 };
 use crate::reconcile::classify::{Sets, expiry};
 use crate::reconcile::delayed::{BATCH_WINDOW, Wait, delayed_evals};
-use crate::reconcile::group::{GroupReconciler, Waits};
+use crate::reconcile::group::GroupReconciler;
 use crate::reconcile::reconnect::{keeps_original, successors};
+use crate::reconcile::slots::Waits;
 
 /// How long a node takes at least to stop a task. Source: Nomad's public behaviour.
 const KILL_TIMEOUT_MIN: Duration = Duration::from_secs(5);

@@ -84,6 +84,8 @@ struct Sorted<'a> {
     settled: u32,
     /// Of those, the ones of the current deployment that nobody has judged.
     unproven: u32,
+    /// Of those, the ones of the current deployment that their nodes have found healthy.
+    healthy: u32,
     /// Of those, the ones that try the version out.
     canaries: u32,
     /// Told to leave a node that takes new work.
@@ -152,10 +154,6 @@ impl<'a> SystemReconciler<'a, '_> {
                 && view.alloc.job_create_index == self.job.create_index
         };
         let is_first_of_version = !allocs.iter().any(is_of_version);
-        let healthy = match &self.context.triage.current {
-            Some(current) => rollout::healthy_count(current.value.id, allocs.iter().copied()),
-            None => 0,
-        };
         let mut filtered = AllocMetric {
             nodes_evaluated: count(nodes),
             nodes_in_pool: count(nodes),
@@ -183,7 +181,7 @@ impl<'a> SystemReconciler<'a, '_> {
             group,
             asks: Vec::new(),
             candidates: sorted.settled + count(&sorted.updates) + count(&missing),
-            healthy,
+            healthy: sorted.healthy,
             desired_canaries: 0,
             is_held: false,
             has_some: changes.desired.ignore > 0 || changes.desired.in_place_update > 0,
@@ -262,7 +260,9 @@ impl<'a> SystemReconciler<'a, '_> {
                 let triage = &self.context.triage;
                 let is_current =
                     triage.active_id().is_some() && view.alloc.deployment_id == triage.active_id();
-                sorted.unproven += u32::from(is_current && view.health().is_none());
+                let verdict = view.health().map(|health| health.healthy);
+                sorted.unproven += u32::from(is_current && verdict.is_none());
+                sorted.healthy += u32::from(is_current && verdict == Some(true));
                 sorted.canaries += u32::from(triage.is_canary(view));
             }
         }

@@ -1,6 +1,6 @@
 //! Writes down who goes on which node, and how the rollout stands afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Deployment, DeploymentStatus, Indexed, Job, NodeId};
 use placement::{Exhausted, Requirements, assign_ports, fits};
@@ -27,10 +27,9 @@ impl<'a> Planner<'a> {
             deployment,
         } = changes;
         let current = job_changes.current_deployment.take();
-        let is_settled = job_changes.groups.iter().all(|group| {
-            let mut edits = group.edits.values();
-            edits.all(|edit| !edit.in_place)
-        });
+        let updated = job_changes.groups.iter();
+        let updated = updated.filter(|group| group.desired.in_place_update > 0);
+        let updated_in_place = updated.map(|group| group.name.clone()).collect();
         self.waiting_nodes = Some(Default::default());
         self.carry_out(Some(job), job_changes);
         let mut usages = Usages::default();
@@ -40,7 +39,7 @@ impl<'a> Planner<'a> {
             unplaced.insert(everywhere.group.name.as_str(), short);
         }
         if let Some(deployment) = deployment {
-            self.settle_rollout(deployment, current, &groups, &unplaced, is_settled);
+            self.settle_rollout(deployment, current, &groups, &unplaced, &updated_in_place);
         }
     }
 
@@ -142,15 +141,17 @@ impl<'a> Planner<'a> {
         current: Option<Deployment>,
         groups: &[Everywhere<'a>],
         unplaced: &BTreeMap<&str, u32>,
-        is_settled: bool,
+        updated_in_place: &BTreeSet<String>,
     ) {
-        let mut is_complete = is_settled;
+        let mut is_complete = true;
         for everywhere in groups {
-            is_complete &= everywhere.asks.is_empty() && !everywhere.is_held;
             let name = &everywhere.group.name;
             let Some(part) = deployment.groups.get_mut(name) else {
                 continue;
             };
+            is_complete &= everywhere.asks.is_empty()
+                && !everywhere.is_held
+                && !updated_in_place.contains(name);
             let short = unplaced.get(name.as_str()).copied().unwrap_or(0);
             part.desired_total = everywhere.candidates.saturating_sub(short);
             part.desired_canaries = everywhere.desired_canaries;

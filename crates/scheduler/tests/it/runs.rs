@@ -187,3 +187,26 @@ fn an_evaluation_that_has_ended_is_left_alone() {
         Attempt::Overtaken
     );
 }
+
+#[test]
+fn an_evaluation_names_the_deployment_that_is_under_way() {
+    let mut site = Site::new(1);
+    site.put_node(builders::node(1));
+    let mut job = builders::service("web", 3);
+    job.task_groups[0].update = Some(builders::rolling_update(1));
+    site.register(job.clone());
+    let first = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(first);
+    let deployment = site.eval(first).value.deployment_id;
+    assert!(deployment.is_some());
+    // As when the same file is run again.
+    let again = site.add_eval(&job, TriggeredBy::JobRegister);
+    let decision = site.run(again);
+    assert!(decision.plan.deployment.is_none());
+    assert_eq!(site.eval(again).value.deployment_id, deployment);
+    job.stop = true;
+    site.register(job.clone());
+    let stopping = site.add_eval(&job, TriggeredBy::JobDeregister);
+    site.run(stopping);
+    assert_eq!(site.eval(stopping).value.deployment_id, None);
+}

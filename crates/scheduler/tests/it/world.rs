@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use model::job::{DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy};
+use model::job::{
+    DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy, UpdateStrategy,
+};
 use model::{
     AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobType,
     NodeEligibility, NodeStatus, Operator, Plan, TaskGroup, TriggeredBy,
@@ -16,7 +18,7 @@ use test_kit::builders;
 use crate::site::Site;
 
 /// Histories per property; `KAFILA_HISTORIES` asks for more.
-const HISTORIES: u64 = 60;
+const HISTORIES: u64 = 40;
 const STEPS: usize = 60;
 const JOBS: u32 = 4;
 
@@ -86,13 +88,33 @@ impl World {
                 let job_type = self.types[self.below(kinds) as usize];
                 let mut job = builders::service(&name, 0);
                 job.job_type = job_type;
-                job.task_groups = vec![builders::group("web", job_type, 1)];
+                let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
+                let count = if is_everywhere { 1 } else { self.below(8) + 1 };
+                let mut group = builders::group("web", job_type, count);
+                group.tasks[0].resources.cpu_mhz = self.rng.random_range(1..300);
+                group.update = self.update(job_type);
+                job.task_groups = vec![group];
                 job
             }
         };
         job.stop = false;
         self.change(&mut job);
         job
+    }
+
+    /// Most services and system jobs are rolled out bit by bit, many with canaries.
+    fn update(&mut self, job_type: JobType) -> Option<UpdateStrategy> {
+        let is_rolled_out = matches!(job_type, JobType::Service | JobType::System);
+        if !is_rolled_out || self.below(4) == 0 {
+            return None;
+        }
+        let mut update = builders::rolling_update(self.below(5));
+        update.canary = match job_type {
+            _ if self.below(2) == 0 => 0,
+            JobType::System => self.below(100),
+            _ => self.below(4),
+        };
+        Some(update)
     }
 
     fn change(&mut self, job: &mut Job) {
@@ -104,7 +126,8 @@ impl World {
             }
         }
         let position = self.rng.random_range(0..job.task_groups.len());
-        let (what, amount) = (self.below(13), self.rng.random_range(1..600));
+        let (what, amount) = (self.below(16), self.rng.random_range(1..600));
+        let update = self.update(job_type);
         let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
         let count = if is_everywhere {
             self.below(2)
@@ -114,15 +137,8 @@ impl World {
         let group = &mut job.task_groups[position];
         match what {
             0 => group.tasks[0].resources.cpu_mhz = amount,
-            1 | 2 => drop(group.tasks[0].env.insert("A".into(), amount.to_string())),
-            3 if matches!(job_type, JobType::Service | JobType::System) => {
-                let mut update = builders::rolling_update(amount % 5);
-                update.canary = match job_type {
-                    JobType::System => amount % 100,
-                    _ => (amount / 5) % 4,
-                };
-                group.update = Some(update);
-            }
+            1 | 2 | 10..=12 => drop(group.tasks[0].env.insert("A".into(), amount.to_string())),
+            3 => group.update = update,
             4 => {
                 let static_port = (amount % 2 == 0).then_some(8_080);
                 let port = Port {
@@ -196,30 +212,35 @@ impl World {
 
     /// Something happens; returns the evaluation that it makes.
     fn happen(&mut self) -> Option<EvalId> {
-        match self.below(16) {
-            0..=3 => {
+        match self.below(20) {
+            0..=4 => {
                 let job = self.job();
                 self.site.register(job.clone());
                 return Some(self.site.add_eval(&job, TriggeredBy::JobRegister));
             }
-            4 if self.below(2) == 0 => {
+            5 if self.below(2) == 0 => {
                 let mut job = self.any_job()?;
                 job.stop = true;
                 self.site.register(job.clone());
                 return Some(self.site.add_eval(&job, TriggeredBy::JobDeregister));
             }
-            4 => {
+            5 if self.below(2) == 0 => {
                 let job = self.any_job()?;
                 self.site.purge(&job.key());
                 return Some(self.site.add_eval(&job, TriggeredBy::JobDeregister));
             }
-            5 | 6 => self.change_node(),
-            7 => self.add_node(),
-            8..=11 => {
+            5..=7 => self.change_node(),
+            8 => self.add_node(),
+            9..=11 => {
                 let id = self.any_live()?;
                 self.report(id);
             }
-            12 => {
+            12..=14 => {
+                let job = self.any_job()?;
+                self.mostly_good_news(&job);
+                return Some(self.site.add_eval(&job, TriggeredBy::DeploymentWatcher));
+            }
+            15 => {
                 let id = self.any_live()?;
                 let word = self.below(3);
                 self.site.edit_alloc(id, |alloc| match word {
@@ -228,7 +249,7 @@ impl World {
                     _ => alloc.transition.force_reschedule = true,
                 });
             }
-            13 => {
+            16 | 17 => {
                 let job = self.any_job()?;
                 self.move_deployment(&job);
                 return Some(self.site.add_eval(&job, TriggeredBy::DeploymentWatcher));
@@ -242,17 +263,33 @@ impl World {
         Some(self.site.add_eval(&job, TriggeredBy::NodeUpdate))
     }
 
-    /// A node that is in reach tells of an allocation, mostly good news.
-    fn report(&mut self, id: AllocId) {
+    /// Most of a job's allocations run and are healthy.
+    fn mostly_good_news(&mut self, job: &Job) {
+        for view in self.site.allocs(&job.key()) {
+            if view.is_terminal() || self.below(4) == 0 || !self.is_reached(view.alloc.id) {
+                continue;
+            }
+            self.site.report(view.alloc.id, ClientStatus::Running);
+            if view.alloc.deployment_id.is_some() && self.below(8) > 0 {
+                self.site.report_health(view.alloc.id, true);
+            }
+        }
+    }
+
+    fn is_reached(&self, id: AllocId) -> bool {
         let snapshot = self.site.snapshot();
         let node = snapshot.node(self.site.alloc(id).node_id);
-        let is_reached = node.is_some_and(|node| {
+        node.is_some_and(|node| {
             matches!(
                 node.value.status,
                 NodeStatus::Ready | NodeStatus::Initializing
             )
-        });
-        if !is_reached {
+        })
+    }
+
+    /// A node that is in reach tells of an allocation.
+    fn report(&mut self, id: AllocId) {
+        if !self.is_reached(id) {
             return;
         }
         let status = match self.below(5) {
@@ -394,6 +431,9 @@ impl World {
             for id in self.site.due() {
                 changed |= changes_something(&self.site.run(id).plan);
             }
+            let snapshot = self.site.snapshot();
+            let mut open = snapshot.open_evals();
+            changed |= open.any(|eval| eval.value.status == EvalStatus::Pending);
             self.site.wait(Duration::from_secs(200));
             if !changed {
                 return Some(round);

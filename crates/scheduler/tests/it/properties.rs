@@ -15,6 +15,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use test_kit::builders;
 
+use crate::preferences;
 use crate::report::describe;
 use crate::site::Site;
 
@@ -86,7 +87,7 @@ impl World {
             }
         }
         let position = self.rng.random_range(0..job.task_groups.len());
-        let (what, amount) = (self.below(8), self.rng.random_range(1..600));
+        let (what, amount) = (self.below(10), self.rng.random_range(1..600));
         let count = self.below(12);
         let group = &mut job.task_groups[position];
         match what {
@@ -121,6 +122,16 @@ impl World {
                 }];
             }
             5 => group.ephemeral_disk.sticky = !group.ephemeral_disk.sticky,
+            6 => {
+                let text = ["${meta.rack}/50", "${meta.rack}/50/r1:60,*:10"];
+                let spread = preferences::spread(text[amount as usize % 2]);
+                group.spreads = vec![spread];
+            }
+            7 => {
+                let text = ["${meta.rack}/=/r1/50", "${node.unique.name}/!=/n1/-50"];
+                let affinity = preferences::affinity(text[amount as usize % 2]);
+                group.affinities = vec![affinity];
+            }
             _ => group.count = count,
         }
     }

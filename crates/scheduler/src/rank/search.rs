@@ -120,7 +120,7 @@ impl<'a, 'c> Search<'a, 'c> {
             algorithm: ask.algorithm,
             spreads,
             properties,
-            shelves: Shelves::new(scorers),
+            shelves: Shelves::new(ask.preferences.spreads.len(), scorers),
             places: Vec::new(),
             groundwork: Groundwork::new(table, ask.requirements),
             has_static_ports: ask.requirements.ports.iter().any(is_static),
@@ -135,6 +135,8 @@ impl<'a, 'c> Search<'a, 'c> {
         let combinations = self.combinations_of_kinds();
         let asks_nodes = self.requirements.escapes_class();
         let mut entries = Vec::<Vec<Entry>>::new();
+        // How many nodes a shelf has if all have the same: a guess that saves growing.
+        let expected = table.row_count() / self.shelves.combination_count().max(1) + 1;
         self.places.reserve(table.row_count());
         let mut node = 0_u32;
         for row in table.chunks().flatten() {
@@ -172,6 +174,9 @@ impl<'a, 'c> Search<'a, 'c> {
             let shelf = shelf as usize;
             if entries.len() <= shelf {
                 entries.resize_with(shelf + 1, Vec::new);
+            }
+            if entries[shelf].capacity() == 0 {
+                entries[shelf].reserve(expected);
             }
             entries[shelf].push(self.entry(row.id, node - 1, &parts, 0));
         }
@@ -424,21 +429,14 @@ impl<'a, 'c> Search<'a, 'c> {
         for number in 0..self.spreads.len() {
             let value = self.spreads[number].value_at(table, position);
             let changed = count(&mut self.spreads[number], value);
-            let spreads = &self.spreads;
-            match changed {
-                Changed::Nobody => {}
-                Changed::Key(key) => {
-                    for place in 0..self.shelves.with_key(number, key).len() {
-                        let combination = self.shelves.with_key(number, key)[place];
-                        let combination = combination as usize;
-                        self.shelves.tell(combination, |keys| total(spreads, keys));
-                    }
-                }
-                Changed::Everybody => {
-                    for combination in 0..self.shelves.combination_count() {
-                        self.shelves.tell(combination, |keys| total(spreads, keys));
-                    }
-                }
+            let key = match changed {
+                Changed::Nobody => None,
+                Changed::Key(key) => Some(Some(key)),
+                Changed::Everybody => Some(None),
+            };
+            if let Some(key) = key {
+                let spreads = &self.spreads;
+                self.shelves.tell(number, key, |keys| total(spreads, keys));
             }
             for node in 0..self.spreads[number].nodes_of(value).len() {
                 let node = self.spreads[number].nodes_of(value)[node];

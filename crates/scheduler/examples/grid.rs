@@ -14,7 +14,7 @@ use state::Snapshot;
 
 use setup::{COUNTS, NODES, RACKS, Shape};
 
-const RUNS: u64 = 15;
+const RUNS: u64 = 41;
 /// Evaluations of which the slowest hundredth is told.
 const SINGLE_RUNS: u64 = 3_000;
 

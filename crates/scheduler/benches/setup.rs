@@ -50,13 +50,6 @@ impl Shape {
         Self::Ports,
     ];
 
-    /// What the grid leaves out.
-    pub(crate) const OTHERS: [Self; 3] = [
-        Self::HostSpread,
-        Self::DistinctProperty,
-        Self::UniqueConstraint,
-    ];
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

@@ -8,7 +8,10 @@
 use std::time::Duration;
 
 use model::job::{Network, Port};
-use model::{Affinity, Constraint, Evaluation, Indexed, Job, Node, Operator, Spread, Timestamp};
+use model::{
+    Affinity, AllocatedPort, Constraint, Evaluation, Indexed, Job, Node, Operator, Spread,
+    Timestamp,
+};
 use nix::time::{ClockId, clock_gettime};
 use scheduler::{Decision, schedule};
 use state::{Change, Entity, Key, Snapshot, State};
@@ -86,7 +89,8 @@ pub(crate) fn cluster(nodes: u32, racks: u32) -> Snapshot {
     State::from_list(1, nodes).snapshot()
 }
 
-/// Fills the nodes of `snapshot` to 70 % of their memory with `allocs` allocations of other jobs.
+/// Fills the nodes of `snapshot` to 70 % of their memory with `allocs` allocations of other jobs, each
+/// of which holds a port.
 pub(crate) fn fill(snapshot: &Snapshot, allocs: u32) -> Snapshot {
     let nodes: Vec<_> = snapshot.nodes().map(|node| node.value.id).collect();
     let per_node = (allocs as usize / nodes.len()).max(1) as u64;
@@ -101,6 +105,13 @@ pub(crate) fn fill(snapshot: &Snapshot, allocs: u32) -> Snapshot {
         alloc.resources.total.memory_mib = amount;
         alloc.resources.total.cpu_mhz = amount;
         alloc.resources.total.disk_mib = 1;
+        let port = 20_000 + number as usize / nodes.len();
+        alloc.resources.ports = vec![AllocatedPort {
+            label: "http".into(),
+            value: u16::try_from(port).expect("no node has that many allocations"),
+            to: 80,
+            host_ip: "127.0.0.1".into(),
+        }];
         put(Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc)), 2)
     });
     state.apply(2, changes.collect::<Vec<_>>());

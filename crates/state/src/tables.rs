@@ -201,13 +201,13 @@ impl Tables {
                 .or_default()
                 .insert(id);
         }
-        if !view.is_terminal() {
-            self.usage
-                .entry(view.alloc.node_id)
-                .or_default()
-                .add(&view.alloc.resources);
+        if view.is_terminal() {
+            self.show_usage(view.alloc.node_id);
+        } else {
+            let usage = self.usage.entry(view.alloc.node_id).or_default();
+            usage.add(&view.alloc.resources);
+            self.node_table.set_usage(view.alloc.node_id, Some(usage));
         }
-        self.show_usage(view.alloc.node_id);
         self.allocs.insert(id, view);
     }
 

@@ -1,6 +1,8 @@
 //! One attribute of all nodes, as small numbers: texts are read once a kind, or once a node when
 //! the attribute is a unique one.
 
+use std::borrow::Cow;
+
 use placement::Target;
 use rustc_hash::FxHashMap;
 use state::{NodeRow, NodeTable};
@@ -16,10 +18,10 @@ pub(crate) struct Column {
 
 impl Column {
     /// Asks `number_of` for the number of each value, `None` standing for a node without.
-    pub(crate) fn new(
-        table: &NodeTable,
-        target: &Target,
-        mut number_of: impl FnMut(Option<&str>) -> u32,
+    pub(crate) fn new<'x>(
+        table: &'x NodeTable,
+        target: &'x Target,
+        mut number_of: impl FnMut(Option<Cow<'x, str>>) -> u32,
     ) -> Self {
         let mut column = Self {
             by_kind: Vec::new(),
@@ -30,7 +32,7 @@ impl Column {
                 .map(|position| {
                     let node = table.node(position);
                     let value = node.and_then(|node| target.resolve(&node.value));
-                    number_of(value.as_deref())
+                    number_of(value)
                 })
                 .collect();
         } else {
@@ -38,7 +40,7 @@ impl Column {
                 .kinds()
                 .map(|kind| {
                     let value = kind.and_then(|kind| target.resolve(&kind.example.value));
-                    number_of(value.as_deref())
+                    number_of(value)
                 })
                 .collect();
         }
@@ -64,27 +66,24 @@ impl Column {
 
 /// Texts and their numbers, in the order of their first coming.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
-    numbers: FxHashMap<String, u32>,
-    names: Vec<String>,
+pub(crate) struct Names<'x> {
+    numbers: FxHashMap<Cow<'x, str>, u32>,
 }
 
-impl Names {
-    pub(crate) fn number(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
-        }
-        let number = u32::try_from(self.names.len()).expect("there are not that many nodes");
-        self.numbers.insert(name.to_owned(), number);
-        self.names.push(name.to_owned());
-        number
+impl<'x> Names<'x> {
+    pub(crate) fn number(&mut self, name: Cow<'x, str>) -> u32 {
+        let next = u32::try_from(self.numbers.len()).expect("there are not that many nodes");
+        *self.numbers.entry(name).or_insert(next)
     }
 
+    /// Returns the text that has this number; slow, for people.
     pub(crate) fn name(&self, number: u32) -> &str {
-        &self.names[number as usize]
+        let mut all = self.numbers.iter();
+        let found = all.find(|(_, other)| **other == number);
+        found.map_or("", |(name, _)| name)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.names.len()
+        self.numbers.len()
     }
 }

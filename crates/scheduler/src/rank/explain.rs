@@ -84,21 +84,27 @@ impl Groundwork {
             nodes_available: self.available.clone(),
             ..AllocMetric::default()
         };
-        for position in search.feasible() {
+        let mut amounts = Vec::<(&'static str, u32)>::new();
+        for (position, row) in search.feasible() {
             if let Some(reason) = search.ruled_out(position) {
                 metric.nodes_filtered += 1;
                 add(&mut metric.constraint_filtered, &reason, 1);
                 continue;
             }
             metric.nodes_exhausted += 1;
-            let dimensions = &mut metric.dimension_exhausted;
-            match search
-                .exhausted(position)
-                .unwrap_or(Exhausted::DynamicPorts)
-            {
-                Exhausted::Amount(dimension) => add(dimensions, dimension, 1),
-                other => add(dimensions, &other.to_string(), 1),
+            let exhausted = search.exhausted(position, row);
+            match exhausted.unwrap_or(Exhausted::DynamicPorts) {
+                Exhausted::Amount(dimension) => {
+                    match amounts.iter_mut().find(|(known, _)| *known == dimension) {
+                        Some((_, nodes)) => *nodes += 1,
+                        None => amounts.push((dimension, 1)),
+                    }
+                }
+                other => add(&mut metric.dimension_exhausted, &other.to_string(), 1),
             }
+        }
+        for (dimension, nodes) in amounts {
+            add(&mut metric.dimension_exhausted, dimension, nodes);
         }
         metric
     }

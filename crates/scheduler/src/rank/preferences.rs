@@ -109,21 +109,23 @@ fn aim(spread: &Spread, count: u32) -> Aim {
     if spread.targets.is_empty() {
         return Aim::Even;
     }
-    let count = f64::from(count);
+    let share = |percent: u32| f64::from(percent) / 100.0 * f64::from(count);
     let mut named = Vec::new();
     let mut others = None;
+    let mut left = 100_u32;
     for target in &spread.targets {
-        let desired = f64::from(target.percent) / 100.0 * count;
+        let percent = u32::from(target.percent);
         if target.value == ANY_OTHER {
-            others = Some(desired);
+            others = Some(share(percent));
         } else {
-            named.push((target.value.clone(), desired));
+            named.push((target.value.clone(), share(percent)));
+            left = left.saturating_sub(percent);
         }
     }
-    let sum: f64 = named.iter().map(|(_, desired)| desired).sum();
-    // What the targets leave over goes to all other values, if they leave anything.
-    if others.is_none() && sum > 0.0 && sum < count {
-        others = Some(count - sum);
+    // What the targets leave over goes to all other values, if they take anything. It is counted in
+    // percent: the sum of shares may miss the count by a hair, which would be somebody's share.
+    if others.is_none() && 0 < left && left < 100 {
+        others = Some(share(left));
     }
     Aim::Shares { named, others }
 }
@@ -214,5 +216,7 @@ mod tests {
         assert_eq!(others(&[("dc1", 80), ("dc2", 20)]), None);
         assert_eq!(others(&[("dc1", 80), ("*", 5)]), Some(0.5));
         assert_eq!(others(&[("dc1", 0)]), None);
+        // As doubles, these shares of 10 add up to a little less than 10.
+        assert_eq!(others(&[("dc1", 1), ("dc2", 5), ("dc3", 94)]), None);
     }
 }

@@ -12,7 +12,7 @@ use crate::rank::shelves::Entry;
 pub(crate) struct PropertyLimit<'a> {
     rule: &'a DistinctProperty,
     column: Column,
-    names: Names,
+    names: Names<'a>,
     /// Value → allocations on its nodes.
     used: Vec<u32>,
     /// Value → nodes that came up when it was used up.
@@ -26,7 +26,7 @@ impl<'a> PropertyLimit<'a> {
     /// `live` are the positions of the job's live allocations, and whether each is of the group.
     pub(crate) fn new(
         rule: &'a DistinctProperty,
-        table: &NodeTable,
+        table: &'a NodeTable,
         live: &[(usize, bool)],
     ) -> Self {
         let mut names = Names::default();

@@ -2,7 +2,7 @@
 
 use model::{AllocMetric, AllocatedPort, AllocatedResources, ComparableResources, NodeId};
 use placement::ports::check_static;
-use placement::{Exhausted, Level, Requirements, assign_ports};
+use placement::{Exhausted, Level, PortAsk, Requirements, assign_ports};
 use state::{AllocView, NodeRow};
 
 use crate::cluster::Cluster;
@@ -79,6 +79,7 @@ pub(crate) struct Search<'a, 'c> {
     places: Vec<Place>,
     /// What is the same for every allocation of the group.
     groundwork: Groundwork,
+    has_static_ports: bool,
     has_told_runners_up: bool,
 }
 
@@ -119,9 +120,10 @@ impl<'a, 'c> Search<'a, 'c> {
             algorithm: ask.algorithm,
             spreads,
             properties,
-            shelves: Shelves::new(scorers),
+            shelves: Shelves::new(ask.preferences.spreads.len(), scorers),
             places: Vec::new(),
             groundwork: Groundwork::new(table, ask.requirements),
+            has_static_ports: ask.requirements.ports.iter().any(is_static),
             has_told_runners_up: false,
         };
         search.ask_nodes();
@@ -132,11 +134,9 @@ impl<'a, 'c> Search<'a, 'c> {
         let table = self.cluster.table;
         let combinations = self.combinations_of_kinds();
         let asks_nodes = self.requirements.escapes_class();
-        let has_static_ports = self.requirements.ports.iter();
-        let has_static_ports = has_static_ports
-            .clone()
-            .any(|ask| ask.static_port.is_some());
         let mut entries = Vec::<Vec<Entry>>::new();
+        // How many nodes a shelf has if all have the same: a guess that saves growing.
+        let expected = table.row_count() / self.shelves.combination_count().max(1) + 1;
         self.places.reserve(table.row_count());
         let mut node = 0_u32;
         for row in table.chunks().flatten() {
@@ -158,8 +158,8 @@ impl<'a, 'c> Search<'a, 'c> {
             self.places.push(Place { shelf, changes: 0 });
             // As if nothing differed from the table; where something does is asked again below.
             let after = row.used.plus(self.requirements.resources);
-            let is_short = after.exceeds(row.available).is_some()
-                || has_static_ports && self.lacks_ports(position).is_some();
+            let is_short =
+                after.exceeds(row.available).is_some() || self.lacks_ports(position).is_some();
             if is_short {
                 self.groundwork.exhausted += 1;
                 continue;
@@ -174,6 +174,9 @@ impl<'a, 'c> Search<'a, 'c> {
             let shelf = shelf as usize;
             if entries.len() <= shelf {
                 entries.resize_with(shelf + 1, Vec::new);
+            }
+            if entries[shelf].capacity() == 0 {
+                entries[shelf].reserve(expected);
             }
             entries[shelf].push(self.entry(row.id, node - 1, &parts, 0));
         }
@@ -426,21 +429,14 @@ impl<'a, 'c> Search<'a, 'c> {
         for number in 0..self.spreads.len() {
             let value = self.spreads[number].value_at(table, position);
             let changed = count(&mut self.spreads[number], value);
-            let spreads = &self.spreads;
-            match changed {
-                Changed::Nobody => {}
-                Changed::Key(key) => {
-                    for place in 0..self.shelves.with_key(number, key).len() {
-                        let combination = self.shelves.with_key(number, key)[place];
-                        let combination = combination as usize;
-                        self.shelves.tell(combination, |keys| total(spreads, keys));
-                    }
-                }
-                Changed::Everybody => {
-                    for combination in 0..self.shelves.combination_count() {
-                        self.shelves.tell(combination, |keys| total(spreads, keys));
-                    }
-                }
+            let key = match changed {
+                Changed::Nobody => None,
+                Changed::Key(key) => Some(Some(key)),
+                Changed::Everybody => Some(None),
+            };
+            if let Some(key) = key {
+                let spreads = &self.spreads;
+                self.shelves.tell(number, key, |keys| total(spreads, keys));
             }
             for node in 0..self.spreads[number].nodes_of(value).len() {
                 let node = self.spreads[number].nodes_of(value)[node];
@@ -525,10 +521,10 @@ impl<'a, 'c> Search<'a, 'c> {
 
     /// Returns which static port is not free.
     fn lacks_ports(&self, position: usize) -> Option<Exhausted> {
-        let asks = &self.requirements.ports;
-        if asks.is_empty() {
+        if !self.has_static_ports {
             return None;
         }
+        let asks = &self.requirements.ports;
         let node = &self.cluster.table.node(position)?.value;
         let holds = |port| self.cluster.holds_port(position, port);
         check_static(node, holds, asks).err()
@@ -563,29 +559,33 @@ impl<'a, 'c> Search<'a, 'c> {
     }
 
     /// Returns what a node is short of for one more.
-    pub(crate) fn exhausted(&self, position: usize) -> Option<Exhausted> {
-        let row = self.cluster.table.row(position);
-        let after = self
+    pub(crate) fn exhausted(&self, position: usize, row: &NodeRow) -> Option<Exhausted> {
+        let used = self
             .cluster
-            .used(position)
-            .plus(self.requirements.resources);
+            .slot(position)
+            .map_or(row.used, |slot| slot.used);
+        let after = used.plus(self.requirements.resources);
         self.lacks_ports(position)
             .or_else(|| after.exceeds(row.available).map(Exhausted::Amount))
     }
 
-    /// Returns the positions of the nodes that could take one of the group, if it were for facts
-    /// alone.
-    pub(crate) fn feasible(&self) -> impl Iterator<Item = usize> {
-        let places = self.places.iter().enumerate();
+    /// Returns the nodes that could take one of the group, if it were for facts alone.
+    pub(crate) fn feasible(&self) -> impl Iterator<Item = (usize, &NodeRow)> {
+        let rows = self.cluster.table.chunks().flatten();
+        let places = rows.zip(&self.places).enumerate();
         places
-            .filter(|(_, place)| place.is_somewhere())
-            .map(|(position, _)| position)
+            .filter(|(_, (_, place))| place.is_somewhere())
+            .map(|(position, (row, _))| (position, row))
     }
 
     /// Returns why no node takes one more.
     pub(crate) fn explain(&self) -> AllocMetric {
         self.groundwork.failed(self)
     }
+}
+
+fn is_static(ask: &PortAsk) -> bool {
+    ask.static_port.is_some()
 }
 
 fn affinities(cluster: &Cluster<'_>, preferences: &Preferences) -> Affinities {

@@ -11,8 +11,9 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::hash::BuildHasher as _;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::rank::score::with_spread;
 
@@ -87,45 +88,53 @@ pub(crate) struct Shelves {
     best: Vec<f64>,
     /// What the spreads say of each combination.
     totals: Vec<f64>,
-    keys: Vec<Box<[u32]>>,
-    combinations: FxHashMap<Box<[u32]>, u32>,
-    /// Spread and key → the combinations that have it.
-    with_key: FxHashMap<(usize, u32), Vec<u32>>,
+    /// The keys of each combination, one after the other.
+    keys: Vec<u32>,
+    spread_count: usize,
+    /// Hash of the keys → combination; one whose hash is taken has the next that is free.
+    combinations: FxHashMap<u64, u32>,
     /// How many scorers every node has.
     scorers: f64,
 }
 
 impl Shelves {
-    pub(crate) fn new(scorers: f64) -> Self {
+    pub(crate) fn new(spread_count: usize, scorers: f64) -> Self {
         Self {
             heaps: Vec::new(),
             best: Vec::new(),
             totals: Vec::new(),
             keys: Vec::new(),
+            spread_count,
             combinations: FxHashMap::default(),
-            with_key: FxHashMap::default(),
             scorers,
         }
     }
 
     /// Returns the number of a combination of keys; `total` is asked what it is told when it is new.
     pub(crate) fn combination(&mut self, keys: &[u32], total: impl FnOnce(&[u32]) -> f64) -> u32 {
-        if let Some(number) = self.combinations.get(keys) {
-            return *number;
+        let mut hash = FxBuildHasher.hash_one(keys);
+        while let Some(number) = self.combinations.get(&hash) {
+            if self.keys_of(*number as usize) == keys {
+                return *number;
+            }
+            hash = hash.wrapping_add(1);
         }
-        let number = u32::try_from(self.keys.len()).expect("no more than there are nodes");
-        self.combinations.insert(keys.into(), number);
-        for (spread, key) in keys.iter().enumerate() {
-            self.with_key
-                .entry((spread, *key))
-                .or_default()
-                .push(number);
-        }
-        self.keys.push(keys.into());
+        let number = u32::try_from(self.totals.len()).expect("no more than there are nodes");
+        self.combinations.insert(hash, number);
+        self.keys.extend(keys);
         self.totals.push(total(keys));
         self.heaps.extend([BinaryHeap::new(), BinaryHeap::new()]);
         self.best.extend([NO_SCORE; 2]);
         number
+    }
+
+    pub(crate) fn combination_count(&self) -> usize {
+        self.totals.len()
+    }
+
+    fn keys_of(&self, combination: usize) -> &[u32] {
+        let first = combination * self.spread_count;
+        &self.keys[first..first + self.spread_count]
     }
 
     /// Returns the shelf of nodes with this combination, with or without others of the group.
@@ -138,20 +147,18 @@ impl Shelves {
         self.totals[shelf as usize / 2]
     }
 
-    pub(crate) fn combination_count(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Returns the combinations with this key of a spread.
-    pub(crate) fn with_key(&self, spread: usize, key: u32) -> &[u32] {
-        self.with_key.get(&(spread, key)).map_or(&[], Vec::as_slice)
-    }
-
-    /// Tells both shelves of a combination what spreads say of it now.
-    pub(crate) fn tell(&mut self, combination: usize, total: impl FnOnce(&[u32]) -> f64) {
-        self.totals[combination] = total(&self.keys[combination]);
-        self.weigh(combination * 2);
-        self.weigh(combination * 2 + 1);
+    /// Tells the shelves of every combination with this key of a spread, or of all when there is
+    /// none, what spreads say of them now.
+    pub(crate) fn tell(&mut self, spread: usize, key: Option<u32>, total: impl Fn(&[u32]) -> f64) {
+        for combination in 0..self.totals.len() {
+            let keys = self.keys_of(combination);
+            if key.is_some_and(|key| keys[spread] != key) {
+                continue;
+            }
+            self.totals[combination] = total(keys);
+            self.weigh(combination * 2);
+            self.weigh(combination * 2 + 1);
+        }
     }
 
     /// Puts many nodes on their shelves at once.

@@ -272,7 +272,7 @@ fn shares(
     let column = Column::new(table, &rule.target, |value| {
         let Some(value) = value else { return MISSING };
         let numbers = (1..).zip(named);
-        let mut found = numbers.filter(|(_, (name, _))| name == value);
+        let mut found = numbers.filter(|(_, (name, _))| **name == *value);
         found.next().map_or(of_others, |(number, _)| number)
     });
     let mut values = vec![value(Due::Nothing)];

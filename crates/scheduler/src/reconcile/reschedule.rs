@@ -299,6 +299,30 @@ mod tests {
     }
 
     #[test]
+    fn scenario_054_a_policy_without_limit_remembers_the_last_events() {
+        let mut job = test_kit::builders::service("web", 1);
+        job.version = 3;
+        let mut alloc = test_kit::builders::allocation(1, &job, NodeId::default());
+        alloc.reschedules = events(&[5, 10, 20, 40, 80, 160, 170, 170]);
+        let view = AllocView {
+            alloc: alloc.into(),
+            create_index: 1,
+            alloc_modify_index: 1,
+            client: None,
+            client_modify_index: 0,
+        };
+        let policy = policy(DelayFunction::Constant, 170, 0);
+        let events = events_of_replacement(&view, Some(&policy), at(100), at(300));
+        let times: Vec<_> = events.iter().map(|event| event.time).collect();
+        assert_eq!(times, [at(4), at(5), at(6), at(7), at(8), at(300)]);
+        let last = events[5];
+        assert_eq!(
+            (last.previous_alloc, last.delay),
+            (view.alloc.id, secs(170))
+        );
+    }
+
+    #[test]
     fn constant_delays_stay() {
         let policy = policy(DelayFunction::Constant, 5, 1);
         assert_eq!(next_delay(&policy, &events(&[5, 5]), at(10)), secs(5));

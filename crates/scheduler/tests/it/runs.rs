@@ -160,6 +160,36 @@ fn scenario_004_progress_starts_the_count_anew() {
 }
 
 #[test]
+fn scenario_073_a_rejected_plan_leaves_no_deployment_behind() {
+    let mut site = Site::new(8);
+    for number in 1..=3 {
+        site.put_node(builders::node(number));
+    }
+    let mut job = builders::service("web", 3);
+    job.task_groups[0].update = Some(builders::rolling_update(1));
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let mut run = Run::new(eval, String::new());
+    let mut made = Vec::new();
+    for seed in 0..3 {
+        let Attempt::Submit(decision) = run.attempt(&site.snapshot(), site.now, seed) else {
+            panic!("nobody else works on it")
+        };
+        made.extend(decision.plan.deployment.as_ref().map(|made| made.id));
+        let result = if seed < 2 {
+            rejection(&site)
+        } else {
+            site.commit(&decision.plan)
+        };
+        let settled = run.settle(&decision.plan, &result);
+        assert_eq!(settled == Settled::Done, seed == 2);
+    }
+    let snapshot = site.snapshot();
+    let stored: Vec<_> = snapshot.deployments().map(|one| one.value.id).collect();
+    assert_eq!((made.len(), stored), (3, vec![made[2]]));
+}
+
+#[test]
 fn a_give_up_that_is_refused_over_and_over_is_given_back() {
     let mut site = Site::new(5);
     site.put_node(builders::node(1));

@@ -4,11 +4,13 @@
 //! it touches. Equal asks of a group share that ranking, so ten thousand placements cost ten
 //! thousand heap operations and not ten million scores.
 //!
-//! In reading order: `score` is the arithmetic; `preferences` is what a group would rather have;
+//! In reading order: `score` is the arithmetic; `preferences` is what a group would rather have and
+//! `affinity` how much it likes each node;
 //! `column` reads an attribute of all nodes once; `spread` and `property` count allocations by
 //! value; `shelves` keeps nodes in order; `search` joins them with what rules nodes out; `explain`
 //! tells people why.
 
+mod affinity;
 mod column;
 mod explain;
 mod preferences;

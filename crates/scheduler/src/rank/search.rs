@@ -8,6 +8,7 @@ use state::{AllocView, NodeRow};
 use crate::cluster::Cluster;
 use crate::config::Algorithm;
 use crate::draw::Draw;
+use crate::rank::affinity::Affinities;
 use crate::rank::explain::{self, Groundwork};
 use crate::rank::preferences::Preferences;
 use crate::rank::property::PropertyLimit;
@@ -45,24 +46,6 @@ pub(crate) struct Found {
     pub(crate) node_id: NodeId,
     pub(crate) ports: Vec<AllocatedPort>,
     pub(crate) metric: AllocMetric,
-}
-
-/// How much a group likes each node.
-#[derive(Debug)]
-enum Affinities {
-    None,
-    ByKind(Vec<f64>),
-    ByNode(Vec<f64>),
-}
-
-impl Affinities {
-    fn of(&self, position: usize, row: &NodeRow) -> Option<f64> {
-        match self {
-            Self::None => None,
-            Self::ByKind(liked) => Some(liked[row.kind as usize]),
-            Self::ByNode(liked) => Some(liked[position]),
-        }
-    }
 }
 
 /// The search for one group.
@@ -113,7 +96,7 @@ impl<'a, 'c> Search<'a, 'c> {
             1.0
         };
         let mut search = Self {
-            affinities: affinities(cluster, &ask.preferences),
+            affinities: Affinities::new(table, &ask.preferences),
             cluster,
             requirements: ask.requirements,
             count: ask.count,
@@ -135,8 +118,12 @@ impl<'a, 'c> Search<'a, 'c> {
         let combinations = self.combinations_of_kinds();
         let asks_nodes = self.requirements.escapes_class();
         let mut entries = Vec::<Vec<Entry>>::new();
-        // How many nodes a shelf has if all have the same: a guess that saves growing.
-        let expected = table.row_count() / self.shelves.combination_count().max(1) + 1;
+        // How many nodes a shelf has if all have the same: a guess that saves growing. Where nodes
+        // differ one by one there may be as many shelves, with a node each.
+        let expected = match &combinations {
+            Some(_) => table.row_count() / self.shelves.combination_count().max(1) + 1,
+            None => 1,
+        };
         self.places.reserve(table.row_count());
         let mut node = 0_u32;
         for row in table.chunks().flatten() {
@@ -586,22 +573,6 @@ impl<'a, 'c> Search<'a, 'c> {
 
 fn is_static(ask: &PortAsk) -> bool {
     ask.static_port.is_some()
-}
-
-fn affinities(cluster: &Cluster<'_>, preferences: &Preferences) -> Affinities {
-    if !preferences.has_affinities() {
-        return Affinities::None;
-    }
-    let table = cluster.table;
-    if preferences.affinity_is_unique() {
-        let nodes = (0..table.row_count()).map(|position| table.node(position));
-        let liked = nodes.map(|node| node.map_or(0.0, |node| preferences.affinity(&node.value)));
-        return Affinities::ByNode(liked.collect());
-    }
-    let kinds = table.kinds();
-    let liked =
-        kinds.map(|kind| kind.map_or(0.0, |kind| preferences.affinity(&kind.example.value)));
-    Affinities::ByKind(liked.collect())
 }
 
 /// Returns what all spreads together say of nodes with these keys.

@@ -188,6 +188,23 @@ pub(crate) fn alloc() -> v1::Allocation {
         metric: Some(v1::AllocMetric {
             nodes_evaluated: 2,
             score_per_mille: 731,
+            score_parts: Some(v1::ScoreParts {
+                fit: 760,
+                affinity: Some(1_000),
+                spread: Some(433),
+                ..v1::ScoreParts::default()
+            }),
+            runners_up: vec![v1::NodeScore {
+                node_id: EVAL.to_owned(),
+                per_mille: -87,
+                parts: Some(v1::ScoreParts {
+                    fit: 913,
+                    anti_affinity: Some(-1_000),
+                    reschedule_penalty: Some(-1_000),
+                    affinity: Some(0),
+                    spread: Some(650),
+                }),
+            }],
             ..v1::AllocMetric::default()
         }),
         create_time_ns: NOW - 79 * SECOND,

@@ -82,7 +82,10 @@ impl<'a> From<&'a v1::Allocation> for Allocation<'a> {
             next_allocation: &alloc.next_allocation,
             preempted_by_allocation: &alloc.preempted_by_allocation,
             reschedule_tracker: RescheduleTracker::of(alloc),
-            metrics: alloc.metric.as_ref().map(Into::into),
+            metrics: alloc
+                .metric
+                .as_ref()
+                .map(|metric| AllocMetric::placed(metric, &alloc.node_id)),
             create_index: alloc.create_index,
             modify_index: alloc.modify_index,
             alloc_modify_index: alloc.alloc_modify_index,

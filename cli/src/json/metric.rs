@@ -16,6 +16,55 @@ pub(crate) struct AllocMetric<'a> {
     nodes_exhausted: u32,
     dimension_exhausted: BTreeMap<&'a str, u32>,
     coalesced_failures: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    score_meta_data: Vec<NodeScore<'a>>,
+}
+
+/// What the scorers said of a node, the better node first.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct NodeScore<'a> {
+    #[serde(rename = "NodeID")]
+    node_id: &'a str,
+    norm_score: f64,
+    scores: BTreeMap<&'static str, f64>,
+}
+
+impl<'a> NodeScore<'a> {
+    fn new(node_id: &'a str, per_mille: i32, parts: v1::ScoreParts) -> Self {
+        let parts = [
+            ("binpack", Some(parts.fit)),
+            ("job-anti-affinity", parts.anti_affinity),
+            ("node-affinity", parts.affinity),
+            ("node-reschedule-penalty", parts.reschedule_penalty),
+            ("allocation-spread", parts.spread),
+        ];
+        let said = parts
+            .into_iter()
+            .filter_map(|(scorer, said)| Some((scorer, f64::from(said?) / 1000.0)));
+        Self {
+            node_id,
+            norm_score: f64::from(per_mille) / 1000.0,
+            scores: said.collect(),
+        }
+    }
+}
+
+impl<'a> AllocMetric<'a> {
+    /// Returns the metric of an allocation that was placed on `node_id`.
+    pub(super) fn placed(metric: &'a v1::AllocMetric, node_id: &'a str) -> Self {
+        let mut shown = Self::from(metric);
+        if let Some(parts) = metric.score_parts {
+            let chosen = NodeScore::new(node_id, metric.score_per_mille, parts);
+            shown.score_meta_data.push(chosen);
+        }
+        let others = metric.runners_up.iter().map(|other| {
+            let parts = other.parts.unwrap_or_default();
+            NodeScore::new(&other.node_id, other.per_mille, parts)
+        });
+        shown.score_meta_data.extend(others);
+        shown
+    }
 }
 
 impl<'a> From<&'a v1::AllocMetric> for AllocMetric<'a> {
@@ -29,6 +78,7 @@ impl<'a> From<&'a v1::AllocMetric> for AllocMetric<'a> {
             nodes_exhausted: metric.nodes_exhausted,
             dimension_exhausted: counts(&metric.dimension_exhausted),
             coalesced_failures: metric.coalesced_failures,
+            score_meta_data: Vec::new(),
         }
     }
 }

@@ -210,6 +210,43 @@ impl Status<'_> {
         reserved.any(|port| port.label() == label)
     }
 
+    /// Returns what each scorer said of the chosen node and of the next best, with their means last.
+    fn scores(&self, metric: &v1::AllocMetric, style: &Style) -> String {
+        let Some(chosen) = &metric.score_parts else {
+            return String::new();
+        };
+        let mut rows = vec![(&self.alloc.node_id, *chosen, metric.score_per_mille)];
+        for other in &metric.runners_up {
+            rows.push((
+                &other.node_id,
+                other.parts.unwrap_or_default(),
+                other.per_mille,
+            ));
+        }
+        let mut table = Table::new([
+            "Node",
+            "binpack",
+            "job-anti-affinity",
+            "node-affinity",
+            "node-reschedule-penalty",
+            "allocation-spread",
+            "final score",
+        ]);
+        for (node_id, parts, mean) in rows {
+            let said = |part: Option<i32>| part.map_or_else(|| "-".to_owned(), score);
+            table.row(vec![
+                style.id(node_id),
+                score(parts.fit),
+                said(parts.anti_affinity),
+                said(parts.affinity),
+                said(parts.reschedule_penalty),
+                said(parts.spread),
+                score(mean),
+            ]);
+        }
+        format!("\n{}", table.render())
+    }
+
     fn placement(&self, style: &Style) -> String {
         let Some(metric) = &self.alloc.metric else {
             return String::new();
@@ -220,13 +257,11 @@ impl Status<'_> {
             .add("Filtered Nodes", metric.nodes_filtered.to_string())
             .add("Exhausted Nodes", metric.nodes_exhausted.to_string())
             .add("Failures", metric.coalesced_failures.to_string());
-        if metric.score_per_mille > 0 {
-            fields.add(
-                "Score",
-                format!("{:.3}", f64::from(metric.score_per_mille) / 1000.0),
-            );
+        if metric.score_per_mille != 0 {
+            fields.add("Score", score(metric.score_per_mille));
         }
         let mut body = fields.render();
+        body.push_str(&self.scores(metric, style));
         // One that was placed was evaluated; what is left says which nodes were passed over.
         for reason in metric::reasons(metric) {
             body.push_str(&reason);
@@ -234,6 +269,11 @@ impl Status<'_> {
         }
         style.section("Placement Metrics", &body)
     }
+}
+
+/// Returns thousandths the way scores are read.
+fn score(per_mille: i32) -> String {
+    format!("{:.3}", f64::from(per_mille) / 1000.0)
 }
 
 /// Returns a node's verdict on an allocation of a deployment.

@@ -233,9 +233,15 @@ pub struct AllocMetric {
     /// Datacenter → ready nodes in it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes_available: BTreeMap<String, u32>,
-    /// The chosen node's score in thousandths of the scale's top (18 is perfect, so 0 to 1000).
-    #[serde(rename = "s", skip_serializing_if = "is_zero")]
-    pub score_per_mille: u32,
+    /// The chosen node's score in thousandths.
+    #[serde(rename = "s", skip_serializing_if = "is_level")]
+    pub score_per_mille: i32,
+    /// What made up the chosen node's score.
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
+    pub score_parts: Option<ScoreParts>,
+    /// The next best nodes, best first; told once a group and plan, with its first placement.
+    #[serde(rename = "ru", skip_serializing_if = "Vec::is_empty")]
+    pub runners_up: Vec<NodeScore>,
     /// Further placements of the group that were not tried after one failed.
     #[serde(skip_serializing_if = "is_zero")]
     pub coalesced_failures: u32,
@@ -243,4 +249,58 @@ pub struct AllocMetric {
 
 fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+fn is_level(score: &i32) -> bool {
+    *score == 0
+}
+
+/// What the scorers said of a node, in thousandths; `None`: that scorer did not count.
+///
+/// The score is the mean of those that counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScoreParts {
+    /// How well the allocation fits beside what the node holds: 0 to 1000.
+    #[serde(rename = "b")]
+    pub fit: i32,
+    /// Below 0: others of the group are there.
+    #[serde(rename = "a", skip_serializing_if = "Option::is_none")]
+    pub anti_affinity: Option<i32>,
+    /// −1000: a predecessor failed there.
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
+    pub reschedule_penalty: Option<i32>,
+    /// −1000 to 1000: the weights of the affinities that match.
+    #[serde(rename = "n", skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<i32>,
+    /// How far the node's values are below (or above) their share.
+    #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
+    pub spread: Option<i32>,
+}
+
+impl ScoreParts {
+    /// Returns the scorers that counted with what they said, under the names that Nomad shows.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, i32)> {
+        [
+            ("binpack", Some(self.fit)),
+            ("job-anti-affinity", self.anti_affinity),
+            ("node-reschedule-penalty", self.reschedule_penalty),
+            ("node-affinity", self.affinity),
+            ("allocation-spread", self.spread),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+/// The score of a node that was not chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeScore {
+    #[serde(rename = "id")]
+    pub node_id: NodeId,
+    /// The mean, in thousandths.
+    #[serde(rename = "s")]
+    pub per_mille: i32,
+    #[serde(flatten)]
+    pub parts: ScoreParts,
 }

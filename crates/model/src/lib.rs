@@ -26,7 +26,7 @@ pub mod time;
 
 pub use allocation::{
     AllocClient, AllocMetric, Allocation, ClientStatus, DeploymentHealth, DesiredStatus,
-    DesiredTransition,
+    DesiredTransition, NodeScore, ScoreParts,
 };
 pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
 pub use deployment::{Deployment, DeploymentGroup, DeploymentStatus};

@@ -8,6 +8,9 @@ use crate::ids::NodeId;
 use crate::resources::ComparableResources;
 use crate::time::Timestamp;
 
+/// Attributes and meta keys that start like this differ from node to node by intent.
+pub const UNIQUE_PREFIX: &str = "unique.";
+
 /// The value of `node/<id>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {

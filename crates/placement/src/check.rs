@@ -27,6 +27,8 @@ enum Right {
     Pattern(Option<Regex>),
     /// `None`: the text is not a list of bounds, so nothing is within.
     Bounds(Option<Bounds>),
+    /// The items of a list, sorted: lists of racks or hosts are long.
+    Items(Vec<String>),
 }
 
 impl Check {
@@ -51,6 +53,14 @@ impl Check {
             }
             (Target::Literal(text), Operator::Semver) => {
                 Right::Bounds(Bounds::parse(Style::Semver, text))
+            }
+            (
+                Target::Literal(text),
+                Operator::SetContains | Operator::SetContainsAll | Operator::SetContainsAny,
+            ) => {
+                let mut sorted: Vec<_> = items(text).map(str::to_owned).collect();
+                sorted.sort_unstable();
+                Right::Items(sorted)
             }
             _ => Right::Target(right_target),
         };
@@ -95,7 +105,7 @@ impl Check {
     fn right_text<'a>(&'a self, node: &'a Node) -> Option<Cow<'a, str>> {
         match &self.right {
             Right::Target(target) => target.resolve(node),
-            Right::Pattern(_) | Right::Bounds(_) => None,
+            Right::Pattern(_) | Right::Bounds(_) | Right::Items(_) => None,
         }
     }
 
@@ -103,6 +113,17 @@ impl Check {
         match &self.right {
             Right::Pattern(pattern) => pattern.as_ref().is_some_and(|regex| regex.is_match(left)),
             Right::Bounds(bounds) => within(left, bounds.as_ref()),
+            Right::Items(wanted) if self.operator == Operator::SetContainsAny => {
+                let is_wanted = |item: &str| {
+                    wanted
+                        .binary_search_by(|other| other.as_str().cmp(item))
+                        .is_ok()
+                };
+                items(left).any(is_wanted)
+            }
+            Right::Items(wanted) => wanted
+                .iter()
+                .all(|wanted| items(left).any(|item| item == wanted)),
             Right::Target(target) => match target.resolve(node) {
                 Some(right) => compare_texts(left, self.operator, &right),
                 None => false,
@@ -251,6 +272,12 @@ pub(crate) mod tests {
             ("foo,bar,baz", "set_contains_any", "foo,bam", true),
             ("foo,bar,baz", "set_contains_any", "bam", false),
             ("${meta.absent}", "set_contains_any", "foo", false),
+            ("foo, bar", "set_contains_any", "z,bar,a", true),
+            ("${meta.rack}", "set_contains_any", "r2, r1", true),
+            // The list may come from the node, too.
+            ("r1", "set_contains_any", "${meta.rack}", true),
+            ("r1,r2", "set_contains", "${meta.rack}", true),
+            ("r2", "set_contains", "${meta.rack}", false),
         ] {
             assert_eq!(
                 passes(left, operator, right),

@@ -5,9 +5,7 @@
 //! part of it, and no answer that depends on them is remembered by class.
 
 use model::Node;
-
-/// Attributes and meta keys that start like this differ from node to node by intent.
-pub(crate) const UNIQUE_PREFIX: &str = "unique.";
+use model::node::UNIQUE_PREFIX;
 
 /// Returns `v1:` and 16 hexadecimal digits.
 ///

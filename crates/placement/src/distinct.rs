@@ -56,6 +56,29 @@ impl DistinctProperty {
             })
             .collect()
     }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Returns how many may share a value.
+    ///
+    /// # Errors
+    /// What is shown for every node when the job's count is none.
+    pub fn allowed(&self) -> Result<u32, &str> {
+        self.allowed.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// Returns what is shown for a node that has no value.
+    pub fn missing(&self) -> String {
+        format!("missing property \"{}\"", self.property)
+    }
+
+    /// Returns what is shown for a node whose `value` is used up.
+    pub fn used_up(&self, value: &str, used: u32) -> String {
+        let property = &self.property;
+        format!("distinct_property: {property}={value} used by {used} allocs")
+    }
 }
 
 fn parse_allowed(text: &str) -> Result<u32, String> {
@@ -122,16 +145,13 @@ impl<'a> PropertyUse<'a> {
     /// # Errors
     /// What is shown for a node that must not have one more.
     pub fn check(&self, node: &Node) -> Result<(), String> {
-        let allowed = self.rule.allowed.clone()?;
-        let property = &self.rule.property;
+        let allowed = self.rule.allowed()?;
         let Some(value) = self.rule.target.resolve(node) else {
-            return Err(format!("missing property \"{property}\""));
+            return Err(self.rule.missing());
         };
         let used = self.used.get(value.as_ref()).copied().unwrap_or(0);
         if used >= allowed {
-            return Err(format!(
-                "distinct_property: {property}={value} used by {used} allocs"
-            ));
+            return Err(self.rule.used_up(&value, used));
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ pub mod version;
 pub use check::Check;
 pub use class::computed_class;
 pub use distinct::{DistinctHosts, DistinctProperty, Level};
-pub use feasible::{ClassVerdict, Feasibility, Infeasible, Requirements};
+pub use feasible::{Feasibility, Infeasible, Requirements};
 pub use fit::{Exhausted, check_change, fits};
 pub use ports::{PortAsk, assign_ports};
 pub use scope::Scope;

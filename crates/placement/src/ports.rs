@@ -1,7 +1,6 @@
 //! Ports: what a group asks for, and which ones of a node it gets.
 
 use model::{AllocatedPort, Node, TaskGroup};
-use state::NodeUsage;
 
 use crate::fit::Exhausted;
 
@@ -35,16 +34,21 @@ impl PortAsk {
     }
 }
 
-/// Asks whether every static port of `asks` is free on `node`.
+/// Asks whether every static port of `asks` is free on `node`, whose allocations hold what `holds`
+/// says.
 ///
 /// # Errors
 /// The first that is not.
-pub fn check_static(node: &Node, usage: &NodeUsage, asks: &[PortAsk]) -> Result<(), Exhausted> {
+pub fn check_static(
+    node: &Node,
+    holds: impl Fn(u16) -> bool,
+    asks: &[PortAsk],
+) -> Result<(), Exhausted> {
     for ask in asks {
         let Some(port) = ask.static_port else {
             continue;
         };
-        if usage.holds_port(port) || node.reserved_ports.contains(&port) {
+        if holds(port) || node.reserved_ports.contains(&port) {
             return Err(Exhausted::PortCollision {
                 label: ask.label.clone(),
                 port,
@@ -54,7 +58,7 @@ pub fn check_static(node: &Node, usage: &NodeUsage, asks: &[PortAsk]) -> Result<
     Ok(())
 }
 
-/// Gives each of `asks` a port of `node` that is free beside `usage`.
+/// Gives each of `asks` a port of `node` that is free beside those for which `holds` is true.
 ///
 /// `draw(n)` returns a random number below `n`; which dynamic port is chosen is random so that a
 /// port just given up is not given out again at once.
@@ -63,18 +67,18 @@ pub fn check_static(node: &Node, usage: &NodeUsage, asks: &[PortAsk]) -> Result<
 /// A static port that is taken, or a dynamic range that is used up.
 pub fn assign_ports(
     node: &Node,
-    usage: &NodeUsage,
+    holds: impl Fn(u16) -> bool,
     asks: &[PortAsk],
     mut draw: impl FnMut(u32) -> u32,
 ) -> Result<Vec<AllocatedPort>, Exhausted> {
-    check_static(node, usage, asks)?;
+    check_static(node, &holds, asks)?;
     let mut taken: Vec<u16> = asks.iter().filter_map(|ask| ask.static_port).collect();
     let mut assigned = Vec::with_capacity(asks.len());
     for ask in asks {
         let value = match ask.static_port {
             Some(port) => port,
             None => {
-                let port = pick_dynamic(node, usage, &taken, &mut draw)?;
+                let port = pick_dynamic(node, &holds, &taken, &mut draw)?;
                 taken.push(port);
                 port
             }
@@ -91,7 +95,7 @@ pub fn assign_ports(
 
 fn pick_dynamic(
     node: &Node,
-    usage: &NodeUsage,
+    holds: impl Fn(u16) -> bool,
     taken: &[u16],
     draw: &mut impl FnMut(u32) -> u32,
 ) -> Result<u16, Exhausted> {
@@ -100,9 +104,8 @@ fn pick_dynamic(
         return Err(Exhausted::DynamicPorts);
     }
     let size = u32::from(max - min) + 1;
-    let is_free = |port: u16| {
-        !usage.holds_port(port) && !taken.contains(&port) && !node.reserved_ports.contains(&port)
-    };
+    let is_free =
+        |port: u16| !holds(port) && !taken.contains(&port) && !node.reserved_ports.contains(&port);
     let port_at = |offset: u32| {
         min + u16::try_from(offset % size).expect("an offset into a range of ports is a u16")
     };
@@ -121,10 +124,12 @@ fn pick_dynamic(
 
 #[cfg(test)]
 mod tests {
-    use model::AllocatedResources;
     use test_kit::builders;
 
     use super::*;
+
+    /// No port is held.
+    const NOTHING: fn(u16) -> bool = |_| false;
 
     fn ask(label: &str, static_port: Option<u16>, to: Option<u16>) -> PortAsk {
         PortAsk {
@@ -149,14 +154,9 @@ mod tests {
     fn scenario_116_a_static_port_is_taken_or_collides() {
         let node = builders::node(1);
         let asks = [ask("http", Some(8_080), Some(80))];
-        let assigned = assign_ports(&node, &NodeUsage::default(), &asks, |_| 0).unwrap();
+        let assigned = assign_ports(&node, NOTHING, &asks, |_| 0).unwrap();
         assert_eq!(values(&assigned), [(8_080, 80)]);
-        let mut usage = NodeUsage::default();
-        usage.add(&AllocatedResources {
-            ports: assigned,
-            ..AllocatedResources::default()
-        });
-        let error = assign_ports(&node, &usage, &asks, |_| 0).unwrap_err();
+        let error = assign_ports(&node, |port| port == 8_080, &asks, |_| 0).unwrap_err();
         assert_eq!(
             error.to_string(),
             "network: reserved port collision http=8080"
@@ -168,10 +168,10 @@ mod tests {
         let node = narrow(20_000, 20_001);
         let asks = [ask("a", None, None), ask("b", None, Some(80))];
         // The draw always says the same, so the second port comes from the search in order.
-        let assigned = assign_ports(&node, &NodeUsage::default(), &asks, |_| 0).unwrap();
+        let assigned = assign_ports(&node, NOTHING, &asks, |_| 0).unwrap();
         assert_eq!(values(&assigned), [(20_000, 20_000), (20_001, 80)]);
         let three = [asks[0].clone(), asks[1].clone(), ask("c", None, None)];
-        let error = assign_ports(&node, &NodeUsage::default(), &three, |_| 1).unwrap_err();
+        let error = assign_ports(&node, NOTHING, &three, |_| 1).unwrap_err();
         assert_eq!(error.to_string(), "network: dynamic port selection failed");
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let mut node = narrow(20_000, 20_002);
         node.reserved_ports.push(20_001);
         let asks = [ask("any", None, None), ask("fixed", Some(20_000), None)];
-        let assigned = assign_ports(&node, &NodeUsage::default(), &asks, |_| 0).unwrap();
+        let assigned = assign_ports(&node, NOTHING, &asks, |_| 0).unwrap();
         assert_eq!(values(&assigned), [(20_002, 20_002), (20_000, 20_000)]);
     }
 
@@ -189,7 +189,7 @@ mod tests {
         let node = narrow(5, 4);
         let asks = [ask("a", None, None)];
         assert_eq!(
-            assign_ports(&node, &NodeUsage::default(), &asks, |_| 0),
+            assign_ports(&node, NOTHING, &asks, |_| 0),
             Err(Exhausted::DynamicPorts)
         );
     }

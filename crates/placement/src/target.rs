@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use model::Node;
+use model::node::UNIQUE_PREFIX;
 
 /// One side of a constraint, parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +73,7 @@ impl Target {
     pub fn escapes_class(&self) -> bool {
         match self {
             Self::NodeId | Self::NodeName => true,
-            Self::Attribute(key) | Self::Meta(key) => key.starts_with(crate::class::UNIQUE_PREFIX),
+            Self::Attribute(key) | Self::Meta(key) => key.starts_with(UNIQUE_PREFIX),
             _ => false,
         }
     }

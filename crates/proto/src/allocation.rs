@@ -14,7 +14,7 @@ use crate::fields::{
     At as _, Read, duration_to_wire, each, id, id_or_empty, narrow, optional_id, optional_word,
     required, span, time, word,
 };
-use crate::v1;
+use crate::{metric, v1};
 
 const DESIRED_STATUSES: [DesiredStatus; 3] = [
     DesiredStatus::Run,
@@ -72,7 +72,12 @@ pub(crate) fn read(wire: v1::Allocation) -> Read<Allocation> {
         reschedules: each(wire.reschedules, read_reschedule).at("reschedules")?,
         create_time: time(wire.create_time_ns),
         modify_time: time(wire.modify_time_ns),
-        metric: wire.metric.map(|metric| Box::new(metric.into())),
+        metric: wire
+            .metric
+            .map(metric::read)
+            .transpose()
+            .at("metric")?
+            .map(Box::new),
     })
 }
 

@@ -1,9 +1,13 @@
 //! Evaluations.
 
-use model::{EvalStatus, Evaluation, FieldErrors, Indexed, JobKey, JobType, TriggeredBy};
+use std::collections::BTreeMap;
+
+use model::{
+    AllocMetric, EvalStatus, Evaluation, FieldErrors, Indexed, JobKey, JobType, TriggeredBy,
+};
 
 use crate::fields::{At as _, Read, id, id_or_empty, optional_id, priority, time, word};
-use crate::v1;
+use crate::{metric, v1};
 
 impl TryFrom<v1::Evaluation> for Evaluation {
     type Error = FieldErrors;
@@ -29,11 +33,7 @@ pub(crate) fn read(wire: v1::Evaluation) -> Read<Evaluation> {
         next_eval: optional_id(&wire.next_eval).at("next_eval")?,
         previous_eval: optional_id(&wire.previous_eval).at("previous_eval")?,
         blocked_eval: optional_id(&wire.blocked_eval).at("blocked_eval")?,
-        failed_task_groups: wire
-            .failed_task_groups
-            .into_iter()
-            .map(|(group, metric)| (group, metric.into()))
-            .collect(),
+        failed_task_groups: failed_groups(wire.failed_task_groups).at("failed_task_groups")?,
         queued_allocs: wire.queued_allocations.into_iter().collect(),
         class_eligibility: wire.class_eligibility.into_iter().collect(),
         escaped_computed_class: wire.escaped_computed_class,
@@ -42,6 +42,16 @@ pub(crate) fn read(wire: v1::Evaluation) -> Read<Evaluation> {
         modify_time: time(wire.modify_time_ns),
         trace_parent: wire.trace_parent,
     })
+}
+
+fn failed_groups(
+    wire: std::collections::HashMap<String, v1::AllocMetric>,
+) -> Read<BTreeMap<String, AllocMetric>> {
+    let groups = wire.into_iter().map(|(group, metric)| {
+        let metric = metric::read(metric).at(&group)?;
+        Ok((group, metric))
+    });
+    groups.collect()
 }
 
 impl From<&Evaluation> for v1::Evaluation {

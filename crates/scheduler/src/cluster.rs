@@ -1,82 +1,152 @@
-//! The nodes that a job may use, with what they hold once the plan so far is carried out.
+//! The nodes as the plan so far leaves them: the snapshot's table, and what differs from it.
+//!
+//! A plan touches few nodes of many, so only those are copied.
 
-use std::collections::BTreeMap;
+use model::{AllocatedResources, ComparableResources, NodeId};
+use rustc_hash::FxHashMap;
+use state::{NodeTable, Snapshot};
 
-use model::{AllocatedResources, ComparableResources, Node, NodeId};
-use placement::Scope;
-use state::{NodeUsage, Snapshot};
-
-use crate::draw::Draw;
-
-/// Scores closer than this are near-ties, between which the seed chooses: workers that plan at the
-/// same time then do not all pick one node. It is the resolution that scores are shown with.
-const NEAR_TIE: f64 = 0.001;
-
-/// One node that may take something new.
+/// One node that the plan, or the job being placed, has something on.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot<'a> {
-    pub(crate) node: &'a Node,
-    pub(crate) available: ComparableResources,
-    pub(crate) usage: NodeUsage,
+pub(crate) struct Slot {
+    pub(crate) used: ComparableResources,
     /// How many live allocations of the job are on it.
     pub(crate) of_job: u32,
     /// How many of them are of the group being placed.
     pub(crate) of_group: u32,
-    /// Added to its score: 0 to [`NEAR_TIE`].
-    pub(crate) jitter: f64,
-    /// Counts changes, so that a score worked out before the last one is known to be old.
-    pub(crate) changes: u32,
+    /// Ports that the plan gives out.
+    ports_added: Vec<u16>,
+    /// Ports that the plan frees; one is listed as often as it is freed.
+    ports_removed: Vec<u16>,
 }
 
-/// The ready and eligible nodes in a job's scope.
+impl Slot {
+    fn hold(&mut self, resources: &AllocatedResources) {
+        self.used = self.used.plus(resources.total);
+        for port in &resources.ports {
+            move_one(&mut self.ports_removed, &mut self.ports_added, port.value);
+        }
+    }
+
+    fn give_up(&mut self, resources: &AllocatedResources) {
+        self.used = self.used.minus(resources.total);
+        for port in &resources.ports {
+            move_one(&mut self.ports_added, &mut self.ports_removed, port.value);
+        }
+    }
+}
+
+/// Takes `port` out of `from`, or puts it into `to` when it is not there.
+fn move_one(from: &mut Vec<u16>, to: &mut Vec<u16>, port: u16) {
+    match from.iter().position(|other| *other == port) {
+        Some(position) => drop(from.swap_remove(position)),
+        None => to.push(port),
+    }
+}
+
+/// All nodes, by their positions in the snapshot's table.
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster<'a> {
-    /// Ordered by node id.
-    pub(crate) slots: Vec<Slot<'a>>,
-    /// Datacenter → nodes.
-    pub(crate) nodes_available: BTreeMap<String, u32>,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) table: &'a NodeTable,
+    /// Position → what differs from the table.
+    slots: FxHashMap<usize, Slot>,
+    /// What near-ties between nodes are broken by.
+    seed: u64,
 }
 
 impl<'a> Cluster<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, scope: &Scope, draw: &mut Draw) -> Self {
-        let mut cluster = Self {
-            slots: Vec::new(),
-            nodes_available: BTreeMap::new(),
-        };
-        for node in snapshot.nodes().map(|node| &node.value) {
-            if !node.is_schedulable() || !scope.contains(node) {
-                continue;
-            }
-            match cluster.nodes_available.get_mut(&node.datacenter) {
-                Some(count) => *count += 1,
-                None => drop(cluster.nodes_available.insert(node.datacenter.clone(), 1)),
-            }
-            cluster.slots.push(Slot {
-                node,
-                available: node.available(),
-                usage: snapshot.usage(node.id).cloned().unwrap_or_default(),
-                of_job: 0,
-                of_group: 0,
-                jitter: draw.fraction() * NEAR_TIE,
-                changes: 0,
-            });
+    pub(crate) fn new(snapshot: &'a Snapshot, seed: u64) -> Self {
+        Self {
+            snapshot,
+            table: snapshot.node_table(),
+            slots: FxHashMap::default(),
+            seed,
         }
-        cluster
     }
 
-    /// Returns the position of `node`, if it may take something new.
+    /// Returns the position of `node`, if it is known.
     pub(crate) fn position(&self, node: NodeId) -> Option<usize> {
-        self.slots
-            .binary_search_by_key(&node, |slot| slot.node.id)
-            .ok()
+        self.table.position(node)
+    }
+
+    /// Returns what differs from the table at `position`; `None`: nothing.
+    pub(crate) fn slot(&self, position: usize) -> Option<&Slot> {
+        self.slots.get(&position)
+    }
+
+    pub(crate) fn slot_mut(&mut self, position: usize) -> &mut Slot {
+        let table = self.table;
+        self.slots.entry(position).or_insert_with(|| Slot {
+            used: table.row(position).used,
+            of_job: 0,
+            of_group: 0,
+            ports_added: Vec::new(),
+            ports_removed: Vec::new(),
+        })
+    }
+
+    /// Returns the positions where something differs from the table, in no particular order.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = usize> {
+        self.slots.keys().copied()
+    }
+
+    /// Forgets where the job's allocations are, before another group counts them.
+    pub(crate) fn forget_job(&mut self) {
+        for slot in self.slots.values_mut() {
+            slot.of_job = 0;
+            slot.of_group = 0;
+        }
+    }
+
+    pub(crate) fn used(&self, position: usize) -> ComparableResources {
+        match self.slot(position) {
+            Some(slot) => slot.used,
+            None => self.table.row(position).used,
+        }
+    }
+
+    /// Tells whether an allocation on the node holds `port`.
+    pub(crate) fn holds_port(&self, position: usize, port: u16) -> bool {
+        let row = self.table.row(position);
+        let mut holders = 0;
+        if row.port_count > 0
+            && let Some(usage) = self.snapshot.usage(row.id)
+        {
+            holders = usage.ports.get(&port).copied().unwrap_or(0) as usize;
+        }
+        let Some(slot) = self.slot(position) else {
+            return holders > 0;
+        };
+        let count = |ports: &[u16]| ports.iter().filter(|other| **other == port).count();
+        holders + count(&slot.ports_added) > count(&slot.ports_removed)
+    }
+
+    /// Counts what an allocation takes.
+    pub(crate) fn hold(&mut self, position: usize, resources: &AllocatedResources) {
+        self.slot_mut(position).hold(resources);
     }
 
     /// Counts what a stopped allocation gives up.
     pub(crate) fn release(&mut self, node: NodeId, resources: &AllocatedResources) {
         if let Some(position) = self.position(node) {
-            let slot = &mut self.slots[position];
-            slot.usage.remove(resources);
-            slot.changes += 1;
+            self.slot_mut(position).give_up(resources);
         }
+    }
+
+    /// Returns a number from 0 to 1 that is the node's own for this plan.
+    ///
+    /// It depends on the node's id and not on its position, so that replicas with different pasts
+    /// agree.
+    pub(crate) fn lot(&self, node: NodeId) -> f64 {
+        let (high, low) = node.0.as_u64_pair();
+        // Source: the finalizer of SplitMix64 (public domain), which spreads every bit.
+        let mut mixed = (high ^ low.rotate_left(32)).wrapping_add(self.seed);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
+        let fraction = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
+        fraction
     }
 }

@@ -41,8 +41,8 @@ impl Draw {
         self.rng.random_range(0..bound)
     }
 
-    /// Returns a number from 0 to 1, without 1.
-    pub(crate) fn fraction(&mut self) -> f64 {
+    /// Returns a seed for choices of which each is the same whatever order they are made in.
+    pub(crate) fn seed(&mut self) -> u64 {
         self.rng.random()
     }
 }

@@ -6,13 +6,14 @@
 //! plan was refused.
 //!
 //! In reading order: `reconcile` compares what the job has with what it wants; `in_place` says who
-//! may take a new version as it runs; `rank` finds nodes; `planner` writes the plan; `outcome`
-//! says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
+//! may take a new version as it runs; `rank` finds nodes, by what `config` says; `planner` writes the plan;
+//! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
 //! `system` is the same for jobs that want to be on every node.
 
 mod cluster;
+mod config;
 mod draw;
 mod in_place;
 mod outcome;
@@ -29,6 +30,7 @@ use model::{Evaluation, Indexed, Job, JobKey, Plan, Timestamp, TriggeredBy};
 use placement::Requirements;
 use state::Snapshot;
 
+pub use config::{Algorithm, Config};
 use draw::Draw;
 use in_place::InPlace;
 use planner::Planner;
@@ -56,12 +58,24 @@ pub fn schedule(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    decide(snapshot, eval, now, seed, None)
+    schedule_with(&Config::default(), snapshot, eval, now, seed)
 }
 
-/// As [`schedule`]; with `gives_up`, the plan only says that the evaluation failed for that reason,
+/// As [`schedule`], the way the operator has chosen.
+pub fn schedule_with(
+    config: &Config,
+    snapshot: &Snapshot,
+    eval: &Indexed<Evaluation>,
+    now: Timestamp,
+    seed: u64,
+) -> Decision {
+    decide(config, snapshot, eval, now, seed, None)
+}
+
+/// As [`schedule_with`]; with `gives_up`, the plan only says that the evaluation failed for that reason,
 /// and leaves a blocked one to try again.
 pub(crate) fn decide(
+    config: &Config,
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,
     now: Timestamp,
@@ -107,6 +121,7 @@ pub(crate) fn decide(
         eval: &eval.value,
         requirements: &requirements,
         older: &older,
+        algorithm: config.algorithm(wanted.map_or("", |job| &job.value.node_pool)),
         now,
         draw,
         plan,

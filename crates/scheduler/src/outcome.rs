@@ -189,7 +189,9 @@ fn hope_of(snapshot: &Snapshot, waiting: &[&Requirements]) -> Hope {
         };
     }
     let mut verdicts = FxHashMap::<&str, bool>::default();
-    for node in snapshot.nodes().map(|node| &node.value) {
+    // One node speaks for all that share its facts, the class among them.
+    let kinds = snapshot.node_table().kinds().flatten();
+    for node in kinds.map(|kind| &kind.example.value) {
         if node.computed_class.is_empty() {
             // It can only be told apart by asking it.
             return Hope {

@@ -11,12 +11,12 @@ use model::{
     Timestamp,
 };
 use placement::Requirements;
-use placement::distinct::PropertyUse;
 use state::{AllocView, Snapshot};
 
 use crate::cluster::Cluster;
+use crate::config::Algorithm;
 use crate::draw::Draw;
-use crate::rank::{Found, Search, Wish};
+use crate::rank::{Ask, Found, Preferences, Search, Wish};
 use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, Mark, Older, PlaceAsk, StopAsk};
 use crate::reconcile::reschedule::{events_of_replacement, failed_at};
 
@@ -27,6 +27,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) requirements: &'a BTreeMap<String, Requirements>,
     /// The same of older versions, by group and version.
     pub(crate) older: &'a BTreeMap<(String, u64), Requirements>,
+    pub(crate) algorithm: Algorithm,
     pub(crate) now: Timestamp,
     pub(crate) draw: Draw,
     pub(crate) plan: Plan,
@@ -203,19 +204,19 @@ impl<'a> Planner<'a> {
     ) {
         let mut cluster = match self.cluster.take() {
             Some(cluster) => cluster,
-            None => self.cluster(requirements),
+            None => self.cluster(),
         };
-        let properties = self.properties(requirements, &group.name);
-        let live = self.live();
-        let of_group = live.iter().map(|(node, name)| (*node, *name == group.name));
-        let mut search = Search::new(
-            &mut cluster,
+        let live = self.live().into_iter();
+        let ask = Ask {
             requirements,
-            &group.name,
-            group.count,
-            of_group,
-            properties,
-        );
+            preferences: Preferences::new(&job.value, group),
+            count: group.count,
+            algorithm: self.algorithm,
+            live: live
+                .map(|(node, name)| (node, name == group.name))
+                .collect(),
+        };
+        let mut search = Search::new(&mut cluster, ask);
         let mut template = Template::new(self, job, group, deployment_id, requirements);
         for ask in asks {
             self.place(&mut search, &mut template, ask);
@@ -223,9 +224,9 @@ impl<'a> Planner<'a> {
         self.cluster = Some(cluster);
     }
 
-    /// Returns the nodes that the job may use, without what the plan stops on them.
-    fn cluster(&mut self, requirements: &Requirements) -> Cluster<'a> {
-        let mut cluster = Cluster::new(self.snapshot, &requirements.scope, &mut self.draw);
+    /// Returns the nodes, without what the plan stops on them.
+    fn cluster(&mut self) -> Cluster<'a> {
+        let mut cluster = Cluster::new(self.snapshot, self.draw.seed());
         for id in &self.stopped {
             if let Some(view) = self.snapshot.alloc(*id) {
                 cluster.release(view.alloc.node_id, &view.alloc.resources);
@@ -235,7 +236,7 @@ impl<'a> Planner<'a> {
         for alloc in self.plan.placements.values().flatten() {
             let position = cluster.position(alloc.node_id);
             if let Some(position) = position.filter(|_| self.snapshot.alloc(alloc.id).is_none()) {
-                cluster.slots[position].usage.add(&alloc.resources);
+                cluster.hold(position, &alloc.resources);
             }
         }
         cluster
@@ -248,25 +249,6 @@ impl<'a> Planner<'a> {
             stay.filter(|view| !view.is_terminal() && !self.stopped.contains(&view.alloc.id));
         let stay = stay.map(|view| (view.alloc.node_id, &*view.alloc.task_group));
         stay.chain(self.placed.iter().copied()).collect()
-    }
-
-    fn properties(&self, requirements: &'a Requirements, group: &str) -> Vec<PropertyUse<'a>> {
-        let rules = requirements.distinct_properties.iter();
-        let mut properties: Vec<_> = rules.map(PropertyUse::new).collect();
-        if properties.is_empty() {
-            return properties;
-        }
-        for (node_id, name) in self.live() {
-            let Some(node) = self.snapshot.node(node_id) else {
-                continue;
-            };
-            for property in &mut properties {
-                if property.level() == placement::Level::Job || name == group {
-                    property.add(&node.value);
-                }
-            }
-        }
-        properties
     }
 
     fn place(
@@ -292,10 +274,8 @@ impl<'a> Planner<'a> {
             .previous()
             .filter(|_| ask.cause.stop_description().is_some());
         let held = replaced.filter(|view| !view.is_terminal());
-        let node = held.and_then(|view| self.snapshot.node(view.alloc.node_id));
-        let node = node.map(|node| &node.value);
         if let Some(view) = held {
-            search.release(view, node);
+            search.release(view);
         }
         let wish = template.wish(ask.cause);
         match search.find(&wish, &mut self.draw) {
@@ -316,7 +296,7 @@ impl<'a> Planner<'a> {
             }
             None => {
                 if let Some(view) = held {
-                    search.hold(view, node);
+                    search.hold(view);
                 }
                 self.full.insert(version);
                 match self.failed.get_mut(&template.group.name) {
@@ -432,9 +412,8 @@ impl<'a> Template<'a> {
         now: Timestamp,
         draw: &mut Draw,
     ) -> Allocation {
-        let node_id = search.node_id(found.position);
-        let mut alloc = self.fill(ask, node_id, found.ports, now, draw);
-        alloc.metric = Some(Box::new(search.placed_metric(found.mean)));
+        let mut alloc = self.fill(ask, found.node_id, found.ports, now, draw);
+        alloc.metric = Some(Box::new(found.metric));
         search.take(found.position, &alloc.resources);
         alloc
     }

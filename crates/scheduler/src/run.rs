@@ -5,7 +5,7 @@ use model::job::JobType;
 use model::{EvalId, EvalStatus, Plan, PlanResult, Timestamp};
 use state::Snapshot;
 
-use crate::{Decision, decide, schedule};
+use crate::{Config, Decision, decide, schedule_with};
 
 /// How often a service's plan may be refused without progress. Source: Nomad's public behaviour.
 const ATTEMPTS_MAX_SERVICE: u32 = 5;
@@ -18,6 +18,7 @@ const GIVE_UPS_MAX: u32 = 3;
 /// Carries one evaluation to its end.
 #[derive(Clone, Debug)]
 pub struct Run {
+    config: Config,
     eval_id: EvalId,
     eval_token: String,
     job_type: JobType,
@@ -52,6 +53,7 @@ impl Run {
     /// Starts the run of an evaluation that the broker delivered under `eval_token`.
     pub fn new(eval_id: EvalId, eval_token: String) -> Self {
         Self {
+            config: Config::default(),
             eval_id,
             eval_token,
             job_type: JobType::Service,
@@ -59,6 +61,12 @@ impl Run {
             give_ups: 0,
             refusal: None,
         }
+    }
+
+    /// Schedules the way the operator has chosen instead of the default way.
+    #[must_use]
+    pub fn with_config(self, config: Config) -> Self {
+        Self { config, ..self }
     }
 
     /// Looks at the job once more.
@@ -73,14 +81,14 @@ impl Run {
         ));
         self.job_type = eval.value.job_type;
         let mut decision = if self.attempts < self.attempts_max() {
-            schedule(snapshot, eval, now, seed)
+            schedule_with(&self.config, snapshot, eval, now, seed)
         } else {
             let mut reason = format!("maximum attempts reached ({})", self.attempts_max());
             if let Some(refusal) = &self.refusal {
                 // Whoever reads it can do something about what the store refuses, say.
                 reason = format!("{reason}: {refusal}");
             }
-            decide(snapshot, eval, now, seed, Some(reason))
+            decide(&self.config, snapshot, eval, now, seed, Some(reason))
         };
         decision.plan.eval_token.clone_from(&self.eval_token);
         Attempt::Submit(Box::new(decision))

@@ -2,7 +2,8 @@
 //!
 //! Pure: watched changes go in, a revision at a time ([`State::apply`]); [`Snapshot`]s come out,
 //! immutable and O(1). In reading order: [`change`] is what goes in, [`view`] joins the two sides
-//! of an allocation, [`usage`] is what a node's allocations hold, `tables` keeps it all in step,
+//! of an allocation, [`usage`] is what a node's allocations hold, [`node_table`] is the scheduler's view of the nodes,
+//! `tables` keeps it all in step,
 //! [`snapshot`] is the reading side.
 //!
 //! Derived state is derived here and nowhere else: job status and summary, a deployment's counts,
@@ -12,6 +13,7 @@
 
 pub mod change;
 mod looked;
+pub mod node_table;
 pub mod snapshot;
 pub mod summary;
 mod tables;
@@ -21,6 +23,7 @@ pub mod usage;
 pub mod view;
 
 pub use change::{Change, Entity, Key, Table};
+pub use node_table::{NodeKind, NodeRow, NodeTable};
 pub use snapshot::{Snapshot, State};
 pub use summary::{DeploymentCounts, GroupSummary, JobStatus};
 pub use usage::NodeUsage;

@@ -8,6 +8,7 @@ use model::{
 };
 
 use crate::change::{Change, Table};
+use crate::node_table::NodeTable;
 use crate::tables::Tables;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
@@ -209,6 +210,11 @@ impl Snapshot {
     /// Returns what the node's allocations hold; `None` when none does.
     pub fn usage(&self, id: NodeId) -> Option<&NodeUsage> {
         self.tables.usage.get(&id)
+    }
+
+    /// Returns the nodes as rows and kinds, for whoever has to look at all of them.
+    pub fn node_table(&self) -> &NodeTable {
+        &self.tables.node_table
     }
 
     pub fn deployment(&self, id: DeploymentId) -> Option<&Arc<Indexed<Deployment>>> {

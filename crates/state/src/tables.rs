@@ -1,7 +1,8 @@
 //! The objects and the indexes over them, changed together.
 //!
 //! **Invariant**: every index names exactly the objects that are in the tables, and `usage` is the
-//! sum over the allocations that are not terminal; `check` proves it the slow way in tests.
+//! sum over the allocations that are not terminal, and the node table says the same of every node;
+//! the tests work all of it out the slow way.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use model::{
 use rustc_hash::FxBuildHasher;
 
 use crate::change::{Change, Entity, Key, Table};
+use crate::node_table::NodeTable;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
 
@@ -41,6 +43,7 @@ pub(crate) struct Tables {
     pub(crate) stray_clients: Map<AllocId, (Arc<AllocClient>, u64)>,
     pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<Node>>>,
     pub(crate) usage: Map<NodeId, NodeUsage>,
+    pub(crate) node_table: NodeTable,
     pub(crate) deployments: Map<DeploymentId, Arc<Indexed<Deployment>>>,
     pub(crate) deployments_by_job: Map<JobKey, OrdSet<DeploymentId>>,
     pub(crate) active_deployments: OrdSet<DeploymentId>,
@@ -94,8 +97,9 @@ impl Tables {
                 self.put_alloc_client(id, Arc::new(*value), modify_index);
             }
             (Key::Node(id), Entity::Node(value)) => {
-                self.nodes
-                    .insert(id, indexed(*value, create_index, modify_index));
+                let node = indexed(*value, create_index, modify_index);
+                self.node_table.put(Arc::clone(&node), self.usage.get(&id));
+                self.nodes.insert(id, node);
             }
             (Key::Deployment(id), Entity::Deployment(value)) => {
                 self.put_deployment(id, indexed(*value, create_index, modify_index));
@@ -197,11 +201,12 @@ impl Tables {
                 .or_default()
                 .insert(id);
         }
-        if !view.is_terminal() {
-            self.usage
-                .entry(view.alloc.node_id)
-                .or_default()
-                .add(&view.alloc.resources);
+        if view.is_terminal() {
+            self.show_usage(view.alloc.node_id);
+        } else {
+            let usage = self.usage.entry(view.alloc.node_id).or_default();
+            usage.add(&view.alloc.resources);
+            self.node_table.set_usage(view.alloc.node_id, Some(usage));
         }
         self.allocs.insert(id, view);
     }
@@ -217,6 +222,11 @@ impl Tables {
                 self.usage.remove(&node_id);
             }
         }
+    }
+
+    /// Lets the node table know what a node's allocations hold now.
+    fn show_usage(&mut self, node_id: NodeId) {
+        self.node_table.set_usage(node_id, self.usage.get(&node_id));
     }
 
     fn unlink_deployment(&mut self, id: AllocId, deployment_id: Option<DeploymentId>) {
@@ -264,7 +274,10 @@ impl Tables {
                     });
                 }
             }
-            Key::Node(id) => drop(self.nodes.remove(id)),
+            Key::Node(id) => {
+                self.nodes.remove(id);
+                self.node_table.remove(*id);
+            }
             Key::Deployment(id) => {
                 self.active_deployments.remove(id);
                 if let Some(old) = self.deployments.remove(id) {
@@ -280,6 +293,7 @@ impl Tables {
             return;
         };
         self.release(&old);
+        self.show_usage(old.alloc.node_id);
         self.allocs.remove(&id);
         unlink(&mut self.allocs_by_node, &old.alloc.node_id, &id);
         unlink(&mut self.allocs_by_job, &old.alloc.job_key(), &id);

@@ -150,7 +150,9 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
 #[cfg(test)]
 mod tests {
     use model::allocation::RescheduleEvent;
-    use model::{AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, EvalId};
+    use model::{
+        AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, EvalId, ScoreParts,
+    };
     use model::{JobKey, TaskState, Timestamp};
     use std::collections::BTreeMap;
     use std::time::Duration;
@@ -289,6 +291,13 @@ mod tests {
             nodes_filtered: 123,
             nodes_in_pool: 5_000,
             score_per_mille: 873,
+            score_parts: Some(ScoreParts {
+                fit: 873,
+                anti_affinity: Some(-20),
+                affinity: Some(1_000),
+                spread: Some(-1_000),
+                reschedule_penalty: None,
+            }),
             ..AllocMetric::default()
         }));
         let bytes = Value::from(&alloc).encode().unwrap().len();

@@ -15,7 +15,6 @@ use crate::config::GcConfig;
 use crate::context::Context;
 use crate::runner::Progress;
 
-
 /// How full the file system is, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Usage {

@@ -203,7 +203,6 @@ fn warn(check: &mut Check, job: &Job) {
             ));
         }
     }
-    rank::warn(check, job);
 }
 
 impl Inherited<'_> {

@@ -1,10 +1,8 @@
 //! Affinities and spreads: what a job would rather have.
-//!
-//! They are checked and stored; this version's scheduler does not score by them yet, and says so.
 
 use std::collections::BTreeSet;
 
-use model::job::{Job, JobType};
+use model::job::JobType;
 use model::{Affinity, Operator, Spread, SpreadTarget, spec};
 
 use super::check::{Check, Path};
@@ -175,25 +173,6 @@ fn percentage(check: &mut Check, field: String, noun: &str, value: i64) -> u8 {
                 format!("{noun} must be within the range [0,100]; got {value}"),
             );
             0
-        }
-    }
-}
-
-/// Says that placement does not look at these yet.
-pub(super) fn warn(check: &mut Check, job: &Job) {
-    let groups = || job.task_groups.iter();
-    let affinity = !job.affinities.is_empty()
-        || groups().any(|group| {
-            !group.affinities.is_empty()
-                || group.tasks.iter().any(|task| !task.affinities.is_empty())
-        });
-    let spread = !job.spreads.is_empty() || groups().any(|group| !group.spreads.is_empty());
-    for (present, block) in [(affinity, "affinity"), (spread, "spread")] {
-        if present {
-            check.warn(format!(
-                "{block} blocks are stored, but this version of Kafila does not score nodes by \
-                 them yet: use a constraint where the placement must hold",
-            ));
         }
     }
 }

@@ -11,7 +11,8 @@ use model::{
     AllocClient, AllocMetric, AllocatedPort, AllocatedResources, Allocation, ClientStatus,
     Deployment, DeploymentGroup, DeploymentHealth, DeploymentStatus, DesiredStatus,
     DesiredTransition, EvalStatus, Evaluation, JobKey, JobType, Node, NodeEligibility, NodeId,
-    NodeStatus, Plan, PlanResult, TaskEvent, TaskPhase, TaskState, TriggeredBy,
+    NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState,
+    TriggeredBy,
 };
 use serde_json::{Map, Value};
 
@@ -39,9 +40,29 @@ pub(super) fn metric(draw: &mut Draw) -> AllocMetric {
         constraint_filtered: draw.map(Draw::u32),
         dimension_exhausted: draw.map(Draw::u32),
         nodes_available: draw.map(Draw::u32),
-        score_per_mille: draw.u32(),
+        score_per_mille: signed(draw),
+        score_parts: draw.maybe(score_parts),
+        runners_up: draw.list(|draw| NodeScore {
+            node_id: draw.id(),
+            per_mille: signed(draw),
+            parts: score_parts(draw),
+        }),
         coalesced_failures: draw.u32(),
     }
+}
+
+fn score_parts(draw: &mut Draw) -> ScoreParts {
+    ScoreParts {
+        fit: signed(draw),
+        anti_affinity: draw.maybe(signed),
+        reschedule_penalty: draw.maybe(signed),
+        affinity: draw.maybe(signed),
+        spread: draw.maybe(signed),
+    }
+}
+
+fn signed(draw: &mut Draw) -> i32 {
+    draw.u32().cast_signed()
 }
 
 pub(super) fn allocation(draw: &mut Draw) -> Allocation {

@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn a_metric_comes_back(seed: u64) {
         let metric = nouns::metric(&mut Draw::new(seed));
-        prop_assert_eq!(model::AllocMetric::from(sent(&v1::AllocMetric::from(&metric))), metric);
+        comes_back::<model::AllocMetric, v1::AllocMetric>(&metric);
     }
 
     #[test]

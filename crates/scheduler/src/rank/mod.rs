@@ -4,14 +4,23 @@
 //! it touches. Equal asks of a group share that ranking, so ten thousand placements cost ten
 //! thousand heap operations and not ten million scores.
 //!
-//! `score` is the arithmetic; `ranking` keeps nodes in order; `search` joins them with what rules
-//! nodes out.
-//!
-//! A score that depends on other nodes than its own (a spread over racks) will not fit one heap:
-//! such a group gets one ranking per value of the attribute, and the best of their tops wins.
+//! In reading order: `score` is the arithmetic; `preferences` is what a group would rather have and
+//! `affinity` how much it likes each node;
+//! `column` reads an attribute of all nodes once; `spread` and `property` count allocations by
+//! value; `shelves` keeps nodes in order; `search` joins them with what rules nodes out; `explain`
+//! tells people why.
 
-pub(crate) mod ranking;
+mod affinity;
+mod column;
+mod explain;
+mod preferences;
+mod property;
 pub(crate) mod score;
 pub(crate) mod search;
+mod shelves;
+mod spread;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use search::{Found, Search, Wish};
+pub(crate) use preferences::Preferences;
+pub(crate) use search::{Ask, Found, Search, Wish};

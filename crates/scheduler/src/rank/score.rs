@@ -1,49 +1,113 @@
-//! How good a node is for one more allocation of a group.
+//! How good a node is for one more allocation of a group: the arithmetic of each scorer.
+//!
+//! Source: Nomad's public behaviour, but for what the functions say of themselves.
 
-use model::ComparableResources;
+use std::f64::consts::LOG2_10;
+
+use model::{ComparableResources, ScoreParts};
+
+use crate::config::Algorithm;
 
 /// The largest sum of the two powers below that a node can lose: 20 for an empty one, 2 for a full.
 const FIT_RANGE: f64 = 18.0;
 
-/// The mean of the scorers that had something to say. Source: Nomad's public behaviour.
+/// Totals of spreads nearer to 0 than this are 0: sums of shares are not exact.
+pub(crate) const NOTHING: f64 = 1e-9;
+
+/// What is said of a node on which the allocation to be replaced has failed.
+pub(crate) const RESCHEDULE_PENALTY: f64 = -1.0;
+
+/// What each scorer says of a node; a score is the mean of those that count.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Score {
-    sum: f64,
-    scorers: u32,
+pub(crate) struct Parts {
+    pub(crate) fit: f64,
+    /// `None`: no other of the group is there.
+    pub(crate) anti_affinity: Option<f64>,
+    pub(crate) is_penalised: bool,
+    /// `None`: the group has none.
+    pub(crate) affinity: Option<f64>,
+    /// 0 does not count.
+    pub(crate) spread: f64,
 }
 
-impl Score {
-    /// Starts with what every node has: how full it would be.
-    pub(crate) fn of_fit(available: ComparableResources, after: ComparableResources) -> Self {
-        Self {
-            sum: bin_packing(available, after),
-            scorers: 1,
+impl Parts {
+    /// Returns the sum of what depends on the node alone, and how many say so.
+    pub(crate) fn base(&self) -> (f64, f64) {
+        let mut sum = self.fit;
+        let mut scorers = 1.0;
+        for part in [self.anti_affinity, self.affinity].into_iter().flatten() {
+            sum += part;
+            scorers += 1.0;
         }
+        (sum, scorers)
     }
 
-    /// Adds what one more scorer says.
-    #[must_use]
-    pub(crate) fn and(self, value: f64) -> Self {
-        Self {
-            sum: self.sum + value,
-            scorers: self.scorers + 1,
+    /// Returns the score. A penalty never makes it better, as it would where the others say less
+    /// than it does: there it does not count.
+    pub(crate) fn mean(&self) -> f64 {
+        let (sum, scorers) = self.base();
+        let mean = with_spread(sum, scorers, self.spread);
+        if !self.is_penalised {
+            return mean;
         }
+        mean.min(with_spread(
+            sum + RESCHEDULE_PENALTY,
+            scorers + 1.0,
+            self.spread,
+        ))
     }
 
-    pub(crate) fn mean(self) -> f64 {
-        self.sum / f64::from(self.scorers)
+    pub(crate) fn in_thousandths(&self) -> ScoreParts {
+        ScoreParts {
+            fit: thousandths(self.fit),
+            anti_affinity: self.anti_affinity.map(thousandths),
+            reschedule_penalty: self.is_penalised.then(|| thousandths(RESCHEDULE_PENALTY)),
+            affinity: self.affinity.map(thousandths),
+            spread: (self.spread.abs() >= NOTHING).then(|| thousandths(self.spread)),
+        }
     }
 }
 
-/// Returns 0 for a node that stays empty and 1 for one whose cpu and memory are used up.
+/// Returns the mean of `scorers` that sum up to `sum` and what the spreads say, unless it is 0.
+pub(crate) fn with_spread(sum: f64, scorers: f64, spread: f64) -> f64 {
+    if spread.abs() < NOTHING {
+        sum / scorers
+    } else {
+        (sum + spread) / (scorers + 1.0)
+    }
+}
+
+/// Returns the same for a node on which a predecessor has failed.
+///
+/// The penalty never makes a score better, as it would where the others say less than it does:
+/// there it does not count.
+pub(crate) fn penalised_mean(sum: f64, scorers: f64, spread: f64) -> f64 {
+    let without = with_spread(sum, scorers, spread);
+    without.min(with_spread(sum + RESCHEDULE_PENALTY, scorers + 1.0, spread))
+}
+
+/// Returns how well a node is used with `after` on it, from 0 to 1: best packed when cpu and memory
+/// are used up, best spread when it stays empty.
 ///
 /// Source: the "best fit" score of Google's published work on datacenter packing (BestFit v3),
 /// which Nomad uses: the fuller, the better, and evenly in both dimensions.
-fn bin_packing(available: ComparableResources, after: ComparableResources) -> f64 {
+pub(crate) fn fit(
+    algorithm: Algorithm,
+    available: ComparableResources,
+    after: ComparableResources,
+) -> f64 {
     let free_cpu = free_share(available.cpu_mhz, after.cpu_mhz);
     let free_memory = free_share(available.memory_mib, after.memory_mib);
-    let lost = 20.0 - (10_f64.powf(free_cpu) + 10_f64.powf(free_memory));
-    lost.clamp(0.0, FIT_RANGE) / FIT_RANGE
+    let powers = power_of_ten(free_cpu) + power_of_ten(free_memory);
+    let score = match algorithm {
+        Algorithm::Binpack => 20.0 - powers,
+        Algorithm::Spread => powers - 2.0,
+    };
+    score.clamp(0.0, FIT_RANGE) / FIT_RANGE
+}
+
+fn power_of_ten(exponent: f64) -> f64 {
+    (exponent * LOG2_10).exp2()
 }
 
 #[expect(
@@ -59,29 +123,22 @@ fn free_share(available: u64, used: u64) -> f64 {
 
 /// Returns what is said of a node that already has `collisions` of the group's `count`: two on one
 /// node fail together.
-pub(crate) fn anti_affinity(collisions: u32, count: u32) -> f64 {
-    -f64::from(collisions + 1) / f64::from(count.max(1))
+pub(crate) fn anti_affinity(collisions: u32, count: u32) -> Option<f64> {
+    (collisions > 0).then(|| -f64::from(collisions + 1) / f64::from(count.max(1)))
 }
 
-/// What is said of a node on which the allocation to be replaced has failed.
-pub(crate) const RESCHEDULE_PENALTY: f64 = -1.0;
-
-/// Returns a mean score as thousandths, as allocations remember it; below 0 is 0.
-pub(crate) fn per_mille(mean: f64) -> u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to 0..=1000"
-    )]
-    let per_mille = (mean * 1_000.0).round().clamp(0.0, 1_000.0) as u32;
-    per_mille
+/// Returns a score in thousandths, as metrics remember it.
+pub(crate) fn thousandths(score: f64) -> i32 {
+    #[expect(clippy::cast_possible_truncation, reason = "clamped")]
+    let thousandths = (score * 1_000.0).round().clamp(-1e9, 1e9) as i32;
+    thousandths
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(cpu_percent: u64, memory_percent: u64) -> f64 {
+    fn at(algorithm: Algorithm, cpu_percent: u64, memory_percent: u64) -> f64 {
         let available = ComparableResources {
             cpu_mhz: 100,
             memory_mib: 100,
@@ -92,7 +149,7 @@ mod tests {
             memory_mib: memory_percent,
             disk_mib: 1,
         };
-        Score::of_fit(available, after).mean()
+        fit(algorithm, available, after)
     }
 
     fn close(left: f64, right: f64) -> bool {
@@ -100,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn scenario_122_fuller_is_better() {
+    fn scenario_122_fuller_is_better_unless_load_is_to_be_spread() {
         for (percent, want) in [
             (0, 0.0),
             (25, 0.486_3),
@@ -108,34 +165,56 @@ mod tests {
             (75, 0.913_5),
             (100, 1.0),
         ] {
-            assert!(
-                close(at(percent, percent), want),
-                "{percent} %: {}",
-                at(percent, percent)
-            );
+            let packed = at(Algorithm::Binpack, percent, percent);
+            assert!(close(packed, want), "{percent} %: {packed}");
+            let spread = at(Algorithm::Spread, percent, percent);
+            assert!(close(spread, 1.0 - want), "{percent} %: {spread}");
         }
-        assert!(close(at(100, 0), 0.5));
+        for algorithm in [Algorithm::Binpack, Algorithm::Spread] {
+            assert!(close(at(algorithm, 100, 0), 0.5), "{algorithm:?}");
+        }
+        // More than the node has, as with victims still there, is no better than full.
+        assert!(close(at(Algorithm::Binpack, 150, 150), 1.0));
+        assert!(close(at(Algorithm::Spread, 150, 150), 0.0));
     }
 
     #[test]
     fn scenario_123_collisions_and_failures_count_against_a_node() {
-        assert!(close(anti_affinity(2, 4), -0.75));
-        let nothing = ComparableResources::default();
-        let score = Score::of_fit(nothing, nothing)
-            .and(-0.75)
-            .and(RESCHEDULE_PENALTY);
-        // A node without amounts fits nothing in particular: 1, and the mean of three.
-        assert!(
-            close(score.mean(), (1.0 - 0.75 - 1.0) / 3.0),
-            "{}",
-            score.mean()
-        );
+        assert!(close(anti_affinity(2, 4).unwrap(), -0.75));
+        assert_eq!(anti_affinity(0, 4), None);
+        let parts = Parts {
+            fit: 0.9,
+            anti_affinity: Some(-0.75),
+            is_penalised: true,
+            affinity: None,
+            spread: 0.0,
+        };
+        assert!(close(parts.mean(), (0.9 - 0.75 - 1.0) / 3.0));
+        let hopeless = Parts {
+            spread: -11.5,
+            ..parts
+        };
+        assert!(close(hopeless.mean(), (0.9 - 0.75 - 11.5) / 3.0));
     }
 
     #[test]
-    fn thousandths_stay_in_their_range() {
-        assert_eq!(per_mille(-0.3), 0);
-        assert_eq!(per_mille(0.759_7), 760);
-        assert_eq!(per_mille(1.001), 1_000);
+    fn scenario_150_an_affinity_counts_even_where_it_says_nothing() {
+        let parts = |affinity| Parts {
+            fit: 0.9,
+            anti_affinity: None,
+            is_penalised: false,
+            affinity,
+            spread: 0.0,
+        };
+        assert!(close(parts(None).mean(), 0.9));
+        assert!(close(parts(Some(1.0)).mean(), 0.95));
+        assert!(close(parts(Some(0.0)).mean(), 0.45));
+        assert!(close(parts(Some(0.5)).mean(), 0.7));
+    }
+
+    #[test]
+    fn thousandths_are_rounded() {
+        assert_eq!(thousandths(0.759_7), 760);
+        assert_eq!(thousandths(-11.5), -11_500);
     }
 }

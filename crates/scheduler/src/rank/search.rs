@@ -1,16 +1,34 @@
 //! Finds nodes for one task group, one allocation after the other.
 
-use model::{AllocMetric, AllocatedPort, AllocatedResources, NodeId};
-use placement::distinct::PropertyUse;
+use model::{AllocMetric, AllocatedPort, AllocatedResources, ComparableResources, NodeId};
 use placement::ports::check_static;
-use placement::{DistinctHosts, Exhausted, Feasibility, Level, Requirements, assign_ports, fits};
-use state::AllocView;
+use placement::{Exhausted, Level, PortAsk, Requirements, assign_ports};
+use state::{AllocView, NodeRow};
 
 use crate::cluster::Cluster;
+use crate::config::Algorithm;
 use crate::draw::Draw;
-use crate::in_place::counts;
-use crate::rank::ranking::{Entry, Ranking};
-use crate::rank::score::{RESCHEDULE_PENALTY, Score, anti_affinity};
+use crate::rank::affinity::Affinities;
+use crate::rank::explain::{self, Groundwork};
+use crate::rank::preferences::Preferences;
+use crate::rank::property::PropertyLimit;
+use crate::rank::score::{Parts, anti_affinity, fit, penalised_mean};
+use crate::rank::shelves::{Entry, Place, Shelves};
+use crate::rank::spread::{Changed, SpreadUse};
+
+/// Scores closer than this are near-ties, between which the seed chooses: workers that plan at the
+/// same time then do not all pick one node. It is the resolution that scores are shown with.
+pub(crate) const NEAR_TIE: f64 = 0.001;
+
+/// What a group asks for, and where it is already.
+pub(crate) struct Ask<'a> {
+    pub(crate) requirements: &'a Requirements,
+    pub(crate) preferences: Preferences,
+    pub(crate) count: u32,
+    pub(crate) algorithm: Algorithm,
+    /// The nodes of the job's allocations that hold a share, and whether each is of the group.
+    pub(crate) live: Vec<(NodeId, bool)>,
+}
 
 /// What one allocation asks for beyond what its group does.
 #[derive(Clone, Debug, Default)]
@@ -25,85 +43,181 @@ pub(crate) struct Wish {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) position: usize,
-    pub(crate) mean: f64,
+    pub(crate) node_id: NodeId,
     pub(crate) ports: Vec<AllocatedPort>,
+    pub(crate) metric: AllocMetric,
 }
 
 /// The search for one group.
 pub(crate) struct Search<'a, 'c> {
-    cluster: &'c mut Cluster<'a>,
-    requirements: &'a Requirements,
-    group: &'a str,
+    pub(crate) cluster: &'c mut Cluster<'a>,
+    pub(crate) requirements: &'a Requirements,
     count: u32,
-    ranking: Ranking,
-    /// Whether each node of the cluster can run the group, whatever else runs there.
-    feasible: Vec<bool>,
-    /// Nodes that came up while a distinct constraint ruled them out; a stop may let them in again.
-    parked: Vec<Entry>,
-    properties: Vec<PropertyUse<'a>>,
+    algorithm: Algorithm,
+    affinities: Affinities,
+    spreads: Vec<SpreadUse>,
+    properties: Vec<PropertyLimit<'a>>,
+    shelves: Shelves,
+    /// By the position of the node.
+    places: Vec<Place>,
     /// What is the same for every allocation of the group.
-    metric: AllocMetric,
+    groundwork: Groundwork,
+    has_static_ports: bool,
+    has_told_runners_up: bool,
 }
 
 impl<'a, 'c> Search<'a, 'c> {
-    /// Asks and scores every node; `live` are the job's allocations that hold a share.
-    pub(crate) fn new(
-        cluster: &'c mut Cluster<'a>,
-        requirements: &'a Requirements,
-        group: &'a str,
-        count: u32,
-        live: impl Iterator<Item = (NodeId, bool)>,
-        mut properties: Vec<PropertyUse<'a>>,
-    ) -> Self {
-        for slot in &mut cluster.slots {
-            slot.of_job = 0;
-            slot.of_group = 0;
-        }
-        for (node_id, is_of_group) in live {
-            let Some(position) = cluster.position(node_id) else {
+    /// Asks every kind of node, and scores every node of those that suit.
+    pub(crate) fn new(cluster: &'c mut Cluster<'a>, ask: Ask<'a>) -> Self {
+        let table = cluster.table;
+        cluster.forget_job();
+        let mut live = Vec::with_capacity(ask.live.len());
+        for (node_id, is_of_group) in ask.live {
+            let Some(position) = table.position(node_id) else {
                 continue;
             };
-            let slot = &mut cluster.slots[position];
+            live.push((position, is_of_group));
+            let slot = cluster.slot_mut(position);
             slot.of_job += 1;
             slot.of_group += u32::from(is_of_group);
         }
-        properties.shrink_to_fit();
+        let of_group = || live.iter().filter(|(_, own)| *own).map(|(node, _)| *node);
+        let rules = ask.preferences.spreads.iter();
+        let spreads = rules
+            .map(|rule| SpreadUse::new(rule, table, of_group()))
+            .collect();
+        let rules = ask.requirements.distinct_properties.iter();
+        let properties = rules
+            .map(|rule| PropertyLimit::new(rule, table, &live))
+            .collect();
+        let scorers = if ask.preferences.has_affinities() {
+            2.0
+        } else {
+            1.0
+        };
         let mut search = Self {
+            affinities: Affinities::new(table, &ask.preferences),
             cluster,
-            requirements,
-            group,
-            count,
-            ranking: Ranking::default(),
-            feasible: Vec::new(),
-            parked: Vec::new(),
+            requirements: ask.requirements,
+            count: ask.count,
+            algorithm: ask.algorithm,
+            spreads,
             properties,
-            metric: AllocMetric::default(),
+            shelves: Shelves::new(ask.preferences.spreads.len(), scorers),
+            places: Vec::new(),
+            groundwork: Groundwork::new(table, ask.requirements),
+            has_static_ports: ask.requirements.ports.iter().any(is_static),
+            has_told_runners_up: false,
         };
         search.ask_nodes();
         search
     }
 
     fn ask_nodes(&mut self) {
-        let mut feasibility = Feasibility::new(self.requirements);
-        let mut entries = Vec::with_capacity(self.cluster.slots.len());
-        for (position, slot) in self.cluster.slots.iter().enumerate() {
-            let answer = feasibility.check(slot.node);
-            self.feasible.push(answer.is_ok());
-            match answer {
-                Ok(()) => match self.entry(position) {
-                    Some(entry) => entries.push(entry),
-                    None => self.metric.nodes_exhausted += 1,
-                },
-                Err(infeasible) => {
-                    self.metric.nodes_filtered += 1;
-                    add(&mut self.metric.constraint_filtered, infeasible.reason());
-                }
+        let table = self.cluster.table;
+        let combinations = self.combinations_of_kinds();
+        let asks_nodes = self.requirements.escapes_class();
+        let mut entries = Vec::<Vec<Entry>>::new();
+        // How many nodes a shelf has if all have the same: a guess that saves growing. Where nodes
+        // differ one by one there may be as many shelves, with a node each.
+        let expected = match &combinations {
+            Some(_) => table.row_count() / self.shelves.combination_count().max(1) + 1,
+            None => 1,
+        };
+        self.places.reserve(table.row_count());
+        let mut node = 0_u32;
+        for row in table.chunks().flatten() {
+            let position = node as usize;
+            node += 1;
+            if !row.is_schedulable || !self.groundwork.suits(row.kind) {
+                self.places.push(Place::NOWHERE);
+                continue;
+            }
+            if asks_nodes && !self.ask_node(position) {
+                self.places.push(Place::NOWHERE);
+                continue;
+            }
+            let combination = match &combinations {
+                Some(of_kinds) => of_kinds[row.kind as usize],
+                None => self.combination_at(position),
+            };
+            let shelf = Shelves::shelf(combination, false);
+            self.places.push(Place { shelf, changes: 0 });
+            // As if nothing differed from the table; where something does is asked again below.
+            let after = row.used.plus(self.requirements.resources);
+            let is_short =
+                after.exceeds(row.available).is_some() || self.lacks_ports(position).is_some();
+            if is_short {
+                self.groundwork.exhausted += 1;
+                continue;
+            }
+            let parts = Parts {
+                fit: fit(self.algorithm, row.available, after),
+                anti_affinity: None,
+                is_penalised: false,
+                affinity: self.affinities.of(position, row),
+                spread: 0.0,
+            };
+            let shelf = shelf as usize;
+            if entries.len() <= shelf {
+                entries.resize_with(shelf + 1, Vec::new);
+            }
+            if entries[shelf].capacity() == 0 {
+                entries[shelf].reserve(expected);
+            }
+            entries[shelf].push(self.entry(row.id, node - 1, &parts, 0));
+        }
+        self.shelves.fill(entries);
+        for position in self.cluster.touched().collect::<Vec<_>>() {
+            self.rescore(position);
+        }
+    }
+
+    /// Asks what only the node itself can answer, and remembers the answer's reason.
+    fn ask_node(&mut self, position: usize) -> bool {
+        let Some(node) = self.cluster.table.node(position) else {
+            return false;
+        };
+        match self.requirements.check_unique(&node.value) {
+            Ok(()) => true,
+            Err(infeasible) => {
+                self.groundwork.filter(infeasible.reason(), 1);
+                false
             }
         }
-        self.ranking = Ranking::from_entries(entries);
-        let nodes = u32::try_from(self.cluster.slots.len()).unwrap_or(u32::MAX);
-        self.metric.nodes_evaluated = nodes;
-        self.metric.nodes_in_pool = nodes;
+    }
+
+    /// Returns the combination of each kind's nodes; `None`: nodes of one kind differ.
+    fn combinations_of_kinds(&mut self) -> Option<Vec<u32>> {
+        if !self.spreads.iter().all(SpreadUse::is_shared) {
+            return None;
+        }
+        let mut keys = vec![0; self.spreads.len()];
+        let mut combinations = Vec::new();
+        for kind in 0..self.cluster.table.kinds().len() {
+            let mut combination = 0;
+            if u32::try_from(kind).is_ok_and(|kind| self.groundwork.suits(kind)) {
+                for (key, spread) in keys.iter_mut().zip(&self.spreads) {
+                    *key = spread.key_of_kind(kind)?;
+                }
+                let spreads = &self.spreads;
+                combination = self.shelves.combination(&keys, |keys| total(spreads, keys));
+            }
+            combinations.push(combination);
+        }
+        Some(combinations)
+    }
+
+    fn combination_at(&mut self, position: usize) -> u32 {
+        let table = self.cluster.table;
+        let spreads = &self.spreads;
+        let key = |spread: &SpreadUse| spread.key_at(table, position);
+        if let [spread] = spreads.as_slice() {
+            let keys = [key(spread)];
+            return self.shelves.combination(&keys, |keys| total(spreads, keys));
+        }
+        let keys: Vec<_> = spreads.iter().map(key).collect();
+        self.shelves.combination(&keys, |keys| total(spreads, keys))
     }
 
     /// Returns the best node for one more allocation; the caller takes it with [`Self::take`].
@@ -113,236 +227,359 @@ impl<'a, 'c> Search<'a, 'c> {
         }
         let mut penalised = Vec::new();
         let mut best = None;
-        while let Some(entry) = self.pop() {
-            let node_id = self.cluster.slots[entry.position].node.id;
-            if wish.penalised.contains(&node_id) {
-                penalised.push(entry);
-            } else if let Some(found) = self.accept(entry, draw) {
-                best = Some((entry, found));
+        while let Some((entry, shelf, score)) = self.shelves.pop(&self.places) {
+            if !wish.penalised.is_empty() {
+                let node_id = self.cluster.table.row(entry.position()).id;
+                if wish.penalised.contains(&node_id) {
+                    penalised.push((entry, shelf));
+                    continue;
+                }
+            }
+            if let Some(ports) = self.accept(entry, draw) {
+                best = Some((entry, shelf, score, ports));
                 break;
             }
         }
-        for entry in penalised {
-            let mean = self
-                .score(entry.position)
-                .map(|score| score.and(RESCHEDULE_PENALTY).mean());
-            let is_better = match (&best, mean) {
-                (Some((_, found)), Some(mean)) => mean > found.mean,
-                (None, Some(_)) => true,
-                (_, None) => false,
+        self.weigh_penalised(penalised, &mut best, draw);
+        let (entry, _, _, ports) = best?;
+        Some(self.found(entry.position(), wish, ports))
+    }
+
+    /// Lets the nodes on which a predecessor failed compete with the best of the others.
+    fn weigh_penalised(
+        &mut self,
+        penalised: Vec<(Entry, u32)>,
+        best: &mut Option<(Entry, u32, f64, Vec<AllocatedPort>)>,
+        draw: &mut Draw,
+    ) {
+        for (entry, shelf) in penalised {
+            let parts = self.parts(entry.position());
+            let Some(parts) = parts else { continue };
+            let (_, scorers) = parts.base();
+            let score = penalised_mean(entry.key, scorers, parts.spread);
+            let is_better = best.as_ref().is_none_or(|(_, _, other, _)| score > *other);
+            if !is_better {
+                self.shelves.push(shelf, entry, &self.places);
+                continue;
+            }
+            let Some(ports) = self.accept(entry, draw) else {
+                continue;
             };
-            let accepted = if is_better {
-                self.accept(entry, draw)
-            } else {
-                None
-            };
-            match (accepted, mean) {
-                (Some(found), Some(mean)) => {
-                    let loser = best.replace((entry, Found { mean, ..found }));
-                    self.ranking_extend(loser.map(|(entry, _)| entry));
-                }
-                _ if is_better => {}
-                _ => self.ranking.push(entry),
+            if let Some((loser, shelf, _, _)) = best.replace((entry, shelf, score, ports)) {
+                self.shelves.push(shelf, loser, &self.places);
             }
         }
-        best.map(|(_, found)| found)
     }
 
-    fn ranking_extend(&mut self, entry: Option<Entry>) {
-        if let Some(entry) = entry {
-            self.ranking.push(entry);
-        }
-    }
-
-    fn pop(&mut self) -> Option<Entry> {
-        let slots = &self.cluster.slots;
-        self.ranking
-            .pop(|entry| slots[entry.position].changes == entry.changes)
+    fn node_id(&self, entry: Entry) -> NodeId {
+        self.cluster.table.row(entry.position()).id
     }
 
     fn find_preferred(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found> {
         let position = self.cluster.position(wish.preferred?)?;
-        if !self.feasible[position] {
+        if !self.places[position].is_somewhere() || self.is_next_to_another(position) {
             return None;
         }
-        let entry = self.entry(position)?;
-        self.accept(entry, draw)
+        let parts = self.parts(position)?;
+        let row = self.cluster.table.row(position);
+        let node = u32::try_from(position).ok()?;
+        let entry = self.entry(row.id, node, &parts, self.places[position].changes);
+        if self.limit_at(position).is_some() {
+            // Its entry is still on its shelf, so nothing is to be parked.
+            return None;
+        }
+        let ports = self.accept(entry, draw)?;
+        Some(self.found(position, wish, ports))
     }
 
     /// Gives the node of `entry` to an allocation, unless something rules it out; then it comes up
     /// again only after a change.
-    fn accept(&mut self, entry: Entry, draw: &mut Draw) -> Option<Found> {
-        if self.ruled_out(entry.position).is_some() {
-            self.parked.push(entry);
+    fn accept(&mut self, entry: Entry, draw: &mut Draw) -> Option<Vec<AllocatedPort>> {
+        let position = entry.position();
+        let table = self.cluster.table;
+        if let Some(limit) = self.limit_at(position) {
+            self.properties[limit].park(table, entry);
             return None;
         }
-        let slot = &self.cluster.slots[entry.position];
         let asks = &self.requirements.ports;
-        let ports = if asks.is_empty() {
-            Vec::new()
-        } else {
-            assign_ports(slot.node, &slot.usage, asks, |bound| draw.below(bound)).ok()?
-        };
-        Some(Found {
-            position: entry.position,
-            mean: entry.mean,
+        if asks.is_empty() {
+            return Some(Vec::new());
+        }
+        let node = &table.node(position)?.value;
+        let holds = |port| self.cluster.holds_port(position, port);
+        assign_ports(node, holds, asks, |bound| draw.below(bound)).ok()
+    }
+
+    fn found(&mut self, position: usize, wish: &Wish, ports: Vec<AllocatedPort>) -> Found {
+        let parts = self.parts_for(position, wish);
+        let parts = parts.expect("a node that was found has room");
+        let mut metric = self.groundwork.placed(&parts);
+        if !self.has_told_runners_up {
+            self.has_told_runners_up = true;
+            metric.runners_up = self.runners_up(position, wish);
+        }
+        Found {
+            position,
+            node_id: self.cluster.table.row(position).id,
             ports,
-        })
+            metric,
+        }
+    }
+
+    /// Returns the scores of the next best nodes after the one at `position`.
+    fn runners_up(&mut self, position: usize, wish: &Wish) -> Vec<model::NodeScore> {
+        let mut seen = Vec::new();
+        let mut scores = Vec::new();
+        while seen.len() < explain::RUNNERS_UP_MAX + 1 && scores.len() < explain::RUNNERS_UP_MAX {
+            let Some((entry, shelf, _)) = self.shelves.pop(&self.places) else {
+                break;
+            };
+            seen.push((entry, shelf));
+            let other = entry.position();
+            if other == position || self.limit_at(other).is_some() {
+                continue;
+            }
+            if let Some(parts) = self.parts_for(other, wish) {
+                scores.push(explain::node_score(self.node_id(entry), &parts));
+            }
+        }
+        for (entry, shelf) in seen {
+            self.shelves.push(shelf, entry, &self.places);
+        }
+        scores.sort_by_key(|score| std::cmp::Reverse(score.per_mille));
+        scores
     }
 
     /// Counts one more allocation of the group on a node that was found.
     pub(crate) fn take(&mut self, position: usize, resources: &AllocatedResources) {
-        let slot = &mut self.cluster.slots[position];
-        slot.usage.add(resources);
-        slot.of_job += 1;
-        slot.of_group += 1;
-        let node = slot.node;
-        for property in &mut self.properties {
-            property.add(node);
-        }
-        self.rescore(position);
+        self.cluster.hold(position, resources);
+        self.join(position);
     }
 
     /// Counts what `view`, an allocation of the group that is stopped, gives up.
-    pub(crate) fn release(&mut self, view: &AllocView, node: Option<&model::Node>) {
+    pub(crate) fn release(&mut self, view: &AllocView) {
+        self.cluster
+            .release(view.alloc.node_id, &view.alloc.resources);
         if let Some(position) = self.cluster.position(view.alloc.node_id) {
-            let slot = &mut self.cluster.slots[position];
-            slot.usage.remove(&view.alloc.resources);
-            slot.of_job = slot.of_job.saturating_sub(1);
-            slot.of_group = slot.of_group.saturating_sub(1);
-            self.rescore(position);
-        }
-        for property in &mut self.properties {
-            if let Some(node) = node.filter(|_| counts(property.level(), self.group, view)) {
-                property.remove(node);
-            }
-        }
-        for entry in std::mem::take(&mut self.parked) {
-            self.ranking.push(entry);
+            self.leave(position);
         }
     }
 
     /// Takes back [`Self::release`].
-    pub(crate) fn hold(&mut self, view: &AllocView, node: Option<&model::Node>) {
+    pub(crate) fn hold(&mut self, view: &AllocView) {
         if let Some(position) = self.cluster.position(view.alloc.node_id) {
-            let slot = &mut self.cluster.slots[position];
-            slot.usage.add(&view.alloc.resources);
-            slot.of_job += 1;
-            slot.of_group += 1;
-            self.rescore(position);
+            self.cluster.hold(position, &view.alloc.resources);
+            self.join(position);
         }
+    }
+
+    /// One more of the group is on the node.
+    fn join(&mut self, position: usize) {
+        let table = self.cluster.table;
+        let slot = self.cluster.slot_mut(position);
+        slot.of_job += 1;
+        slot.of_group += 1;
         for property in &mut self.properties {
-            if let Some(node) = node.filter(|_| counts(property.level(), self.group, view)) {
-                property.add(node);
+            property.add(table, position);
+        }
+        self.count_in_spreads(position, SpreadUse::add);
+        self.rescore(position);
+    }
+
+    /// One of the group less is on the node.
+    fn leave(&mut self, position: usize) {
+        let table = self.cluster.table;
+        let slot = self.cluster.slot_mut(position);
+        slot.of_job = slot.of_job.saturating_sub(1);
+        slot.of_group = slot.of_group.saturating_sub(1);
+        let mut let_in = Vec::new();
+        for property in &mut self.properties {
+            let_in.append(&mut property.remove(table, position));
+        }
+        for entry in let_in {
+            let place = self.places[entry.position()];
+            if place.is_somewhere() && place.changes == entry.changes {
+                self.shelves.push(place.shelf, entry, &self.places);
+            }
+        }
+        self.count_in_spreads(position, SpreadUse::remove);
+        self.rescore(position);
+    }
+
+    /// Lets every spread count a change at a node, and tells the shelves that are told otherwise now.
+    fn count_in_spreads(
+        &mut self,
+        position: usize,
+        count: impl Fn(&mut SpreadUse, u32) -> Changed,
+    ) {
+        let table = self.cluster.table;
+        for number in 0..self.spreads.len() {
+            let value = self.spreads[number].value_at(table, position);
+            let changed = count(&mut self.spreads[number], value);
+            let key = match changed {
+                Changed::Nobody => None,
+                Changed::Key(key) => Some(Some(key)),
+                Changed::Everybody => Some(None),
+            };
+            if let Some(key) = key {
+                let spreads = &self.spreads;
+                self.shelves.tell(number, key, |keys| total(spreads, keys));
+            }
+            for node in 0..self.spreads[number].nodes_of(value).len() {
+                let node = self.spreads[number].nodes_of(value)[node];
+                self.rescore(node);
             }
         }
     }
 
+    /// Puts a node that has changed where it belongs now.
     fn rescore(&mut self, position: usize) {
-        self.cluster.slots[position].changes += 1;
-        if self.feasible[position]
-            && let Some(entry) = self.entry(position)
-        {
-            self.ranking.push(entry);
+        let place = self.places[position];
+        if !place.is_somewhere() {
+            return;
+        }
+        let changes = place.changes + 1;
+        self.places[position].changes = changes;
+        self.shelves.refresh(place.shelf, &self.places);
+        if self.is_next_to_another(position) {
+            return;
+        }
+        let Some(parts) = self.parts(position) else {
+            return;
+        };
+        let combination = if self.spreads.iter().all(SpreadUse::is_shared) {
+            place.shelf / 2
+        } else {
+            self.combination_at(position)
+        };
+        let shelf = Shelves::shelf(combination, parts.anti_affinity.is_some());
+        self.places[position].shelf = shelf;
+        let row = self.cluster.table.row(position);
+        let Ok(node) = u32::try_from(position) else {
+            return;
+        };
+        let entry = self.entry(row.id, node, &parts, changes);
+        self.shelves.push(shelf, entry, &self.places);
+    }
+
+    /// Makes the entry of a node: its lot weighs as much in the mean as [`NEAR_TIE`] allows.
+    fn entry(&self, id: NodeId, node: u32, parts: &Parts, changes: u32) -> Entry {
+        let (sum, scorers) = parts.base();
+        Entry {
+            key: sum + self.cluster.lot(id) * NEAR_TIE * scorers,
+            node,
+            changes,
         }
     }
 
-    fn entry(&self, position: usize) -> Option<Entry> {
-        let mean = self.score(position)?.mean();
-        let slot = &self.cluster.slots[position];
-        Some(Entry {
-            key: mean + slot.jitter,
-            mean,
-            position,
-            changes: slot.changes,
+    /// Returns how good a node is for an allocation with this wish; `None` when it has no room.
+    fn parts_for(&self, position: usize, wish: &Wish) -> Option<Parts> {
+        let node_id = self.cluster.table.row(position).id;
+        Some(Parts {
+            is_penalised: wish.penalised.contains(&node_id),
+            ..self.parts(position)?
         })
     }
 
     /// Returns how good a node is for one more; `None` when it has no room.
-    fn score(&self, position: usize) -> Option<Score> {
-        let slot = &self.cluster.slots[position];
-        if self.exhausted(position).is_some() {
-            return None;
-        }
-        let after = slot.usage.total.plus(self.requirements.resources);
-        let score = Score::of_fit(slot.available, after);
-        Some(match slot.of_group {
-            0 => score,
-            collisions => score.and(anti_affinity(collisions, self.count)),
+    pub(crate) fn parts(&self, position: usize) -> Option<Parts> {
+        let row = self.cluster.table.row(position);
+        let after = self.room(position, row)?;
+        let of_group = self.cluster.slot(position).map_or(0, |slot| slot.of_group);
+        let shelf = self.places[position].shelf;
+        Some(Parts {
+            fit: fit(self.algorithm, row.available, after),
+            anti_affinity: anti_affinity(of_group, self.count),
+            is_penalised: false,
+            affinity: self.affinities.of(position, row),
+            spread: self.shelves.total(shelf),
         })
     }
 
-    fn exhausted(&self, position: usize) -> Option<Exhausted> {
-        let slot = &self.cluster.slots[position];
-        let ask = self.requirements.resources;
-        check_static(slot.node, &slot.usage, &self.requirements.ports)
-            .and_then(|()| fits(slot.available, slot.usage.total, ask))
-            .err()
+    /// Returns what a node holds with one more on it; `None` when that is too much.
+    fn room(&self, position: usize, row: &NodeRow) -> Option<ComparableResources> {
+        let used = self.cluster.used(position);
+        let after = used.plus(self.requirements.resources);
+        if after.exceeds(row.available).is_some() || self.lacks_ports(position).is_some() {
+            return None;
+        }
+        Some(after)
+    }
+
+    /// Returns which static port is not free.
+    fn lacks_ports(&self, position: usize) -> Option<Exhausted> {
+        if !self.has_static_ports {
+            return None;
+        }
+        let asks = &self.requirements.ports;
+        let node = &self.cluster.table.node(position)?.value;
+        let holds = |port| self.cluster.holds_port(position, port);
+        check_static(node, holds, asks).err()
+    }
+
+    /// Tells whether `distinct_hosts` keeps one more off a node.
+    pub(crate) fn is_next_to_another(&self, position: usize) -> bool {
+        let Some(distinct) = self.requirements.distinct_hosts else {
+            return false;
+        };
+        let slot = self.cluster.slot(position);
+        slot.is_some_and(|slot| match distinct.level {
+            Level::Job => slot.of_job > 0,
+            Level::Group => slot.of_group > 0,
+        })
+    }
+
+    /// Returns the position of the `distinct_property` that keeps one more off a node.
+    fn limit_at(&self, position: usize) -> Option<usize> {
+        let table = self.cluster.table;
+        let mut limits = self.properties.iter();
+        limits.position(|limit| !limit.admits(table, position))
     }
 
     /// Returns why the job's other allocations keep one more off a node.
-    fn ruled_out(&self, position: usize) -> Option<String> {
-        let slot = &self.cluster.slots[position];
-        let neighbours = match self
-            .requirements
-            .distinct_hosts
-            .map(|distinct| distinct.level)
-        {
-            None => 0,
-            Some(Level::Job) => slot.of_job,
-            Some(Level::Group) => slot.of_group,
-        };
-        if neighbours > 0 {
-            return Some(DistinctHosts::REASON.to_owned());
+    pub(crate) fn ruled_out(&self, position: usize) -> Option<String> {
+        if self.is_next_to_another(position) {
+            return Some(placement::DistinctHosts::REASON.to_owned());
         }
-        self.properties
-            .iter()
-            .find_map(|property| property.check(slot.node).err())
+        let limit = self.limit_at(position)?;
+        Some(self.properties[limit].reason(self.cluster.table, position))
     }
 
-    /// Returns what a placed allocation remembers of the search.
-    pub(crate) fn placed_metric(&self, mean: f64) -> AllocMetric {
-        AllocMetric {
-            nodes_evaluated: self.metric.nodes_evaluated,
-            nodes_filtered: self.metric.nodes_filtered,
-            nodes_exhausted: self.metric.nodes_exhausted,
-            nodes_in_pool: self.metric.nodes_in_pool,
-            score_per_mille: crate::rank::score::per_mille(mean),
-            ..AllocMetric::default()
-        }
+    /// Returns what a node is short of for one more.
+    pub(crate) fn exhausted(&self, position: usize, row: &NodeRow) -> Option<Exhausted> {
+        let used = self
+            .cluster
+            .slot(position)
+            .map_or(row.used, |slot| slot.used);
+        let after = used.plus(self.requirements.resources);
+        self.lacks_ports(position)
+            .or_else(|| after.exceeds(row.available).map(Exhausted::Amount))
+    }
+
+    /// Returns the nodes that could take one of the group, if it were for facts alone.
+    pub(crate) fn feasible(&self) -> impl Iterator<Item = (usize, &NodeRow)> {
+        let rows = self.cluster.table.chunks().flatten();
+        let places = rows.zip(&self.places).enumerate();
+        places
+            .filter(|(_, (_, place))| place.is_somewhere())
+            .map(|(position, (row, _))| (position, row))
     }
 
     /// Returns why no node takes one more.
     pub(crate) fn explain(&self) -> AllocMetric {
-        let mut metric = self.metric.clone();
-        metric.nodes_exhausted = 0;
-        metric
-            .nodes_available
-            .clone_from(&self.cluster.nodes_available);
-        for (position, feasible) in self.feasible.iter().enumerate() {
-            if !feasible {
-                continue;
-            }
-            if let Some(reason) = self.ruled_out(position) {
-                metric.nodes_filtered += 1;
-                add(&mut metric.constraint_filtered, &reason);
-            } else {
-                let exhausted = self.exhausted(position).unwrap_or(Exhausted::DynamicPorts);
-                metric.nodes_exhausted += 1;
-                add(&mut metric.dimension_exhausted, &exhausted.to_string());
-            }
-        }
-        metric
-    }
-
-    pub(crate) fn node_id(&self, position: usize) -> NodeId {
-        self.cluster.slots[position].node.id
+        self.groundwork.failed(self)
     }
 }
 
-fn add(counts: &mut std::collections::BTreeMap<String, u32>, reason: &str) {
-    match counts.get_mut(reason) {
-        Some(count) => *count += 1,
-        None => drop(counts.insert(reason.to_owned(), 1)),
-    }
+fn is_static(ask: &PortAsk) -> bool {
+    ask.static_port.is_some()
+}
+
+/// Returns what all spreads together say of nodes with these keys.
+fn total(spreads: &[SpreadUse], keys: &[u32]) -> f64 {
+    let boosts = spreads
+        .iter()
+        .zip(keys)
+        .map(|(spread, key)| spread.boost(*key));
+    boosts.sum()
 }

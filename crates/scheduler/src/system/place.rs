@@ -108,9 +108,8 @@ impl<'a> Planner<'a> {
         }
         fits(node.available(), without.total, requirements.resources)?;
         let draw = &mut self.draw;
-        let ports = assign_ports(node, &without, &requirements.ports, |bound| {
-            draw.below(bound)
-        })?;
+        let holds = |port| without.holds_port(port);
+        let ports = assign_ports(node, holds, &requirements.ports, |bound| draw.below(bound))?;
         let alloc = template.fill(&place.ask, node.id, ports, self.now, &mut self.draw);
         without.add(&alloc.resources);
         *usage = without;

@@ -83,6 +83,7 @@ tables! {
     deployments,
     disconnect,
     system,
+    ranking,
     others,
 }
 

@@ -222,3 +222,64 @@ fn scenario_111_a_unique_constraint_waits_for_any_node() {
     let blocked = &plan.followup_evals[0];
     assert!(blocked.escaped_computed_class && blocked.class_eligibility.is_empty());
 }
+
+#[test]
+fn scenario_107_distinct_hosts_of_a_job_count_its_groups_and_no_other_namespace() {
+    let mut site = cluster(9, 2);
+    let distinct = model::Constraint {
+        left: String::new(),
+        operator: model::Operator::DistinctHosts,
+        right: String::new(),
+    };
+    let mut job = builders::service("web", 1);
+    job.constraints.push(distinct);
+    let mut elsewhere = job.clone();
+    elsewhere.namespace = "elsewhere".into();
+    elsewhere.task_groups[0].count = 2;
+    site.register(elsewhere.clone());
+    let eval = site.add_eval(&elsewhere, TriggeredBy::JobRegister);
+    assert_eq!(site.run(eval).plan.placements.len(), 2, "one on each node");
+    let api = builders::group("api", job.job_type, 2);
+    job.task_groups.push(api);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = site.run(eval).plan;
+    assert_eq!(plan.placements.len(), 2, "both nodes take one of the job");
+    let failed = plan.eval_outcome.unwrap().failed_task_groups;
+    let reasons: Vec<_> = failed
+        .values()
+        .map(|metric| &metric.constraint_filtered)
+        .collect();
+    let both = [("distinct_hosts".to_owned(), 2)].into();
+    assert_eq!(reasons, [&both], "one of three has no place");
+}
+
+#[test]
+fn an_update_goes_on_where_hosts_and_properties_are_distinct() {
+    let mut site = Site::new(10);
+    for number in 1..=6 {
+        let mut node = builders::node(number);
+        node.meta.insert("rack".into(), format!("r{}", number % 3));
+        site.put_node(node);
+    }
+    let mut job = builders::service("web", 6);
+    for (left, operator, right) in [
+        ("", model::Operator::DistinctHosts, ""),
+        ("${meta.rack}", model::Operator::DistinctProperty, "2"),
+    ] {
+        job.task_groups[0].constraints.push(model::Constraint {
+            left: left.into(),
+            operator,
+            right: right.into(),
+        });
+    }
+    for word in ["a", "b", "c"] {
+        let task = &mut job.task_groups[0].tasks[0];
+        task.env.insert("WORD".into(), word.into());
+        site.register(job.clone());
+        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+        let plan = site.run(eval).plan;
+        assert_eq!(plan.placement_count(), 6, "version {word}");
+        assert_eq!(plan.placements.len(), 6, "version {word}");
+    }
+}

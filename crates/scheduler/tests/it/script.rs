@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! nodes COUNT [KEY=VALUE …]       adds ready nodes n1, n2, …: cpu memory disk dc pool class rack ports
+//!                                 reserved_port
 //! node NAME STATE                 ready, initializing, down, disconnected, ineligible, eligible, gone
 //! job NAME [KEY=VALUE …]          registers a job, or its next version with these changes: type
 //!                                 count update canary cpu memory env kill_timeout constraint pool dc
 //!                                 port disk reschedule distinct_hosts distinct_property sticky
 //!                                 lost_after stop_after replace reconcile auto_promote
+//!                                 affinity spread (of the job) group_affinity group_spread
 //! group JOB NAME [KEY=VALUE …]    the same for another group of the job; `remove=yes` takes it out
 //! stop NAME, purge NAME           the job is stopped, or forgotten
 //! eval JOB [trigger=WORD]         makes an evaluation, plans, commits, prints the plan
@@ -26,6 +28,8 @@
 //! everywhere JOB WORD             the same for all live allocations of a job
 //! wait SECONDS                    time passes
 //! show JOB                        prints who lives where
+//! config KEY=VALUE                algorithm=spread, or pool.NAME=spread for one node pool
+//! scores JOB                      prints what scorers said at the last placement of each group
 //! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest; of several live
 //! ones the newest. `old:` before the numbers: of several live ones the oldest; `new:`: the newest,
 //! live or not.
@@ -44,6 +48,7 @@ use model::{
 use state::{Entity, Key};
 use test_kit::builders;
 
+use crate::preferences;
 use crate::report::{describe, ranges};
 use crate::site::Site;
 
@@ -124,6 +129,8 @@ fn perform(site: &mut Site, command: &str) -> String {
         ["deployment", name, status] => move_deployment(site, name, status),
         ["wait", seconds] => site.wait(Duration::from_secs_f64(seconds.parse().unwrap())),
         ["show", name] => return show(site, name),
+        ["config", edits @ ..] => preferences::configure(site, &pairs(edits)),
+        ["scores", name] => return preferences::scores(site, &key(name)),
         _ => panic!("no such command: {command}"),
     }
     String::new()
@@ -153,6 +160,7 @@ fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
                 "pool" => node.node_pool = value.into(),
                 "class" => node.node_class = value.into(),
                 "rack" => drop(node.meta.insert("rack".into(), value.into())),
+                "reserved_port" => node.reserved_ports.push(value.parse().unwrap()),
                 "ports" => {
                     let (min, max) = value.split_once('-').unwrap();
                     node.min_dynamic_port = min.parse().unwrap();
@@ -243,6 +251,8 @@ fn edit_job(job: &mut Job, position: usize, key: &str, value: &str) {
         "priority" => job.priority = value.parse().unwrap(),
         "constraint" => job.constraints.push(parse_constraint(value)),
         "all_at_once" => job.all_at_once = value == "yes",
+        "affinity" => job.affinities.push(preferences::affinity(value)),
+        "spread" => job.spreads.push(preferences::spread(value)),
         _ => edit_group(&mut job.task_groups[position], key, value),
     }
 }
@@ -299,6 +309,8 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
             }
         }
         "reschedule" => group.reschedule = Some(parse_reschedule(value)),
+        "group_affinity" => group.affinities.push(preferences::affinity(value)),
+        "group_spread" => group.spreads.push(preferences::spread(value)),
         "distinct_hosts" | "distinct_property" => {
             let (left, right) = value.split_once('/').unwrap_or((value, ""));
             group.constraints.push(Constraint {

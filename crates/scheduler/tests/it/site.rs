@@ -11,7 +11,7 @@ use model::{
     Evaluation, Indexed, Job, JobKey, Node, NodeId, Plan, PlanResult, TaskPhase, TaskState,
     Timestamp, TriggeredBy,
 };
-use scheduler::{Decision, schedule};
+use scheduler::{Config, Decision, schedule_with};
 use state::{AllocView, Change, Entity, Key, Snapshot};
 use test_kit::SeededIds;
 
@@ -24,6 +24,7 @@ pub(crate) struct Site {
     pub(crate) now: Timestamp,
     ids: SeededIds,
     seed: u64,
+    pub(crate) config: Config,
 }
 
 impl Site {
@@ -34,6 +35,7 @@ impl Site {
             now: START,
             ids: SeededIds::new(seed),
             seed,
+            config: Config::default(),
         }
     }
 
@@ -138,7 +140,8 @@ impl Site {
     /// Plans for an evaluation, without committing.
     pub(crate) fn decide(&mut self, id: EvalId) -> Decision {
         self.seed += 1;
-        schedule(&self.snapshot(), &self.eval(id), self.now, self.seed)
+        let (snapshot, eval) = (self.snapshot(), self.eval(id));
+        schedule_with(&self.config, &snapshot, &eval, self.now, self.seed)
     }
 
     /// Plans for an evaluation and commits the plan, which must be accepted as a whole: it was made

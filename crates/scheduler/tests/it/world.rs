@@ -15,6 +15,7 @@ use scheduler::Decision;
 use state::{Entity, Key, Snapshot};
 use test_kit::builders;
 
+use crate::preferences;
 use crate::site::Site;
 
 /// Histories per property; `KAFILA_HISTORIES` asks for more.
@@ -126,7 +127,7 @@ impl World {
             }
         }
         let position = self.rng.random_range(0..job.task_groups.len());
-        let (what, amount) = (self.below(16), self.rng.random_range(1..600));
+        let (what, amount) = (self.below(18), self.rng.random_range(1..600));
         let update = self.update(job_type);
         let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
         let count = if is_everywhere {
@@ -151,6 +152,16 @@ impl World {
                     mode: "host".into(),
                     ports: vec![port],
                 }];
+            }
+            16 if !is_everywhere => {
+                let text = ["${meta.rack}/50", "${meta.rack}/50/r1:60,*:10"];
+                let spread = preferences::spread(text[amount as usize % 2]);
+                group.spreads = vec![spread];
+            }
+            17 if !is_everywhere => {
+                let text = ["${meta.rack}/=/r1/50", "${node.unique.name}/!=/n1/-50"];
+                let affinity = preferences::affinity(text[amount as usize % 2]);
+                group.affinities = vec![affinity];
             }
             5 if !is_everywhere => {
                 let (left, operator, right) = match amount % 3 {

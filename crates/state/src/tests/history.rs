@@ -1,21 +1,44 @@
 //! Any history leaves the indexes and the usage as a recomputation from scratch would have them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{AllocId, Allocation, ClientStatus, DesiredStatus, EvalId, NodeId};
 use proptest::prelude::*;
 
-use super::{alloc_id, allocation, eval_id, node_id, put_alloc, put_client};
+use super::{alloc_id, allocation, eval_id, machine, node_id, put_alloc, put_client, put_node};
 use crate::{Change, Key, NodeUsage, Snapshot, State};
 
 #[derive(Clone, Debug)]
 enum Step {
-    Place { id: u128, node: u128 },
-    Stop { id: u128, eval: u128 },
-    Report { id: u128, status: ClientStatus },
-    Forget { id: u128 },
-    ForgetClient { id: u128 },
-    Lose { id: u128 },
+    Place {
+        id: u128,
+        node: u128,
+    },
+    Stop {
+        id: u128,
+        eval: u128,
+    },
+    Report {
+        id: u128,
+        status: ClientStatus,
+    },
+    Forget {
+        id: u128,
+    },
+    ForgetClient {
+        id: u128,
+    },
+    Lose {
+        id: u128,
+    },
+    PutNode {
+        node: u128,
+        rack: u8,
+        eligible: bool,
+    },
+    ForgetNode {
+        node: u128,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -33,6 +56,12 @@ fn step() -> impl Strategy<Value = Step> {
         id.clone().prop_map(|id| Step::Forget { id }),
         id.clone().prop_map(|id| Step::ForgetClient { id }),
         id.prop_map(|id| Step::Lose { id }),
+        (1..4_u128, 0..3_u8, any::<bool>()).prop_map(|(node, rack, eligible)| Step::PutNode {
+            node,
+            rack,
+            eligible
+        }),
+        (1..4_u128).prop_map(|node| Step::ForgetNode { node }),
     ]
 }
 
@@ -62,6 +91,21 @@ fn change(snapshot: &Snapshot, step: &Step, revision: u64) -> Option<Change> {
         }),
         Step::ForgetClient { id } => Some(Change::Delete {
             key: Key::AllocClient(alloc_id(id)),
+        }),
+        Step::PutNode {
+            node,
+            rack,
+            eligible,
+        } => {
+            let known = snapshot.node(node_id(node)).map(|node| node.create_index);
+            Some(put_node(
+                machine(node, rack, eligible),
+                known.unwrap_or(revision),
+                revision,
+            ))
+        }
+        Step::ForgetNode { node } => Some(Change::Delete {
+            key: Key::Node(node_id(node)),
         }),
     }
 }
@@ -105,6 +149,54 @@ fn assert_consistent(snapshot: &Snapshot) {
             .collect();
         assert_eq!(found, expected, "allocations of {eval}");
     }
+    assert_table_is_consistent(snapshot);
+}
+
+/// Asks the node table about every node, and the nodes about the table's kinds.
+fn assert_table_is_consistent(snapshot: &Snapshot) {
+    let table = snapshot.node_table();
+    let mut kinds = BTreeMap::<u32, (BTreeSet<String>, u32, u32)>::new();
+    for node in snapshot.nodes().map(|node| &node.value) {
+        let position = table.position(node.id).expect("every node has a row");
+        let row = table.row(position);
+        let usage = snapshot.usage(node.id).cloned().unwrap_or_default();
+        assert_eq!(row.id, node.id);
+        assert_eq!(row.used, usage.total, "usage of {}", node.name);
+        assert_eq!(row.port_count as usize, usage.ports.len());
+        assert_eq!(row.available, node.available());
+        assert_eq!(row.is_schedulable, node.is_schedulable());
+        assert_eq!(
+            table.node(position).map(|node| node.value.id),
+            Some(node.id)
+        );
+        let (racks, nodes, schedulable) = kinds.entry(row.kind).or_default();
+        racks.insert(node.meta["rack"].clone());
+        *nodes += 1;
+        *schedulable += u32::from(node.is_schedulable());
+    }
+    let taken = table.chunks().flatten().enumerate();
+    let taken = taken.filter(|(position, _)| table.node(*position).is_some());
+    assert_eq!(taken.count(), snapshot.node_count());
+    let free = table.chunks().flatten().enumerate();
+    for (position, row) in free.filter(|(position, _)| table.node(*position).is_none()) {
+        assert!(!row.is_schedulable, "row {position} is nobody's");
+    }
+    let mut seen = BTreeSet::new();
+    for (position, kind) in (0..).zip(table.kinds()) {
+        let Some(kind) = kind else {
+            assert!(!kinds.contains_key(&position), "kind {position} is gone");
+            continue;
+        };
+        let (racks, nodes, schedulable) = &kinds[&position];
+        let rack = &kind.example.value.meta["rack"];
+        assert_eq!(racks.iter().collect::<Vec<_>>(), [rack]);
+        assert_eq!(
+            (kind.node_count, kind.schedulable_count),
+            (*nodes, *schedulable)
+        );
+        assert!(seen.insert(rack.clone()), "two kinds for {rack}");
+    }
+    assert_eq!(seen.len(), kinds.len());
 }
 
 proptest! {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use model::job::{EphemeralDisk, LogConfig, RestartMode, RestartPolicy, TaskResources};
 use model::{
     AllocClient, AllocId, AllocatedPort, AllocatedResources, Allocation, ClientStatus,
-    ComparableResources, DesiredStatus, DesiredTransition, EvalId, Job, JobKey, JobType, NodeId,
-    Task, TaskGroup, Timestamp,
+    ComparableResources, DesiredStatus, DesiredTransition, EvalId, Job, JobKey, JobType, Node,
+    NodeEligibility, NodeId, NodeStatus, Task, TaskGroup, Timestamp,
 };
 
 use crate::{Change, Entity, Key};
@@ -175,5 +175,49 @@ fn put_job(job: Job, index: u64) -> Change {
         entity: Entity::Job(Box::new(job)),
         create_index: index,
         modify_index: index,
+    }
+}
+
+/// Returns a ready node; two of one `rack` differ in unique facts only.
+fn machine(id: u128, rack: u8, eligible: bool) -> Node {
+    Node {
+        id: node_id(id),
+        secret: String::new(),
+        name: format!("n{id}"),
+        datacenter: "dc1".to_owned(),
+        node_pool: "default".to_owned(),
+        node_class: String::new(),
+        address: String::new(),
+        attributes: BTreeMap::from([("unique.hostname".to_owned(), format!("n{id}"))]),
+        meta: BTreeMap::from([("rack".to_owned(), format!("r{rack}"))]),
+        drivers: BTreeMap::new(),
+        resources: ComparableResources {
+            cpu_mhz: 4_000,
+            memory_mib: 8_192,
+            disk_mib: 100_000,
+        },
+        reserved: ComparableResources::default(),
+        reserved_ports: Vec::new(),
+        min_dynamic_port: 20_000,
+        max_dynamic_port: 32_000,
+        host_ip: "127.0.0.1".to_owned(),
+        computed_class: "v1:0".to_owned(),
+        status: NodeStatus::Ready,
+        status_description: String::new(),
+        eligibility: if eligible {
+            NodeEligibility::Eligible
+        } else {
+            NodeEligibility::Ineligible
+        },
+        status_updated_at: Timestamp::NEVER,
+    }
+}
+
+fn put_node(node: Node, create_index: u64, modify_index: u64) -> Change {
+    Change::Put {
+        key: Key::Node(node.id),
+        entity: Entity::Node(Box::new(node)),
+        create_index,
+        modify_index,
     }
 }

@@ -71,10 +71,6 @@ fn what_is_legal_but_probably_not_meant_is_warned_about() {
             "Update max parallel count is greater than task group count (2 > 1)"),
         ("", "", "      resources {\n        memory_max = 400\n      }",
             "Memory oversubscription is not enabled; Task \"g.t\" memory_max value will be ignored."),
-        ("  affinity {\n    attribute = meta.x\n    value = 1\n  }", "", "",
-            "affinity blocks are stored, but this version"),
-        ("", "    spread {\n      attribute = meta.x\n    }", "",
-            "spread blocks are stored, but this version"),
         ("", "    constraint {\n      attribute = \"kernel.name\"\n      value = \"linux\"\n    }", "",
             "compares two fixed texts"),
         ("", "    network {\n      mbits = 10\n    }", "", "mbits in a network block is deprecated"),
@@ -85,4 +81,12 @@ fn what_is_legal_but_probably_not_meant_is_warned_about() {
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].contains(message), "{warnings:?}");
     }
+}
+
+#[test]
+fn preferences_that_are_carried_out_need_no_warning() {
+    let affinity = "  affinity {\n    attribute = meta.x\n    value = 1\n  }";
+    let spread = "    spread {\n      attribute = meta.x\n    }";
+    let warnings = admit(&file(affinity, spread, "")).unwrap().warnings;
+    assert_eq!(warnings, Vec::<String>::new());
 }

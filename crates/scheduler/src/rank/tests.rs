@@ -1,0 +1,593 @@
+//! The search against a slow one that looks at everything anew, on random clusters and jobs.
+//!
+//! The slow one shares the arithmetic of a fit and of affinities, which have tests of their own; it
+//! counts allocations, shares and ports from lists. A failure names its seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::job::{Network, Port};
+use model::{
+    Affinity, AllocatedPort, AllocatedResources, ComparableResources, Constraint, EvalId, Job,
+    Node, NodeEligibility, NodeId, Operator, Spread, SpreadTarget,
+};
+use placement::{Feasibility, Level, Requirements, Target};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use state::{Change, Entity, Key, Snapshot, State};
+use test_kit::builders;
+
+use crate::cluster::Cluster;
+use crate::config::Algorithm;
+use crate::draw::Draw;
+use crate::rank::score::{NOTHING, anti_affinity, fit};
+use crate::rank::search::NEAR_TIE;
+use crate::rank::{Ask, Preferences, Search, Wish};
+
+/// Random cases; `KAFILA_CASES` asks for more.
+const CASES: u64 = 1_000;
+const STEPS: u32 = 25;
+const STATIC_PORT: u16 = 8_080;
+
+/// One allocation, as the slow search knows it.
+#[derive(Clone)]
+struct Held {
+    node_id: NodeId,
+    is_of_job: bool,
+    is_of_group: bool,
+    resources: AllocatedResources,
+}
+
+struct World {
+    rng: StdRng,
+    nodes: Vec<Node>,
+    job: Job,
+    algorithm: Algorithm,
+    /// What is held, in the order in which it came.
+    held: Vec<Held>,
+    snapshot: Snapshot,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let nodes = nodes(&mut rng);
+        let job = job(&mut rng);
+        let algorithm = if rng.random_range(0..4) == 0 {
+            Algorithm::Spread
+        } else {
+            Algorithm::Binpack
+        };
+        let mut world = Self {
+            rng,
+            nodes,
+            job,
+            algorithm,
+            held: Vec::new(),
+            snapshot: Snapshot::default(),
+        };
+        world.begin();
+        world
+    }
+
+    /// Puts nodes and a few allocations of this job and others into the snapshot.
+    fn begin(&mut self) {
+        let nodes = self.nodes.iter().map(|node| {
+            let entity = Entity::Node(Box::new(node.clone()));
+            (Key::Node(node.id), entity)
+        });
+        let mut objects: Vec<_> = nodes.collect();
+        let others = builders::service("other", 1);
+        for number in 0..self.rng.random_range(0..12) {
+            let node = self.nodes[self.rng.random_range(0..self.nodes.len())].clone();
+            let of_job = self.rng.random_range(0..3) > 0;
+            let job = if of_job { &self.job } else { &others };
+            let mut alloc = builders::allocation(number + 1, job, node.id);
+            let is_of_group = of_job && self.rng.random();
+            alloc.task_group = if is_of_group { "web" } else { "api" }.into();
+            alloc.resources.total = small(&mut self.rng);
+            if self.rng.random_range(0..4) == 0 {
+                let port = [STATIC_PORT, node.min_dynamic_port][self.rng.random_range(0..2)];
+                alloc.resources.ports = vec![port_of("x", port)];
+            }
+            self.held.push(Held {
+                node_id: node.id,
+                is_of_job: of_job,
+                is_of_group,
+                resources: alloc.resources.clone(),
+            });
+            objects.push((Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc))));
+        }
+        let changes = objects.into_iter().map(|(key, entity)| Change::Put {
+            key,
+            entity,
+            create_index: 1,
+            modify_index: 1,
+        });
+        self.snapshot = State::from_list(1, changes).snapshot();
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        self.nodes.iter().find(|node| node.id == id).unwrap()
+    }
+
+    fn on(&self, id: NodeId) -> impl Iterator<Item = &Held> {
+        self.held.iter().filter(move |held| held.node_id == id)
+    }
+
+    /// Tells whether `node` can take one more, asking it everything.
+    fn admits(&self, requirements: &Requirements, node: &Node) -> bool {
+        let group = &self.job.task_groups[0];
+        if !node.is_schedulable()
+            || !requirements.scope.contains(node)
+            || Feasibility::new(requirements).check(node).is_err()
+        {
+            return false;
+        }
+        let used = self
+            .on(node.id)
+            .fold(group.ask(), |sum, held| sum.plus(held.resources.total));
+        if used.exceeds(node.available()).is_some() || !self.has_ports(requirements, node) {
+            return false;
+        }
+        if let Some(distinct) = requirements.distinct_hosts {
+            let mut others = self.on(node.id).filter(|held| counts(distinct.level, held));
+            if others.next().is_some() {
+                return false;
+            }
+        }
+        requirements.distinct_properties.iter().all(|rule| {
+            let Some(value) = rule.target().resolve(node) else {
+                return false;
+            };
+            let counted = self.held.iter().filter(|held| {
+                let other = rule.target().resolve(self.node(held.node_id));
+                counts(rule.level, held) && other.as_ref() == Some(&value)
+            });
+            counted.count() < rule.allowed().unwrap() as usize
+        })
+    }
+
+    fn has_ports(&self, requirements: &Requirements, node: &Node) -> bool {
+        let held = self.on(node.id).flat_map(|held| &held.resources.ports);
+        let mut taken: BTreeSet<u16> = held.map(|port| port.value).collect();
+        taken.extend(&node.reserved_ports);
+        let statics = requirements.ports.iter().filter_map(|ask| ask.static_port);
+        if statics.clone().any(|port| !taken.insert(port)) {
+            return false;
+        }
+        let range = node.min_dynamic_port..=node.max_dynamic_port;
+        let free = range.filter(|port| !taken.contains(port)).count();
+        free >= requirements.ports.len() - statics.count()
+    }
+
+    /// Returns the score of `node` with its lot, as scores are compared.
+    fn score(&self, node: &Node, is_penalised: bool, lot: f64) -> f64 {
+        let group = &self.job.task_groups[0];
+        let preferences = Preferences::new(&self.job, group);
+        let after = self
+            .on(node.id)
+            .fold(group.ask(), |sum, held| sum.plus(held.resources.total));
+        let collisions = self.on(node.id).filter(|held| held.is_of_group).count();
+        let mut parts = vec![fit(self.algorithm, node.available(), after)];
+        parts.extend(anti_affinity(
+            u32::try_from(collisions).unwrap(),
+            group.count,
+        ));
+        if preferences.has_affinities() {
+            parts.push(preferences.affinity(node));
+        }
+        let spread = self.spread(node);
+        // A lot is worth its part of the mean before others weigh in.
+        let lot = lot * NEAR_TIE * count(&parts);
+        let without = mean(&parts, spread, lot);
+        if !is_penalised {
+            return without;
+        }
+        parts.push(-1.0);
+        mean(&parts, spread, lot).min(without)
+    }
+
+    fn spread(&self, node: &Node) -> f64 {
+        let group = &self.job.task_groups[0];
+        let own: BTreeSet<_> = group
+            .spreads
+            .iter()
+            .map(|spread| &spread.attribute)
+            .collect();
+        let of_job = self.job.spreads.iter();
+        let spreads: Vec<_> = of_job
+            .filter(|spread| !own.contains(&spread.attribute))
+            .chain(&group.spreads)
+            .filter(|spread| spread.weight > 0)
+            .collect();
+        let weights: f64 = spreads.iter().map(|spread| f64::from(spread.weight)).sum();
+        let boosts = spreads.iter().map(|spread| {
+            let weight = f64::from(spread.weight) / weights;
+            let target = Target::parse(&spread.attribute);
+            let value_on = |node: &Node| target.resolve(node).map(|value| value.to_string());
+            let of_group = self.held.iter().filter(|held| held.is_of_group);
+            let mut used = BTreeMap::<String, f64>::new();
+            for value in of_group.filter_map(|held| value_on(self.node(held.node_id))) {
+                *used.entry(value).or_default() += 1.0;
+            }
+            let Some(value) = value_on(node) else {
+                return -1.0;
+            };
+            if spread.targets.is_empty() {
+                weight * even(&used, &value)
+            } else {
+                share(spread, f64::from(group.count), weight, &used, &value)
+            }
+        });
+        boosts.sum()
+    }
+}
+
+/// Returns the mean of `parts`, and of `spread` if it is not 0; `more` is added to their sum.
+fn mean(parts: &[f64], spread: f64, more: f64) -> f64 {
+    let sum = parts.iter().sum::<f64>() + more;
+    if spread.abs() < NOTHING {
+        return sum / count(parts);
+    }
+    (sum + spread) / (count(parts) + 1.0)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a handful of scorers")]
+fn count(parts: &[f64]) -> f64 {
+    parts.len() as f64
+}
+
+fn even(used: &BTreeMap<String, f64>, value: &str) -> f64 {
+    let min = used.values().copied().fold(f64::INFINITY, f64::min);
+    let max = used.values().copied().fold(0.0, f64::max);
+    match used.get(value).copied() {
+        _ if used.is_empty() => 0.0,
+        None => 1.0,
+        Some(used) if used > min => (min - used) / min,
+        Some(_) if min == max => -1.0,
+        Some(_) => (max - min) / min,
+    }
+}
+
+fn share(
+    spread: &Spread,
+    count: f64,
+    weight: f64,
+    used: &BTreeMap<String, f64>,
+    value: &str,
+) -> f64 {
+    let named: BTreeMap<_, _> = spread
+        .targets
+        .iter()
+        .map(|target| {
+            (
+                target.value.as_str(),
+                f64::from(target.percent) / 100.0 * count,
+            )
+        })
+        .collect();
+    let percents = spread.targets.iter().filter(|target| target.value != "*");
+    let left = 100.0
+        - percents
+            .map(|target| f64::from(target.percent))
+            .sum::<f64>();
+    let rest = (left > 0.0 && left < 100.0).then_some(left / 100.0 * count);
+    let others = named.get("*").copied().or(rest);
+    let unnamed = used
+        .iter()
+        .filter(|(name, _)| !named.contains_key(name.as_str()) || *name == "*");
+    let of_others: f64 = unnamed.map(|(_, used)| used).sum();
+    let boost = |share: f64, used: f64| (share - (used + 1.0)) / share * weight;
+    let mut told = BTreeMap::new();
+    for (name, share) in named.iter().filter(|(name, _)| **name != "*") {
+        told.insert(*name, (*share, used.get(*name).copied().unwrap_or(0.0)));
+    }
+    if let Some(share) = others {
+        told.insert("*", (share, of_others));
+    }
+    let key = if told.contains_key(value) && value != "*" {
+        value
+    } else {
+        "*"
+    };
+    let Some((share, used)) = told.get(key).copied() else {
+        return -1.0;
+    };
+    if share > 0.0 {
+        return boost(share, used);
+    }
+    let others = told.values().filter(|(share, _)| *share > 0.0);
+    others
+        .map(|(share, used)| boost(*share, *used))
+        .fold(-1.0, f64::min)
+}
+
+fn counts(level: Level, held: &Held) -> bool {
+    held.is_of_group || level == Level::Job && held.is_of_job
+}
+
+fn small(rng: &mut StdRng) -> ComparableResources {
+    ComparableResources {
+        cpu_mhz: rng.random_range(50..400),
+        memory_mib: rng.random_range(50..400),
+        disk_mib: 300,
+    }
+}
+
+fn port_of(label: &str, value: u16) -> AllocatedPort {
+    AllocatedPort {
+        label: label.into(),
+        value,
+        to: value,
+        host_ip: "127.0.0.1".into(),
+    }
+}
+
+fn nodes(rng: &mut StdRng) -> Vec<Node> {
+    let count = rng.random_range(1..16);
+    let racks = rng.random_range(1..11);
+    let mut nodes = Vec::new();
+    for number in 1..=count {
+        let mut node = builders::node(number);
+        node.datacenter = format!("dc{}", rng.random_range(1..4));
+        node.resources.cpu_mhz = rng.random_range(200..3_000);
+        node.resources.memory_mib = rng.random_range(200..3_000);
+        node.reserved.memory_mib = rng.random_range(0..100);
+        node.max_dynamic_port = node.min_dynamic_port + rng.random_range(0..4);
+        if rng.random_range(0..5) > 0 {
+            let rack = format!("r{}", rng.random_range(0..racks));
+            node.meta.insert("rack".into(), rack);
+        }
+        let host = format!("h{number}");
+        node.attributes.insert("unique.hostname".into(), host);
+        if rng.random_range(0..8) == 0 {
+            node.eligibility = NodeEligibility::Ineligible;
+        }
+        if rng.random_range(0..8) == 0 {
+            node.drivers.clear();
+        }
+        if rng.random_range(0..8) == 0 {
+            node.reserved_ports = vec![STATIC_PORT];
+        }
+        // Stored classes may be stale, so nothing may be taken from them.
+        nodes.push(node);
+    }
+    nodes
+}
+
+fn job(rng: &mut StdRng) -> Job {
+    let mut job = builders::service("web", rng.random_range(1..12));
+    let resources = small(rng);
+    let group = &mut job.task_groups[0];
+    group.tasks[0].resources.cpu_mhz = u32::try_from(resources.cpu_mhz).unwrap();
+    group.tasks[0].resources.memory_mib = u32::try_from(resources.memory_mib).unwrap();
+    if rng.random_range(0..3) == 0 {
+        let ports = [Some(STATIC_PORT), None]
+            .into_iter()
+            .filter(|_| rng.random());
+        let port = |static_port: Option<u16>| Port {
+            label: format!("{static_port:?}"),
+            static_port,
+            to: None,
+            host_network: "default".into(),
+        };
+        group.networks = vec![Network {
+            mode: "host".into(),
+            ports: ports.map(port).collect(),
+        }];
+    }
+    for _ in 0..rng.random_range(0..3) {
+        let constraint = constraint(rng);
+        if rng.random() {
+            job.constraints.push(constraint);
+        } else {
+            job.task_groups[0].constraints.push(constraint);
+        }
+    }
+    for _ in 0..rng.random_range(0..3) {
+        let (left, right) = fact(rng);
+        let affinity = Affinity {
+            left,
+            operator: Operator::Equal,
+            right,
+            weight: [-100, -30, 10, 50, 100][rng.random_range(0..5)],
+        };
+        match rng.random_range(0..3) {
+            0 => job.affinities.push(affinity),
+            1 => job.task_groups[0].affinities.push(affinity),
+            _ => job.task_groups[0].tasks[0].affinities.push(affinity),
+        }
+    }
+    for _ in 0..rng.random_range(0..4) {
+        let spread = spread(rng);
+        if rng.random() {
+            job.spreads.push(spread);
+        } else {
+            job.task_groups[0].spreads.push(spread);
+        }
+    }
+    job
+}
+
+fn fact(rng: &mut StdRng) -> (String, String) {
+    let number = rng.random_range(0..4);
+    match rng.random_range(0..4) {
+        0 => ("${node.datacenter}".into(), format!("dc{number}")),
+        1 => ("${attr.unique.hostname}".into(), format!("h{number}")),
+        _ => ("${meta.rack}".into(), format!("r{number}")),
+    }
+}
+
+fn constraint(rng: &mut StdRng) -> Constraint {
+    let (left, right) = fact(rng);
+    let (operator, right) = match rng.random_range(0..4) {
+        0 => (Operator::DistinctHosts, String::new()),
+        1 => (
+            Operator::DistinctProperty,
+            rng.random_range(1..4).to_string(),
+        ),
+        _ => (Operator::NotEqual, right),
+    };
+    Constraint {
+        left,
+        operator,
+        right,
+    }
+}
+
+fn spread(rng: &mut StdRng) -> Spread {
+    let (attribute, value) = fact(rng);
+    let prefix = value.trim_end_matches(char::is_numeric).to_owned();
+    let mut left = 100;
+    let mut targets = Vec::new();
+    for number in 0..rng.random_range(0..4) {
+        let percent = rng.random_range(0..=left);
+        left -= percent;
+        let is_any = number == 2 && rng.random();
+        let value = if is_any {
+            "*".into()
+        } else {
+            format!("{prefix}{number}")
+        };
+        targets.push(SpreadTarget { value, percent });
+    }
+    Spread {
+        attribute,
+        weight: [0, 10, 50, 100][rng.random_range(0..4)],
+        targets,
+    }
+}
+
+/// Plays one random job on one random cluster; returns how many nodes were found.
+fn play(seed: u64) -> u32 {
+    let mut world = World::new(seed);
+    let job = world.job.clone();
+    let snapshot = world.snapshot.clone();
+    let group = &job.task_groups[0];
+    let requirements = Requirements::new(&job, group);
+    let of_job = world.held.iter().filter(|held| held.is_of_job);
+    let ask = Ask {
+        requirements: &requirements,
+        preferences: Preferences::new(&job, group),
+        count: group.count,
+        algorithm: world.algorithm,
+        live: of_job
+            .map(|held| (held.node_id, held.is_of_group))
+            .collect(),
+    };
+    let mut draw = Draw::new(seed, EvalId::default(), 1);
+    let mut cluster = Cluster::new(&snapshot, seed);
+    let lots = cluster.clone();
+    let mut search = Search::new(&mut cluster, ask);
+    let mut views: Vec<_> = snapshot
+        .allocs_by_job(&job.key())
+        .filter(|view| *view.alloc.task_group == *group.name)
+        .collect();
+    let mut found_count = 0;
+    for step in 0..STEPS {
+        let seen = format!("seed {seed}, step {step}");
+        // As an update does: its predecessor gives up its share first.
+        let released = if world.rng.random_range(0..3) == 0 {
+            views.pop()
+        } else {
+            None
+        };
+        if let Some(view) = released {
+            search.release(view);
+            let same = |held: &Held| held.is_of_group && held.node_id == view.alloc.node_id;
+            let gone = world
+                .held
+                .iter()
+                .position(|held| same(held) && held.resources == view.alloc.resources);
+            world.held.remove(gone.unwrap());
+        }
+        let mut wish = Wish::default();
+        for node in &world.nodes {
+            match world.rng.random_range(0..20) {
+                0 => wish.penalised.push(node.id),
+                1 => wish.preferred = Some(node.id),
+                _ => {}
+            }
+        }
+        let candidates: Vec<_> = world
+            .nodes
+            .iter()
+            .filter(|node| world.admits(&requirements, node))
+            .map(|node| {
+                let is_penalised = wish.penalised.contains(&node.id);
+                let score = world.score(node, is_penalised, lots.lot(node.id));
+                let without_lot = world.score(node, is_penalised, 0.0);
+                (node.id, score, without_lot, is_penalised)
+            })
+            .collect();
+        let Some(found) = search.find(&wish, &mut draw) else {
+            assert!(candidates.is_empty(), "{seen}: {candidates:?} were missed");
+            if let Some(view) = released {
+                search.hold(view);
+                world.held.push(Held {
+                    node_id: view.alloc.node_id,
+                    is_of_job: true,
+                    is_of_group: true,
+                    resources: view.alloc.resources.clone(),
+                });
+            }
+            let metric = search.explain();
+            let counted = metric.nodes_filtered + metric.nodes_exhausted;
+            assert_eq!(counted, metric.nodes_evaluated, "{seen}: {metric:?}");
+            continue;
+        };
+        found_count += 1;
+        let chosen = candidates.iter().find(|(id, ..)| *id == found.node_id);
+        let Some((_, score, without_lot, is_penalised)) = chosen else {
+            panic!("{seen}: {} cannot take it", found.node_id);
+        };
+        let preferred = wish
+            .preferred
+            .filter(|id| candidates.iter().any(|(node, ..)| node == id));
+        if let Some(preferred) = preferred {
+            assert_eq!(found.node_id, preferred, "{seen}");
+        } else {
+            let best = candidates.iter().map(|(_, score, ..)| *score);
+            let best = best.fold(f64::MIN, f64::max);
+            assert!(
+                (best - score).abs() < 1e-9,
+                "{seen}: {score} of {candidates:?}"
+            );
+            // Whatever the lots, nobody who is better by more than a near-tie is passed over.
+            let best = candidates.iter().map(|(_, _, score, _)| *score);
+            let best = best.fold(f64::MIN, f64::max);
+            assert!(best - without_lot < NEAR_TIE, "{seen}: {candidates:?}");
+        }
+        let told = found.metric.score_parts.unwrap();
+        assert_eq!(told.reschedule_penalty.is_some(), *is_penalised, "{seen}");
+        let told = f64::from(found.metric.score_per_mille) / 1_000.0;
+        assert!((told - without_lot).abs() <= 0.000_5, "{seen}: {told}");
+        for other in &found.metric.runners_up {
+            assert_ne!(other.node_id, found.node_id, "{seen}");
+        }
+        let resources = AllocatedResources {
+            total: requirements.resources,
+            ports: found.ports,
+        };
+        search.take(found.position, &resources);
+        world.held.push(Held {
+            node_id: found.node_id,
+            is_of_job: true,
+            is_of_group: true,
+            resources,
+        });
+    }
+    found_count
+}
+
+#[test]
+fn the_search_finds_what_looking_at_everything_anew_finds() {
+    let asked = std::env::var("KAFILA_CASES").ok();
+    let cases = asked.map_or(CASES, |text| text.parse().expect("a number of cases"));
+    let found: u32 = (0..cases).map(play).sum();
+    let cases = u32::try_from(cases).unwrap();
+    assert!(
+        found > cases,
+        "{found} nodes found in {cases} cases is no test"
+    );
+}

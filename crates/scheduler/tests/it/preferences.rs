@@ -1,0 +1,103 @@
+//! The commands of scripts that are about scores.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use model::{Affinity, JobKey, NodeId, Operator, ScoreParts, Spread, SpreadTarget};
+use scheduler::Algorithm;
+
+use crate::report::ranges;
+use crate::site::Site;
+
+pub(crate) fn configure(site: &mut Site, choices: &[(&str, &str)]) {
+    for (key, value) in choices {
+        let algorithm = match *value {
+            "binpack" => Algorithm::Binpack,
+            "spread" => Algorithm::Spread,
+            _ => panic!("no such algorithm: {value}"),
+        };
+        match key.strip_prefix("pool.") {
+            Some(pool) => drop(site.config.pool_algorithms.insert(pool.into(), algorithm)),
+            None => site.config.algorithm = algorithm,
+        }
+    }
+}
+
+/// Reads `LEFT/OPERATOR/RIGHT/WEIGHT`.
+pub(crate) fn affinity(text: &str) -> Affinity {
+    let parts: Vec<_> = text.splitn(4, '/').collect();
+    Affinity {
+        left: parts[0].into(),
+        operator: Operator::parse(parts[1]).unwrap(),
+        right: parts[2].into(),
+        weight: parts[3].parse().unwrap(),
+    }
+}
+
+/// Reads `ATTRIBUTE/WEIGHT` or `ATTRIBUTE/WEIGHT/VALUE:PERCENT,VALUE:PERCENT…`.
+pub(crate) fn spread(text: &str) -> Spread {
+    let parts: Vec<_> = text.splitn(3, '/').collect();
+    let targets = parts.get(2).into_iter().flat_map(|list| list.split(','));
+    let target = |text: &str| {
+        let (value, percent) = text.split_once(':').unwrap();
+        SpreadTarget {
+            value: value.into(),
+            percent: percent.parse().unwrap(),
+        }
+    };
+    Spread {
+        attribute: parts[0].into(),
+        weight: parts[1].parse().unwrap(),
+        targets: targets.map(target).collect(),
+    }
+}
+
+/// Lists what was said of the nodes that the newest allocations are on, and of the next best ones.
+pub(crate) fn scores(site: &Site, key: &JobKey) -> String {
+    let snapshot = site.snapshot();
+    let name = |id: NodeId| snapshot.node(id).unwrap().value.name.clone();
+    let views = site.allocs(key);
+    let newest = views
+        .iter()
+        .map(|view| view.create_index)
+        .max()
+        .unwrap_or(0);
+    let mut lines = BTreeMap::<String, Vec<u32>>::new();
+    let mut others = String::new();
+    for view in views.iter().filter(|view| view.create_index == newest) {
+        let metric = view.alloc.metric.as_deref().unwrap();
+        let said = describe(&metric.score_parts.unwrap());
+        let node = name(view.alloc.node_id);
+        let mean = f64::from(metric.score_per_mille) / 1_000.0;
+        let line = format!(
+            "of {} nodes {node} for {{}}:{said} = {mean}",
+            metric.nodes_evaluated
+        );
+        lines.entry(line).or_default().push(view.alloc.name_index);
+        let mut runners_up: Vec<_> = metric.runners_up.iter().collect();
+        runners_up.sort_by_key(|score| (-score.per_mille, name(score.node_id)));
+        for score in runners_up {
+            let (node, said) = (name(score.node_id), describe(&score.parts));
+            let mean = f64::from(score.per_mille) / 1_000.0;
+            writeln!(others, "  not {node}:{said} = {mean}").unwrap();
+        }
+    }
+    let mut text = String::new();
+    for (line, numbers) in lines {
+        writeln!(
+            text,
+            "{}",
+            line.replace("{}", &format!("[{}]", ranges(numbers)))
+        )
+        .unwrap();
+    }
+    text + &others
+}
+
+fn describe(parts: &ScoreParts) -> String {
+    let mut text = String::new();
+    for (scorer, said) in parts.named() {
+        write!(text, " {scorer} {}", f64::from(said) / 1_000.0).unwrap();
+    }
+    text
+}

@@ -1,0 +1,269 @@
+//! The nodes as the scheduler reads them: one small row each, side by side in memory, and the
+//! kinds they come in.
+//!
+//! Looking at every node of a large cluster for every evaluation is only affordable when a look
+//! costs a few nanoseconds. So a row holds the amounts and little else, and whatever a constraint
+//! can see and several nodes share stands once, in the kind. Kept up to date with each change of a
+//! node or of what it holds; which kinds suit a group is the crate `placement`'s business.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use imbl::{OrdSet, Vector};
+use model::node::UNIQUE_PREFIX;
+use model::{ComparableResources, Indexed, Node, NodeId};
+use rustc_hash::FxHasher;
+
+use crate::tables::Map;
+use crate::usage::NodeUsage;
+
+/// What is looked at of every node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    pub id: NodeId,
+    /// The position of its kind among [`NodeTable::kinds`].
+    pub kind: u32,
+    /// Something new may be placed on it; `false` for a row that no node has.
+    pub is_schedulable: bool,
+    /// How many different ports its allocations hold.
+    pub port_count: u32,
+    pub available: ComparableResources,
+    /// The sum over its allocations that are not terminal.
+    pub used: ComparableResources,
+}
+
+/// Nodes that answer every constraint alike, but for those on unique facts.
+#[derive(Clone, Debug)]
+pub struct NodeKind {
+    /// One of them, or one that was of this kind: only ask it for what is not unique.
+    pub example: Arc<Indexed<Node>>,
+    pub node_count: u32,
+    /// How many of them may take something new.
+    pub schedulable_count: u32,
+}
+
+/// Every node's row, and the kinds. Cheap to clone.
+///
+/// Shape: a node keeps its position for as long as it is known; positions of forgotten nodes are
+/// given out again, the lowest first.
+#[derive(Clone, Debug, Default)]
+pub struct NodeTable {
+    rows: Vector<NodeRow>,
+    /// Beside `rows`, because these change seldom; `None`: no node has the row.
+    nodes: Vector<Option<Arc<Indexed<Node>>>>,
+    positions: Map<NodeId, u32>,
+    free_rows: OrdSet<u32>,
+    kinds: Vector<Option<NodeKind>>,
+    free_kinds: OrdSet<u32>,
+    /// Hash of the shared facts → kinds that have it: one, unless hashes collide.
+    kinds_by_hash: Map<u64, Vec<u32>>,
+}
+
+impl NodeTable {
+    /// Returns how many rows there are, forgotten nodes' included: one more than the last position.
+    pub fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns all rows in order, in slices that lie together in memory.
+    pub fn chunks(&self) -> impl Iterator<Item = &[NodeRow]> {
+        self.rows.leaves()
+    }
+
+    /// Returns the row of the node at `position`.
+    ///
+    /// # Panics
+    /// When there is no such position.
+    pub fn row(&self, position: usize) -> &NodeRow {
+        &self.rows[position]
+    }
+
+    /// Returns the node at `position`; `None`: it is forgotten.
+    pub fn node(&self, position: usize) -> Option<&Arc<Indexed<Node>>> {
+        self.nodes.get(position)?.as_ref()
+    }
+
+    pub fn position(&self, id: NodeId) -> Option<usize> {
+        self.positions.get(&id).map(|position| *position as usize)
+    }
+
+    /// Returns the kinds by position; `None` where one has died out.
+    pub fn kinds(&self) -> impl ExactSizeIterator<Item = Option<&NodeKind>> {
+        self.kinds.iter().map(Option::as_ref)
+    }
+
+    pub(crate) fn put(&mut self, node: Arc<Indexed<Node>>, usage: Option<&NodeUsage>) {
+        let id = node.value.id;
+        let row = NodeRow {
+            id,
+            kind: 0,
+            is_schedulable: node.value.is_schedulable(),
+            port_count: usage.map_or(0, port_count),
+            available: node.value.available(),
+            used: usage.map_or_else(ComparableResources::default, |usage| usage.total),
+        };
+        let known = self.positions.get(&id).copied();
+        if let Some(position) = known {
+            let old = self.rows[position as usize];
+            if self.nodes[position as usize]
+                .as_ref()
+                .is_some_and(|other| shares_facts(&other.value, &node.value))
+            {
+                self.count_kind(old.kind, 0, 0, old.is_schedulable, row.is_schedulable);
+                self.rows[position as usize] = NodeRow {
+                    kind: old.kind,
+                    ..row
+                };
+                self.nodes[position as usize] = Some(node);
+                return;
+            }
+            self.count_kind(old.kind, 1, 0, old.is_schedulable, false);
+        }
+        let kind = self.kind_of(&node);
+        self.count_kind(kind, 0, 1, false, row.is_schedulable);
+        let row = NodeRow { kind, ..row };
+        let position = known.or_else(|| self.free_rows.remove_min());
+        match position {
+            Some(position) => {
+                self.rows[position as usize] = row;
+                self.nodes[position as usize] = Some(node);
+                self.positions.insert(id, position);
+            }
+            None => {
+                self.positions.insert(id, small(self.rows.len()));
+                self.rows.push_back(row);
+                self.nodes.push_back(Some(node));
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: NodeId) {
+        let Some(position) = self.positions.remove(&id) else {
+            return;
+        };
+        let old = self.rows[position as usize];
+        self.count_kind(old.kind, 1, 0, old.is_schedulable, false);
+        self.rows[position as usize] = NodeRow {
+            is_schedulable: false,
+            ..old
+        };
+        self.nodes[position as usize] = None;
+        self.free_rows.insert(position);
+    }
+
+    /// Takes in what a node's allocations hold now.
+    pub(crate) fn set_usage(&mut self, id: NodeId, usage: Option<&NodeUsage>) {
+        let Some(position) = self.position(id) else {
+            return;
+        };
+        let old = self.rows[position];
+        let new = NodeRow {
+            port_count: usage.map_or(0, port_count),
+            used: usage.map_or_else(ComparableResources::default, |usage| usage.total),
+            ..old
+        };
+        if new != old {
+            self.rows[position] = new;
+        }
+    }
+
+    /// Returns the kind that `node` is of; a new one is made when there is none yet.
+    fn kind_of(&mut self, node: &Arc<Indexed<Node>>) -> u32 {
+        let hash = hash_of_facts(&node.value);
+        let mut same_hash = self.kinds_by_hash.get(&hash).cloned().unwrap_or_default();
+        let found = same_hash.iter().copied().find(|kind| {
+            let known = self.kinds[*kind as usize].as_ref();
+            known.is_some_and(|known| shares_facts(&known.example.value, &node.value))
+        });
+        if let Some(kind) = found {
+            return kind;
+        }
+        let made = NodeKind {
+            example: Arc::clone(node),
+            node_count: 0,
+            schedulable_count: 0,
+        };
+        let kind = match self.free_kinds.remove_min() {
+            Some(kind) => {
+                self.kinds[kind as usize] = Some(made);
+                kind
+            }
+            None => {
+                self.kinds.push_back(Some(made));
+                small(self.kinds.len() - 1)
+            }
+        };
+        same_hash.push(kind);
+        self.kinds_by_hash.insert(hash, same_hash);
+        kind
+    }
+
+    /// Counts a kind's nodes that come and go; with the last one the kind goes, too.
+    fn count_kind(&mut self, kind: u32, gone: u32, come: u32, could: bool, can: bool) {
+        let Some(Some(counts)) = self.kinds.get_mut(kind as usize) else {
+            return;
+        };
+        counts.node_count = counts.node_count + come - gone;
+        counts.schedulable_count = counts.schedulable_count + u32::from(can) - u32::from(could);
+        if counts.node_count > 0 {
+            return;
+        }
+        let hash = hash_of_facts(&counts.example.value);
+        self.kinds[kind as usize] = None;
+        self.free_kinds.insert(kind);
+        if let Some(same_hash) = self.kinds_by_hash.get_mut(&hash) {
+            same_hash.retain(|other| *other != kind);
+            if same_hash.is_empty() {
+                self.kinds_by_hash.remove(&hash);
+            }
+        }
+    }
+}
+
+fn small(position: usize) -> u32 {
+    u32::try_from(position).expect("no cluster has four thousand million nodes")
+}
+
+fn port_count(usage: &NodeUsage) -> u32 {
+    small(usage.ports.len())
+}
+
+/// Returns the facts of one heading that several nodes may share.
+fn shared(facts: &BTreeMap<String, String>) -> impl Iterator<Item = (&String, &String)> {
+    facts
+        .iter()
+        .filter(|(key, _)| !key.starts_with(UNIQUE_PREFIX))
+}
+
+/// Returns whether each driver that the node knows of can start something.
+fn drivers(node: &Node) -> impl Iterator<Item = (&String, bool)> {
+    let drivers = node.drivers.iter();
+    drivers.map(|(name, info)| (name, info.detected && info.healthy))
+}
+
+/// Tells whether both are of one kind: they differ in amounts, status, ports and unique facts only.
+fn shares_facts(left: &Node, right: &Node) -> bool {
+    left.computed_class == right.computed_class
+        && left.datacenter == right.datacenter
+        && left.node_pool == right.node_pool
+        && left.node_class == right.node_class
+        && drivers(left).eq(drivers(right))
+        && shared(&left.attributes).eq(shared(&right.attributes))
+        && shared(&left.meta).eq(shared(&right.meta))
+}
+
+fn hash_of_facts(node: &Node) -> u64 {
+    let mut hasher = FxHasher::default();
+    node.computed_class.hash(&mut hasher);
+    node.datacenter.hash(&mut hasher);
+    node.node_pool.hash(&mut hasher);
+    node.node_class.hash(&mut hasher);
+    for fact in drivers(node) {
+        fact.hash(&mut hasher);
+    }
+    for fact in shared(&node.attributes).chain(shared(&node.meta)) {
+        fact.hash(&mut hasher);
+    }
+    hasher.finish()
+}

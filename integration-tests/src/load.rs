@@ -110,6 +110,18 @@ impl User {
     }
 }
 
+/// Returns how many tasks are to run in all.
+pub fn promised_tasks(promises: &BTreeMap<String, Promise>) -> usize {
+    let counts = promises.values().map(|promise| match promise {
+        Promise::Running { count } => *count as usize,
+        Promise::Stopped => 0,
+    });
+    counts.sum()
+}
+
+/// What a [`sleeper`]'s process is called.
+pub const SLEEPER: &str = "/bin/sleep 100000";
+
 /// Compares what runs with what was promised.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -67,7 +67,7 @@ pub struct EmbeddedEtcd {
     listeners: TaskTracker,
     /// Ends the loop.
     stop: CancellationToken,
-    outcome: Mutex<Option<oneshot::Receiver<Result<(), Error>>>>,
+    outcome: tokio::sync::Mutex<Option<oneshot::Receiver<Result<(), Error>>>>,
     _stop_on_drop: DropGuard,
 }
 
@@ -101,7 +101,7 @@ impl EmbeddedEtcd {
             connections,
             stop_serving,
             listeners,
-            outcome: Mutex::new(Some(outcome)),
+            outcome: tokio::sync::Mutex::new(Some(outcome)),
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         })
@@ -149,23 +149,21 @@ impl EmbeddedEtcd {
             })
     }
 
-    /// Waits until the store has stopped, and returns why if it stopped by itself. Answers once.
+    /// Waits until the store has stopped, and returns why if it stopped by itself. Answers once;
+    /// waiting may be given up and begun again.
     ///
     /// # Errors
     /// [`Error::Storage`] if the disk failed.
     pub async fn stopped(&self) -> Result<(), Error> {
-        let outcome = self
-            .outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        match outcome {
-            // A loop that went away without a word has panicked, and tokio has said so.
-            Some(outcome) => outcome
-                .await
-                .unwrap_or_else(|_| Err(Error::Failed("its loop panicked".to_owned()))),
-            None => Ok(()),
-        }
+        let mut outcome = self.outcome.lock().await;
+        let Some(receiver) = outcome.as_mut() else {
+            return Ok(());
+        };
+        let ended = receiver.await;
+        // Taken only now: a caller that gives up waiting leaves it to the next.
+        outcome.take();
+        // A loop that went away without a word has panicked, and tokio has said so.
+        ended.unwrap_or_else(|_| Err(Error::Failed("its loop panicked".to_owned())))
     }
 
     /// Stops: open calls are finished, watches ended, and everything is on disk.

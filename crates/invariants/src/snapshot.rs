@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClientStatus, ComparableResources, JobKey, NodeId};
+use model::{ClientStatus, ComparableResources, JobKey, JobType, NodeId};
 use state::{AllocView, Snapshot};
 
 use crate::violation::{Fact, Violation};
@@ -114,13 +114,20 @@ pub(crate) fn check_versions(snapshot: &Snapshot, key: &JobKey, found: &mut Vec<
 
 /// Looks at the names of one job's live allocations.
 pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Violation>) {
-    let mut holders = BTreeMap::<(u64, &str, u32), Vec<&AllocView>>::new();
+    let mut holders = BTreeMap::<(u64, &str, u32, Option<NodeId>), Vec<&AllocView>>::new();
     for view in snapshot
         .allocs_by_job(job)
-        .filter(|view| counts_for_its_name(view))
+        .filter(|view| counts_for_its_name(snapshot, view))
     {
         let alloc = &view.alloc;
-        let name = (alloc.job_create_index, &*alloc.task_group, alloc.name_index);
+        // A job that is everywhere has each of its names once a node.
+        let node = is_everywhere(snapshot, view).then_some(alloc.node_id);
+        let name = (
+            alloc.job_create_index,
+            &*alloc.task_group,
+            alloc.name_index,
+            node,
+        );
         holders.entry(name).or_default().push(view);
     }
     for (_, views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
@@ -133,7 +140,28 @@ pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Vio
     }
 }
 
-/// A canary runs beside what it may replace, and an unknown allocation may have been replaced.
-fn counts_for_its_name(view: &AllocView) -> bool {
-    !view.is_terminal() && !view.alloc.canary && view.client_status() != ClientStatus::Unknown
+fn is_everywhere(snapshot: &Snapshot, view: &AllocView) -> bool {
+    let key = view.alloc.job_key();
+    let version = snapshot.job_version(&key, view.alloc.job_version);
+    let job = version.or_else(|| snapshot.job(&key));
+    // What was forgotten may have been everywhere; its allocations are on their way out.
+    job.is_none_or(|job| matches!(job.value.job_type, JobType::System | JobType::Sysbatch))
+}
+
+/// A canary runs beside what it may replace, a promoted one until that has been stopped; and an
+/// unknown allocation may have been replaced.
+fn counts_for_its_name(snapshot: &Snapshot, view: &AllocView) -> bool {
+    !view.is_terminal()
+        && !view.alloc.canary
+        && !was_canary(snapshot, view)
+        && view.alloc.client_status_override != Some(ClientStatus::Unknown)
+}
+
+fn was_canary(snapshot: &Snapshot, view: &AllocView) -> bool {
+    let deployment = view
+        .alloc
+        .deployment_id
+        .and_then(|id| snapshot.deployment(id));
+    let group = deployment.and_then(|one| one.value.groups.get(&*view.alloc.task_group));
+    group.is_some_and(|group| group.placed_canaries.contains(&view.alloc.id))
 }

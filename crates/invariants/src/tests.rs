@@ -38,6 +38,7 @@ fn alloc(id: u128, node: &Node, number: u32) -> Allocation {
         deployment_id: None,
         canary: false,
         client_status_override: None,
+        unknown_since: Timestamp::NEVER,
         previous_alloc: None,
         next_alloc: None,
         followup_eval_id: None,

@@ -66,6 +66,14 @@ enum Prerun {
     Failed(String),
 }
 
+impl AllocState {
+    /// Tells whether it has got as far as its directories, so that whatever it had to wait for
+    /// before its [`Event::Begin`] is over.
+    pub fn has_begun(&self) -> bool {
+        self.prerun != Prerun::Pending
+    }
+}
+
 impl AllocRunner {
     /// Makes the machine of an allocation that a server has just handed over.
     pub fn new(spec: AllocSpec, now: Now) -> Self {

@@ -61,6 +61,9 @@ pub struct Allocation {
     /// that could tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_status_override: Option<ClientStatus>,
+    /// Since when the server has called it unknown; never: it does not.
+    #[serde(default, skip_serializing_if = "Timestamp::is_never")]
+    pub unknown_since: Timestamp,
     #[serde(rename = "prev", default, skip_serializing_if = "Option::is_none")]
     pub previous_alloc: Option<AllocId>,
     #[serde(rename = "next", default, skip_serializing_if = "Option::is_none")]

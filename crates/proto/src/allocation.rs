@@ -64,6 +64,7 @@ pub(crate) fn read(wire: v1::Allocation) -> Read<Allocation> {
             ClientStatus::as_str,
         )
         .at("client_status_override")?,
+        unknown_since: time(wire.unknown_since_ns),
         previous_alloc: optional_id(&wire.previous_allocation).at("previous_allocation")?,
         next_alloc: optional_id(&wire.next_allocation).at("next_allocation")?,
         followup_eval_id: optional_id(&wire.followup_eval_id).at("followup_eval_id")?,
@@ -179,6 +180,7 @@ impl From<&Allocation> for v1::Allocation {
             metric: alloc.metric.as_deref().map(Into::into),
             create_time_ns: alloc.create_time.0,
             modify_time_ns: alloc.modify_time.0,
+            unknown_since_ns: alloc.unknown_since.0,
             client_status_override: alloc
                 .client_status_override
                 .map_or_else(String::new, |status| status.as_str().to_owned()),

@@ -10,8 +10,7 @@
 //! says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
-//! Serves service and batch jobs. Evaluations of system and sysbatch jobs fail with a description;
-//! so do updates that ask for canaries.
+//! `system` is the same for jobs that want to be on every node.
 
 mod cluster;
 mod draw;
@@ -21,11 +20,12 @@ mod planner;
 mod rank;
 mod reconcile;
 mod run;
+mod system;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::job::JobType;
-use model::{Evaluation, Indexed, Job, Plan, Timestamp, TriggeredBy};
+use model::{Evaluation, Indexed, Job, JobKey, Plan, Timestamp, TriggeredBy};
 use placement::Requirements;
 use state::Snapshot;
 
@@ -34,7 +34,9 @@ use in_place::InPlace;
 use planner::Planner;
 use reconcile::Context;
 pub use reconcile::changes::DesiredUpdates;
+use reconcile::changes::{GroupChanges, JobChanges};
 pub use run::{Attempt, Run, Settled};
+use system::{SystemChanges, SystemReconciler};
 
 /// What one look at a job came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,27 +72,41 @@ pub(crate) fn decide(
     let wanted = job.filter(|job| !job.value.stop);
     let plan = empty_plan(snapshot, eval, job);
     let job_type = job.map_or(eval.value.job_type, |job| job.value.job_type);
-    if let Some(reason) = unserved(&eval.value, job_type) {
+    if let Some(reason) = unserved(&eval.value) {
         return failure(plan, &eval.value, now, reason);
     }
     let requirements = requirements(wanted);
-    let batch = job_type == JobType::Batch;
+    let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
     let draw = Draw::new(seed, eval.value.id, snapshot.index());
-    let context = Context::new(snapshot, &eval.value, wanted, batch, now, draw);
+    let context = Context::new(snapshot, &eval.value, wanted, runs_to_end, now, draw);
     let mut in_place = InPlace::new(snapshot, &eval.value.job, &requirements);
-    let (changes, draw) = context.reconcile(wanted, &mut in_place);
-    if let Some(group) = changes.groups.iter().find(|group| group.needs_canaries) {
-        return failure(plan, &eval.value, now, canaries_refused(&group.name));
-    }
-    let desired = changes
-        .groups
-        .iter()
-        .map(|group| (group.name.clone(), group.desired));
-    let desired_updates = desired.collect();
+    let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
+    let (changes, draw) = match wanted.filter(|_| is_everywhere) {
+        Some(job) => {
+            let reconciler = SystemReconciler {
+                context,
+                job,
+                requirements: &requirements,
+                in_place: &mut in_place,
+            };
+            let (changes, draw) = reconciler.run();
+            (Changes::Everywhere(job, changes), draw)
+        }
+        None => {
+            let (changes, draw) = context.reconcile(wanted, &mut in_place);
+            (Changes::Anywhere(changes), draw)
+        }
+    };
+    let older = older_requirements(snapshot, &eval.value.job, changes.groups());
+    let groups = changes.groups().iter();
+    let desired_updates = groups
+        .map(|group| (group.name.clone(), group.desired))
+        .collect();
     let mut planner = Planner {
         snapshot,
         eval: &eval.value,
         requirements: &requirements,
+        older: &older,
         now,
         draw,
         plan,
@@ -99,8 +115,14 @@ pub(crate) fn decide(
         cluster: None,
         stopped: BTreeSet::new(),
         placed: Vec::new(),
+        full: BTreeSet::new(),
+        canaries: Vec::new(),
+        waiting_nodes: None,
     };
-    planner.carry_out(wanted, changes);
+    match changes {
+        Changes::Anywhere(changes) => planner.carry_out(wanted, changes),
+        Changes::Everywhere(job, changes) => planner.carry_out_everywhere(job, changes),
+    }
     match gives_up {
         None => outcome::settle(&mut planner),
         Some(reason) => outcome::give_up(&mut planner, reason),
@@ -108,6 +130,23 @@ pub(crate) fn decide(
     Decision {
         plan: planner.plan,
         desired_updates,
+    }
+}
+
+/// What has to change, and how its places are found.
+enum Changes<'a> {
+    /// Whichever node is best.
+    Anywhere(JobChanges<'a>),
+    /// Every node that can.
+    Everywhere(&'a Indexed<Job>, SystemChanges<'a>),
+}
+
+impl<'a> Changes<'a> {
+    fn groups(&self) -> &[GroupChanges<'a>] {
+        match self {
+            Self::Anywhere(changes) => &changes.groups,
+            Self::Everywhere(_, changes) => &changes.job.groups,
+        }
     }
 }
 
@@ -119,12 +158,6 @@ fn failure(mut plan: Plan, eval: &Evaluation, now: Timestamp, reason: String) ->
     }
 }
 
-fn canaries_refused(group: &str) -> String {
-    format!(
-        "task group {group:?} asks for canaries, which this version does not place: set update.canary = 0 and register the job again"
-    )
-}
-
 fn requirements(job: Option<&Indexed<Job>>) -> BTreeMap<String, Requirements> {
     let Some(job) = job else {
         return BTreeMap::new();
@@ -133,6 +166,27 @@ fn requirements(job: Option<&Indexed<Job>>) -> BTreeMap<String, Requirements> {
     groups
         .map(|group| (group.name.clone(), Requirements::new(&job.value, group)))
         .collect()
+}
+
+/// Returns what the older versions ask for that some placements get.
+fn older_requirements(
+    snapshot: &Snapshot,
+    key: &JobKey,
+    groups: &[GroupChanges<'_>],
+) -> BTreeMap<(String, u64), Requirements> {
+    let mut found = BTreeMap::new();
+    for group in groups {
+        for older in group.places.iter().filter_map(|ask| ask.older) {
+            let job = snapshot.job_version(key, older.version);
+            let old = job.and_then(|job| Some((job, job.value.task_group(&group.name)?)));
+            if let Some((job, old_group)) = old {
+                found
+                    .entry((group.name.clone(), older.version))
+                    .or_insert_with(|| Requirements::new(&job.value, old_group));
+            }
+        }
+    }
+    found
 }
 
 fn empty_plan(snapshot: &Snapshot, eval: &Indexed<Evaluation>, job: Option<&Indexed<Job>>) -> Plan {
@@ -157,18 +211,12 @@ fn empty_plan(snapshot: &Snapshot, eval: &Indexed<Evaluation>, job: Option<&Inde
 }
 
 /// Returns why the evaluation cannot be looked at, if so.
-fn unserved(eval: &Evaluation, job_type: JobType) -> Option<String> {
-    match job_type {
-        JobType::System | JobType::Sysbatch => Some(format!(
-            "this version schedules no {} jobs: set type to \"service\" or \"batch\"",
-            job_type.as_str()
-        )),
-        JobType::Service | JobType::Batch if eval.triggered_by == TriggeredBy::Scheduled => {
-            Some(format!(
-                "scheduler cannot handle '{}' evaluation reason",
-                eval.triggered_by.as_str()
-            ))
-        }
-        JobType::Service | JobType::Batch => None,
-    }
+fn unserved(eval: &Evaluation) -> Option<String> {
+    let reason = eval.triggered_by;
+    (reason == TriggeredBy::Scheduled).then(|| {
+        format!(
+            "scheduler cannot handle '{}' evaluation reason",
+            reason.as_str()
+        )
+    })
 }

@@ -1,8 +1,8 @@
 //! How an evaluation ends, and the blocked evaluation that waits for what had no place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{EvalStatus, Evaluation, Plan, Timestamp, TriggeredBy};
+use model::{DeploymentId, EvalStatus, Evaluation, NodeId, Plan, Timestamp, TriggeredBy};
 use placement::Requirements;
 use rustc_hash::FxHashMap;
 use state::Snapshot;
@@ -41,9 +41,12 @@ pub(crate) fn settle(planner: &mut Planner<'_>) {
         .or(eval.next_eval);
     outcome.deployment_id = match &planner.plan.deployment {
         Some(deployment) => Some(deployment.id),
-        None => eval.deployment_id,
+        None => eval.deployment_id.or_else(|| under_way(planner)),
     };
-    let waits = !planner.failed.is_empty();
+    let waits = match &planner.waiting_nodes {
+        Some(nodes) => !nodes.is_empty(),
+        None => !planner.failed.is_empty(),
+    };
     if waits && eval.status == EvalStatus::Blocked {
         // The same one waits on, with what is known now.
         let hope = hope(planner);
@@ -61,6 +64,17 @@ pub(crate) fn settle(planner: &mut Planner<'_>) {
         }
     }
     planner.plan.eval_outcome = Some(Box::new(outcome));
+}
+
+/// Returns the deployment of the job's current version while it goes on: whoever waits for the
+/// evaluation waits for it as well.
+fn under_way(planner: &Planner<'_>) -> Option<DeploymentId> {
+    let job = planner.snapshot.job(&planner.eval.job)?;
+    let newest = planner.snapshot.latest_deployment(&planner.eval.job)?;
+    let goes_on = newest.value.status.is_active()
+        && newest.value.job_version == job.value.version
+        && !job.value.stop;
+    goes_on.then_some(newest.value.id)
 }
 
 /// Writes into an otherwise empty plan that the evaluation failed.
@@ -121,12 +135,46 @@ fn blocked_eval(
 
 /// Works out which classes could run one of the groups that have no place.
 fn hope(planner: &Planner<'_>) -> Hope {
+    if let Some(nodes) = planner
+        .waiting_nodes
+        .as_ref()
+        .filter(|nodes| !nodes.is_empty())
+    {
+        return hope_in(planner.snapshot, nodes);
+    }
     let waiting: Vec<_> = planner
         .failed
         .keys()
-        .filter_map(|group| planner.requirements.get(group))
+        .flat_map(|group| {
+            let older = planner.older.iter();
+            let older = older.filter(move |((name, _), _)| name == group);
+            planner
+                .requirements
+                .get(group)
+                .into_iter()
+                .chain(older.map(|(_, requirements)| requirements))
+        })
         .collect();
     hope_of(planner.snapshot, &waiting)
+}
+
+/// Only these nodes can help, so only their classes are waited for.
+fn hope_in(snapshot: &Snapshot, nodes: &BTreeSet<NodeId>) -> Hope {
+    let mut classes = BTreeMap::new();
+    let mut escaped = false;
+    for node in snapshot.nodes().map(|node| &node.value) {
+        let is_waited_for = nodes.contains(&node.id);
+        escaped |= is_waited_for && node.computed_class.is_empty();
+        let class = classes.entry(node.computed_class.clone()).or_insert(false);
+        *class |= is_waited_for;
+    }
+    if escaped || classes.len() > CLASSES_MAX {
+        return Hope {
+            classes: BTreeMap::new(),
+            escaped: true,
+        };
+    }
+    Hope { classes, escaped }
 }
 
 fn hope_of(snapshot: &Snapshot, waiting: &[&Requirements]) -> Hope {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use model::job::TaskGroup;
 use model::plan::Stop;
 use model::{
-    AllocId, AllocMetric, AllocatedResources, Allocation, DeploymentId, DesiredStatus,
-    DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan, Timestamp,
+    AllocId, AllocMetric, AllocatedPort, AllocatedResources, Allocation, ClientStatus, Deployment,
+    DeploymentId, DesiredStatus, DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan,
+    Timestamp,
 };
 use placement::Requirements;
 use placement::distinct::PropertyUse;
@@ -16,14 +17,16 @@ use state::{AllocView, Snapshot};
 use crate::cluster::Cluster;
 use crate::draw::Draw;
 use crate::rank::{Found, Search, Wish};
-use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, PlaceAsk, StopAsk};
-use crate::reconcile::reschedule::events_of_replacement;
+use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, Mark, Older, PlaceAsk, StopAsk};
+use crate::reconcile::reschedule::{events_of_replacement, failed_at};
 
 /// A plan in the making.
 pub(crate) struct Planner<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) eval: &'a Evaluation,
     pub(crate) requirements: &'a BTreeMap<String, Requirements>,
+    /// The same of older versions, by group and version.
+    pub(crate) older: &'a BTreeMap<(String, u64), Requirements>,
     pub(crate) now: Timestamp,
     pub(crate) draw: Draw,
     pub(crate) plan: Plan,
@@ -37,6 +40,12 @@ pub(crate) struct Planner<'a> {
     pub(crate) stopped: BTreeSet<AllocId>,
     /// Placed so far, with their groups.
     pub(crate) placed: Vec<(NodeId, &'a str)>,
+    /// Groups and versions for which no node has room.
+    pub(crate) full: BTreeSet<(String, u64)>,
+    /// Placed to try a version out, with their groups.
+    pub(crate) canaries: Vec<(&'a str, AllocId)>,
+    /// The nodes that have no room, when each of them should have; `None`: any node will do.
+    pub(crate) waiting_nodes: Option<BTreeSet<NodeId>>,
 }
 
 impl<'a> Planner<'a> {
@@ -54,7 +63,7 @@ impl<'a> Planner<'a> {
         for group in &changes.groups {
             group.stops.iter().for_each(|stop| self.stop(stop));
             if let Some(job) = job {
-                self.update_in_place(job, deployment_id, group);
+                self.edit(job, deployment_id, group);
             }
         }
         let Some(job) = job else { return };
@@ -63,10 +72,60 @@ impl<'a> Planner<'a> {
                 continue;
             };
             self.queued.insert(group.name.clone(), 0);
-            if !group.places.is_empty() {
-                self.place_group(job, task_group, deployment_id, &group.places);
+            let (older, current): (Vec<_>, Vec<_>) = group
+                .places
+                .into_iter()
+                .partition(|ask| ask.older.is_some());
+            if let Some(requirements) = self.requirements.get(&group.name)
+                && !current.is_empty()
+            {
+                self.place_group(job, task_group, requirements, deployment_id, &current);
+            }
+            self.place_older(&group.name, &older);
+        }
+        self.note_canaries(changes.current_deployment);
+    }
+
+    /// Places what gets an older version of the job, version by version.
+    fn place_older(&mut self, group: &str, asks: &[PlaceAsk<'a>]) {
+        let versions: BTreeSet<Older> = asks.iter().filter_map(|ask| ask.older).collect();
+        for older in versions {
+            let job = self.snapshot.job_version(&self.eval.job, older.version);
+            let task_group = job.and_then(|job| job.value.task_group(group));
+            let requirements = self.older.get(&(group.to_owned(), older.version));
+            let (Some(job), Some(task_group), Some(requirements)) = (job, task_group, requirements)
+            else {
+                continue;
+            };
+            let of_version = asks.iter().filter(|ask| ask.older == Some(older));
+            let of_version: Vec<_> = of_version.copied().collect();
+            // That version may have had another scope.
+            self.cluster = None;
+            self.place_group(
+                job,
+                task_group,
+                requirements,
+                older.deployment_id,
+                &of_version,
+            );
+            self.cluster = None;
+        }
+    }
+
+    /// Writes down in the deployment which of its allocations try the version out.
+    fn note_canaries(&mut self, current: Option<Deployment>) {
+        if self.canaries.is_empty() {
+            return;
+        }
+        let Some(mut deployment) = self.plan.deployment.take().or(current) else {
+            return;
+        };
+        for (group, id) in &self.canaries {
+            if let Some(group) = deployment.groups.get_mut(*group) {
+                group.placed_canaries.push(*id);
             }
         }
+        self.plan.deployment = Some(deployment);
     }
 
     fn stop(&mut self, stop: &StopAsk<'a>) {
@@ -85,37 +144,43 @@ impl<'a> Planner<'a> {
                 alloc_id: alloc.id,
                 description: stop.description.to_owned(),
                 client_status: stop.client_status,
-                followup_eval_id: None,
+                followup_eval_id: stop.followup,
                 preempted_by: None,
             });
     }
 
-    /// Puts those that keep running on the current version, and notes who waits for what.
-    fn update_in_place(
+    /// Puts those that keep running on the current version, and notes who is out of reach and who
+    /// waits for what.
+    fn edit(
         &mut self,
         job: &Indexed<Job>,
         deployment_id: Option<DeploymentId>,
         group: &GroupChanges<'a>,
     ) {
-        let follow_up = |id: &AllocId| group.follow_ups.get(id).map(|(_, eval_id)| *eval_id);
-        let mut noted = Vec::new();
-        for view in &group.in_place {
-            let mut alloc = Allocation::clone(&view.alloc);
-            alloc.eval_id = self.eval.id;
-            alloc.job_version = job.value.version;
-            alloc.deployment_id = deployment_id;
-            if let Some(eval_id) = follow_up(&alloc.id) {
-                alloc.followup_eval_id = Some(eval_id);
-                noted.push(alloc.id);
+        for edit in group.edits.values() {
+            let mut alloc = Allocation::clone(&edit.view.alloc);
+            if edit.in_place {
+                alloc.eval_id = self.eval.id;
+                alloc.job_version = job.value.version;
+                alloc.canary &= alloc.deployment_id == deployment_id;
+                alloc.deployment_id = deployment_id;
             }
+            match edit.mark {
+                Some(Mark::Unknown) => {
+                    alloc.client_status_override = Some(ClientStatus::Unknown);
+                    alloc.unknown_since = self.now;
+                    // What it waited for was about a failure that is none any more.
+                    alloc.followup_eval_id = None;
+                }
+                Some(Mark::Reconnected) => {
+                    alloc.client_status_override = None;
+                    alloc.unknown_since = Timestamp::NEVER;
+                    alloc.followup_eval_id = None;
+                }
+                None => {}
+            }
+            alloc.followup_eval_id = edit.followup.or(alloc.followup_eval_id);
             self.update(alloc);
-        }
-        for (id, (view, eval_id)) in &group.follow_ups {
-            if !noted.contains(id) {
-                let mut alloc = Allocation::clone(&view.alloc);
-                alloc.followup_eval_id = Some(*eval_id);
-                self.update(alloc);
-            }
         }
     }
 
@@ -132,12 +197,10 @@ impl<'a> Planner<'a> {
         &mut self,
         job: &'a Indexed<Job>,
         group: &'a TaskGroup,
+        requirements: &'a Requirements,
         deployment_id: Option<DeploymentId>,
         asks: &[PlaceAsk<'a>],
     ) {
-        let Some(requirements) = self.requirements.get(&group.name) else {
-            return;
-        };
         let mut cluster = match self.cluster.take() {
             Some(cluster) => cluster,
             None => self.cluster(requirements),
@@ -166,6 +229,13 @@ impl<'a> Planner<'a> {
         for id in &self.stopped {
             if let Some(view) = self.snapshot.alloc(*id) {
                 cluster.release(view.alloc.node_id, &view.alloc.resources);
+            }
+        }
+        // What the plan has placed on another list of nodes.
+        for alloc in self.plan.placements.values().flatten() {
+            let position = cluster.position(alloc.node_id);
+            if let Some(position) = position.filter(|_| self.snapshot.alloc(alloc.id).is_none()) {
+                cluster.slots[position].usage.add(&alloc.resources);
             }
         }
         cluster
@@ -208,7 +278,11 @@ impl<'a> Planner<'a> {
         let is_update = matches!(ask.cause, Cause::Update(_));
         // Another one of the same size will not find what this one did not; but an update brings
         // a place of its own.
-        if !is_update && let Some(metric) = self.failed.get_mut(&template.group.name) {
+        let version = (template.group.name.clone(), template.job.value.version);
+        if !is_update
+            && self.full.contains(&version)
+            && let Some(metric) = self.failed.get_mut(&template.group.name)
+        {
             metric.coalesced_failures += 1;
             self.queue(template);
             return;
@@ -228,6 +302,9 @@ impl<'a> Planner<'a> {
             Some(found) => {
                 let alloc = template.allocation(search, ask, found, self.now, &mut self.draw);
                 self.placed.push((alloc.node_id, &template.group.name));
+                if alloc.canary {
+                    self.canaries.push((&template.group.name, alloc.id));
+                }
                 if let (Some(view), Some(description)) = (replaced, ask.cause.stop_description()) {
                     self.stop_staged(view, description);
                 }
@@ -241,6 +318,7 @@ impl<'a> Planner<'a> {
                 if let Some(view) = held {
                     search.hold(view, node);
                 }
+                self.full.insert(version);
                 match self.failed.get_mut(&template.group.name) {
                     Some(metric) => metric.coalesced_failures += 1,
                     None => {
@@ -258,7 +336,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Writes down a stop whose share the search has counted already.
-    fn stop_staged(&mut self, view: &AllocView, description: &str) {
+    pub(crate) fn stop_staged(&mut self, view: &AllocView, description: &str) {
         self.stopped.insert(view.alloc.id);
         self.plan
             .stops
@@ -275,14 +353,14 @@ impl<'a> Planner<'a> {
 }
 
 /// What the new allocations of a group have in common.
-struct Template<'a> {
+pub(crate) struct Template<'a> {
     job: &'a Indexed<Job>,
-    group: &'a TaskGroup,
+    pub(crate) group: &'a TaskGroup,
     alloc: Allocation,
 }
 
 impl<'a> Template<'a> {
-    fn new(
+    pub(crate) fn new(
         planner: &Planner<'a>,
         job: &'a Indexed<Job>,
         group: &'a TaskGroup,
@@ -310,6 +388,7 @@ impl<'a> Template<'a> {
             deployment_id,
             canary: false,
             client_status_override: None,
+            unknown_since: Timestamp::NEVER,
             previous_alloc: None,
             next_alloc: None,
             followup_eval_id: None,
@@ -353,17 +432,32 @@ impl<'a> Template<'a> {
         now: Timestamp,
         draw: &mut Draw,
     ) -> Allocation {
+        let node_id = search.node_id(found.position);
+        let mut alloc = self.fill(ask, node_id, found.ports, now, draw);
+        alloc.metric = Some(Box::new(search.placed_metric(found.mean)));
+        search.take(found.position, &alloc.resources);
+        alloc
+    }
+
+    /// Makes the allocation for `ask` on a node.
+    pub(crate) fn fill(
+        &self,
+        ask: &PlaceAsk<'a>,
+        node_id: NodeId,
+        ports: Vec<AllocatedPort>,
+        now: Timestamp,
+        draw: &mut Draw,
+    ) -> Allocation {
         let mut alloc = self.alloc.clone();
         alloc.id = draw.alloc_id();
-        alloc.node_id = search.node_id(found.position);
+        alloc.node_id = node_id;
         alloc.name_index = ask.name_index;
-        alloc.resources.ports = found.ports;
-        alloc.metric = Some(Box::new(search.placed_metric(found.mean)));
+        alloc.resources.ports = ports;
+        alloc.canary = ask.is_canary && alloc.deployment_id.is_some();
         if let Some(previous) = ask.cause.previous() {
             alloc.previous_alloc = Some(previous.alloc.id);
             alloc.reschedules = self.reschedules(ask.cause, previous, now);
         }
-        search.take(found.position, &alloc.resources);
         alloc
     }
 
@@ -377,7 +471,11 @@ impl<'a> Template<'a> {
     ) -> Vec<model::allocation::RescheduleEvent> {
         match cause {
             Cause::Reschedule(_) => {
-                events_of_replacement(previous, self.group.reschedule.as_ref(), now)
+                let policy = self.group.reschedule.as_ref();
+                events_of_replacement(previous, policy, failed_at(previous), now)
+            }
+            Cause::Unknown(_, since) => {
+                events_of_replacement(previous, self.group.reschedule.as_ref(), since, now)
             }
             Cause::Lost(_) | Cause::Migrate(_)
                 if previous.alloc.job_version == self.job.value.version =>

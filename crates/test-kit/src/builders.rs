@@ -221,6 +221,7 @@ pub fn allocation(number: u128, job: &Job, node_id: NodeId) -> Allocation {
         deployment_id: None,
         canary: false,
         client_status_override: None,
+        unknown_since: Timestamp::NEVER,
         previous_alloc: None,
         next_alloc: None,
         followup_eval_id: None,

@@ -109,6 +109,7 @@ async fn a_data_directory_keeps_jobs_and_their_processes_over_every_kind_of_end(
     // An orderly end, then a power cut.
     let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
     ensure!(code == 0, "ended with {code}:\n{}", dev.said());
+    ensure!(!dev.said().contains("ERROR"), "{}", dev.said());
     for round in 0..2 {
         ensure!(
             Path::new(&format!("/proc/{pid}")).exists(),
@@ -168,4 +169,62 @@ async fn running(api: &Api) -> Result<(String, i32)> {
     let pid = pids.next().context("no line yet")?.parse()?;
     ensure!(pids.next().is_none(), "started twice");
     Ok((alloc.id.clone(), pid))
+}
+
+/// Fails the first time, wherever that is; then runs.
+const SECOND_TRY: &str = r#"
+job "second-try" {
+  group "g" {
+    reschedule {
+      delay          = "5s"
+      delay_function = "constant"
+      unlimited      = true
+    }
+    update {
+      min_healthy_time = "1s"
+    }
+    task "t" {
+      driver = "raw_exec"
+      restart {
+        attempts = 0
+        mode     = "fail"
+      }
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "if [ -e MARK ]; then exec sleep 1000; fi; touch MARK; exit 1"]
+      }
+    }
+  }
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_while_it_is_rolled_out_is_tried_again_and_who_asks_again_waits_for_it()
+-> Result<()> {
+    let dev = Dev::new()?;
+    let process = dev.start(&[])?;
+    dev.says("==> Ready").await?;
+    let mark = dev.directory.path().join("mark");
+    let file = dev.directory.path().join("second-try.hcl");
+    let text = SECOND_TRY.replace("MARK", &mark.to_string_lossy());
+    std::fs::write(&file, text)?;
+    let address = format!("http://{}", dev.listen);
+    let path = file.to_string_lossy().into_owned();
+    binary::run(&address, &["job", "run", "-detach", &path])
+        .await?
+        .ok()?;
+    // As after a Ctrl-C: the same command waits for the deployment that is under way.
+    let said = binary::run(&address, &["job", "run", &path]).await?.ok()?;
+    ensure!(
+        said.stdout.contains("Deployment completed successfully"),
+        "{}\n{}",
+        said.stdout,
+        said.stderr
+    );
+    ensure!(mark.exists(), "it has not failed, so nothing was tried");
+    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    ensure!(code == 0, "ended with {code}:\n{}", dev.said());
+    ensure!(!dev.said().contains("ERROR"), "{}", dev.said());
+    ensure!(dev.left().is_empty(), "left behind: {:?}", dev.left());
+    Ok(())
 }

@@ -38,7 +38,7 @@ enum Scale {
     Flags(&'static [&'static str], usize),
 }
 
-const EXAMPLES: [Example; 7] = [
+const EXAMPLES: [Example; 8] = [
     Example {
         file: "web.hcl",
         job_id: "web",
@@ -115,6 +115,18 @@ const EXAMPLES: [Example; 7] = [
         change: ("date +%s", "date +now-%s"),
         says_then: "now-1",
         scale: Scale::Edit("count = 2", "count = 3", 3),
+    },
+    Example {
+        file: "system.hcl",
+        job_id: "system",
+        kind: Kind::Service,
+        // One a node, and there is one.
+        groups: &[("agent", 1)],
+        task: "watch",
+        says: "load: ",
+        change: ("load: ", "the load: "),
+        says_then: "the load: ",
+        scale: Scale::Edit("max_parallel     = 1", "max_parallel     = 2", 1),
     },
 ];
 

@@ -1,6 +1,6 @@
 //! One registration, one trace: from the command through every service to the task's start.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -71,13 +71,13 @@ async fn play(suite: &Suite, collector: &Collector) -> Result<()> {
         .await?
         .ok()?;
 
-    let spans = eventually(PATIENCE, || async { whole_trace(&collector.spans()) }).await?;
-    assert_one_tree(&spans)?;
+    eventually(PATIENCE, || async { check_trace(&collector.spans()) }).await?;
     check_metrics(suite).await
 }
 
-/// Returns the spans of the trace that the command's root span began, once all have arrived.
-fn whole_trace(spans: &[SeenSpan]) -> Result<Vec<SeenSpan>> {
+/// Looks whether spans of every service on the way, and the task's start, hang below the command's
+/// root span. They arrive as they end, in any order.
+fn check_trace(spans: &[SeenSpan]) -> Result<()> {
     let root = spans
         .iter()
         .find(|span| span.service.contains("\"kafila\"") && span.parent_span_id.is_empty())
@@ -87,51 +87,53 @@ fn whole_trace(spans: &[SeenSpan]) -> Result<Vec<SeenSpan>> {
         .filter(|span| span.trace_id == root.trace_id)
         .cloned()
         .collect();
-    let services: BTreeSet<&str> = of_trace.iter().map(|span| span.service.as_str()).collect();
-    for service in ON_THE_WAY {
-        let wanted = format!("\"{service}\"");
-        let found = services.iter().any(|name| name.contains(&wanted));
-        ensure!(
-            found,
-            "no span of {service} in the trace; it has {services:?}"
-        );
-    }
-    let started = of_trace.iter().any(|span| span.name.contains("start task"));
-    ensure!(
-        started,
-        "the task's start is not in the trace: {:?}",
-        names(&of_trace)
-    );
-    Ok(of_trace)
-}
-
-fn names(spans: &[SeenSpan]) -> Vec<&str> {
-    spans.iter().map(|span| span.name.as_str()).collect()
-}
-
-/// Every span but the root hangs below another of the trace.
-fn assert_one_tree(spans: &[SeenSpan]) -> Result<()> {
-    let by_id: BTreeMap<&str, &SeenSpan> = spans
+    let by_id: BTreeMap<&str, &SeenSpan> = of_trace
         .iter()
         .map(|span| (span.span_id.as_str(), span))
         .collect();
-    let start = spans
+    let connected: Vec<&SeenSpan> = of_trace
         .iter()
-        .find(|span| span.name.contains("start task"))
-        .context("the task's start is gone")?;
-    // A parent may still be open (a stream) and so not exported; the way up must reach the trace's
-    // root or end at such a one, never loop.
-    let mut seen = BTreeSet::new();
-    let mut span = start;
-    while let Some(parent) = by_id.get(span.parent_span_id.as_str()) {
+        .filter(|span| hangs_below(&by_id, span, root))
+        .collect();
+    for service in ON_THE_WAY {
+        let wanted = format!("\"{service}\"");
         ensure!(
-            seen.insert(parent.span_id.clone()),
-            "the trace loops at {}",
-            parent.name
+            connected.iter().any(|span| span.service.contains(&wanted)),
+            "no span of {service} below the command's: {:?}",
+            names(&of_trace)
         );
-        span = parent;
     }
+    ensure!(
+        connected.iter().any(
+            |span| span.name.contains("start task") && span.service.contains("\"client-node\"")
+        ),
+        "the task's start is not below the command: {:?}",
+        names(&of_trace)
+    );
     Ok(())
+}
+
+fn names(spans: &[SeenSpan]) -> Vec<(&str, &str)> {
+    spans
+        .iter()
+        .map(|span| (span.service.as_str(), span.name.as_str()))
+        .collect()
+}
+
+/// Tells whether the way up from `span` reaches `root`.
+fn hangs_below(by_id: &BTreeMap<&str, &SeenSpan>, span: &SeenSpan, root: &SeenSpan) -> bool {
+    let mut span = span;
+    // No way is longer than there are spans, unless it loops.
+    for _ in 0..=by_id.len() {
+        if span.span_id == root.span_id {
+            return true;
+        }
+        match by_id.get(span.parent_span_id.as_str()) {
+            Some(parent) => span = parent,
+            None => return false,
+        }
+    }
+    false
 }
 
 /// Every process answers `/metrics` with something of its own.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use integration_tests::api::eventually;
-use integration_tests::load::{User, check_promises};
+use integration_tests::load::{SLEEPER, User, check_promises, promised_tasks};
 use integration_tests::suite::{Options, SERVICES, Suite};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -75,10 +75,18 @@ async fn play(suite: &mut Suite, seed: u64, rounds: u64) -> Result<()> {
 
     let api = suite.api()?;
     eventually(SETTLE_PATIENCE, || check_promises(&api, &user.promises)).await?;
-    ensure!(
-        !suite.task_processes().is_empty(),
-        "nothing runs, so nothing was tested"
-    );
+    let promised = promised_tasks(&user.promises);
+    ensure!(promised > 0, "nothing runs, so nothing was tested");
+    eventually(Duration::from_secs(20), || async {
+        let tasks = suite.task_processes();
+        let tasks = tasks
+            .iter()
+            .filter(|(_, command)| command.starts_with(SLEEPER));
+        let running = tasks.count();
+        ensure!(running == promised, "{running} processes run of {promised}");
+        Ok(())
+    })
+    .await?;
     user.stop_all().await?;
     eventually(SETTLE_PATIENCE, || check_promises(&api, &user.promises)).await?;
     eventually(Duration::from_secs(20), || async {

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use service_host::show_readiness;
 use service_kit::config::ConfigError;
 use service_kit::server::{self, ServeError, ServeOptions};
 use service_kit::{CancellationToken, Clock, IdSource};
@@ -141,8 +142,8 @@ impl App {
             shutdown_grace_period: self.config.shutdown_grace_period,
         };
         info!(address = self.advertised, metrics = %self.metrics_address, "gateway listens");
-        tokio::spawn(announce_ready(
-            Arc::clone(&gateway),
+        tokio::spawn(show_readiness(
+            gateway.replica.clone(),
             exposed.clone(),
             stop.clone(),
         ));
@@ -224,18 +225,4 @@ fn spawn_loops(
             .instrument(info_span!("liveness_loop")),
     );
     loops
-}
-
-/// Says that the gateway can work once its replica has listed the store.
-async fn announce_ready(gateway: Shared, exposed: service_kit::Metrics, stop: CancellationToken) {
-    loop {
-        let ready = gateway.replica.ready(gateway.config.request_timeout);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            ready = ready => if ready.is_ok() {
-                exposed.set_ready(true);
-                return;
-            },
-        }
-    }
 }

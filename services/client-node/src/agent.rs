@@ -3,20 +3,23 @@
 //! Only the watch of `session` applies updates, one at a time. What an update asks for is decided
 //! in [`crate::assignment::changes`]; here it is carried out and kept.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lifecycle::{AllocState, Boot};
-use model::{AllocClient, AllocId, ClientStatus, DeploymentHealth};
+use model::{AllocClient, AllocId, ClientStatus, DeploymentHealth, DeploymentId};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use crate::assignment::{Assignment, Broken, Record, Update, changes};
+use crate::assignment::{Assignment, Kept, Record, Update, changes, in_order};
 use crate::context::Context;
-use crate::local_state::{NodeState, Restored, Stored, decode};
+use crate::local_state::{NodeState, Restored, decode};
 use crate::runner::{self, Beginning, Command, Handle, Progress, clear};
 
 /// An allocation on this node.
@@ -91,8 +94,27 @@ impl Agent {
             leftovers,
             ..Facts::default()
         };
+        let mut found = Vec::new();
         for (alloc_id, stored) in restored.allocs {
-            self.restore_alloc(&mut facts, alloc_id, stored, boot).await;
+            let record = stored
+                .alloc
+                .and_then(|bytes| decode::<Record>("alloc", &bytes));
+            let state = stored
+                .runner
+                .and_then(|bytes| decode::<AllocState>("runner", &bytes));
+            // Without the one it is unknown what was to run, without the other whether anything
+            // did; what servers still want they assign again, and drivers find what runs.
+            let (Some(record), Some(state)) = (record, state) else {
+                self.context.state.delete(alloc_id).await;
+                continue;
+            };
+            if let Some(digest) = stored.acked {
+                self.context.reporter.remember(alloc_id, digest);
+            }
+            found.push((Assignment::from(record), state));
+        }
+        for (assignment, state) in in_order(found, |(assignment, _)| &assignment.alloc) {
+            self.restore_alloc(&mut facts, assignment, state, boot);
         }
         let handles: Vec<Handle> = silence_counters(&facts);
         facts.counts_silence = !handles.is_empty();
@@ -107,33 +129,24 @@ impl Agent {
         info!(allocations = count, "local state restored");
     }
 
-    async fn restore_alloc(
+    fn restore_alloc(
         &self,
         facts: &mut Facts,
-        alloc_id: AllocId,
-        stored: Stored,
+        assignment: Assignment,
+        state: AllocState,
         boot: Boot,
     ) {
-        let record = stored
-            .alloc
-            .and_then(|bytes| decode::<Record>("alloc", &bytes));
-        let state = stored
-            .runner
-            .and_then(|bytes| decode::<AllocState>("runner", &bytes));
-        // Without the one it is unknown what was to run, without the other whether anything did;
-        // what servers still want they assign again, and drivers find what runs.
-        let (Some(record), Some(state)) = (record, state) else {
-            self.context.state.delete(alloc_id).await;
-            return;
+        let alloc_id = assignment.alloc.id;
+        // One that has begun has waited for them already.
+        let predecessors = if state.has_begun() {
+            Vec::new()
+        } else {
+            predecessors(facts, &assignment)
         };
-        if let Some(digest) = stored.acked {
-            self.context.reporter.remember(alloc_id, digest);
-        }
-        let assignment = Assignment::from(record);
         let beginning = Beginning {
             leftovers: facts.leftovers.remove(&alloc_id).unwrap_or_default(),
             stored: Some((state, boot)),
-            predecessors: Vec::new(),
+            predecessors,
             is_contacted: false,
             assignment: assignment.clone(),
         };
@@ -143,13 +156,13 @@ impl Agent {
     /// Applies one message of a gateway's stream.
     pub(crate) async fn apply(&self, update: Update) {
         let (revision, is_full) = (update.revision, update.is_full);
+        let lists_all = is_full && !update.has_nameless;
         let (known, seen) = {
             let facts = self.lock();
-            let index = |known: &Known| known.assignment.modify_index;
             let known = facts
                 .known
                 .iter()
-                .map(|(id, known)| (*id, index(known)))
+                .map(|(id, known)| (*id, Kept::from(&known.assignment)))
                 .collect();
             (known, facts.node.revision)
         };
@@ -163,6 +176,9 @@ impl Agent {
         };
         let is_news =
             !(changes.added.is_empty() && changes.updated.is_empty() && changes.removed.is_empty());
+        // Before anything is done: whatever is on disk of what follows, the revision is, too. What
+        // was noted and not done is done with the next list, which is not older.
+        self.note_revision(revision, is_news).await;
         for assignment in changes.updated {
             self.update(assignment).await;
         }
@@ -173,11 +189,13 @@ impl Agent {
             self.add(assignment).await;
         }
         for broken in changes.broken {
-            self.refuse(&broken);
+            self.refuse(broken.alloc_id, broken.deployment_id, &broken.reason);
         }
-        self.note_revision(revision, is_news).await;
         if is_full {
             self.first_contact().await;
+        }
+        if lists_all {
+            self.clear_leftovers();
         }
     }
 
@@ -214,7 +232,7 @@ impl Agent {
     }
 
     fn begin(&self, facts: &mut Facts, assignment: Assignment, beginning: Beginning) {
-        let alloc_id = assignment.alloc.id;
+        let (alloc_id, deployment_id) = (assignment.alloc.id, assignment.alloc.deployment_id);
         let drain = self.drain.clone();
         match runner::spawn(&self.context, beginning, drain, &self.runners) {
             Some(handle) => {
@@ -225,12 +243,13 @@ impl Agent {
                 };
                 facts.known.insert(alloc_id, known);
             }
-            None => error!(%alloc_id, "the allocation's job has no such group"),
+            None => self.refuse(alloc_id, deployment_id, "its job has no such group"),
         }
     }
 
     /// Tells servers that an allocation cannot be run here, so that they place it elsewhere.
-    fn refuse(&self, broken: &Broken) {
+    fn refuse(&self, alloc_id: AllocId, deployment_id: Option<DeploymentId>, reason: &str) {
+        error!(%alloc_id, reason, "an allocation cannot be run here");
         let now = self.context.clocks.wall();
         let health = |deployment_id| DeploymentHealth {
             healthy: false,
@@ -239,12 +258,12 @@ impl Agent {
         };
         let client = AllocClient {
             status: ClientStatus::Failed,
-            description: format!("Unable to add allocation due to error: {}", broken.reason),
-            health: broken.deployment_id.map(health),
+            description: format!("Unable to add allocation due to error: {reason}"),
+            health: deployment_id.map(health),
             modify_time: now,
             ..AllocClient::default()
         };
-        self.context.reporter.offer(broken.alloc_id, client);
+        self.context.reporter.offer(alloc_id, client);
     }
 
     async fn update(&self, assignment: Assignment) {
@@ -300,25 +319,28 @@ impl Agent {
         }
     }
 
-    /// Once per run of the agent: what waited for a server's word goes on, and what no server wants
-    /// goes.
+    /// Once per run of the agent: what waited for a server's word goes on.
     async fn first_contact(&self) {
-        let (handles, leftovers) = {
+        let handles: Vec<Handle> = {
             let mut facts = self.lock();
             if std::mem::replace(&mut facts.is_contacted, true) {
                 return;
             }
-            let handles: Vec<Handle> = facts
+            facts
                 .known
                 .values()
                 .map(|known| known.handle.clone())
-                .collect();
-            (handles, std::mem::take(&mut facts.leftovers))
+                .collect()
         };
         for handle in handles {
             handle.tell(Command::ServersContacted).await;
         }
         self.context.reporter.open();
+    }
+
+    /// Ends what runs here and no server wants, once they have listed all that they do want.
+    fn clear_leftovers(&self) {
+        let leftovers = std::mem::take(&mut self.lock().leftovers);
         let unwanted: Vec<TaskId> = leftovers.into_values().flatten().collect();
         if !unwanted.is_empty() {
             let context = Arc::clone(&self.context);

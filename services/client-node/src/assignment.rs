@@ -1,7 +1,7 @@
 //! What a gateway assigns, read from the wire, and what of it is new.
 //!
 //! [`changes`] is the one place that decides whether something is started, changed or collected;
-//! it knows revisions and nothing else.
+//! it knows revisions, and which job an allocation is of.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use model::{AllocId, Allocation, ClientStatus, DeploymentId, FieldErrors, Job, T
 use proto::internal::v1::{AllocationsUpdate, Assignment as WireAssignment};
 use proto::v1;
 use serde::{Deserialize, Serialize};
-use tracing::error;
+use tracing::{error, warn};
 
 /// An allocation with its job, as assigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +64,10 @@ impl From<Record> for Assignment {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Update {
     pub(crate) revision: u64,
-    /// What is not among the assignments has been collected by the servers.
+    /// It lists everything that the node has.
     pub(crate) is_full: bool,
+    /// Some of it names no allocation, so what seems to be missing may be that.
+    pub(crate) has_nameless: bool,
     pub(crate) assigned: Vec<Assigned>,
     pub(crate) removed: BTreeSet<AllocId>,
     /// Those that make no sense to this node.
@@ -78,6 +80,72 @@ pub(crate) struct Broken {
     pub(crate) alloc_id: AllocId,
     pub(crate) deployment_id: Option<DeploymentId>,
     pub(crate) reason: String,
+    /// The servers know that nothing of it runs.
+    pub(crate) is_client_terminal: bool,
+    /// All but the job, when that much can be read.
+    pub(crate) jobless: Option<Jobless>,
+}
+
+/// An assignment whose job did not come with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Jobless {
+    alloc: Arc<Allocation>,
+    modify_index: u64,
+    trace_parent: String,
+}
+
+/// What this node keeps of an allocation.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) alloc: Arc<Allocation>,
+    pub(crate) job: Arc<Job>,
+    pub(crate) modify_index: u64,
+}
+
+impl From<&Assignment> for Kept {
+    fn from(assignment: &Assignment) -> Self {
+        Self {
+            alloc: Arc::clone(&assignment.alloc),
+            job: Arc::clone(&assignment.job),
+            modify_index: assignment.modify_index,
+        }
+    }
+}
+
+impl Kept {
+    /// Tells whether `alloc`, a later state of the same allocation, is of the job that is kept.
+    fn is_of_same_job(&self, alloc: &Allocation) -> bool {
+        let job = |alloc: &Allocation| (alloc.job_create_index, alloc.job_version);
+        job(&self.alloc) == job(alloc)
+    }
+
+    /// Leaves an allocation its job. What servers send under its name may be another by now: a job
+    /// that was purged and registered again begins with version 0 again.
+    fn keep_job(&self, assignment: Assignment) -> Assignment {
+        if self.is_of_same_job(&assignment.alloc) {
+            let job = Arc::clone(&self.job);
+            return Assignment { job, ..assignment };
+        }
+        assignment
+    }
+
+    /// Makes an assignment whole whose job the servers do not have any more. They need none to say
+    /// that an allocation is to stop.
+    fn lend_job(&self, jobless: Jobless) -> Option<Assignment> {
+        let Jobless {
+            alloc,
+            modify_index,
+            trace_parent,
+        } = jobless;
+        let is_enough = self.is_of_same_job(&alloc) || alloc.is_server_terminal();
+        let has_group = self.job.task_group(&alloc.task_group).is_some();
+        (is_enough && has_group).then(|| Assignment {
+            alloc,
+            job: Arc::clone(&self.job),
+            modify_index,
+            trace_parent,
+        })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -96,8 +164,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Reads one message. An assignment that makes no sense must not keep the node from the others:
-    /// it is set aside, to be reported as failed so that it is placed elsewhere. One that runs here
-    /// already is not touched.
+    /// it is set aside for [`changes`], which knows whether it is here already.
     pub(crate) fn read(&mut self, wire: AllocationsUpdate) -> Update {
         for job in wire.jobs {
             let id = job.id.clone().unwrap_or_default();
@@ -121,13 +188,12 @@ impl Reader {
                     let Broken {
                         alloc_id, reason, ..
                     } = &broken;
-                    error!(%alloc_id, reason, "an assignment makes no sense to this node");
+                    warn!(%alloc_id, reason, "an assignment makes no sense by itself");
                     update.broken.push(broken);
                 }
                 Err(None) => {
                     error!("an assignment that names no allocation");
-                    // What is missing from a full list would be taken for collected.
-                    update.is_full = false;
+                    update.has_nameless = true;
                 }
             }
         }
@@ -144,11 +210,6 @@ impl Reader {
     fn read_assignment(&self, wire: WireAssignment) -> Result<Assigned, Option<Broken>> {
         let allocation = wire.allocation.ok_or(None)?;
         let alloc_id = allocation.id.parse().map_err(|_| None)?;
-        let mut broken = Broken {
-            alloc_id,
-            deployment_id: allocation.deployment_id.parse().ok(),
-            reason: String::new(),
-        };
         let modify_index = allocation.alloc_modify_index;
         let is_client_terminal = [
             ClientStatus::Complete,
@@ -157,8 +218,15 @@ impl Reader {
         ]
         .iter()
         .any(|status| status.as_str() == allocation.client_status);
+        let mut broken = Broken {
+            alloc_id,
+            deployment_id: allocation.deployment_id.parse().ok(),
+            reason: String::new(),
+            is_client_terminal,
+            jobless: None,
+        };
         let alloc = match Allocation::try_from(allocation) {
-            Ok(alloc) => alloc,
+            Ok(alloc) => Arc::new(alloc),
             Err(errors) => {
                 broken.reason = errors.to_string();
                 return Err(Some(broken));
@@ -169,17 +237,24 @@ impl Reader {
             alloc.job_id.to_string(),
             alloc.job_version,
         );
+        let jobless = |alloc: &Arc<Allocation>| Jobless {
+            alloc: Arc::clone(alloc),
+            modify_index,
+            trace_parent: wire.trace_parent.clone(),
+        };
         let Some(job) = self.jobs.get(&key) else {
             let (namespace, id, version) = key;
             broken.reason = format!("job {namespace}/{id} version {version} cannot be read");
+            broken.jobless = Some(jobless(&alloc));
             return Err(Some(broken));
         };
         if job.task_group(&alloc.task_group).is_none() {
             broken.reason = format!("its job has no group {:?}", alloc.task_group);
+            broken.jobless = Some(jobless(&alloc));
             return Err(Some(broken));
         }
         let assignment = Assignment {
-            alloc: Arc::new(alloc),
+            alloc,
             job: Arc::clone(job),
             modify_index,
             trace_parent: wire.trace_parent,
@@ -213,11 +288,14 @@ pub(crate) struct Changes {
     pub(crate) broken: Vec<Broken>,
 }
 
-/// Compares an update with what is here: allocation → the index it was last changed at.
+/// Compares an update with what is here.
+///
+/// A broken assignment of an allocation that is here leaves it as it is, unless what is kept of it
+/// makes up for what is missing.
 ///
 /// Returns `None` for an update older than `seen`: whoever sent it knows less than this node.
 pub(crate) fn changes(
-    known: &BTreeMap<AllocId, u64>,
+    known: &BTreeMap<AllocId, Kept>,
     seen: u64,
     update: Update,
 ) -> Option<Changes> {
@@ -233,32 +311,69 @@ pub(crate) fn changes(
     {
         listed.insert(assignment.alloc.id);
         match known.get(&assignment.alloc.id) {
-            Some(index) if assignment.modify_index > *index => changes.updated.push(assignment),
+            Some(kept) if assignment.modify_index > kept.modify_index => {
+                changes.updated.push(kept.keep_job(assignment));
+            }
             Some(_) => {}
             // It ran here, or would have, before this agent lost its memory or collected it.
             None if is_client_terminal => {}
             None => changes.added.push(assignment),
         }
     }
-    listed.extend(update.broken.iter().map(|broken| broken.alloc_id));
-    changes.broken = update
-        .broken
-        .into_iter()
-        .filter(|broken| !known.contains_key(&broken.alloc_id))
-        .collect();
+    for broken in update.broken {
+        listed.insert(broken.alloc_id);
+        match known.get(&broken.alloc_id) {
+            Some(kept) => {
+                let whole = broken.jobless.and_then(|jobless| kept.lend_job(jobless));
+                let news = whole.filter(|whole| whole.modify_index > kept.modify_index);
+                changes.updated.extend(news);
+            }
+            // They have been told, or it ran here once.
+            None if broken.is_client_terminal => {}
+            None => changes.broken.push(broken),
+        }
+    }
+    changes.added = in_order(changes.added, |assignment| &assignment.alloc);
+    let lists_all = update.is_full && !update.has_nameless;
     let collected =
-        |id: &AllocId| update.removed.contains(id) || (update.is_full && !listed.contains(id));
+        |id: &AllocId| update.removed.contains(id) || (lists_all && !listed.contains(id));
     changes.removed = known
         .iter()
-        .filter(|(id, index)| collected(id) && update.revision > **index)
+        .filter(|(id, kept)| collected(id) && update.revision > kept.modify_index)
         .map(|(id, _)| *id)
         .collect();
     Some(changes)
 }
 
+/// Puts allocations behind those that they wait for: the one each replaces, and those it displaces.
+pub(crate) fn in_order<T>(mut items: Vec<T>, alloc: impl Fn(&T) -> &Allocation) -> Vec<T> {
+    let mut ordered = Vec::with_capacity(items.len());
+    while !items.is_empty() {
+        let left: BTreeSet<AllocId> = items.iter().map(|item| alloc(item).id).collect();
+        let displacing: BTreeSet<AllocId> = items
+            .iter()
+            .filter_map(|item| alloc(item).preempted_by)
+            .collect();
+        let waits = |alloc: &Allocation| {
+            displacing.contains(&alloc.id)
+                || alloc.previous_alloc.is_some_and(|id| left.contains(&id))
+        };
+        let (waiting, free): (Vec<T>, Vec<T>) =
+            items.into_iter().partition(|item| waits(alloc(item)));
+        if free.is_empty() {
+            // A circle, which no server makes: in any order.
+            ordered.extend(waiting);
+            break;
+        }
+        ordered.extend(free);
+        items = waiting;
+    }
+    ordered
+}
+
 #[cfg(test)]
 mod tests {
-    use model::NodeId;
+    use model::{DesiredStatus, NodeId};
     use test_kit::builders;
 
     use super::*;
@@ -289,7 +404,7 @@ mod tests {
             is_full,
             assigned,
             removed,
-            broken: Vec::new(),
+            ..Update::default()
         }
     }
 
@@ -304,11 +419,33 @@ mod tests {
         changes.map(|changes| (of(changes.added), of(changes.updated), changes.removed))
     }
 
-    fn known(pairs: &[(u128, u64)]) -> BTreeMap<AllocId, u64> {
+    fn known(pairs: &[(u128, u64)]) -> BTreeMap<AllocId, Kept> {
         pairs
             .iter()
-            .map(|(number, index)| (id(*number), *index))
+            .map(|(number, index)| {
+                let assignment = assigned(*number, *index).assignment;
+                (id(*number), Kept::from(&assignment))
+            })
             .collect()
+    }
+
+    /// Reads a full list of one allocation, whose job the servers do not have.
+    fn read_jobless(modify_index: u64, edit: impl FnOnce(&mut Allocation)) -> Update {
+        let job = builders::batch("sum", 1);
+        let mut alloc = builders::allocation(1, &job, NodeId::from_random(1));
+        edit(&mut alloc);
+        let mut wire = v1::Allocation::from(&alloc);
+        wire.alloc_modify_index = modify_index;
+        let assignment = WireAssignment {
+            allocation: Some(wire),
+            trace_parent: String::new(),
+        };
+        Reader::default().read(AllocationsUpdate {
+            revision: modify_index,
+            full: true,
+            assignments: vec![assignment],
+            ..AllocationsUpdate::default()
+        })
     }
 
     #[test]
@@ -425,7 +562,87 @@ mod tests {
             assignments: vec![WireAssignment::default()],
             ..AllocationsUpdate::default()
         };
-        assert!(!Reader::default().read(wire).is_full);
+        let read = Reader::default().read(wire);
+        assert!(read.is_full, "the servers have answered");
+        let found = changes(&known(&[(1, 2)]), 0, read).unwrap();
+        assert_eq!(found, Changes::default(), "it may be what is missing");
+    }
+
+    #[test]
+    fn a_stop_counts_whatever_has_become_of_the_job() {
+        let stop = |alloc: &mut Allocation| alloc.desired_status = DesiredStatus::Stop;
+        let known = known(&[(1, 5)]);
+        let found = changes(&known, 5, read_jobless(6, stop)).unwrap();
+        assert!(found.broken.is_empty());
+        let [stopped] = found.updated.as_slice() else {
+            panic!("{found:?}")
+        };
+        assert!(stopped.alloc.is_server_terminal());
+        assert_eq!(stopped.job, known[&id(1)].job, "it keeps its own");
+        let found = changes(&known, 5, read_jobless(5, stop)).unwrap();
+        assert_eq!(found, Changes::default(), "no news");
+        let other = |alloc: &mut Allocation| alloc.job_version = 7;
+        let found = changes(&known, 5, read_jobless(6, other)).unwrap();
+        assert_eq!(found, Changes::default(), "what runs is left alone");
+    }
+
+    #[test]
+    fn a_later_job_of_the_same_name_does_not_take_an_allocation_over() {
+        let known = known(&[(1, 5)]);
+        let mut sent = assigned(1, 6);
+        let other = Arc::new(Job {
+            priority: 99,
+            ..builders::batch("sum", 1)
+        });
+        sent.assignment.job = Arc::clone(&other);
+        let found = changes(&known, 5, update(6, false, vec![sent.clone()], &[])).unwrap();
+        assert_eq!(found.updated[0].job, known[&id(1)].job);
+        let alloc = Allocation {
+            job_version: 1,
+            ..(*sent.assignment.alloc).clone()
+        };
+        sent.assignment.alloc = Arc::new(alloc);
+        let found = changes(&known, 5, update(6, false, vec![sent], &[])).unwrap();
+        assert_eq!(found.updated[0].job, other, "a change in place");
+    }
+
+    #[test]
+    fn what_servers_know_to_have_failed_is_not_told_again() {
+        let mut read = read_jobless(6, |_| {});
+        assert_eq!(
+            changes(&BTreeMap::new(), 5, read.clone())
+                .unwrap()
+                .broken
+                .len(),
+            1
+        );
+        read.broken[0].is_client_terminal = true;
+        let found = changes(&BTreeMap::new(), 5, read).unwrap();
+        assert_eq!(found, Changes::default());
+    }
+
+    #[test]
+    fn allocations_come_behind_those_that_they_wait_for() {
+        let edited = |number: u128, edit: fn(&mut Allocation)| {
+            let mut assigned = assigned(number, 5);
+            edit(Arc::make_mut(&mut assigned.assignment.alloc));
+            assigned
+        };
+        // 1 replaces 2, which replaces 4; 2 displaces 3.
+        let sent = vec![
+            edited(1, |alloc| alloc.previous_alloc = Some(id(2))),
+            edited(2, |alloc| alloc.previous_alloc = Some(id(4))),
+            edited(3, |alloc| alloc.preempted_by = Some(id(2))),
+            edited(4, |alloc| alloc.previous_alloc = Some(id(9))),
+        ];
+        let (added, ..) = ids(changes(&BTreeMap::new(), 0, update(8, true, sent, &[]))).unwrap();
+        assert_eq!(added, [id(3), id(4), id(2), id(1)]);
+        let circle = vec![
+            edited(1, |alloc| alloc.previous_alloc = Some(id(2))),
+            edited(2, |alloc| alloc.previous_alloc = Some(id(1))),
+        ];
+        let found = changes(&BTreeMap::new(), 0, update(8, true, circle, &[]));
+        assert_eq!(found.unwrap().added.len(), 2);
     }
 
     #[test]

@@ -33,3 +33,27 @@ pub(crate) struct Context {
     /// How long the end may take in all.
     pub(crate) shutdown_grace_period: Duration,
 }
+
+#[cfg(test)]
+impl Context {
+    /// Of a node without directories.
+    pub(crate) fn for_test(state: LocalState, driver: impl Driver + 'static) -> Self {
+        let ids = IdSource::seeded(1);
+        let drivers: BTreeMap<&'static str, Arc<dyn Driver>> =
+            BTreeMap::from([(driver.name(), Arc::new(driver) as Arc<dyn Driver>)]);
+        Self {
+            identity: Identity::new(&ids),
+            drivers,
+            facts: NodeFacts::default(),
+            limits: Limits::default(),
+            alloc_dir: None,
+            state,
+            reporter: Reporter::new(),
+            clocks: Clocks::new(service_kit::Clock::real()),
+            ids,
+            metrics: Metrics::default(),
+            stop_tasks_on_exit: false,
+            shutdown_grace_period: Duration::from_secs(1),
+        }
+    }
+}

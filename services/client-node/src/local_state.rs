@@ -109,6 +109,18 @@ impl LocalState {
         self.writes.is_some()
     }
 
+    /// Leaves what is written to the test, which sees its order: (key, value).
+    #[cfg(test)]
+    pub(crate) fn recorded() -> (Self, impl FnMut() -> Option<(String, Vec<u8>)>) {
+        let (writes, mut queue) = mpsc::channel(QUEUE);
+        let next = move || match queue.try_recv().ok()? {
+            Write::Put(key, value) => Some((key, value)),
+            _ => None,
+        };
+        let writes = Some(writes);
+        (Self { writes }, next)
+    }
+
     /// Opens or makes the database in `directory`, and reads everything in it.
     ///
     /// One that cannot be read is put aside: what runs is found by its supervisors, and the servers

@@ -46,6 +46,8 @@ struct Pending {
     reports: BTreeMap<AllocId, AllocClient>,
     /// Digests of what was acknowledged.
     acked: HashMap<AllocId, u64>,
+    /// A batch was taken, and its answer is not yet dealt with.
+    is_sending: bool,
 }
 
 impl Reporter {
@@ -98,19 +100,30 @@ impl Reporter {
         self.is_open.send_replace(true);
     }
 
-    /// Returns once nothing waits to be sent.
+    /// Returns once nothing waits to be sent, and what was answered has been written down.
     pub(crate) async fn drained(&self) {
-        while !self.lock().reports.is_empty() {
+        while self.is_busy() {
             tokio::time::sleep(BATCH_INTERVAL).await;
         }
     }
 
-    fn take(&self) -> Vec<(AllocId, AllocClient)> {
+    fn is_busy(&self) -> bool {
+        let pending = self.lock();
+        pending.is_sending || !pending.reports.is_empty()
+    }
+
+    pub(crate) fn take(&self) -> Vec<(AllocId, AllocClient)> {
         let mut pending = self.lock();
         let ids: Vec<AllocId> = pending.reports.keys().take(MAX_BATCH).copied().collect();
+        pending.is_sending = !ids.is_empty();
         ids.into_iter()
             .filter_map(|id| Some((id, pending.reports.remove(&id)?)))
             .collect()
+    }
+
+    /// Takes note that the answer to a batch, or its lack, has been dealt with.
+    fn sent(&self) {
+        self.lock().is_sending = false;
     }
 
     /// Puts back what was not acknowledged, unless something newer is there.
@@ -123,7 +136,7 @@ impl Reporter {
         self.wake.notify_one();
     }
 
-    fn acknowledged(&self, batch: &[(AllocId, AllocClient)]) -> Vec<(AllocId, u64)> {
+    pub(crate) fn acknowledged(&self, batch: &[(AllocId, AllocClient)]) -> Vec<(AllocId, u64)> {
         let digests: Vec<_> = batch
             .iter()
             .map(|(id, client)| (*id, digest(client)))
@@ -186,7 +199,9 @@ pub(crate) async fn run(context: &Context, gateways: &Gateways, ended: Cancellat
             .metrics
             .reports_pending
             .set(i64::try_from(batch.len()).unwrap_or(i64::MAX));
-        match send_or_split(context, gateways, batch).await {
+        let answer = send_or_split(context, gateways, batch).await;
+        reporter.sent();
+        match answer {
             Ok(()) => backoff.reset(),
             Err(status) => {
                 context.metrics.report_failures.inc();
@@ -319,6 +334,20 @@ mod tests {
         assert!(!restarted.is_acked(id(1)));
         restarted.forget(id(1));
         assert!(restarted.take().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_under_way_is_waited_for() {
+        let reporter = Reporter::new();
+        reporter.drained().await;
+        reporter.offer(id(1), client(ClientStatus::Running));
+        let batch = reporter.take();
+        let limit = Duration::from_secs(5);
+        let drained = tokio::time::timeout(limit, reporter.drained()).await;
+        assert!(drained.is_err(), "nobody knows yet");
+        reporter.acknowledged(&batch);
+        reporter.sent();
+        reporter.drained().await;
     }
 
     #[test]

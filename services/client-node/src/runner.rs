@@ -7,6 +7,8 @@
 
 mod perform;
 mod start;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use perform::clear;
 
@@ -183,6 +185,18 @@ struct Queues {
 impl Runner {
     async fn run(
         mut self,
+        queues: Queues,
+        predecessors: Vec<Handle>,
+        is_contacted: bool,
+        drain: CancellationToken,
+    ) {
+        self.live(queues, predecessors, is_contacted, drain).await;
+        // Whoever waits for the runner may start the agent anew: by then no start of it goes on.
+        self.work.shutdown().await;
+    }
+
+    async fn live(
+        &mut self,
         mut queues: Queues,
         predecessors: Vec<Handle>,
         is_contacted: bool,
@@ -194,6 +208,10 @@ impl Runner {
             // What was restored may have been kept and never told: the agent may have died between
             // the two. What was acknowledged is not sent again.
             self.report();
+            if self.is_given_up() {
+                // Nor is it known whether they were told after they gave it up.
+                self.offer_again();
+            }
         }
         if self.assignment.alloc.is_server_terminal() {
             self.step(Event::Stop { skip_delays: false }).await;
@@ -257,7 +275,6 @@ impl Runner {
     async fn update(&mut self, assignment: Assignment) -> Option<Event> {
         let spec = AllocSpec::new(&assignment.job, &assignment.alloc, self.context.limits);
         let is_stopped = assignment.alloc.is_server_terminal();
-        let is_unknown = assignment.alloc.client_status_override == Some(ClientStatus::Unknown);
         self.assignment = assignment;
         match spec {
             Some(spec) if spec != *self.machine.spec() => self.step(Event::Update(spec)).await,
@@ -266,14 +283,22 @@ impl Runner {
         if is_stopped {
             return Some(Event::Stop { skip_delays: false });
         }
-        if is_unknown {
+        if self.is_given_up() {
             // The servers gave this node up and find it back: they are told everything again.
             self.step(Event::Reconnected).await;
-            self.context
-                .reporter
-                .offer_again(self.alloc_id, self.machine.client());
+            self.offer_again();
         }
         None
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.assignment.alloc.client_status_override == Some(ClientStatus::Unknown)
+    }
+
+    fn offer_again(&self) {
+        self.context
+            .reporter
+            .offer_again(self.alloc_id, self.machine.client());
     }
 
     async fn step(&mut self, event: Event) {

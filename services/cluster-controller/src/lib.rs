@@ -9,7 +9,6 @@
 
 pub mod app;
 pub mod config;
-mod error;
 mod grpc;
 pub mod metrics;
 mod report;
@@ -18,7 +17,7 @@ mod world;
 
 pub use app::App;
 pub use config::Config;
-pub use error::Error;
+pub use service_host::Error;
 
 /// The name that it is elected, configured and measured under.
 pub const SERVICE: &str = "cluster-controller";

@@ -6,14 +6,13 @@
 
 pub mod app;
 pub mod config;
-mod error;
 pub mod metrics;
 mod run;
 mod world;
 
 pub use app::App;
 pub use config::Config;
-pub use error::Error;
+pub use service_host::Error;
 
 /// The name that it is elected, configured and measured under.
 pub const SERVICE: &str = "deployment-watcher";

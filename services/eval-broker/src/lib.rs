@@ -8,7 +8,6 @@
 
 pub mod app;
 pub mod config;
-mod error;
 mod grpc;
 mod handle;
 pub mod metrics;
@@ -18,7 +17,7 @@ mod writes;
 
 pub use app::App;
 pub use config::Config;
-pub use error::Error;
+pub use service_host::Error;
 
 /// The name that it is elected, configured and measured under.
 pub const SERVICE: &str = "eval-broker";

@@ -8,7 +8,6 @@ pub mod app;
 mod commit;
 pub mod config;
 mod desk;
-mod error;
 mod grpc;
 pub mod metrics;
 mod run;
@@ -16,7 +15,7 @@ mod verify;
 
 pub use app::App;
 pub use config::Config;
-pub use error::Error;
+pub use service_host::Error;
 
 /// The name that it is elected, configured and measured under.
 pub const SERVICE: &str = "plan-applier";

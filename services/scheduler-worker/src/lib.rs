@@ -7,7 +7,6 @@
 
 pub mod app;
 pub mod config;
-mod error;
 pub mod metrics;
 mod peers;
 mod session;
@@ -15,7 +14,7 @@ mod work;
 
 pub use app::App;
 pub use config::Config;
-pub use error::Error;
+pub use service_host::Error;
 
 /// The name that it is configured and measured under.
 pub const SERVICE: &str = "scheduler-worker";

@@ -51,6 +51,8 @@ pub(crate) struct Writer<'a> {
     now: Timestamp,
     /// Old allocation → the accepted placement that replaces it.
     successors: BTreeMap<AllocId, AllocId>,
+    /// Allocations that the accepted part updates; they learn of their successors by that.
+    updated: BTreeSet<AllocId>,
     /// Allocations written so far: a transaction may write a key once.
     written: BTreeSet<AllocId>,
 }
@@ -65,14 +67,14 @@ impl<'a> Writer<'a> {
         plan: &'a Plan,
         now: Timestamp,
     ) -> Self {
-        let (successors, written) = (BTreeMap::new(), BTreeSet::new());
         Self {
             snapshot,
             pending,
             plan,
             now,
-            successors,
-            written,
+            successors: BTreeMap::new(),
+            updated: BTreeSet::new(),
+            written: BTreeSet::new(),
         }
     }
 
@@ -92,6 +94,9 @@ impl<'a> Writer<'a> {
             .filter(|alloc| !withheld.contains(&alloc.id))
             .collect();
         for alloc in &placements {
+            if self.snapshot.alloc(alloc.id).is_some() {
+                self.updated.insert(alloc.id);
+            }
             if let Some(previous) = alloc.previous_alloc {
                 self.successors.insert(previous, alloc.id);
             }
@@ -148,7 +153,12 @@ impl<'a> Writer<'a> {
         let old = self.snapshot.alloc(alloc.id);
         match old {
             None => ops.push(create_alloc(alloc.clone())),
-            Some(old) => ops.push(self.update(old, alloc.clone())?),
+            Some(old) => {
+                let mut alloc = alloc.clone();
+                let successor = self.successors.get(&alloc.id).copied();
+                alloc.next_alloc = successor.or(alloc.next_alloc);
+                ops.push(self.update(old, alloc)?);
+            }
         }
         if let Some(link) = self.link(alloc)? {
             ops.push(link);
@@ -191,7 +201,7 @@ impl<'a> Writer<'a> {
         self.update(view, alloc).map(Some)
     }
 
-    /// Tells the allocation that `alloc` replaces who follows it, unless its stop does.
+    /// Tells the allocation that `alloc` replaces who follows it, unless its stop or its update does.
     fn link(&mut self, alloc: &Allocation) -> Result<Option<Op>, Predicted> {
         let Some(previous) = alloc.previous_alloc else {
             return Ok(None);
@@ -204,7 +214,8 @@ impl<'a> Writer<'a> {
             .stops
             .get(&view.alloc.node_id)
             .is_some_and(|stops| stops.iter().any(|stop| stop.alloc_id == previous));
-        if is_stopped || view.alloc.next_alloc == Some(alloc.id) || !self.written.insert(previous) {
+        let is_told = is_stopped || self.updated.contains(&previous);
+        if is_told || view.alloc.next_alloc == Some(alloc.id) || !self.written.insert(previous) {
             return Ok(None);
         }
         let mut linked = Allocation::clone(&view.alloc);

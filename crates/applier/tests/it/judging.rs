@@ -349,6 +349,28 @@ fn an_ended_predecessor_is_told_of_its_successor_without_being_stopped() {
 }
 
 #[test]
+fn what_is_updated_and_succeeded_by_one_plan_gets_both() {
+    for (old_node, new_node) in [(1, 2), (2, 1)] {
+        let mut store = Store::new(16);
+        let nodes = [store.add_node(1, |_| {}), store.add_node(2, |_| {})];
+        let alloc = store.running("web", nodes[old_node - 1], 100);
+        store.edit_node(nodes[old_node - 1], |node| {
+            node.status = NodeStatus::Disconnected
+        });
+        let mut plan = update(&mut store, alloc, |alloc| {
+            alloc.client_status_override = Some(ClientStatus::Unknown);
+        });
+        let successor = store.place(&mut plan, nodes[new_node - 1], 100);
+        let placed = plan.placements.get_mut(&nodes[new_node - 1]).unwrap();
+        placed[0].previous_alloc = Some(alloc);
+        store.must_commit(&plan);
+        let old = store.alloc(alloc);
+        assert_eq!(old.client_status_override, Some(ClientStatus::Unknown));
+        assert_eq!(old.next_alloc, Some(successor));
+    }
+}
+
+#[test]
 fn a_plan_whose_evaluation_has_moved_on_is_refused() {
     let mut store = Store::new(15);
     let plan = store.start_plan("web");

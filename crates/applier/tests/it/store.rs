@@ -213,6 +213,7 @@ fn allocation(
         deployment_id: None,
         canary: false,
         client_status_override: None,
+        unknown_since: Timestamp::NEVER,
         previous_alloc: None,
         next_alloc: None,
         followup_eval_id: None,

@@ -218,3 +218,23 @@ async fn a_file_that_is_in_use_or_no_store_is_refused_by_name() {
     assert!(matches!(no_store, Error::Storage { action: "open", .. }));
     assert!(no_store.to_string().contains(path.to_str().unwrap()));
 }
+
+/// Whoever supervises a store waits for its end all the while, and gives that up to stop it.
+#[tokio::test]
+async fn a_shutdown_waits_for_the_disk_although_somebody_waited_for_the_end_before() {
+    let (_directory, path) = store_file();
+    for _ in 0..10 {
+        let (store, mut client) = start(&path).await;
+        tokio::select! {
+            biased;
+            ended = store.stopped() => panic!("{ended:?}"),
+            () = std::future::ready(()) => {}
+        }
+        client.put(put("k", 0)).await.unwrap();
+        store.shutdown().await;
+        // A store that had the file still would keep the next from it.
+    }
+    let (store, mut client) = start(&path).await;
+    assert_eq!(client.status().await.unwrap().raft_term, 12);
+    store.shutdown().await;
+}

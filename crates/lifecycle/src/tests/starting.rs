@@ -276,6 +276,7 @@ fn allocation() -> Allocation {
         deployment_id: Some(DeploymentId::from_random(4)),
         canary: false,
         client_status_override: None,
+        unknown_since: Timestamp::NEVER,
         previous_alloc: None,
         next_alloc: None,
         followup_eval_id: None,

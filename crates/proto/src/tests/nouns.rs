@@ -79,6 +79,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
         deployment_id: draw.maybe(Draw::id),
         canary: draw.flag(),
         client_status_override: draw.maybe(|draw| draw.one_of(&CLIENT_STATUSES)),
+        unknown_since: draw.time(),
         previous_alloc: draw.maybe(Draw::id),
         next_alloc: draw.maybe(Draw::id),
         followup_eval_id: draw.maybe(Draw::id),

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 
 use model::job::TaskGroup;
 use model::plan::DeploymentUpdate;
-use model::{ClientStatus, Deployment, DeploymentGroup, DeploymentId, EvalId, Evaluation};
+use model::{
+    AllocId, ClientStatus, Deployment, DeploymentGroup, DeploymentId, EvalId, Evaluation, Timestamp,
+};
 use state::AllocView;
 
 pub(crate) const NOT_NEEDED: &str = "alloc not needed due to job update";
 pub(crate) const LOST: &str = "alloc is lost since its node is down";
 pub(crate) const MIGRATING: &str = "alloc is being migrated";
+pub(crate) const MIGRATING_SYSTEM: &str = "alloc not needed as node is tainted";
 pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 pub(crate) const RESCHEDULED: &str = "alloc was rescheduled because it failed";
+pub(crate) const RECONNECTED: &str = "alloc not needed due to disconnected client reconnect";
 
 /// An allocation to stop, whatever becomes of placements.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +24,26 @@ pub(crate) struct StopAsk<'a> {
     pub(crate) description: &'static str,
     /// Set when its node cannot tell any more.
     pub(crate) client_status: Option<ClientStatus>,
+    /// The evaluation that replaces it, when that has to wait.
+    pub(crate) followup: Option<EvalId>,
+}
+
+impl<'a> StopAsk<'a> {
+    pub(crate) fn new(view: &'a AllocView, description: &'static str) -> Self {
+        Self {
+            view,
+            description,
+            client_status: None,
+            followup: None,
+        }
+    }
+
+    pub(crate) fn lost(view: &'a AllocView) -> Self {
+        Self {
+            client_status: Some(ClientStatus::Lost),
+            ..Self::new(view, LOST)
+        }
+    }
 }
 
 /// An allocation to place.
@@ -27,6 +51,28 @@ pub(crate) struct StopAsk<'a> {
 pub(crate) struct PlaceAsk<'a> {
     pub(crate) name_index: u32,
     pub(crate) cause: Cause<'a>,
+    /// It tries the job's version out before the others follow.
+    pub(crate) is_canary: bool,
+    /// Set when it gets an older version, because the newer one is still being tried out.
+    pub(crate) older: Option<Older>,
+}
+
+impl<'a> PlaceAsk<'a> {
+    pub(crate) fn new(name_index: u32, cause: Cause<'a>) -> Self {
+        Self {
+            name_index,
+            cause,
+            is_canary: false,
+            older: None,
+        }
+    }
+}
+
+/// A version before the job's current one, and the deployment that brought it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Older {
+    pub(crate) version: u64,
+    pub(crate) deployment_id: Option<DeploymentId>,
 }
 
 /// Why something is placed.
@@ -38,6 +84,9 @@ pub(crate) enum Cause<'a> {
     Update(&'a AllocView),
     /// The same for a failed one, whose replacement remembers it.
     Reschedule(&'a AllocView),
+    /// Its node is out of reach since then; it may come back, so it is not stopped.
+    Unknown(&'a AllocView, Timestamp),
+    /// It was lost, or ended where it should run for ever.
     Lost(&'a AllocView),
     Migrate(&'a AllocView),
 }
@@ -48,6 +97,7 @@ impl<'a> Cause<'a> {
             Self::Missing => None,
             Self::Update(view)
             | Self::Reschedule(view)
+            | Self::Unknown(view, _)
             | Self::Lost(view)
             | Self::Migrate(view) => Some(view),
         }
@@ -58,9 +108,27 @@ impl<'a> Cause<'a> {
         match self {
             Self::Update(_) => Some(UPDATING),
             Self::Reschedule(_) => Some(RESCHEDULED),
-            Self::Missing | Self::Lost(_) | Self::Migrate(_) => None,
+            Self::Missing | Self::Unknown(..) | Self::Lost(_) | Self::Migrate(_) => None,
         }
     }
+}
+
+/// What is written to an allocation that goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edit<'a> {
+    pub(crate) view: &'a AllocView,
+    /// It gets the job's current version and keeps running.
+    pub(crate) in_place: bool,
+    pub(crate) mark: Option<Mark>,
+    /// The evaluation that looks at it again.
+    pub(crate) followup: Option<EvalId>,
+}
+
+/// What the server says of an allocation whose node it cannot hear, or hears again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Unknown,
+    Reconnected,
 }
 
 /// What has to change for one task group.
@@ -72,17 +140,24 @@ pub(crate) struct GroupChanges<'a> {
     pub(crate) stops: Vec<StopAsk<'a>>,
     /// Destructive updates first: each gives up a place before it looks for one.
     pub(crate) places: Vec<PlaceAsk<'a>>,
-    /// They get the job's current version and keep running.
-    pub(crate) in_place: Vec<&'a AllocView>,
-    /// They wait for these evaluations to be rescheduled.
-    pub(crate) follow_ups: BTreeMap<model::AllocId, (&'a AllocView, EvalId)>,
-    /// To be added to the deployment, which is made if there is none.
-    pub(crate) new_deployment_group: Option<DeploymentGroup>,
-    /// The update asks for canaries first, which this version does not place.
-    pub(crate) needs_canaries: bool,
+    pub(crate) edits: BTreeMap<AllocId, Edit<'a>>,
+    /// To be put into the deployment, which is made if there is none.
+    pub(crate) deployment_group: Option<DeploymentGroup>,
     /// Nothing is left to do for the deployment.
     pub(crate) is_complete: bool,
     pub(crate) desired: DesiredUpdates,
+}
+
+impl<'a> GroupChanges<'a> {
+    /// Returns what is to be written to `view`, which goes on.
+    pub(crate) fn edit(&mut self, view: &'a AllocView) -> &mut Edit<'a> {
+        self.edits.entry(view.alloc.id).or_insert(Edit {
+            view,
+            in_place: false,
+            mark: None,
+            followup: None,
+        })
+    }
 }
 
 /// What has to change for a job.
@@ -93,6 +168,8 @@ pub(crate) struct JobChanges<'a> {
     /// Stopped before, on nodes that will never tell that they have ended.
     pub(crate) lost_while_stopping: Vec<StopAsk<'a>>,
     pub(crate) deployment: Option<Deployment>,
+    /// The deployment as it stands, for who has to add to it.
+    pub(crate) current_deployment: Option<Deployment>,
     /// The deployment that placements belong to.
     pub(crate) deployment_id: Option<DeploymentId>,
     pub(crate) deployment_updates: Vec<DeploymentUpdate>,
@@ -111,4 +188,9 @@ pub struct DesiredUpdates {
     pub destructive_update: u32,
     pub reschedule_now: u32,
     pub reschedule_later: u32,
+    pub canary: u32,
+    /// Out of reach since now.
+    pub disconnect: u32,
+    /// Back in reach, and kept.
+    pub reconnect: u32,
 }

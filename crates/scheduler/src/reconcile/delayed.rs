@@ -1,4 +1,4 @@
-//! The evaluations that look again when failed allocations are due to be rescheduled.
+//! The evaluations that look again when allocations are due: to be rescheduled, or given up.
 
 use std::time::Duration;
 
@@ -9,13 +9,44 @@ use crate::draw::Draw;
 
 /// Allocations due within this time of each other share an evaluation.
 /// Source: Nomad's public behaviour.
-const BATCH_WINDOW: Duration = Duration::from_secs(5);
+pub(crate) const BATCH_WINDOW: Duration = Duration::from_secs(5);
 
-const DESCRIPTION: &str = "created for delayed rescheduling";
+/// What allocations wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// To be replaced, as their policy says.
+    Reschedule,
+    /// To be replaced once their node has surely stopped them.
+    Lost,
+    /// To be given up for lost.
+    Disconnect,
+}
+
+impl Wait {
+    /// The triggers and the descriptions are those that Nomad's users know.
+    fn labels(self, is_first: bool) -> (TriggeredBy, &'static str) {
+        match (self, is_first) {
+            (Self::Reschedule, true) => (
+                TriggeredBy::AllocReschedule,
+                "created for delayed rescheduling",
+            ),
+            (Self::Lost, true) => (
+                TriggeredBy::AllocFailure,
+                "created for delayed rescheduling",
+            ),
+            (Self::Reschedule | Self::Lost, false) => (TriggeredBy::AllocFailure, ""),
+            (Self::Disconnect, _) => (
+                TriggeredBy::MaxDisconnectTimeout,
+                "created for delayed disconnect timeout",
+            ),
+        }
+    }
+}
 
 /// Makes the evaluations for allocations `due` at their times, and says which waits for which.
 pub(crate) fn delayed_evals<'a>(
     cause: &Evaluation,
+    wait: Wait,
     mut due: Vec<(&'a AllocView, Timestamp)>,
     now: Timestamp,
     draw: &mut Draw,
@@ -30,7 +61,8 @@ pub(crate) fn delayed_evals<'a>(
         let id = match batch {
             Some(eval) => eval.id,
             None => {
-                let eval = delayed_eval(cause, evals.is_empty(), at, now, draw);
+                let labels = wait.labels(evals.is_empty());
+                let eval = delayed_eval(cause, labels, at, now, draw);
                 let id = eval.id;
                 evals.push(eval);
                 id
@@ -43,17 +75,11 @@ pub(crate) fn delayed_evals<'a>(
 
 fn delayed_eval(
     cause: &Evaluation,
-    is_first: bool,
+    (triggered_by, description): (TriggeredBy, &str),
     at: Timestamp,
     now: Timestamp,
     draw: &mut Draw,
 ) -> Evaluation {
-    // The triggers and the description are those that Nomad's users know.
-    let triggered_by = if is_first {
-        TriggeredBy::AllocReschedule
-    } else {
-        TriggeredBy::AllocFailure
-    };
     let mut eval = Evaluation::pending(
         draw.eval_id(),
         cause.job.clone(),
@@ -62,9 +88,7 @@ fn delayed_eval(
         triggered_by,
         now,
     );
-    if is_first {
-        eval.status_description = DESCRIPTION.to_owned();
-    }
+    eval.status_description = description.to_owned();
     eval.wait_until = at;
     eval.previous_eval = Some(cause.id);
     eval.trace_parent.clone_from(&cause.trace_parent);

@@ -1,21 +1,22 @@
 //! One task group: what it has against what the job wants.
 
-use model::job::TaskGroup;
+use std::collections::BTreeSet;
+
+use model::job::{TaskGroup, UpdateStrategy};
 use model::{ClientStatus, Indexed, Job};
 use state::AllocView;
 
 use crate::in_place::InPlace;
 use crate::reconcile::Context;
-use crate::reconcile::changes::{
-    Cause, GroupChanges, LOST, MIGRATING, NOT_NEEDED, PlaceAsk, StopAsk,
-};
-use crate::reconcile::classify::{Home, Sets, classify, home};
-use crate::reconcile::delayed::delayed_evals;
+use crate::reconcile::canaries::Canaries;
+use crate::reconcile::changes::{Cause, GroupChanges, MIGRATING, NOT_NEEDED, PlaceAsk, StopAsk};
+use crate::reconcile::classify::{Home, classify, home, is_marked_unknown};
 use crate::reconcile::names::NameIndex;
-use crate::reconcile::reschedule::{Fate, Rules};
 use crate::reconcile::rollout;
+use crate::reconcile::slots::Waits;
 use crate::reconcile::spec_change::{Comparison, SpecChange};
 use crate::reconcile::stops::Slots;
+use crate::reconcile::waiting::{LostWait, lost_waits};
 
 /// Returns what has to change so that nothing of the group `name` runs.
 pub(crate) fn stop_all<'a>(
@@ -24,33 +25,24 @@ pub(crate) fn stop_all<'a>(
     allocs: Vec<&'a AllocView>,
 ) -> GroupChanges<'a> {
     let live = allocs.into_iter().filter(|view| !view.is_terminal());
-    let sets = classify(context.snapshot, None, live);
+    let sets = classify(context.snapshot, context.now, None, live);
     let mut changes = GroupChanges {
         name,
         is_complete: true,
         ..GroupChanges::default()
     };
-    for view in sets.untainted.into_iter().chain(sets.migrate) {
-        changes.stops.push(StopAsk {
-            view,
-            description: NOT_NEEDED,
-            client_status: None,
-        });
+    let stay = [sets.untainted, sets.migrate, sets.reconnecting];
+    for view in stay.into_iter().flatten() {
+        changes.stops.push(StopAsk::new(view, NOT_NEEDED));
     }
-    changes.stops.extend(sets.lost.into_iter().map(lost));
+    changes
+        .stops
+        .extend(sets.lost.into_iter().map(StopAsk::lost));
     changes.desired.stop = len(&changes.stops);
     changes
 }
 
-fn lost(view: &AllocView) -> StopAsk<'_> {
-    StopAsk {
-        view,
-        description: LOST,
-        client_status: Some(ClientStatus::Lost),
-    }
-}
-
-fn len<T>(items: &[T]) -> u32 {
+pub(crate) fn len<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
 
@@ -69,46 +61,74 @@ impl<'a> GroupReconciler<'a, '_> {
             group: Some(self.group),
             ..GroupChanges::default()
         };
+        let waiting = lost_waits(self.context, self.group, &allocs);
         let allocs = self.drop_history(allocs, &mut changes);
         let is_first_of_version = !allocs.iter().any(|view| self.is_of_version(view));
         let healthy = match &self.context.triage.current {
             Some(current) => rollout::healthy_count(current.value.id, allocs.iter().copied()),
             None => 0,
         };
-        let sets = classify(self.context.snapshot, Some(self.group), allocs);
+        let allocs = self.stop_stale_canaries(allocs, &mut changes);
+        let context = &self.context;
+        let mut sets = classify(context.snapshot, context.now, Some(self.group), allocs);
         changes.desired.ignore += len(&sets.ignored);
-        let (mut slots, later) = self.reschedule_filter(&sets);
-        let mut names = self.names(&slots, &sets.lost);
+        self.reconnect(&mut sets, &mut changes);
 
-        changes.stops.extend(sets.lost.iter().copied().map(lost));
-        changes.stops.extend(slots.stop_beyond(self.group.count));
-        changes.desired.stop += len(&changes.stops);
+        let mut waits = Waits::default();
+        let canaries = self.canaries(&mut sets, &mut waits, &mut changes);
+        let mut slots = self.slots(&sets, &mut waits);
+        let lost = self.lost_slots(&slots, &sets);
+        let mut names = self.names(&slots, &lost, &waiting);
+        changes
+            .stops
+            .extend(sets.lost.iter().copied().map(StopAsk::lost));
+        self.stop_excess(&mut slots, &canaries, &mut waits, &mut changes);
+        changes.desired.stop = len(&changes.stops);
 
-        let destructive = self.sort_updates(&slots.untainted, &mut changes);
-        let places = self.places(&slots, &sets.lost, &mut names);
-        let update = self.group.update.as_ref();
-        changes.needs_canaries =
-            !destructive.is_empty() && update.is_some_and(|update| update.canary > 0);
+        let destructive = self.sort_updates(&slots, &canaries, &waits, &mut changes);
+        let wanted = self.wanted_canaries(&destructive, &slots, &lost, &canaries);
+        let is_canarying = wanted > 0 || self.is_canarying();
+        let places = self.places(
+            &slots,
+            &lost,
+            &waiting,
+            is_canarying,
+            &mut names,
+            &mut waits,
+        );
         let is_up_to_date = destructive.is_empty();
-        let limit = if !is_up_to_date || !slots.migrate.is_empty() {
-            self.context
-                .triage
-                .limit(update, self.group.count, &slots.untainted)
-        } else {
-            self.group.count
-        };
-        self.plan_deployment(&destructive, &places, is_first_of_version, &mut changes);
-        let limit = self.apply_places(places, &slots, limit, &mut changes);
+        let limit = self.limit(is_up_to_date, is_canarying, &slots);
+        self.plan_deployment(
+            &destructive,
+            &places,
+            is_first_of_version,
+            wanted,
+            &mut changes,
+        );
+        let wanted_places = places.len();
+        let limit = self.apply_places(places, &slots, is_canarying, limit, &mut changes);
+        let are_some_withheld = changes.places.len() < wanted_places;
+        self.place_canaries(wanted, canaries, &destructive, &names, &mut changes);
         let updated = self.apply_destructive(destructive, limit, &mut names, &mut changes);
-        self.migrate(&slots.migrate, &mut names, &mut changes);
-        self.follow_up(later, &updated, &mut changes);
-        changes.is_complete = is_up_to_date && self.is_complete(&changes, &slots, healthy);
+        self.migrate(&slots.migrate, is_canarying, &mut names, &mut changes);
+        let is_settled = is_up_to_date
+            && slots.migrate.is_empty()
+            && slots.reschedule.is_empty()
+            && !are_some_withheld;
+        self.follow_up(waits, &updated, &mut changes);
+        changes.is_complete = self.is_complete(&changes, &slots, is_settled, healthy);
         changes
     }
 
-    fn is_of_version(&self, view: &AllocView) -> bool {
+    pub(super) fn is_of_version(&self, view: &AllocView) -> bool {
         view.alloc.job_version == self.job.value.version
             && view.alloc.job_create_index == self.job.create_index
+    }
+
+    /// Returns how the group is updated; `None`: all at once.
+    pub(super) fn update(&self) -> Option<&'a UpdateStrategy> {
+        let update = self.group.update.as_ref();
+        update.filter(|update| update.max_parallel > 0)
     }
 
     /// Drops what was stopped before, and ended batch work that a new version wants done again.
@@ -145,68 +165,50 @@ impl<'a> GroupReconciler<'a, '_> {
         kept
     }
 
-    fn comparison(&self) -> Comparison<'a> {
+    pub(super) fn comparison(&self) -> Comparison<'a> {
         let context = &self.context;
         Comparison::new(context.snapshot, context.key, self.job, self.group)
     }
 
-    /// Splits those on well nodes by what becomes of their slot.
-    fn reschedule_filter(
+    fn names(
         &self,
-        sets: &Sets<'a>,
-    ) -> (Slots<'a>, Vec<(&'a AllocView, model::Timestamp)>) {
-        let rules = Rules {
-            snapshot: self.context.snapshot,
-            batch: self.context.batch,
-            policy: self.group.reschedule.as_ref(),
-            active_deployment: self.context.triage.active_id(),
-            eval_id: self.context.eval.id,
-            now: self.context.now,
-        };
-        let mut slots = Slots {
-            untainted: Vec::with_capacity(sets.untainted.len()),
-            migrate: sets.migrate.clone(),
-            reschedule: Vec::new(),
-        };
-        let mut later = Vec::new();
-        for view in sets.untainted.iter().copied() {
-            match rules.fate(view) {
-                Fate::Keep => slots.untainted.push(view),
-                Fate::Later(at) => {
-                    slots.untainted.push(view);
-                    later.push((view, at));
-                }
-                Fate::Now => slots.reschedule.push(view),
-                Fate::Gone => {}
-            }
-        }
-        (slots, later)
-    }
-
-    fn names(&self, slots: &Slots<'a>, lost: &[&'a AllocView]) -> NameIndex {
-        let sets = [
-            &slots.untainted[..],
-            &slots.migrate,
-            &slots.reschedule,
-            lost,
-        ];
-        let used = sets.into_iter().flatten().map(|view| view.alloc.name_index);
-        NameIndex::new(self.group.count, used)
+        slots: &Slots<'a>,
+        lost: &[&'a AllocView],
+        waiting: &[LostWait<'a>],
+    ) -> NameIndex {
+        let lost = lost.iter().copied();
+        let waiting = waiting.iter().map(|wait| wait.view);
+        let used = slots.iter().chain(lost).chain(waiting);
+        NameIndex::new(self.group.count, used.map(|view| view.alloc.name_index))
     }
 
     /// Sorts those that stay into in-place and destructive updates; returns the latter, by name.
     fn sort_updates(
         &mut self,
-        untainted: &[&'a AllocView],
+        slots: &Slots<'a>,
+        canaries: &Canaries<'a>,
+        waits: &Waits<'a>,
         changes: &mut GroupChanges<'a>,
     ) -> Vec<&'a AllocView> {
         let snapshot = self.context.snapshot;
         let mut comparison = self.comparison();
         let mut destructive = Vec::new();
-        for view in untainted.iter().copied() {
+        let disconnecting: BTreeSet<_> = waits
+            .disconnecting
+            .iter()
+            .map(|view| view.alloc.id)
+            .collect();
+        changes.desired.ignore += len(&waits.covered);
+        let stay = slots.untainted.iter().chain(&canaries.slots.untainted);
+        for view in stay.copied() {
+            if disconnecting.contains(&view.alloc.id) {
+                continue;
+            }
+            let is_absent = is_marked_unknown(view)
+                || (!view.is_terminal() && home(snapshot, view) != Home::Well);
             let change = match comparison.of(view) {
                 // Nobody is there to update it.
-                _ if !view.is_terminal() && home(snapshot, view) != Home::Well => SpecChange::None,
+                _ if is_absent => SpecChange::None,
                 SpecChange::InPlace if view.is_terminal() => SpecChange::None,
                 SpecChange::InPlace if !self.in_place.can_stay(self.group, view) => {
                     SpecChange::Destructive
@@ -215,78 +217,107 @@ impl<'a> GroupReconciler<'a, '_> {
             };
             match change {
                 SpecChange::None => changes.desired.ignore += 1,
-                SpecChange::InPlace => changes.in_place.push(view),
+                SpecChange::InPlace => {
+                    changes.edit(view).in_place = true;
+                    changes.desired.in_place_update += 1;
+                }
                 SpecChange::Destructive => destructive.push(view),
             }
         }
-        changes.desired.in_place_update = len(&changes.in_place);
         destructive.sort_by_key(|view| (view.alloc.name_index, view.create_index, view.alloc.id));
         destructive
     }
 
-    /// Returns what has to be placed apart from updates and migrations: first the replacements of
-    /// the failed, then of the lost, then who is missing.
+    /// Returns what has to be placed apart from updates, canaries and migrations: first the
+    /// replacements of the failed, then of those out of reach and the lost, then who is missing.
     fn places(
         &self,
         slots: &Slots<'a>,
         lost: &[&'a AllocView],
+        waiting: &[LostWait<'a>],
+        is_canarying: bool,
         names: &mut NameIndex,
+        waits: &mut Waits<'a>,
     ) -> Vec<PlaceAsk<'a>> {
         let mut places = Vec::new();
-        for view in slots.reschedule.iter().copied() {
-            let name_index = names.inherit(view.alloc.name_index);
+        let mut replace = |view: &'a AllocView, cause: Cause<'a>, names: &mut NameIndex| {
             places.push(PlaceAsk {
-                name_index,
-                cause: Cause::Reschedule(view),
+                older: self.older(view, is_canarying),
+                ..PlaceAsk::new(names.inherit(view.alloc.name_index), cause)
             });
+        };
+        for view in slots.reschedule.iter().copied() {
+            replace(view, Cause::Reschedule(view), names);
+        }
+        for view in slots.unknown.iter().copied() {
+            replace(view, Cause::Unknown(view, self.unknown_since(view)), names);
         }
         let mut missing = self.group.count.saturating_sub(slots.len());
-        for view in lost.iter().copied() {
+        let was_lost = waiting.iter().map(|wait| (wait.view, wait.due));
+        let is_lost = lost.iter().map(|view| (*view, self.lost_until()));
+        for (view, due) in was_lost.chain(is_lost) {
             if missing == 0 {
                 break;
             }
             missing -= 1;
-            let name_index = names.inherit(view.alloc.name_index);
-            places.push(PlaceAsk {
-                name_index,
-                cause: Cause::Lost(view),
-            });
+            match due {
+                // Its node may still run it.
+                Some(due) if due > self.context.now => waits.lost.push((view, due)),
+                _ => replace(view, Cause::Lost(view), names),
+            }
         }
         for _ in 0..missing {
-            let name_index = names.lowest_free();
-            places.push(PlaceAsk {
-                name_index,
-                cause: Cause::Missing,
-            });
+            places.push(PlaceAsk::new(names.lowest_free(), Cause::Missing));
         }
         places
     }
 
-    /// Decides whether the group enters the deployment, or begins one.
+    /// Returns how many may be updated destructively now, before anything is placed.
+    fn limit(&self, is_up_to_date: bool, is_canarying: bool, slots: &Slots<'a>) -> u32 {
+        if is_up_to_date && slots.migrate.is_empty() {
+            self.group.count
+        } else if is_canarying {
+            0
+        } else {
+            let update = self.group.update.as_ref();
+            let counted = slots.untainted.iter().chain(&slots.migrate);
+            self.context
+                .triage
+                .limit(update, self.group.count, counted.copied())
+        }
+    }
+
+    /// Decides whether the group enters the deployment, or begins one, or changes its part of it.
     fn plan_deployment(
         &self,
         destructive: &[&AllocView],
         places: &[PlaceAsk<'a>],
         is_first_of_version: bool,
+        wanted_canaries: u32,
         changes: &mut GroupChanges<'a>,
     ) {
         let triage = &self.context.triage;
-        let update = self
-            .group
-            .update
-            .as_ref()
-            .filter(|update| update.max_parallel > 0);
-        let Some(update) = update.filter(|_| !self.context.batch) else {
+        let Some(update) = self.update().filter(|_| !self.context.batch) else {
             return;
         };
         let is_closed = triage.current.is_some() && triage.active_id().is_none();
-        if triage.group(&self.group.name).is_some() || is_closed {
+        if is_closed {
             return;
         }
-        let updates = len(destructive) + len(&changes.in_place);
+        if let Some(group) = triage.group(&self.group.name) {
+            if wanted_canaries > 0 && group.desired_canaries != wanted_canaries {
+                let mut group = group.clone();
+                group.desired_canaries = wanted_canaries;
+                changes.deployment_group = Some(group);
+            }
+            return;
+        }
+        let updates = len(destructive) + changes.desired.in_place_update;
         let desired_total = updates + len(places);
         if desired_total > 0 && (updates > 0 || is_first_of_version) {
-            changes.new_deployment_group = Some(rollout::new_group(update, desired_total));
+            let mut group = rollout::new_group(update, desired_total);
+            group.desired_canaries = wanted_canaries;
+            changes.deployment_group = Some(group);
         }
     }
 
@@ -295,11 +326,12 @@ impl<'a> GroupReconciler<'a, '_> {
         &self,
         places: Vec<PlaceAsk<'a>>,
         slots: &Slots<'a>,
+        is_canarying: bool,
         limit: u32,
         changes: &mut GroupChanges<'a>,
     ) -> u32 {
         let triage = &self.context.triage;
-        let is_ready = !triage.is_paused() && !triage.is_failed();
+        let is_ready = !triage.is_paused() && !triage.is_failed() && !is_canarying;
         let wanted = len(&places);
         let allowed = places.into_iter().filter(|ask| match ask.cause {
             Cause::Missing => is_ready,
@@ -307,11 +339,11 @@ impl<'a> GroupReconciler<'a, '_> {
             Cause::Reschedule(view) => {
                 is_ready || !triage.is_failed() || !self.is_of_current_deployment(view)
             }
-            Cause::Lost(_) | Cause::Update(_) | Cause::Migrate(_) => true,
+            Cause::Unknown(..) | Cause::Lost(_) | Cause::Update(_) | Cause::Migrate(_) => true,
         });
         changes.places.extend(allowed);
         changes.desired.place = len(&changes.places);
-        changes.desired.reschedule_now = len(&slots.reschedule);
+        changes.desired.reschedule_now = len(&slots.reschedule) + len(&slots.unknown);
         if is_ready {
             limit.saturating_sub(wanted)
         } else {
@@ -340,10 +372,9 @@ impl<'a> GroupReconciler<'a, '_> {
         let mut updated = destructive;
         updated.truncate(allowed);
         changes.desired.destructive_update = len(&updated);
-        let asks = updated.iter().map(|view| PlaceAsk {
-            name_index: names.inherit(view.alloc.name_index),
-            cause: Cause::Update(view),
-        });
+        let asks = updated
+            .iter()
+            .map(|view| PlaceAsk::new(names.inherit(view.alloc.name_index), Cause::Update(view)));
         changes.places.splice(0..0, asks);
         updated
     }
@@ -352,68 +383,50 @@ impl<'a> GroupReconciler<'a, '_> {
     fn migrate(
         &self,
         migrating: &[&'a AllocView],
+        is_canarying: bool,
         names: &mut NameIndex,
         changes: &mut GroupChanges<'a>,
     ) {
         for view in migrating.iter().copied() {
-            changes.stops.push(StopAsk {
-                view,
-                description: MIGRATING,
-                client_status: None,
-            });
+            changes.stops.push(StopAsk::new(view, MIGRATING));
             changes.desired.migrate += 1;
             // Batch work that a drain stops at its deadline is not started again.
             if self.context.batch && view.alloc.transition.migrate_disable_placement {
                 continue;
             }
-            let name_index = names.inherit(view.alloc.name_index);
             changes.places.push(PlaceAsk {
-                name_index,
-                cause: Cause::Migrate(view),
+                older: self.older(view, is_canarying),
+                ..PlaceAsk::new(names.inherit(view.alloc.name_index), Cause::Migrate(view))
             });
         }
     }
 
-    /// Makes the evaluations that look again at those due later, unless they are gone by now.
-    fn follow_up(
-        &mut self,
-        later: Vec<(&'a AllocView, model::Timestamp)>,
-        updated: &[&'a AllocView],
-        changes: &mut GroupChanges<'a>,
-    ) {
-        let stopped = changes.stops.iter().map(|stop| stop.view);
-        let settled: std::collections::BTreeSet<_> = stopped
-            .chain(updated.iter().copied())
-            .map(|view| view.alloc.id)
-            .collect();
-        let due: Vec<_> = later
-            .into_iter()
-            .filter(|(view, _)| !settled.contains(&view.alloc.id))
-            .collect();
-        changes.desired.reschedule_later = len(&due);
-        let context = &mut *self.context;
-        let (evals, waiting) = delayed_evals(context.eval, due, context.now, &mut context.draw);
-        context.delayed_evals.extend(evals);
-        changes.follow_ups = waiting
-            .into_iter()
-            .map(|(view, eval)| (view.alloc.id, (view, eval)))
-            .collect();
-    }
-
-    fn is_complete(&self, changes: &GroupChanges<'a>, slots: &Slots<'a>, healthy: u32) -> bool {
+    /// Tells whether nothing is left to do for the deployment; what is not in it does not count.
+    fn is_complete(
+        &self,
+        changes: &GroupChanges<'a>,
+        slots: &Slots<'a>,
+        is_settled: bool,
+        healthy: u32,
+    ) -> bool {
         let triage = &self.context.triage;
-        let is_idle = changes.places.is_empty()
-            && changes.in_place.is_empty()
-            && changes.follow_ups.is_empty()
-            && slots.migrate.is_empty()
-            && slots.reschedule.is_empty()
-            && changes.new_deployment_group.is_none();
-        is_idle && triage.current.is_some() && {
-            let group = triage.group(&self.group.name);
-            group.is_none_or(|group| {
-                healthy >= group.desired_total.max(group.desired_canaries)
-                    && (group.desired_canaries == 0 || group.promoted)
+        let Some(group) = triage.group(&self.group.name) else {
+            return triage.current.is_some() && changes.deployment_group.is_none();
+        };
+        let mut edits = changes.edits.values();
+        let mut slots = slots.iter();
+        is_settled
+            && changes.places.is_empty()
+            && edits.all(|edit| !edit.in_place && edit.followup.is_none())
+            && changes.deployment_group.is_none()
+            // Beyond the number that it set out for, too, all of it has to be well: failures wait
+            // for the deployment watcher's word, which has none when it is over.
+            && slots.all(|view| {
+                let is_healthy = view.health().is_some_and(|health| health.healthy);
+                let has_failed = view.client_status() == ClientStatus::Failed;
+                !self.is_of_current_deployment(view) || (is_healthy && !has_failed)
             })
-        }
+            && healthy >= group.desired_total.max(group.desired_canaries)
+            && (group.desired_canaries == 0 || group.promoted)
     }
 }

@@ -1,19 +1,25 @@
 //! What a job has against what it wants: who is stopped, placed, updated. No nodes are looked for.
 //!
 //! In reading order: `classify` sorts allocations by what their node means for them, `reschedule`
-//! says when a failed one is replaced, `stops` who is too many, `spec_change` who can take a new
-//! version as it runs, `rollout` how fast a deployment may go on, `names` which numbers names get;
-//! `group` puts these together for one task group, in Nomad's order of steps.
+//! says when a failed one is replaced, `slots` who has a slot of the group's, `stops` who is too
+//! many, `spec_change` who can take a new version as it runs, `rollout` how fast a deployment may go
+//! on, `canaries` who tries a version out, `names` which numbers names get, `reconnect` who stays when
+//! a node comes back; `group` puts these together for one task group, in Nomad's order of steps, with
+//! `waiting` for what has to be looked at again later.
 
+mod canaries;
 pub(crate) mod changes;
-mod classify;
+pub(crate) mod classify;
 mod delayed;
 mod group;
 mod names;
+mod reconnect;
 pub(crate) mod reschedule;
-mod rollout;
-mod spec_change;
+pub(crate) mod rollout;
+mod slots;
+pub(crate) mod spec_change;
 mod stops;
+mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -25,9 +31,10 @@ use state::{AllocView, Snapshot};
 
 use crate::draw::Draw;
 use crate::in_place::InPlace;
-use changes::{JobChanges, LOST, StopAsk};
+use changes::{JobChanges, StopAsk};
 use classify::{Home, home};
 use group::GroupReconciler;
+pub(crate) use group::stop_all;
 use rollout::Triage;
 
 /// What reconciling one job looks at, and what its groups share.
@@ -80,11 +87,7 @@ impl<'a> Context<'a> {
         }
         for view in self.snapshot.allocs_by_job(self.key) {
             if self.is_lost_while_stopping(view) {
-                changes.lost_while_stopping.push(StopAsk {
-                    view,
-                    description: LOST,
-                    client_status: Some(ClientStatus::Lost),
-                });
+                changes.lost_while_stopping.push(StopAsk::lost(view));
             }
             match allocs.get_mut(&*view.alloc.task_group) {
                 Some(group) => group.push(view),
@@ -116,21 +119,23 @@ impl<'a> Context<'a> {
     }
 
     /// Told to stop, on a node that will not say that it has.
-    fn is_lost_while_stopping(&self, view: &AllocView) -> bool {
+    pub(crate) fn is_lost_while_stopping(&self, view: &AllocView) -> bool {
         view.alloc.is_server_terminal()
             && matches!(
                 view.client_status(),
-                ClientStatus::Pending | ClientStatus::Running
+                ClientStatus::Pending | ClientStatus::Running | ClientStatus::Unknown
             )
             && matches!(home(self.snapshot, view), Home::Down | Home::Gone)
     }
 
     /// Makes, extends or completes the deployment of the job's version.
     fn settle_deployment(&mut self, job: &Indexed<Job>, changes: &mut JobChanges<'a>) {
+        let current = self.triage.current.as_ref();
+        changes.current_deployment = current.map(|current| current.value.clone());
         let entering: BTreeMap<String, DeploymentGroup> = changes
             .groups
             .iter_mut()
-            .filter_map(|group| Some((group.name.clone(), group.new_deployment_group.take()?)))
+            .filter_map(|group| Some((group.name.clone(), group.deployment_group.take()?)))
             .collect();
         if entering.is_empty() {
             changes.deployment_id = self.triage.active_id();
@@ -144,12 +149,15 @@ impl<'a> Context<'a> {
             None => self.new_deployment(job),
         };
         deployment.groups.extend(entering);
+        if deployment.status == DeploymentStatus::Running {
+            rollout::running(&deployment.groups).clone_into(&mut deployment.status_description);
+        }
         deployment.modify_time = self.now;
         changes.deployment_id = Some(deployment.id);
         changes.deployment = Some(deployment);
     }
 
-    fn new_deployment(&mut self, job: &Indexed<Job>) -> Deployment {
+    pub(crate) fn new_deployment(&mut self, job: &Indexed<Job>) -> Deployment {
         Deployment {
             id: self.draw.deployment_id(),
             job: self.key.clone(),
@@ -157,7 +165,7 @@ impl<'a> Context<'a> {
             job_modify_index: job.modify_index,
             job_create_index: job.create_index,
             status: DeploymentStatus::Running,
-            status_description: rollout::RUNNING.to_owned(),
+            status_description: String::new(),
             groups: BTreeMap::new(),
             eval_priority: self.eval.priority,
             create_time: self.now,

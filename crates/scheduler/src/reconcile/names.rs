@@ -1,5 +1,7 @@
 //! The numbers in allocation names, `job.group[number]`: which are in use, which come next.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 const WORD_BITS: u32 = u64::BITS;
@@ -69,6 +71,30 @@ impl NameIndex {
         let number = word_position * WORD_BITS + word.trailing_ones();
         self.set(number);
         number
+    }
+
+    /// Returns numbers for `wanted` canaries: first those of the allocations they may replace, in
+    /// order, then free ones; none that is in `taken`.
+    ///
+    /// They are not taken here: a canary shares its number with what it may replace.
+    pub(crate) fn of_canaries(
+        &self,
+        wanted: u32,
+        replaceable: impl Iterator<Item = u32>,
+        taken: &mut BTreeSet<u32>,
+    ) -> Vec<u32> {
+        let replaceable = replaceable.filter(|number| *number < self.count);
+        let free = (0..self.count).filter(|number| !self.is_set(*number));
+        let mut numbers = Vec::new();
+        for number in replaceable.chain(free).chain(self.count..) {
+            if numbers.len() >= usize::try_from(wanted).unwrap_or(usize::MAX) {
+                break;
+            }
+            if taken.insert(number) {
+                numbers.push(number);
+            }
+        }
+        numbers
     }
 
     fn is_set(&self, number: u32) -> bool {

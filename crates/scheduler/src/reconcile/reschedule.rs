@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::allocation::RescheduleEvent;
 use model::job::{DelayFunction, ReschedulePolicy};
-use model::{ClientStatus, DeploymentId, DesiredTransition, EvalStatus, Timestamp};
+use model::{ClientStatus, DeploymentId, DesiredTransition, EvalStatus, Timestamp, TriggeredBy};
 use state::{AllocView, Snapshot};
 
 /// What is due within this time is done at once: an evaluation is not worth so short a wait.
@@ -37,6 +37,7 @@ pub(crate) struct Rules<'a> {
     /// The job's deployment, while it is active.
     pub(crate) active_deployment: Option<DeploymentId>,
     pub(crate) eval_id: model::EvalId,
+    pub(crate) triggered_by: TriggeredBy,
     pub(crate) now: Timestamp,
 }
 
@@ -73,46 +74,65 @@ impl Rules<'_> {
         } = view.alloc.transition;
         let deploying =
             self.active_deployment.is_some() && view.alloc.deployment_id == self.active_deployment;
-        // The deployment watcher decides about failures of what it rolls out.
-        if deploying && !reschedule {
+        // What is being rolled out counts for its deployment first: whether it is healthy is for
+        // its node to say, and whether the deployment fails of it for the deployment watcher. A
+        // verdict of unhealthy in a deployment that goes on says that another may be tried.
+        let is_unhealthy = view.health().is_some_and(|health| !health.healthy);
+        if deploying && !reschedule && !is_unhealthy {
             return Fate::Keep;
         }
         if force_reschedule && view.is_client_terminal() {
             return Fate::Now;
         }
-        let Some(policy) = self.policy else {
-            return Fate::Keep;
-        };
         let failed = matches!(
             view.client_status(),
             ClientStatus::Failed | ClientStatus::Lost
         );
         let moves_on = failed || (self.batch && reschedule);
-        if !moves_on {
+        if moves_on {
+            self.by_policy(view, failed_at(view))
+        } else {
+            Fate::Keep
+        }
+    }
+
+    /// Decides about one that nobody has heard of since `since`, and that has no successor.
+    ///
+    /// What counts is the time, not which evaluation looks, so that a blocked one tries again.
+    pub(crate) fn fate_of_unknown(&self, view: &AllocView, since: Timestamp) -> Fate {
+        self.by_policy(view, since)
+    }
+
+    fn by_policy(&self, view: &AllocView, failed_at: Timestamp) -> Fate {
+        let Some(policy) = self.policy else {
+            return Fate::Keep;
+        };
+        let events = &view.alloc.reschedules;
+        if !is_eligible(policy, events, failed_at) {
             return Fate::Keep;
         }
-        let failed_at = failed_at(view);
-        if !is_eligible(policy, &view.alloc.reschedules, failed_at) {
-            return Fate::Keep;
-        }
-        let due = failed_at.plus(next_delay(policy, &view.alloc.reschedules, failed_at));
-        if due <= self.now.plus(DUE_WINDOW) || view.alloc.followup_eval_id == Some(self.eval_id) {
+        let due = failed_at.plus(next_delay(policy, events, failed_at));
+        let is_this = view.alloc.followup_eval_id == Some(self.eval_id)
+            && self.triggered_by != TriggeredBy::MaxDisconnectTimeout;
+        if due <= self.now.plus(DUE_WINDOW) || is_this {
             return Fate::Now;
         }
-        if self.is_followed_up(view) {
+        if self.is_followed_up(view, due) {
             Fate::Keep
         } else {
             Fate::Later(due)
         }
     }
 
-    /// Tells whether an evaluation that will look again is still to come.
-    fn is_followed_up(&self, view: &AllocView) -> bool {
+    /// Tells whether an evaluation that will look again is still to come, no later than `due`.
+    fn is_followed_up(&self, view: &AllocView, due: Timestamp) -> bool {
         let followup = view
             .alloc
             .followup_eval_id
             .and_then(|id| self.snapshot.eval(id));
-        followup.is_some_and(|eval| eval.value.status == EvalStatus::Pending)
+        followup.is_some_and(|eval| {
+            eval.value.status == EvalStatus::Pending && eval.value.wait_until <= due
+        })
     }
 }
 
@@ -196,12 +216,11 @@ pub(crate) fn next_delay(
 pub(crate) fn events_of_replacement(
     view: &AllocView,
     policy: Option<&ReschedulePolicy>,
+    failed_at: Timestamp,
     now: Timestamp,
 ) -> Vec<RescheduleEvent> {
     let old = &view.alloc.reschedules;
-    let delay = policy.map_or(Duration::ZERO, |policy| {
-        next_delay(policy, old, failed_at(view))
-    });
+    let delay = policy.map_or(Duration::ZERO, |policy| next_delay(policy, old, failed_at));
     let mut events = match policy {
         Some(policy) if !policy.unlimited => old
             .iter()

@@ -1,6 +1,7 @@
 //! What the job's deployments mean for one look at it: which one counts, how fast it may go on,
 //! whether it is through.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::job::UpdateStrategy;
@@ -8,10 +9,29 @@ use model::plan::DeploymentUpdate;
 use model::{Deployment, DeploymentGroup, DeploymentId, DeploymentStatus, Indexed, Job, JobKey};
 use state::{AllocView, Snapshot};
 
+use crate::reconcile::changes::Older;
+
 const CANCELLED_STOPPED: &str = "Cancelled because job is stopped";
 const CANCELLED_NEWER: &str = "Cancelled due to newer version of job";
-const SUCCESSFUL: &str = "Deployment completed successfully";
-pub(crate) const RUNNING: &str = "Deployment is running";
+pub(crate) const SUCCESSFUL: &str = "Deployment completed successfully";
+const RUNNING: &str = "Deployment is running";
+const RUNNING_AUTO: &str = "Deployment is running pending automatic promotion";
+const RUNNING_MANUAL: &str = "Deployment is running but requires manual promotion";
+
+/// Returns how a deployment of `groups` that has just begun is described.
+pub(crate) fn running(groups: &BTreeMap<String, DeploymentGroup>) -> &'static str {
+    let mut trying = groups
+        .values()
+        .filter(|group| awaits_promotion(group))
+        .peekable();
+    if trying.peek().is_none() {
+        RUNNING
+    } else if trying.all(|group| group.auto_promote) {
+        RUNNING_AUTO
+    } else {
+        RUNNING_MANUAL
+    }
+}
 
 /// The job's deployments, sorted out.
 #[derive(Debug, Default)]
@@ -20,6 +40,8 @@ pub(crate) struct Triage {
     ///
     /// A failed one stays current: nothing more of this version is rolled out.
     pub(crate) current: Option<Arc<Indexed<Deployment>>>,
+    /// The job's other deployments, the newest version first.
+    older: Vec<Arc<Indexed<Deployment>>>,
     /// Those that somebody has overtaken are cancelled.
     pub(crate) updates: Vec<DeploymentUpdate>,
 }
@@ -35,6 +57,9 @@ impl Triage {
             let is_of_job = job.is_some_and(|job| {
                 value.job_create_index == job.create_index && value.job_version == job.value.version
             });
+            if !(is_newest && is_of_job) {
+                triage.older.push(Arc::clone(deployment));
+            }
             if is_newest && is_of_job {
                 if value.status != DeploymentStatus::Successful {
                     triage.current = Some(Arc::clone(deployment));
@@ -50,7 +75,62 @@ impl Triage {
                     .push(update(value, DeploymentStatus::Cancelled, description));
             }
         }
+        let is_of_job = |older: &Arc<Indexed<Deployment>>| {
+            job.is_some_and(|job| older.value.job_create_index == job.create_index)
+        };
+        triage.older.retain(is_of_job);
         triage
+            .older
+            .sort_by_key(|older| std::cmp::Reverse((older.value.job_version, older.create_index)));
+        triage
+    }
+
+    /// Tells whether `view` tries out a version in vain: its deployment has ended or was overtaken
+    /// before anybody promoted it.
+    pub(crate) fn is_stale_canary(&self, view: &AllocView) -> bool {
+        let Some(id) = view.alloc.deployment_id else {
+            return false;
+        };
+        let ended = self
+            .current
+            .iter()
+            .filter(|current| !current.value.status.is_active());
+        let mut over = self.older.iter().chain(ended);
+        over.find(|deployment| deployment.value.id == id)
+            .is_some_and(|deployment| is_unpromoted_canary(&deployment.value, view))
+    }
+
+    /// Tells whether `view` tries out the current version.
+    pub(crate) fn is_canary(&self, view: &AllocView) -> bool {
+        self.current.as_ref().is_some_and(|current| {
+            view.alloc.deployment_id == Some(current.value.id)
+                && is_unpromoted_canary(&current.value, view)
+        })
+    }
+
+    /// Tells whether `view` tried out the current version before that was promoted.
+    pub(crate) fn was_canary(&self, view: &AllocView) -> bool {
+        let group = self.group(&view.alloc.task_group);
+        group.is_some_and(|group| group.promoted && group.placed_canaries.contains(&view.alloc.id))
+    }
+
+    /// Tells whether the rest of `group` waits for its canaries.
+    pub(crate) fn is_canarying(&self, group: &str) -> bool {
+        self.group(group).is_some_and(awaits_promotion)
+    }
+
+    /// Returns the version that a group goes on with while a newer one is being tried out: the
+    /// newest that was not itself only tried out, at least `version`.
+    pub(crate) fn settled_version(&self, group: &str, version: u64) -> Option<Older> {
+        let mut settled = self.older.iter().filter(|older| {
+            let group = older.value.groups.get(group);
+            group.is_some_and(|group| !awaits_promotion(group))
+        });
+        let found = settled.next().map(|older| Older {
+            version: older.value.job_version,
+            deployment_id: Some(older.value.id),
+        });
+        found.filter(|older| older.version >= version)
     }
 
     pub(crate) fn active_id(&self) -> Option<DeploymentId> {
@@ -87,12 +167,12 @@ impl Triage {
 
     /// Returns how many allocations may be updated destructively now.
     ///
-    /// `untainted` are the group's allocations that have a slot on a node that is well.
-    pub(crate) fn limit(
+    /// `slots` are the group's allocations that have a slot and are not to be replaced as failed.
+    pub(crate) fn limit<'a>(
         &self,
         update: Option<&UpdateStrategy>,
         count: u32,
-        untainted: &[&AllocView],
+        slots: impl Iterator<Item = &'a AllocView>,
     ) -> u32 {
         let Some(update) = update.filter(|update| update.max_parallel > 0) else {
             return count;
@@ -104,7 +184,7 @@ impl Triage {
             return 0;
         }
         let mut unproven = 0_u32;
-        for view in untainted {
+        for view in slots {
             if view.alloc.deployment_id != Some(current.value.id) {
                 continue;
             }
@@ -116,6 +196,18 @@ impl Triage {
         }
         update.max_parallel.saturating_sub(unproven)
     }
+}
+
+fn awaits_promotion(group: &DeploymentGroup) -> bool {
+    group.desired_canaries > 0 && !group.promoted
+}
+
+fn is_unpromoted_canary(deployment: &Deployment, view: &AllocView) -> bool {
+    let group = deployment.groups.get(&*view.alloc.task_group);
+    group.is_some_and(|group| {
+        awaits_promotion(group)
+            && (view.alloc.canary || group.placed_canaries.contains(&view.alloc.id))
+    })
 }
 
 fn update(

@@ -8,29 +8,64 @@ use state::AllocView;
 use crate::reconcile::changes::{NOT_NEEDED, StopAsk};
 
 /// Those with a slot, of which some may be too many.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Slots<'a> {
     pub(crate) untainted: Vec<&'a AllocView>,
     pub(crate) migrate: Vec<&'a AllocView>,
     /// Failed, and due to be replaced now.
     pub(crate) reschedule: Vec<&'a AllocView>,
+    /// Out of reach, and due to be replaced now; it is not stopped for that.
+    pub(crate) unknown: Vec<&'a AllocView>,
 }
 
 impl<'a> Slots<'a> {
     pub(crate) fn len(&self) -> u32 {
-        let len = self.untainted.len() + self.migrate.len() + self.reschedule.len();
+        let len =
+            self.untainted.len() + self.migrate.len() + self.reschedule.len() + self.unknown.len();
         u32::try_from(len).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a AllocView> {
+        let sets = [
+            &self.untainted,
+            &self.migrate,
+            &self.reschedule,
+            &self.unknown,
+        ];
+        sets.into_iter().flatten().copied()
+    }
+
+    /// The sets, in the order in which they give up slots.
+    fn sets(&mut self) -> [&mut Vec<&'a AllocView>; 4] {
+        [
+            &mut self.unknown,
+            &mut self.reschedule,
+            &mut self.migrate,
+            &mut self.untainted,
+        ]
     }
 
     /// Takes out whoever is beyond `count`, and returns them as stops.
     ///
-    /// First to go are those that would be replaced anyway: the failed, then the migrating, then
-    /// the ended and unhealthy; among equals the highest names. (Nomad looks at names alone, so it
-    /// may stop a healthy allocation and keep a failed one.)
-    pub(crate) fn stop_beyond(&mut self, count: u32) -> Vec<StopAsk<'a>> {
-        let mut excess = self.len().saturating_sub(count);
+    /// Those whose number one of `successors` has go in any case: promoted canaries took their
+    /// place. First to go beyond the count are those that would be replaced anyway: those out of
+    /// reach, the failed, the migrating; then the ended and unhealthy; among equals the highest
+    /// names. (Nomad looks at names alone, so it may stop a healthy allocation and keep a failed
+    /// one.)
+    pub(crate) fn stop_beyond(
+        &mut self,
+        count: u32,
+        successors: &[&'a AllocView],
+    ) -> Vec<StopAsk<'a>> {
         let mut stops = Vec::new();
-        for set in [&mut self.reschedule, &mut self.migrate, &mut self.untainted] {
+        for set in self.sets() {
+            let mut followed: Vec<_> = set
+                .extract_if(.., |view| is_followed(view, successors))
+                .collect();
+            take_excess(&mut followed, u32::MAX, &mut stops);
+        }
+        let mut excess = self.len().saturating_sub(count);
+        for set in self.sets() {
             if excess == 0 {
                 break;
             }
@@ -38,6 +73,13 @@ impl<'a> Slots<'a> {
         }
         stops
     }
+}
+
+/// Tells whether one of `successors` has the number of `view`, which is none of them.
+fn is_followed(view: &AllocView, successors: &[&AllocView]) -> bool {
+    let is_one = |successor: &&AllocView| successor.alloc.id == view.alloc.id;
+    let shares = |successor: &&AllocView| successor.alloc.name_index == view.alloc.name_index;
+    successors.iter().any(shares) && !successors.iter().any(is_one)
 }
 
 /// Takes up to `excess` out of `set`; returns how many are still too many.
@@ -63,11 +105,7 @@ fn take_excess<'a>(
         excess -= 1;
         // One that was stopped before gives its slot up without being told again.
         if !view.alloc.is_server_terminal() {
-            stops.push(StopAsk {
-                view,
-                description: NOT_NEEDED,
-                client_status: None,
-            });
+            stops.push(StopAsk::new(view, NOT_NEEDED));
         }
     }
     *set = kept;
@@ -77,6 +115,8 @@ fn take_excess<'a>(
 /// Returns how little is lost by stopping `view`: more is stopped sooner.
 fn stop_rank(view: &AllocView) -> u8 {
     if view.alloc.is_server_terminal() {
+        4
+    } else if view.client_status() == ClientStatus::Unknown {
         3
     } else if view.client_status() == ClientStatus::Failed {
         2

@@ -1,9 +1,10 @@
 //! The scheduler from outside: scripts with their expected output, the retry loop, and properties
 //! of random histories.
 //!
-//! A script in `scripts/` is read by people and needs no Rust to extend: lines that start with `>`
-//! are commands (listed in `script.rs`), the others are what they print. Run the tests with
-//! `UPDATE_GOLDENS=1` to write down what is printed now, and look at the difference.
+//! The tables in `tables/` are read by people and need no Rust to extend: `=== name` begins a
+//! scenario, lines that start with `>` are commands (listed in `script.rs`), the others are what
+//! they print. Run the tests with `UPDATE_GOLDENS=1` to write down what is printed now, and look at
+//! the difference.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,3 +18,4 @@ mod report;
 mod runs;
 mod script;
 mod site;
+mod world;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::{AllocMetric, ClientStatus, EvalStatus, Evaluation, Timestamp};
+use model::{AllocMetric, Allocation, ClientStatus, EvalStatus, Evaluation, JobType, Timestamp};
 use scheduler::{Decision, DesiredUpdates};
 use state::Snapshot;
 
@@ -16,7 +16,16 @@ pub(crate) fn describe(decision: &Decision, snapshot: &Snapshot, now: Timestamp)
         let groups: Vec<_> = deployment
             .groups
             .iter()
-            .map(|(name, group)| format!("{name} total={}", group.desired_total))
+            .map(|(name, group)| {
+                let canaries = match (group.desired_canaries, group.promoted) {
+                    (0, _) => String::new(),
+                    (_, true) => " promoted".to_owned(),
+                    (wanted, false) => {
+                        format!(" canaries={}/{wanted}", group.placed_canaries.len())
+                    }
+                };
+                format!("{name} total={}{canaries}", group.desired_total)
+            })
             .collect();
         let status = deployment.status.as_str();
         let known = if snapshot.deployment(deployment.id).is_some() {
@@ -25,6 +34,10 @@ pub(crate) fn describe(decision: &Decision, snapshot: &Snapshot, now: Timestamp)
             "new"
         };
         writeln!(text, "deployment {known} {status}: {}", groups.join(", ")).unwrap();
+        let described = &deployment.status_description;
+        if known == "new" && described != "Deployment is running" {
+            writeln!(text, "  {described}").unwrap();
+        }
     }
     for update in &plan.deployment_updates {
         writeln!(
@@ -49,11 +62,19 @@ pub(crate) fn describe(decision: &Decision, snapshot: &Snapshot, now: Timestamp)
 
 fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) {
     let mut lines = BTreeMap::<String, BTreeMap<String, Vec<u32>>>::new();
-    let mut add = |line: String, group: &str, number: u32| {
+    let outcome = decision.plan.eval_outcome.as_ref();
+    let is_everywhere =
+        outcome.is_some_and(|eval| matches!(eval.job_type, JobType::System | JobType::Sysbatch));
+    let mut add = |line: String, alloc: &Allocation| {
+        // Where a name is on every node, the nodes tell more than the numbers.
+        let number = match snapshot.node(alloc.node_id).filter(|_| is_everywhere) {
+            Some(node) => node.value.name[1..].parse().expect("nodes are n1, n2, …"),
+            None => alloc.name_index,
+        };
         lines
             .entry(line)
             .or_default()
-            .entry(group.to_owned())
+            .entry(alloc.task_group.to_string())
             .or_default()
             .push(number);
     };
@@ -64,25 +85,60 @@ fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) 
         let lost = stop.client_status == Some(ClientStatus::Lost);
         let word = if lost { "stop, lost" } else { "stop" };
         let line = format!("{word}: {}", stop.description);
-        add(line, &view.alloc.task_group, view.alloc.name_index);
+        add(line, &view.alloc);
     }
     for alloc in decision.plan.placements.values().flatten() {
-        let line = match snapshot.alloc(alloc.id) {
-            Some(old) if old.alloc.followup_eval_id != alloc.followup_eval_id => "to follow up",
-            Some(_) => "update in place",
-            None if !alloc.reschedules.is_empty() => "place again",
-            None if alloc.previous_alloc.is_some() => "place as successor",
-            None => "place",
+        let line = match snapshot.alloc(alloc.id).map(|view| &view.alloc) {
+            Some(old) => describe_edit(old, alloc),
+            None => describe_new(decision, snapshot, alloc),
         };
-        add(line.to_owned(), &alloc.task_group, alloc.name_index);
+        add(line, alloc);
     }
     for (line, groups) in lines {
         let names: Vec<_> = groups
             .into_iter()
-            .map(|(group, numbers)| format!("{group}[{}]", ranges(numbers)))
+            .map(|(group, numbers)| match is_everywhere {
+                true => format!("{group}@n[{}]", ranges(numbers)),
+                false => format!("{group}[{}]", ranges(numbers)),
+            })
             .collect();
         writeln!(text, "{} {line}", names.join(" ")).unwrap();
     }
+}
+
+fn describe_edit(old: &Allocation, new: &Allocation) -> String {
+    let unknown = Some(ClientStatus::Unknown);
+    let follows = if new.followup_eval_id.is_some() && old.followup_eval_id != new.followup_eval_id
+    {
+        ", to follow up"
+    } else {
+        ""
+    };
+    let what = match (old.client_status_override, new.client_status_override) {
+        (before, after) if before != unknown && after == unknown => "is unknown",
+        (before, after) if before == unknown && after != unknown => "is back",
+        _ if !follows.is_empty() => return "to follow up".to_owned(),
+        _ => "update in place",
+    };
+    format!("{what}{follows}")
+}
+
+fn describe_new(decision: &Decision, snapshot: &Snapshot, alloc: &Allocation) -> String {
+    let mut line = "place".to_owned();
+    if alloc.canary {
+        line.push_str(" as canary");
+    }
+    if !alloc.reschedules.is_empty() {
+        line.push_str(" again");
+    } else if alloc.previous_alloc.is_some() {
+        line.push_str(" as successor");
+    }
+    let job = snapshot.job(&decision.plan.job);
+    let version = job.map_or(alloc.job_version, |job| job.value.version);
+    if alloc.job_version != version {
+        write!(line, " at v{}", alloc.job_version).unwrap();
+    }
+    line
 }
 
 fn describe_followup(eval: &Evaluation, now: Timestamp, text: &mut String) {
@@ -158,6 +214,9 @@ fn counts(desired: &DesiredUpdates) -> String {
         ("destructive", desired.destructive_update),
         ("reschedule_now", desired.reschedule_now),
         ("reschedule_later", desired.reschedule_later),
+        ("canary", desired.canary),
+        ("disconnect", desired.disconnect),
+        ("reconnect", desired.reconnect),
     ];
     let shown = named.into_iter().filter(|(_, count)| *count > 0);
     let shown: String = shown

@@ -97,26 +97,35 @@ fn scenario_002_a_service_gives_up_after_five_plans() {
 }
 
 #[test]
-fn scenario_003_batch_gives_up_after_two_plans() {
-    let mut site = Site::new(3);
-    site.put_node(builders::node(1));
-    let (decisions, _) = carry(&mut site, JobType::Batch, 2, |site, _, plan| {
-        if plan.placement_count() > 0 {
-            rejection(site)
-        } else {
-            site.commit(plan)
-        }
-    });
-    assert_eq!(decisions.len(), 3);
-    assert_eq!(
-        decisions[2]
-            .plan
-            .eval_outcome
-            .as_ref()
-            .unwrap()
-            .status_description,
-        "maximum attempts reached (2)"
-    );
+fn scenario_003_the_other_types_give_up_after_as_many_plans_as_theirs_allow() {
+    for (job_type, plans_max) in [
+        (JobType::Batch, 2),
+        (JobType::System, 5),
+        (JobType::Sysbatch, 2),
+    ] {
+        let mut site = Site::new(3);
+        site.put_node(builders::node(1));
+        let (decisions, _) = carry(&mut site, job_type, 1, |site, _, plan| {
+            if plan.placement_count() > 0 {
+                rejection(site)
+            } else {
+                site.commit(plan)
+            }
+        });
+        assert_eq!(decisions.len(), plans_max + 1, "{}", job_type.as_str());
+        let last = &decisions[plans_max].plan;
+        let outcome = last.eval_outcome.as_ref().unwrap();
+        assert_eq!(
+            outcome.status_description,
+            format!("maximum attempts reached ({plans_max})")
+        );
+        // Nobody's work is lost. (Nomad leaves nothing behind for system and sysbatch jobs.)
+        let [blocked] = last.followup_evals.as_slice() else {
+            panic!("one blocked evaluation")
+        };
+        assert_eq!(blocked.triggered_by, TriggeredBy::MaxPlanAttempts);
+        assert_eq!(blocked.status, EvalStatus::Blocked);
+    }
 }
 
 #[test]
@@ -180,17 +189,24 @@ fn an_evaluation_that_has_ended_is_left_alone() {
 }
 
 #[test]
-fn system_jobs_fail_with_a_description() {
-    for job_type in [JobType::System, JobType::Sysbatch] {
-        let mut site = Site::new(7);
-        let mut job = builders::service("web", 1);
-        job.job_type = job_type;
-        site.register(job.clone());
-        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-        site.run(eval);
-        let outcome = site.eval(eval).value;
-        assert_eq!(outcome.status, EvalStatus::Failed);
-        let description = outcome.status_description;
-        assert!(description.contains(job_type.as_str()), "{description}");
-    }
+fn an_evaluation_names_the_deployment_that_is_under_way() {
+    let mut site = Site::new(1);
+    site.put_node(builders::node(1));
+    let mut job = builders::service("web", 3);
+    job.task_groups[0].update = Some(builders::rolling_update(1));
+    site.register(job.clone());
+    let first = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(first);
+    let deployment = site.eval(first).value.deployment_id;
+    assert!(deployment.is_some());
+    // As when the same file is run again.
+    let again = site.add_eval(&job, TriggeredBy::JobRegister);
+    let decision = site.run(again);
+    assert!(decision.plan.deployment.is_none());
+    assert_eq!(site.eval(again).value.deployment_id, deployment);
+    job.stop = true;
+    site.register(job.clone());
+    let stopping = site.add_eval(&job, TriggeredBy::JobDeregister);
+    site.run(stopping);
+    assert_eq!(site.eval(stopping).value.deployment_id, None);
 }

@@ -2,28 +2,41 @@
 //!
 //! ```text
 //! nodes COUNT [KEY=VALUE …]       adds ready nodes n1, n2, …: cpu memory disk dc pool class rack ports
-//! node NAME STATE                 ready, down, disconnected, ineligible, eligible, gone
+//! node NAME STATE                 ready, initializing, down, disconnected, ineligible, eligible, gone
 //! job NAME [KEY=VALUE …]          registers a job, or its next version with these changes: type
 //!                                 count update canary cpu memory env kill_timeout constraint pool dc
 //!                                 port disk reschedule distinct_hosts distinct_property sticky
+//!                                 lost_after stop_after replace reconcile auto_promote
 //! group JOB NAME [KEY=VALUE …]    the same for another group of the job; `remove=yes` takes it out
 //! stop NAME, purge NAME           the job is stopped, or forgotten
 //! eval JOB [trigger=WORD]         makes an evaluation, plans, commits, prints the plan
 //! due                             runs every evaluation that is due by now, printing each
 //! unblock                         makes blocked evaluations pending again and runs them
-//! client NAMES STATUS             what nodes say: running, complete, failed
+//! client NAMES STATUS             what nodes say: pending, running, complete, failed
+//! lose NAMES                      their nodes go down
+//! lose_sight NAMES                their nodes are disconnected
+//! node_of NAMES STATE             their nodes change as by `node`
+//! score NAMES PER_MILLE           how well their nodes fit
 //! health NAMES yes|no             what nodes say of a deployment's allocations
 //! transition NAMES WORD           migrate, reschedule, force_reschedule, stay_down
 //! deployment JOB STATUS           somebody moves the job's newest deployment
+//! promote JOB                     somebody is content with its canaries
+//! at NODE NAMES WORD              of these, those on that node: a client status, healthy, unhealthy or
+//!                                 a transition
+//! everywhere JOB WORD             the same for all live allocations of a job
 //! wait SECONDS                    time passes
 //! show JOB                        prints who lives where
-//! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest.
+//! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest; of several live
+//! ones the newest. `old:` before the numbers: of several live ones the oldest; `new:`: the newest,
+//! live or not.
 //! ```
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use model::job::{DelayFunction, Network, Port, ReschedulePolicy};
+use model::job::{
+    DelayFunction, DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy,
+};
 use model::{
     AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobKey, JobType,
     NodeEligibility, NodeStatus, Operator, TaskGroup, TriggeredBy,
@@ -76,6 +89,38 @@ fn perform(site: &mut Site, command: &str) -> String {
             }
         }
         ["transition", names, word] => set_transition(site, names, word),
+        ["lose", names] => set_nodes_of(site, names, "down"),
+        ["lose_sight", names] => set_nodes_of(site, names, "disconnected"),
+        ["node_of", names, state] => set_nodes_of(site, names, state),
+        ["score", names, score] => {
+            for id in named(site, names) {
+                site.edit_alloc(id, |alloc| {
+                    let metric = alloc.metric.get_or_insert_default();
+                    metric.score_per_mille = score.parse().unwrap();
+                });
+            }
+        }
+        ["at", node, names, word] => {
+            let node_id = site.node_named(node).id;
+            let (job, rest) = names.split_once('.').unwrap();
+            let (group, numbers) = rest.strip_suffix(']').unwrap().split_once('[').unwrap();
+            let numbers = parse_ranges(numbers);
+            let mut here = site.allocs(&key(job));
+            here.retain(|view| {
+                view.alloc.node_id == node_id
+                    && *view.alloc.task_group == *group
+                    && numbers.contains(&view.alloc.name_index)
+            });
+            let newest = here.iter().max_by_key(|view| view.create_index);
+            tell(site, newest.expect("one is there").alloc.id, word);
+        }
+        ["everywhere", name, word] => {
+            let live = site.allocs(&key(name));
+            for view in live.iter().filter(|view| !view.is_terminal()) {
+                tell(site, view.alloc.id, word);
+            }
+        }
+        ["promote", name] => site.promote(&key(name)),
         ["deployment", name, status] => move_deployment(site, name, status),
         ["wait", seconds] => site.wait(Duration::from_secs_f64(seconds.parse().unwrap())),
         ["show", name] => return show(site, name),
@@ -127,10 +172,20 @@ fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
     }
 }
 
+fn set_nodes_of(site: &mut Site, names: &str, state: &str) {
+    for id in named(site, names) {
+        let node_id = site.alloc(id).node_id;
+        let snapshot = site.snapshot();
+        let node = snapshot.node(node_id).expect("the node is there");
+        set_node(site, &node.value.name, state);
+    }
+}
+
 fn set_node(site: &mut Site, name: &str, state: &str) {
     let mut node = site.node_named(name);
     match state {
         "ready" => node.status = NodeStatus::Ready,
+        "initializing" => node.status = NodeStatus::Initializing,
         "down" => node.status = NodeStatus::Down,
         "disconnected" => node.status = NodeStatus::Disconnected,
         "ineligible" => node.eligibility = NodeEligibility::Ineligible,
@@ -224,6 +279,25 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
                 ports: vec![port],
             }];
         }
+        "auto_promote" => {
+            update
+                .get_or_insert_with(|| builders::rolling_update(1))
+                .auto_promote = value == "yes";
+        }
+        "lost_after" | "stop_after" | "replace" | "reconcile" => {
+            let block = group.disconnect.get_or_insert(DisconnectStrategy {
+                lost_after: None,
+                stop_on_client_after: None,
+                replace: true,
+                reconcile: ReconcileChoice::BestScore,
+            });
+            match key {
+                "lost_after" => block.lost_after = Some(seconds(value)),
+                "stop_after" => block.stop_on_client_after = Some(seconds(value)),
+                "replace" => block.replace = value == "yes",
+                _ => block.reconcile = parse_choice(value),
+            }
+        }
         "reschedule" => group.reschedule = Some(parse_reschedule(value)),
         "distinct_hosts" | "distinct_property" => {
             let (left, right) = value.split_once('/').unwrap_or((value, ""));
@@ -247,19 +321,36 @@ fn parse_constraint(text: &str) -> Constraint {
     }
 }
 
-/// Reads `ATTEMPTS/INTERVAL/DELAY` in seconds; `unlimited/0/DELAY`; `none`.
+fn seconds(text: &str) -> Duration {
+    Duration::from_secs(text.parse().unwrap())
+}
+
+fn parse_choice(text: &str) -> ReconcileChoice {
+    match text {
+        "best_score" => ReconcileChoice::BestScore,
+        "keep_original" => ReconcileChoice::KeepOriginal,
+        "keep_replacement" => ReconcileChoice::KeepReplacement,
+        "longest_running" => ReconcileChoice::LongestRunning,
+        _ => panic!("no such choice: {text}"),
+    }
+}
+
+/// Reads `ATTEMPTS/INTERVAL/DELAY` in seconds, or `unlimited/0/DELAY`; behind it may stand
+/// `/exponential/MAX` or `/fibonacci/MAX`.
 fn parse_reschedule(text: &str) -> ReschedulePolicy {
     let parts: Vec<_> = text.split('/').collect();
-    let seconds = |position: usize| {
-        let text: &str = parts.get(position).copied().unwrap_or("0");
-        Duration::from_secs(text.parse().unwrap())
+    let part = |position: usize| parts.get(position).copied().unwrap_or("0");
+    let delay_function = match part(3) {
+        "exponential" => DelayFunction::Exponential,
+        "fibonacci" => DelayFunction::Fibonacci,
+        _ => DelayFunction::Constant,
     };
     ReschedulePolicy {
         attempts: parts[0].parse().unwrap_or(0),
-        interval: seconds(1),
-        delay: seconds(2),
-        delay_function: DelayFunction::Constant,
-        max_delay: Duration::ZERO,
+        interval: seconds(part(1)),
+        delay: seconds(part(2)),
+        delay_function,
+        max_delay: seconds(part(4)),
         unlimited: parts[0] == "unlimited",
     }
 }
@@ -305,11 +396,20 @@ fn named(site: &Site, names: &str) -> Vec<AllocId> {
     let (group, numbers) = rest.strip_suffix(']').unwrap().split_once('[').unwrap();
     let views = site.allocs(&key(job));
     let mut found = Vec::new();
+    let (which, numbers) = numbers.split_once(':').unwrap_or(("", numbers));
     for number in parse_ranges(numbers) {
         let of_name = views
             .iter()
             .filter(|view| *view.alloc.task_group == *group && view.alloc.name_index == number);
-        let best = of_name.max_by_key(|view| (!view.is_terminal(), view.create_index));
+        let best = of_name.max_by_key(|view| {
+            let is_live = !view.is_terminal();
+            match which {
+                "" => (is_live, view.create_index),
+                "old" => (is_live, u64::MAX - view.create_index),
+                "new" => (true, view.create_index),
+                _ => panic!("no such choice: {which}"),
+            }
+        });
         found.push(best.unwrap_or_else(|| panic!("no {names}")).alloc.id);
     }
     found
@@ -326,10 +426,21 @@ fn parse_ranges(text: &str) -> Vec<u32> {
 
 fn client_status(word: &str) -> ClientStatus {
     match word {
+        "pending" => ClientStatus::Pending,
         "running" => ClientStatus::Running,
         "complete" => ClientStatus::Complete,
         "failed" => ClientStatus::Failed,
         _ => panic!("no such status: {word}"),
+    }
+}
+
+/// Says or asks `word` of one allocation.
+fn tell(site: &mut Site, id: AllocId, word: &str) {
+    match word {
+        "healthy" => site.report_health(id, true),
+        "unhealthy" => site.report_health(id, false),
+        "migrate" => site.edit_alloc(id, |alloc| alloc.transition.migrate = true),
+        status => site.report(id, client_status(status)),
     }
 }
 

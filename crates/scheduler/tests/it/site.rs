@@ -221,6 +221,9 @@ impl Site {
             phase: TaskPhase::Running,
             ..TaskState::default()
         };
+        if status == ClientStatus::Running {
+            task.started_at = self.now;
+        }
         if status.is_terminal() {
             task.phase = TaskPhase::Dead;
             task.failed = status == ClientStatus::Failed;
@@ -251,6 +254,30 @@ impl Site {
     fn put_client(&mut self, id: AllocId, mut client: AllocClient) {
         client.modify_time = self.now;
         self.put(Key::AllocClient(id), Entity::AllocClient(Box::new(client)));
+    }
+
+    /// Promotes the newest deployment of a job: what its canaries try out is what is wanted.
+    pub(crate) fn promote(&mut self, job: &JobKey) {
+        let snapshot = self.snapshot();
+        let mut deployment = snapshot
+            .latest_deployment(job)
+            .expect("there is a deployment")
+            .value
+            .clone();
+        let mut changes = Vec::new();
+        for group in deployment.groups.values_mut() {
+            group.promoted |= group.desired_canaries > 0;
+            for id in &group.placed_canaries {
+                let mut alloc = self.alloc(*id);
+                if !alloc.is_server_terminal() {
+                    alloc.canary = false;
+                    changes.push((Key::Alloc(*id), Some(Entity::Alloc(Box::new(alloc)))));
+                }
+            }
+        }
+        let key = Key::Deployment(deployment.id);
+        changes.push((key, Some(Entity::Deployment(Box::new(deployment)))));
+        self.apply(changes);
     }
 
     pub(crate) fn alloc(&self, id: AllocId) -> Allocation {

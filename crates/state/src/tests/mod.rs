@@ -62,6 +62,7 @@ fn allocation(id: u128, node: u128) -> Allocation {
         deployment_id: None,
         canary: false,
         client_status_override: None,
+        unknown_since: Timestamp::NEVER,
         previous_alloc: None,
         next_alloc: None,
         followup_eval_id: None,

@@ -132,11 +132,14 @@ async fn output_can_go_nowhere() {
 #[tokio::test]
 async fn scenario_056_a_task_outlives_the_loss_of_its_log_directory() {
     let bench = Bench::new();
-    bench
-        .start("sleep 0.2; echo lost; sleep 600")
-        .await
-        .unwrap();
+    let go = bench.dirs().local.join("go");
+    let script = format!(
+        "while [ ! -e {} ]; do sleep 0.01; done; echo lost; sleep 600",
+        go.display()
+    );
+    bench.start(&script).await.unwrap();
     fs::remove_dir_all(bench.dirs().logs).unwrap();
+    fs::write(&go, "").unwrap();
     let (sender, mut messages) = tokio::sync::mpsc::channel(10);
     let id = bench.id(1);
     let told = tokio::select! {

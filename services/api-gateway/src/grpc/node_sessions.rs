@@ -137,7 +137,7 @@ impl Api {
                     let mut writes = vec![*write];
                     if feasibility_changed {
                         let next_id = || gateway.next_eval_id();
-                        let evals = node_evals(snapshot, node_id, now, &trace_parent, next_id);
+                        let evals = node_evals(snapshot, &node, now, &trace_parent, next_id);
                         writes.extend(evals.into_iter().take(MAX_NODE_EVALS));
                     }
                     let answer = Box::new(move |revision| (revision, status));

@@ -2,25 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use model::{EvalId, Evaluation, JobKey, JobType, NodeId, Timestamp, TriggeredBy};
+use model::{EvalId, Evaluation, JobKey, JobType, Node, Timestamp, TriggeredBy};
+use placement::Scope;
 use state::{AllocView, Entity, Key, Snapshot};
 
 use crate::writes::Write;
 
-/// Returns one evaluation for each job with something left to decide on the node.
+/// Returns one evaluation for each job with something left to decide on the node, and for each
+/// system job that may run there.
 ///
 /// Shape: ordered by job, one each. `next_id` is called once for each.
 /// Source: Nomad's public behaviour: a service counts until it has both been told to stop and
 /// ended, a batch job until it has ended, a sysbatch job never.
 pub fn node_evals(
     snapshot: &Snapshot,
-    node_id: NodeId,
+    node: &Node,
     now: Timestamp,
     trace_parent: &str,
     mut next_id: impl FnMut() -> EvalId,
 ) -> Vec<Write> {
     let mut jobs: BTreeMap<JobKey, (JobType, u8)> = BTreeMap::new();
-    for view in snapshot.allocs_by_node(node_id) {
+    for view in snapshot.allocs_by_node(node.id) {
         let key = view.alloc.job_key();
         let Some(job) = snapshot.job(&key) else {
             continue;
@@ -29,11 +31,17 @@ pub fn node_evals(
             jobs.insert(key, (job.value.job_type, job.value.priority));
         }
     }
+    for job in snapshot.jobs().map(|job| &job.value) {
+        let is_wanted = job.job_type == JobType::System && !job.stop;
+        if is_wanted && Scope::new(job).contains(node) {
+            jobs.insert(job.key(), (job.job_type, job.priority));
+        }
+    }
     jobs.into_iter()
         .map(|(key, (job_type, priority))| {
             let trigger = TriggeredBy::NodeUpdate;
             let mut eval = Evaluation::pending(next_id(), key, job_type, priority, trigger, now);
-            eval.node_id = Some(node_id);
+            eval.node_id = Some(node.id);
             trace_parent.clone_into(&mut eval.trace_parent);
             Write::Create {
                 key: Key::Eval(eval.id),

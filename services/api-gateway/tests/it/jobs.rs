@@ -243,7 +243,10 @@ async fn validation_says_what_registration_would_and_writes_nothing() {
     let suite = Suite::start(1).await;
     let mut bad = v1::Job::from(&job("web"));
     bad.priority = Some(101);
-    bad.r#type = Some("system".to_owned());
+    bad.task_groups[0].update = Some(v1::UpdateStrategy {
+        canary: Some(1),
+        ..Default::default()
+    });
     let request = v1::ValidateJobRequest {
         job: Some(bad.clone()),
     };
@@ -259,7 +262,7 @@ async fn validation_says_what_registration_would_and_writes_nothing() {
         .map(|one| one.field.as_str())
         .collect();
     assert!(
-        fields.contains(&"priority") && fields.contains(&"type"),
+        fields.contains(&"priority") && fields.contains(&"group[\"web\"].update.canary"),
         "{fields:?}"
     );
     let request = v1::RegisterJobRequest {

@@ -120,14 +120,19 @@ const CASES: &[Case] = &[
         says: &["cron", "service"],
     },
     Case {
-        name: "a type of a later version",
+        name: "what a later version does",
         call: refused!(
             jobs.register,
-            spoilt(|job| job.r#type = Some("system".to_owned()))
+            spoilt(|job| {
+                job.task_groups[0].update = Some(v1::UpdateStrategy {
+                    canary: Some(1),
+                    ..Default::default()
+                })
+            })
         ),
         code: Code::InvalidArgument,
-        field: "type",
-        says: &["not supported by this version", "want service or batch"],
+        field: "group[\"web\"].update.canary",
+        says: &["canaries", "not supported by this version", "want 0"],
     },
     Case {
         name: "a priority beyond the scale",

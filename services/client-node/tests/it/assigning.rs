@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::job::RestartMode;
-use model::{AllocId, ClientStatus, DesiredStatus};
+use model::{AllocId, ClientStatus, DeploymentId, DesiredStatus};
 use proto::internal::v1::AllocationsUpdate;
 
 use crate::gateway::{Cluster, Gateway};
@@ -158,6 +158,56 @@ async fn an_assignment_that_makes_no_sense_does_not_keep_the_node_from_the_other
             client.description
         );
     }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_told_once_with_its_reason() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let job = mock(serde_json::json!({"run_for": "1h"}));
+    let jobless = cluster.assign_as(1, &job, |alloc| {
+        alloc.job_version = 77;
+        // The verdict has a time of its own.
+        alloc.deployment_id = Some(DeploymentId::from_random(1));
+    });
+    // Of a version of the servers that has more words than this node.
+    let mut unreadable = cluster.full();
+    unreadable.assignments.truncate(1);
+    let garbled = cluster.alloc_id(2);
+    let allocation = unreadable.assignments[0].allocation.as_mut().unwrap();
+    allocation.id = garbled.to_string();
+    allocation.desired_status = "hibernate".to_owned();
+    cluster.send(unreadable);
+    for (id, reason) in [
+        (jobless, "version 77 cannot be read"),
+        (garbled, "desired_status"),
+    ] {
+        let client = cluster.until(id, ClientStatus::Failed).await;
+        assert!(
+            client.description.contains("Unable to add allocation")
+                && client.description.contains(reason),
+            "{}",
+            client.description
+        );
+    }
+    let healthy = |id| cluster.reported(id).health.map(|health| health.healthy);
+    assert_eq!(
+        healthy(jobless),
+        Some(false),
+        "its deployment need not wait"
+    );
+    let told = cluster.facts().told[&jobless];
+    for number in 3..6 {
+        cluster.send_again();
+        let marker = cluster.assign(number, &job);
+        cluster.until(marker, ClientStatus::Running).await;
+    }
+    node.stop().await;
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    let marker = cluster.assign(6, &job);
+    cluster.until(marker, ClientStatus::Running).await;
+    assert_eq!(cluster.facts().told[&jobless], told, "servers know it");
     node.stop().await;
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Facts {
     jobs: BTreeMap<(String, u64), Job>,
     /// Sent to every stream once, instead of the state.
     raw: Option<AllocationsUpdate>,
+    /// Sent instead of the state for as long as it is here: what a gateway knows that is behind.
+    behind: Option<AllocationsUpdate>,
     pub(crate) registrations: Vec<Node>,
     known: BTreeSet<NodeId>,
     pub(crate) heartbeats: u64,
@@ -52,6 +54,8 @@ pub(crate) struct Facts {
     pub(crate) seen: Vec<u64>,
     /// The last report of each.
     pub(crate) reported: BTreeMap<AllocId, AllocClient>,
+    /// How often each was reported.
+    pub(crate) told: BTreeMap<AllocId, usize>,
     /// The number of reports in each call.
     pub(crate) calls: Vec<usize>,
     /// So many of the next report calls fail.
@@ -140,6 +144,22 @@ impl Cluster {
         self.change(|facts| drop(facts.allocs.remove(&id)));
     }
 
+    /// Forgets every job, as when it is purged: its allocations are still listed.
+    pub(crate) fn purge_jobs(&self) {
+        self.change(|facts| facts.jobs.clear());
+    }
+
+    /// Has gateways answer as if they knew no more than this.
+    pub(crate) fn fall_behind(&self, known: AllocationsUpdate) {
+        self.facts().behind = Some(known);
+        self.send_again();
+    }
+
+    pub(crate) fn catch_up(&self) {
+        self.facts().behind = None;
+        self.send_again();
+    }
+
     /// Has every node registered anew.
     pub(crate) fn forget_nodes(&self) {
         self.facts().known.clear();
@@ -185,13 +205,17 @@ impl Cluster {
         wait_for(what, LIMIT, async || look(&self.facts())).await
     }
 
-    fn full(&self) -> AllocationsUpdate {
+    /// Everything that a gateway knows, as it is sent.
+    pub(crate) fn full(&self) -> AllocationsUpdate {
         let mut facts = self.facts();
         if let Some(raw) = facts.raw.take() {
             drop(facts);
             // And then the state, whatever else changed meanwhile.
             self.send_again();
             return raw;
+        }
+        if let Some(behind) = &facts.behind {
+            return behind.clone();
         }
         let assignment = |(alloc, index): &(Allocation, u64)| {
             let client = facts.reported.get(&alloc.id);
@@ -343,6 +367,9 @@ impl NodeSessions for Api {
             .collect();
         if reports.iter().any(|(id, _)| facts.refused.contains(id)) {
             return Err(Status::invalid_argument("nonsense"));
+        }
+        for (id, _) in &reports {
+            *facts.told.entry(*id).or_default() += 1;
         }
         facts.reported.extend(reports);
         Ok(Response::new(ReportAllocationsResponse {

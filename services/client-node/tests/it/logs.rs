@@ -4,9 +4,10 @@ use model::{AllocId, ClientStatus};
 use proto::internal::v1::NodeLogsRequest;
 use proto::internal::v1::node_files_client::NodeFilesClient;
 use proto::v1::{LogStream, LogsRequest};
+use test_kit::wait_for;
 use tonic::{Code, Status, Streaming};
 
-use crate::gateway::Cluster;
+use crate::gateway::{Cluster, LIMIT};
 use crate::node::{Place, Running, service, start};
 
 fn request(id: AllocId) -> LogsRequest {
@@ -52,7 +53,15 @@ async fn output_is_read_from_anywhere() {
         1,
         &service("echo one; echo two; echo err >&2; exec sleep 600"),
     );
-    place.said(id, "two").await;
+    place.said(id, "two\n").await;
+    // The two streams come through pipes of their own.
+    let errors = place
+        .path()
+        .join(format!("alloc/{id}/alloc/logs/server.stderr.0"));
+    wait_for("the other stream", LIMIT, async || {
+        (std::fs::read_to_string(&errors).ok()? == "err\n").then_some(())
+    })
+    .await;
     let secret = secret(&cluster);
     let whole = logs(&node, &secret, request(id)).await.unwrap();
     assert_eq!(text(whole).await, "one\ntwo\n");
@@ -82,7 +91,8 @@ async fn output_is_read_from_anywhere() {
 async fn a_stream_follows_until_the_allocation_has_ended() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
-    let script = "echo begin; trap 'echo end; exit 0' TERM; while :; do sleep 0.02; done";
+    // Ready for its end before it says anything.
+    let script = "trap 'echo end; exit 0' TERM; echo begin; while :; do sleep 0.02; done";
     let mut job = service(script);
     job.task_groups[0].tasks[0].kill_signal = "SIGTERM".to_owned();
     let id = cluster.assign(1, &job);

@@ -22,10 +22,13 @@ async fn scenario_019_many_changes_make_few_calls() {
         "{} calls for 500 allocations in {seconds:.1} s",
         calls.len()
     );
-    // One in 25 ms at most, whatever happens.
+    // One in 25 ms at most, whatever happens; the first and the last may be anywhere in theirs.
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
-    let rate = calls.len() as f64 / seconds;
-    assert!(rate <= 45.0, "{rate} calls a second");
+    let count = calls.len() as f64;
+    assert!(
+        count <= seconds / 0.025 + 2.0,
+        "{count} calls in {seconds} s"
+    );
     node.stop().await;
 }
 

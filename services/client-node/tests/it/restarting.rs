@@ -1,12 +1,14 @@
 //! The agent is killed or forgets; its tasks go on and are found again.
 
 use std::fs;
+use std::time::Duration;
 
-use model::ClientStatus;
+use model::{AllocId, ClientStatus};
+use proto::internal::v1::AllocationsUpdate;
 use test_kit::wait_for;
 
 use crate::gateway::{Cluster, Gateway, LIMIT};
-use crate::node::{Place, Process, Running, batch, is_alive, kill, service, start};
+use crate::node::{Place, Process, Running, batch, is_alive, kill, mock, service, start};
 
 /// Says its process id, then counts.
 const COUNTING: &str = "echo pid $$; i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done";
@@ -17,8 +19,9 @@ async fn cluster() -> (Cluster, Gateway) {
     (cluster, gateway)
 }
 
+/// The number of whole lines.
 fn count(said: &str) -> usize {
-    said.lines().count()
+    said.matches('\n').count()
 }
 
 async fn counts_on(place: &Place, id: model::AllocId) {
@@ -28,7 +31,11 @@ async fn counts_on(place: &Place, id: model::AllocId) {
     })
     .await;
     let said = place.output(id);
-    let numbers: Vec<u64> = said.lines().filter_map(|line| line.parse().ok()).collect();
+    // The last line may be in the middle of being written.
+    let numbers: Vec<u64> = said
+        .split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n')?.parse().ok())
+        .collect();
     let all: Vec<u64> = (1..=numbers.len() as u64).collect();
     assert_eq!(numbers, all, "no gap and nothing twice");
 }
@@ -278,6 +285,198 @@ async fn attempts_of_the_restart_policy_are_not_forgiven_by_a_restart_of_the_age
     let node = Running::start(place.config(&[&gateway.address])).await;
     let client = cluster.until(id, ClientStatus::Failed).await;
     assert_eq!(client.task_states["server"].restarts, 1);
+    place.is_empty().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_seen_is_remembered_across_a_restart() {
+    for is_killed in [false, true] {
+        let place = Place::new();
+        let (cluster, gateway) = cluster().await;
+        let agent = Process::start(&place, &gateway.address);
+        let id = cluster.assign(1, &service(COUNTING));
+        cluster.until(id, ClientStatus::Running).await;
+        let pid = place.pid(id).await;
+        // The list is newer than the allocation, and older than what the node acts on next.
+        let behind = AllocationsUpdate {
+            revision: cluster.facts().revision + 1,
+            full: true,
+            ..AllocationsUpdate::default()
+        };
+        let mut later = Vec::new();
+        for number in 2..4 {
+            later.push(cluster.assign(number, &mock(serde_json::json!({"run_for": "1h"}))));
+        }
+        for other in &later {
+            cluster.until(*other, ClientStatus::Running).await;
+        }
+        let seen = cluster.facts().revision;
+        if is_killed {
+            agent.kill();
+        } else {
+            agent.signal("TERM");
+            assert_eq!(agent.ended().await, 0);
+        }
+        cluster.fall_behind(behind);
+        let streams = cluster.facts().seen.len();
+        let agent = Process::start(&place, &gateway.address);
+        let told = cluster
+            .until_fact("another stream", |facts| facts.seen.get(streams).copied())
+            .await;
+        assert_eq!(told, seen, "the gateway can wait until it knows as much");
+        counts_on(&place, id).await;
+        assert!(is_alive(pid), "{:#?}", cluster.reported(id));
+        // What is applied next comes after the old list, in the same stream.
+        cluster.catch_up();
+        let next = cluster.assign(5, &mock(serde_json::json!({"run_for": "1h"})));
+        cluster.until(next, ClientStatus::Running).await;
+        counts_on(&place, id).await;
+        assert!(is_alive(pid), "{:#?}", cluster.reported(id));
+        for other in later {
+            assert_eq!(cluster.status(other), Some(ClientStatus::Running));
+        }
+        cluster.stop(id);
+        let client = cluster.until(id, ClientStatus::Complete).await;
+        assert_eq!(
+            event_types(&client),
+            [
+                "Received",
+                "Task Setup",
+                "Started",
+                "Killing",
+                "Terminated",
+                "Killed"
+            ],
+            "one life, and nobody asked for its end before"
+        );
+        place.is_empty_but(&agent).await;
+    }
+}
+
+fn event_types(client: &model::AllocClient) -> Vec<String> {
+    let events = &client.task_states["server"].events;
+    events
+        .iter()
+        .map(|event| event.event_type.clone())
+        .collect()
+}
+
+/// Has an allocation replaced whose task takes its time to end; what is written then must move
+/// over. Returns the replacement.
+async fn replace(place: &Place, cluster: &Cluster, wait: impl AsyncFnOnce(AllocId)) -> AllocId {
+    let go = place.path().join("go");
+    let mut job = service(&format!(
+        "trap 'while [ ! -e {} ]; do sleep 0.02; done; \
+         echo shared > $NOMAD_ALLOC_DIR/data/words; echo own > $NOMAD_TASK_DIR/words; exit 0' INT; \
+         echo up; while :; do sleep 0.02; done",
+        go.display()
+    ));
+    job.task_groups[0].tasks[0].kill_timeout = Duration::from_secs(30);
+    job.task_groups[0].ephemeral_disk.sticky = true;
+    let old = cluster.assign(1, &job);
+    place.said(old, "up\n").await;
+    cluster.until(old, ClientStatus::Running).await;
+    let mut job = service(
+        "echo found $(cat $NOMAD_ALLOC_DIR/data/words $NOMAD_TASK_DIR/words); \
+         echo ready; exec sleep 600",
+    );
+    job.version = 1;
+    job.task_groups[0].ephemeral_disk.sticky = true;
+    cluster.stop(old);
+    let new = cluster.assign_as(2, &job, |alloc| alloc.previous_alloc = Some(old));
+    cluster.until(new, ClientStatus::Pending).await;
+    wait(new).await;
+    assert_eq!(cluster.status(new), Some(ClientStatus::Pending));
+    assert_eq!(cluster.status(old), Some(ClientStatus::Running));
+    fs::write(&go, "").unwrap();
+    cluster.until(old, ClientStatus::Complete).await;
+    cluster.until(new, ClientStatus::Running).await;
+    let said = place.said(new, "ready\n").await;
+    assert_eq!(said, "found shared own\nready\n");
+    new
+}
+
+#[tokio::test]
+async fn a_replacement_waits_for_the_one_it_replaces_and_takes_its_data() {
+    let place = Place::new();
+    let (cluster, _gateway, node) = start(&place).await;
+    let new = replace(&place, &cluster, async |_| {
+        // What is assigned later has started meanwhile.
+        let marker = cluster.assign(3, &service("echo up; exec sleep 600"));
+        cluster.until(marker, ClientStatus::Running).await;
+        cluster.stop(marker);
+        cluster.until(marker, ClientStatus::Complete).await;
+    })
+    .await;
+    cluster.stop(new);
+    cluster.until(new, ClientStatus::Complete).await;
+    place.is_empty().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_replacement_that_waits_goes_on_waiting_after_a_restart() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    let agent = Process::start(&place, &gateway.address);
+    let mut next_agent = None;
+    let new = replace(&place, &cluster, async |_| {
+        agent.kill();
+        next_agent = Some(Process::start(&place, &gateway.address));
+        let marker = cluster.assign(3, &service("echo up; exec sleep 600"));
+        cluster.until(marker, ClientStatus::Running).await;
+        cluster.stop(marker);
+        cluster.until(marker, ClientStatus::Complete).await;
+    })
+    .await;
+    cluster.stop(new);
+    cluster.until(new, ClientStatus::Complete).await;
+    place.is_empty_but(&next_agent.unwrap()).await;
+}
+
+#[tokio::test]
+async fn an_end_that_was_kept_and_never_told_is_told_after_a_restart() {
+    let place = Place::new();
+    let (cluster, gateway) = cluster().await;
+    let agent = Process::start(&place, &gateway.address);
+    let go = place.path().join("go");
+    let script = format!(
+        "while [ ! -e {} ]; do sleep 0.02; done; exit 7",
+        go.display()
+    );
+    let id = cluster.assign(1, &batch(&script));
+    cluster.until(id, ClientStatus::Running).await;
+    cluster.facts().failing_reports = usize::MAX;
+    fs::write(&go, "").unwrap();
+    // An attempt is forgotten only when its end is on disk.
+    let kept = place.path().join(format!("client/tasks/{id}"));
+    wait_for("the end to be kept", LIMIT, async || {
+        (!kept.exists()).then_some(())
+    })
+    .await;
+    agent.kill();
+    assert_eq!(cluster.status(id), Some(ClientStatus::Running));
+    cluster.facts().failing_reports = 0;
+    let agent = Process::start(&place, &gateway.address);
+    let client = cluster.until(id, ClientStatus::Failed).await;
+    assert!(event_types(&client).contains(&"Terminated".to_owned()));
+    place.is_empty_but(&agent).await;
+}
+
+#[tokio::test]
+async fn a_stop_is_carried_out_after_a_restart_even_if_the_job_was_purged() {
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let id = cluster.assign(1, &service(COUNTING));
+    cluster.until(id, ClientStatus::Running).await;
+    let pid = place.pid(id).await;
+    node.stop().await;
+    cluster.purge_jobs();
+    cluster.stop(id);
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    cluster.until(id, ClientStatus::Complete).await;
+    assert!(!is_alive(pid));
     place.is_empty().await;
     node.stop().await;
 }

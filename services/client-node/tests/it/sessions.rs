@@ -145,15 +145,14 @@ async fn scenario_008_a_task_that_may_not_run_alone_ends_when_the_servers_are_si
     cluster.until(id, ClientStatus::Running).await;
     let address = gateway.socket_address();
     drop(gateway);
-    // Its output ends with it.
-    let mut length = 0;
-    let mut since = tokio::time::Instant::now();
+    // Its output ends with it. Looks are counted, not seconds: on a machine in distress the task
+    // gets as little time as the test.
+    let (mut length, mut looks) = (0, 0);
     wait_for("the task to fall silent", LIMIT, async || {
         let now = place.output(id).len();
-        if now != length {
-            (length, since) = (now, tokio::time::Instant::now());
-        }
-        (since.elapsed() > Duration::from_secs(1)).then_some(())
+        looks = if now == length { looks + 1 } else { 0 };
+        length = now;
+        (length > 0 && looks > 200).then_some(())
     })
     .await;
     let _gateway = wait_for("the port to be free", LIMIT, async || {

@@ -1,7 +1,8 @@
 //! Registration: what of a record is the node's, what the servers', what is refused.
 
 use model::{
-    ClientStatus, DesiredStatus, EvalId, Indexed, Node, NodeEligibility, NodeStatus, Timestamp,
+    ClientStatus, DesiredStatus, EvalId, Indexed, JobType, Node, NodeEligibility, NodeStatus,
+    Timestamp,
 };
 use state::Entity;
 use test_kit::builders;
@@ -187,6 +188,34 @@ fn everything_wrong_with_a_record_is_said_at_once() {
     );
 }
 
+#[test]
+fn a_system_job_is_looked_at_for_every_node_in_its_scope() {
+    let (mut stored, node) = (Stored::default(), builders::node(1));
+    let mut log = builders::service("log", 1);
+    log.job_type = JobType::System;
+    let mut elsewhere = log.clone();
+    elsewhere.id = "elsewhere".into();
+    elsewhere.node_pool = "gpu".into();
+    let mut stopped = log.clone();
+    stopped.id = "stopped".into();
+    stopped.stop = true;
+    for job in [&log, &elsewhere, &stopped] {
+        stored.put_job(job);
+    }
+    let next_id = || EvalId::from_random(1);
+    let writes = node_evals(&stored.snapshot(), &node, NOW, "", next_id);
+    let [
+        Write::Create {
+            entity: Entity::Eval(eval),
+            ..
+        },
+    ] = writes.as_slice()
+    else {
+        panic!("one evaluation, not {writes:?}")
+    };
+    assert_eq!((&*eval.job.job_id, eval.job_type), ("log", JobType::System));
+}
+
 /// §7.5: which jobs have something left to decide on a node.
 #[test]
 fn a_nodes_jobs_get_one_evaluation_each_while_something_is_left_to_decide() {
@@ -217,7 +246,7 @@ fn a_nodes_jobs_get_one_evaluation_each_while_something_is_left_to_decide() {
         count += 1;
         EvalId::from_random(count)
     };
-    let writes = node_evals(&stored.snapshot(), node.id, NOW, "00-parent-01", next_id);
+    let writes = node_evals(&stored.snapshot(), &node, NOW, "00-parent-01", next_id);
     let jobs: Vec<String> = writes
         .iter()
         .map(|write| {

@@ -1,0 +1,183 @@
+//! Writes down who goes on which node, and how the rollout stands afterwards.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Deployment, DeploymentStatus, Indexed, Job, NodeId};
+use placement::{Exhausted, Requirements, assign_ports, fits};
+use rustc_hash::FxHashMap;
+use state::NodeUsage;
+
+use crate::planner::{Planner, Template};
+use crate::reconcile::rollout;
+use crate::system::{Everywhere, NodeAsk, SystemChanges};
+
+/// What nodes hold once the plan so far is carried out.
+type Usages = FxHashMap<NodeId, NodeUsage>;
+
+impl<'a> Planner<'a> {
+    /// Stops and notes, then places on every node that was named.
+    pub(crate) fn carry_out_everywhere(
+        &mut self,
+        job: &'a Indexed<Job>,
+        changes: SystemChanges<'a>,
+    ) {
+        let SystemChanges {
+            job: mut job_changes,
+            groups,
+            deployment,
+        } = changes;
+        let current = job_changes.current_deployment.take();
+        let updated = job_changes.groups.iter();
+        let updated = updated.filter(|group| group.desired.in_place_update > 0);
+        let updated_in_place = updated.map(|group| group.name.clone()).collect();
+        self.waiting_nodes = Some(Default::default());
+        self.carry_out(Some(job), job_changes);
+        let mut usages = Usages::default();
+        let mut unplaced = BTreeMap::new();
+        for everywhere in &groups {
+            let short = self.place_everywhere(job, everywhere, deployment.as_ref(), &mut usages);
+            unplaced.insert(everywhere.group.name.as_str(), short);
+        }
+        if let Some(deployment) = deployment {
+            self.settle_rollout(deployment, current, &groups, &unplaced, &updated_in_place);
+        }
+    }
+
+    /// Places one group; returns how many found no room.
+    fn place_everywhere(
+        &mut self,
+        job: &'a Indexed<Job>,
+        everywhere: &Everywhere<'a>,
+        deployment: Option<&Deployment>,
+        usages: &mut Usages,
+    ) -> u32 {
+        let group = everywhere.group;
+        let Some(requirements) = self.requirements.get(&group.name) else {
+            return 0;
+        };
+        self.queued.insert(group.name.clone(), 0);
+        if everywhere.asks.is_empty()
+            && !everywhere.has_some
+            && everywhere.filtered.nodes_filtered > 0
+        {
+            // Nothing waits for this: a node that changes is looked at anyway.
+            let metric = everywhere.filtered.clone();
+            self.failed.insert(group.name.clone(), metric);
+        }
+        let deployment_id = deployment.map(|deployment| deployment.id);
+        let template = Template::new(self, job, group, deployment_id, requirements);
+        let mut short = 0;
+        for place in &everywhere.asks {
+            if let Err(exhausted) = self.place_on(&template, requirements, place, usages) {
+                short += 1;
+                let metric = self.failed.entry(group.name.clone());
+                let metric = metric.or_insert_with(|| everywhere.filtered.clone());
+                metric.nodes_exhausted += 1;
+                let dimension = metric.dimension_exhausted.entry(exhausted.to_string());
+                *dimension.or_insert(0) += 1;
+                *self.queued.entry(group.name.clone()).or_insert(0) += 1;
+                self.waiting_nodes
+                    .get_or_insert_default()
+                    .insert(place.node_id);
+            }
+        }
+        short
+    }
+
+    fn place_on(
+        &mut self,
+        template: &Template<'a>,
+        requirements: &Requirements,
+        place: &NodeAsk<'a>,
+        usages: &mut Usages,
+    ) -> Result<(), Exhausted> {
+        let Some(node) = self.snapshot.node(place.node_id) else {
+            return Ok(());
+        };
+        let node = &node.value;
+        let cause = place.ask.cause;
+        let replaced = cause
+            .previous()
+            .filter(|view| !view.is_terminal() && cause.stop_description().is_some());
+        let usage = usages
+            .entry(node.id)
+            .or_insert_with(|| self.usage_without_stopped(node.id));
+        let mut without = usage.clone();
+        if let Some(view) = replaced {
+            without.remove(&view.alloc.resources);
+        }
+        fits(node.available(), without.total, requirements.resources)?;
+        let draw = &mut self.draw;
+        let ports = assign_ports(node, &without, &requirements.ports, |bound| {
+            draw.below(bound)
+        })?;
+        let alloc = template.fill(&place.ask, node.id, ports, self.now, &mut self.draw);
+        without.add(&alloc.resources);
+        *usage = without;
+        if alloc.canary {
+            self.canaries.push((&template.group.name, alloc.id));
+        }
+        if let (Some(view), Some(description)) = (replaced, cause.stop_description()) {
+            self.stop_staged(view, description);
+        }
+        self.plan.placements.entry(node.id).or_default().push(alloc);
+        Ok(())
+    }
+
+    fn usage_without_stopped(&self, node_id: NodeId) -> NodeUsage {
+        let mut usage = self.snapshot.usage(node_id).cloned().unwrap_or_default();
+        for stop in self.plan.stops.get(&node_id).into_iter().flatten() {
+            let view = self.snapshot.alloc(stop.alloc_id);
+            if let Some(view) = view.filter(|view| !view.is_terminal()) {
+                usage.remove(&view.alloc.resources);
+            }
+        }
+        usage
+    }
+
+    /// Writes down how the rollout stands, if that is news, and whether it is through.
+    fn settle_rollout(
+        &mut self,
+        mut deployment: Deployment,
+        current: Option<Deployment>,
+        groups: &[Everywhere<'a>],
+        unplaced: &BTreeMap<&str, u32>,
+        updated_in_place: &BTreeSet<String>,
+    ) {
+        let mut is_complete = true;
+        for everywhere in groups {
+            let name = &everywhere.group.name;
+            let Some(part) = deployment.groups.get_mut(name) else {
+                continue;
+            };
+            is_complete &= everywhere.asks.is_empty()
+                && !everywhere.is_held
+                && !updated_in_place.contains(name);
+            let short = unplaced.get(name.as_str()).copied().unwrap_or(0);
+            part.desired_total = everywhere.candidates.saturating_sub(short);
+            part.desired_canaries = everywhere.desired_canaries;
+            is_complete &= everywhere.healthy >= part.desired_total
+                && (part.desired_canaries == 0 || part.promoted);
+        }
+        for (name, id) in &self.canaries {
+            if let Some(part) = deployment.groups.get_mut(*name) {
+                part.placed_canaries.push(*id);
+            }
+        }
+        if deployment.status == DeploymentStatus::Running {
+            rollout::running(&deployment.groups).clone_into(&mut deployment.status_description);
+        }
+        let known = current.filter(|current| current.id == deployment.id);
+        if is_complete && known.is_some() {
+            deployment.status = DeploymentStatus::Successful;
+            rollout::SUCCESSFUL.clone_into(&mut deployment.status_description);
+        }
+        if known.as_ref() != Some(&deployment) {
+            // Only an end moves its time: what a rollout has to reach by when counts from there.
+            if !deployment.status.is_active() {
+                deployment.modify_time = self.now;
+            }
+            self.plan.deployment = Some(deployment);
+        }
+    }
+}

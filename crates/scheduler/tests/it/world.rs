@@ -1,0 +1,504 @@
+//! Random histories of a cluster, for properties.
+
+use std::time::Duration;
+
+use model::job::{
+    DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy, UpdateStrategy,
+};
+use model::{
+    AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobType,
+    NodeEligibility, NodeStatus, Operator, Plan, TaskGroup, TriggeredBy,
+};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use scheduler::Decision;
+use state::{Entity, Key, Snapshot};
+use test_kit::builders;
+
+use crate::site::Site;
+
+/// Histories per property; `KAFILA_HISTORIES` asks for more.
+const HISTORIES: u64 = 40;
+const STEPS: usize = 60;
+const JOBS: u32 = 4;
+
+/// One evaluation, and what came of it.
+pub(crate) struct Look<'a> {
+    /// The job as it is; an empty one when it is gone.
+    pub(crate) job: &'a Job,
+    pub(crate) before: &'a Snapshot,
+    pub(crate) decision: &'a Decision,
+}
+
+pub(crate) struct World {
+    pub(crate) site: Site,
+    rng: StdRng,
+    pub(crate) seed: u64,
+    nodes: u128,
+    types: &'static [JobType],
+}
+
+/// Service and batch jobs: whichever node is best.
+pub(crate) const ANYWHERE: &[JobType] = &[JobType::Service, JobType::Batch];
+/// System and sysbatch jobs.
+pub(crate) const EVERYWHERE: &[JobType] = &[JobType::System, JobType::Sysbatch];
+
+impl World {
+    fn new(seed: u64, types: &'static [JobType]) -> Self {
+        let mut world = Self {
+            site: Site::new(seed),
+            rng: StdRng::seed_from_u64(seed),
+            seed,
+            nodes: 0,
+            types,
+        };
+        for _ in 0..world.rng.random_range(1..8) {
+            world.add_node();
+        }
+        world
+    }
+
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        self.rng.random_range(0..bound)
+    }
+
+    fn add_node(&mut self) {
+        self.nodes += 1;
+        let mut node = builders::node(self.nodes);
+        node.resources.cpu_mhz = self.rng.random_range(500..4_000);
+        node.resources.memory_mib = self.rng.random_range(500..4_000);
+        node.max_dynamic_port = node.min_dynamic_port + self.rng.random_range(0..4);
+        let rack = self.below(3);
+        node.meta.insert("rack".into(), format!("r{rack}"));
+        node.computed_class = placement::computed_class(&node);
+        self.site.put_node(node);
+    }
+
+    fn job(&mut self) -> Job {
+        let name = format!("job{}", self.below(JOBS));
+        let known = self
+            .site
+            .snapshot()
+            .job(&builders::service(&name, 0).key())
+            .cloned();
+        let mut job = match known {
+            Some(job) => job.value.clone(),
+            None => {
+                let kinds = u32::try_from(self.types.len()).unwrap();
+                let job_type = self.types[self.below(kinds) as usize];
+                let mut job = builders::service(&name, 0);
+                job.job_type = job_type;
+                let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
+                let count = if is_everywhere { 1 } else { self.below(8) + 1 };
+                let mut group = builders::group("web", job_type, count);
+                group.tasks[0].resources.cpu_mhz = self.rng.random_range(1..300);
+                group.update = self.update(job_type);
+                job.task_groups = vec![group];
+                job
+            }
+        };
+        job.stop = false;
+        self.change(&mut job);
+        job
+    }
+
+    /// Most services and system jobs are rolled out bit by bit, many with canaries.
+    fn update(&mut self, job_type: JobType) -> Option<UpdateStrategy> {
+        let is_rolled_out = matches!(job_type, JobType::Service | JobType::System);
+        if !is_rolled_out || self.below(4) == 0 {
+            return None;
+        }
+        let mut update = builders::rolling_update(self.below(5));
+        update.canary = match job_type {
+            _ if self.below(2) == 0 => 0,
+            JobType::System => self.below(100),
+            _ => self.below(4),
+        };
+        Some(update)
+    }
+
+    fn change(&mut self, job: &mut Job) {
+        let job_type = job.job_type;
+        if self.below(8) == 0 {
+            match job.task_groups.len() {
+                1 => job.task_groups.push(builders::group("api", job_type, 1)),
+                _ => drop(job.task_groups.pop()),
+            }
+        }
+        let position = self.rng.random_range(0..job.task_groups.len());
+        let (what, amount) = (self.below(16), self.rng.random_range(1..600));
+        let update = self.update(job_type);
+        let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
+        let count = if is_everywhere {
+            self.below(2)
+        } else {
+            self.below(12)
+        };
+        let group = &mut job.task_groups[position];
+        match what {
+            0 => group.tasks[0].resources.cpu_mhz = amount,
+            1 | 2 | 10..=12 => drop(group.tasks[0].env.insert("A".into(), amount.to_string())),
+            3 => group.update = update,
+            4 => {
+                let static_port = (amount % 2 == 0).then_some(8_080);
+                let port = Port {
+                    label: "http".into(),
+                    static_port,
+                    to: None,
+                    host_network: "default".into(),
+                };
+                group.networks = vec![Network {
+                    mode: "host".into(),
+                    ports: vec![port],
+                }];
+            }
+            5 if !is_everywhere => {
+                let (left, operator, right) = match amount % 3 {
+                    0 => ("", Operator::DistinctHosts, ""),
+                    1 => ("${meta.rack}", Operator::DistinctProperty, "2"),
+                    _ => ("${meta.rack}", Operator::NotEqual, "r1"),
+                };
+                group.constraints = vec![Constraint {
+                    left: left.into(),
+                    operator,
+                    right: right.into(),
+                }];
+            }
+            5 => {
+                group.constraints = vec![Constraint {
+                    left: "${meta.rack}".into(),
+                    operator: Operator::NotEqual,
+                    right: format!("r{}", amount % 4),
+                }];
+            }
+            6 => group.ephemeral_disk.sticky = !group.ephemeral_disk.sticky,
+            7 => group.tasks[0].kill_timeout = Duration::from_secs(u64::from(amount)),
+            8 if !is_everywhere => change_disconnect(group, amount),
+            9 if !is_everywhere => {
+                group.reschedule = Some(ReschedulePolicy {
+                    attempts: amount % 3,
+                    interval: Duration::from_secs(3_600),
+                    delay: Duration::from_secs(u64::from(amount % 30) + 1),
+                    delay_function: model::job::DelayFunction::Exponential,
+                    max_delay: Duration::from_secs(100),
+                    unlimited: amount % 2 == 0,
+                });
+            }
+            _ => group.count = count,
+        }
+    }
+
+    fn any_job(&mut self) -> Option<Job> {
+        let snapshot = self.site.snapshot();
+        let count = u32::try_from(snapshot.jobs().count()).unwrap();
+        let position = (count > 0).then(|| self.below(count))?;
+        snapshot
+            .jobs()
+            .nth(position as usize)
+            .map(|job| job.value.clone())
+    }
+
+    fn any_live(&mut self) -> Option<AllocId> {
+        let snapshot = self.site.snapshot();
+        let mut live: Vec<_> = snapshot
+            .allocs()
+            .filter(|view| !view.is_client_terminal())
+            .collect();
+        live.sort_by_key(|view| view.alloc.id);
+        let count = u32::try_from(live.len()).unwrap();
+        let position = (count > 0).then(|| self.below(count))?;
+        Some(live[position as usize].alloc.id)
+    }
+
+    /// Something happens; returns the evaluation that it makes.
+    fn happen(&mut self) -> Option<EvalId> {
+        match self.below(20) {
+            0..=4 => {
+                let job = self.job();
+                self.site.register(job.clone());
+                return Some(self.site.add_eval(&job, TriggeredBy::JobRegister));
+            }
+            5 if self.below(2) == 0 => {
+                let mut job = self.any_job()?;
+                job.stop = true;
+                self.site.register(job.clone());
+                return Some(self.site.add_eval(&job, TriggeredBy::JobDeregister));
+            }
+            5 if self.below(2) == 0 => {
+                let job = self.any_job()?;
+                self.site.purge(&job.key());
+                return Some(self.site.add_eval(&job, TriggeredBy::JobDeregister));
+            }
+            5..=7 => self.change_node(),
+            8 => self.add_node(),
+            9..=11 => {
+                let id = self.any_live()?;
+                self.report(id);
+            }
+            12..=14 => {
+                let job = self.any_job()?;
+                self.mostly_good_news(&job);
+                return Some(self.site.add_eval(&job, TriggeredBy::DeploymentWatcher));
+            }
+            15 => {
+                let id = self.any_live()?;
+                let word = self.below(3);
+                self.site.edit_alloc(id, |alloc| match word {
+                    0 => alloc.transition.migrate = true,
+                    1 => alloc.transition.reschedule = true,
+                    _ => alloc.transition.force_reschedule = true,
+                });
+            }
+            16 | 17 => {
+                let job = self.any_job()?;
+                self.move_deployment(&job);
+                return Some(self.site.add_eval(&job, TriggeredBy::DeploymentWatcher));
+            }
+            _ => {
+                let seconds = self.below(100);
+                self.site.wait(Duration::from_secs(seconds.into()));
+            }
+        }
+        let job = self.any_job()?;
+        Some(self.site.add_eval(&job, TriggeredBy::NodeUpdate))
+    }
+
+    /// Most of a job's allocations run and are healthy.
+    fn mostly_good_news(&mut self, job: &Job) {
+        for view in self.site.allocs(&job.key()) {
+            if view.is_terminal() || self.below(4) == 0 || !self.is_reached(view.alloc.id) {
+                continue;
+            }
+            self.site.report(view.alloc.id, ClientStatus::Running);
+            if view.alloc.deployment_id.is_some() && self.below(8) > 0 {
+                self.site.report_health(view.alloc.id, true);
+            }
+        }
+    }
+
+    fn is_reached(&self, id: AllocId) -> bool {
+        let snapshot = self.site.snapshot();
+        let node = snapshot.node(self.site.alloc(id).node_id);
+        node.is_some_and(|node| {
+            matches!(
+                node.value.status,
+                NodeStatus::Ready | NodeStatus::Initializing
+            )
+        })
+    }
+
+    /// A node that is in reach tells of an allocation.
+    fn report(&mut self, id: AllocId) {
+        if !self.is_reached(id) {
+            return;
+        }
+        let status = match self.below(5) {
+            0 => ClientStatus::Complete,
+            1 => ClientStatus::Failed,
+            _ => ClientStatus::Running,
+        };
+        self.site.report(id, status);
+        if self.site.alloc(id).deployment_id.is_some() {
+            let healthy = status == ClientStatus::Running && self.below(4) > 0;
+            self.site.report_health(id, healthy);
+        }
+    }
+
+    /// Somebody promotes, fails, pauses or resumes a job's deployment.
+    fn move_deployment(&mut self, job: &Job) {
+        let snapshot = self.site.snapshot();
+        let Some(newest) = snapshot.latest_deployment(&job.key()) else {
+            return;
+        };
+        let mut deployment = newest.value.clone();
+        if !deployment.status.is_active() {
+            return;
+        }
+        deployment.status = match self.below(8) {
+            0 => DeploymentStatus::Failed,
+            1 => DeploymentStatus::Paused,
+            2 | 3 => DeploymentStatus::Running,
+            _ => return self.site.promote(&job.key()),
+        };
+        self.site.put(
+            Key::Deployment(deployment.id),
+            Entity::Deployment(Box::new(deployment)),
+        );
+    }
+
+    fn change_node(&mut self) {
+        let number = self.rng.random_range(1..=self.nodes);
+        let name = format!("n{number}");
+        let snapshot = self.site.snapshot();
+        let Some(node) = snapshot.nodes().find(|node| node.value.name == name) else {
+            return;
+        };
+        let mut node = node.value.clone();
+        match self.below(8) {
+            0 => node.status = NodeStatus::Down,
+            1 | 2 => node.status = NodeStatus::Disconnected,
+            3 => node.status = NodeStatus::Initializing,
+            4 => node.eligibility = NodeEligibility::Ineligible,
+            5 if self.below(4) == 0 => {
+                self.site.apply(vec![(Key::Node(node.id), None)]);
+                return;
+            }
+            _ => {
+                node.status = NodeStatus::Ready;
+                node.eligibility = NodeEligibility::Eligible;
+            }
+        }
+        self.site.put_node(node);
+    }
+
+    /// Runs evaluations that are due, after `made`; shows each to `look`.
+    fn run_due(&mut self, made: Option<EvalId>, look: &impl Fn(&mut Self, Look<'_>)) {
+        let mut due = self.site.due();
+        due.retain(|id| Some(*id) != made);
+        for id in made.into_iter().chain(due) {
+            let eval = self.site.eval(id).value;
+            let before = self.site.snapshot();
+            let decision = self.site.run(id);
+            let mut job = builders::service(&eval.job.job_id, 0);
+            job.job_type = eval.job_type;
+            if let Some(known) = before.job(&eval.job) {
+                job = known.value.clone();
+            }
+            let shown = Look {
+                job: &job,
+                before: &before,
+                decision: &decision,
+            };
+            look(self, shown);
+        }
+    }
+
+    /// Everything turns out well: nodes are there, tasks run and are healthy, canaries are promoted.
+    /// Returns how many rounds it took until nobody had anything to do.
+    pub(crate) fn turn_out_well(&mut self, rounds_max: usize) -> Option<usize> {
+        for number in 1..=self.nodes {
+            let name = format!("n{number}");
+            let snapshot = self.site.snapshot();
+            if let Some(node) = snapshot.nodes().find(|node| node.value.name == name) {
+                let mut node = node.value.clone();
+                node.status = NodeStatus::Ready;
+                node.eligibility = NodeEligibility::Eligible;
+                self.site.put_node(node);
+            }
+        }
+        for round in 0..rounds_max {
+            let before = self.site.snapshot().index();
+            let snapshot = self.site.snapshot();
+            for view in snapshot.allocs().filter(|view| !view.is_terminal()) {
+                let id = view.alloc.id;
+                let is_news = view.client_status() != ClientStatus::Running;
+                if is_news {
+                    self.site.report(id, ClientStatus::Running);
+                }
+                let unproven = view.alloc.deployment_id.is_some()
+                    && !view.health().is_some_and(|health| health.healthy);
+                if unproven {
+                    self.site.report_health(id, true);
+                }
+            }
+            let mut changed = self.site.snapshot().index() != before;
+            let jobs: Vec<Job> = snapshot.jobs().map(|job| job.value.clone()).collect();
+            for job in jobs {
+                if let Some(newest) = snapshot.latest_deployment(&job.key())
+                    && newest.value.status.is_active()
+                {
+                    let mut resumed = newest.value.clone();
+                    let is_paused = resumed.status != DeploymentStatus::Running;
+                    if is_paused {
+                        resumed.status = DeploymentStatus::Running;
+                        self.site.put(
+                            Key::Deployment(resumed.id),
+                            Entity::Deployment(Box::new(resumed.clone())),
+                        );
+                    }
+                    let waits = resumed
+                        .groups
+                        .values()
+                        .any(|group| group.desired_canaries > 0 && !group.promoted);
+                    if waits {
+                        self.site.promote(&job.key());
+                    }
+                    changed |= is_paused || waits;
+                }
+                let id = self.site.add_eval(&job, TriggeredBy::NodeUpdate);
+                changed |= changes_something(&self.site.run(id).plan);
+            }
+            for id in self.site.due() {
+                changed |= changes_something(&self.site.run(id).plan);
+            }
+            let snapshot = self.site.snapshot();
+            let mut open = snapshot.open_evals();
+            changed |= open.any(|eval| eval.value.status == EvalStatus::Pending);
+            self.site.wait(Duration::from_secs(200));
+            if !changed {
+                return Some(round);
+            }
+        }
+        None
+    }
+}
+
+/// Tells whether anything moves; an evaluation that is blocked again is no change.
+fn changes_something(plan: &Plan) -> bool {
+    let followups = plan.followup_evals.iter();
+    !plan.stops.is_empty()
+        || !plan.placements.is_empty()
+        || plan.deployment.is_some()
+        || !plan.deployment_updates.is_empty()
+        || followups
+            .into_iter()
+            .any(|eval| eval.status != EvalStatus::Blocked)
+}
+
+fn change_disconnect(group: &mut TaskGroup, amount: u32) {
+    let spans = Duration::from_secs(u64::from(amount % 60) + 1);
+    let is_stopped = amount.is_multiple_of(5);
+    group.disconnect = (!amount.is_multiple_of(7)).then_some(DisconnectStrategy {
+        lost_after: (!is_stopped && !amount.is_multiple_of(3)).then_some(spans),
+        stop_on_client_after: is_stopped.then_some(spans),
+        replace: !amount.is_multiple_of(4),
+        reconcile: match amount % 4 {
+            0 => ReconcileChoice::BestScore,
+            1 => ReconcileChoice::KeepOriginal,
+            2 => ReconcileChoice::KeepReplacement,
+            _ => ReconcileChoice::LongestRunning,
+        },
+    });
+}
+
+/// How many histories are played.
+pub(crate) fn histories() -> u64 {
+    let asked = std::env::var("KAFILA_HISTORIES").ok();
+    asked.map_or(HISTORIES, |text| {
+        text.parse().expect("a number of histories")
+    })
+}
+
+/// Plays random histories; `look` is shown every evaluation right after its plan was committed.
+pub(crate) fn play(types: &'static [JobType], look: impl Fn(&mut World, Look<'_>)) {
+    play_and(types, look, |_| {});
+}
+
+/// As [`play`]; `end` is shown every world in the end.
+pub(crate) fn play_and(
+    types: &'static [JobType],
+    look: impl Fn(&mut World, Look<'_>),
+    end: impl Fn(&mut World),
+) {
+    let first = std::env::var("KAFILA_SEED").map_or(0, |text| text.parse().expect("a seed"));
+    for seed in first..first + histories() {
+        // It is the last line of a property that fails, whatever it fails of.
+        println!("seed {seed}");
+        let mut world = World::new(seed, types);
+        for _ in 0..STEPS {
+            let made = world.happen();
+            world.run_due(made, &look);
+        }
+        end(&mut world);
+    }
+}

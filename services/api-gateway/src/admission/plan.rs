@@ -144,6 +144,9 @@ fn counted(updates: DesiredUpdates) -> GroupUpdates {
         destructive_update,
         reschedule_now,
         reschedule_later,
+        canary,
+        disconnect,
+        reconnect,
     } = updates;
     GroupUpdates {
         ignore: ignore.into(),
@@ -154,7 +157,11 @@ fn counted(updates: DesiredUpdates) -> GroupUpdates {
         destructive_update: destructive_update.into(),
         reschedule_now: reschedule_now.into(),
         reschedule_later: reschedule_later.into(),
-        ..GroupUpdates::default()
+        canary: canary.into(),
+        disconnect: disconnect.into(),
+        reconnect: reconnect.into(),
+        // Nothing is preempted yet.
+        preemptions: 0,
     }
 }
 

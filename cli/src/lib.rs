@@ -83,7 +83,7 @@ fn dispatch(global: &Global, command: Command, line: &Normalised) -> Exit {
     match client(global, command, line) {
         Ok(exit) => exit,
         Err(error) => {
-            let exit = error.exit().of(name);
+            let exit = error.exit().of(&line.command);
             if exit != Exit::BrokenPipe {
                 printer.err(&shown(&error));
             }
@@ -145,7 +145,7 @@ fn usage(mut error: clap::Error, line: &Normalised) -> Exit {
     let (exit, is_help) = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (Exit::Success, true),
         ErrorKind::InvalidSubcommand => (Exit::UnknownCommand, false),
-        _ => (Exit::Failure.of(command), false),
+        _ => (Exit::Failure.of(&line.command), false),
     };
     let printer = context::printer(false, false);
     let command = &line.command;

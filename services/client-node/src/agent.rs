@@ -156,15 +156,16 @@ impl Agent {
         self.begin(facts, assignment, beginning);
     }
 
-    /// Applies one message of a gateway's stream.
-    pub(crate) async fn apply(&self, update: Update) {
+    /// Applies one message of a gateway's stream. Returns `false` when it is of no use without a full
+    /// list, which another stream begins with.
+    pub(crate) async fn apply(&self, update: Update) -> bool {
         let is_told = !update.store_id.is_empty();
         let store_id = self.lock().node.store_id.clone();
         let is_other_store = is_told && !store_id.is_empty() && update.store_id != store_id;
         if is_other_store && !update.is_full {
             self.context.metrics.watch_updates_stale.inc();
             warn!("ignoring a change in another store than this node's: a full list has to come");
-            return;
+            return false;
         }
         if is_other_store {
             self.start_over(&store_id, &update).await;
@@ -188,7 +189,7 @@ impl Agent {
                 revision,
                 seen, "ignoring an update from a gateway that is behind"
             );
-            return;
+            return true;
         };
         let is_news = is_new_name
             || !(changes.added.is_empty()
@@ -215,6 +216,7 @@ impl Agent {
         if lists_all {
             self.clear_leftovers();
         }
+        true
     }
 
     /// Forgets every revision, and what servers have acknowledged: they count in another store, or in

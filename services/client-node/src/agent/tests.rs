@@ -71,7 +71,7 @@ async fn a_store_that_was_restored_is_started_over_with_from_a_full_list() {
         is_full: false,
         ..list("two", 9, Vec::new())
     };
-    agent.apply(change).await;
+    assert!(!agent.apply(change).await);
     assert_eq!(agent.seen_revision(), 80, "only a list tells everything");
     assert!(next_write().is_none());
     let mut older = assigned(7);

@@ -631,6 +631,28 @@ async fn a_node_takes_work_after_the_store_was_restored_from_a_backup() {
 }
 
 #[tokio::test]
+async fn a_change_in_another_store_has_a_full_list_asked_for() {
+    let place = Place::new();
+    let (cluster, _gateway, node) = start(&place).await;
+    cluster.facts().store_id = "one".to_owned();
+    let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
+    cluster.until(id, ClientStatus::Running).await;
+    let streams = cluster.facts().seen.len();
+    cluster.facts().store_id = "two".to_owned();
+    cluster.send(AllocationsUpdate {
+        revision: 1,
+        store_id: "two".to_owned(),
+        removed_alloc_ids: vec![id.to_string()],
+        ..AllocationsUpdate::default()
+    });
+    cluster
+        .until_fact("another stream", |facts| facts.seen.get(streams).copied())
+        .await;
+    assert_eq!(cluster.status(id), Some(ClientStatus::Running));
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_stop_is_carried_out_after_a_restart_even_if_the_job_was_purged() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;

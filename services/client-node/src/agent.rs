@@ -156,8 +156,22 @@ impl Agent {
         self.begin(facts, assignment, beginning);
     }
 
-    /// Applies one message of a gateway's stream.
-    pub(crate) async fn apply(&self, update: Update) {
+    /// Applies one message of a gateway's stream. Returns `false` when it is of no use without a full
+    /// list, which another stream begins with.
+    pub(crate) async fn apply(&self, update: Update) -> bool {
+        let is_told = !update.store_id.is_empty();
+        let store_id = self.lock().node.store_id.clone();
+        let is_other_store = is_told && !store_id.is_empty() && update.store_id != store_id;
+        if is_other_store && !update.is_full {
+            self.context.metrics.watch_updates_stale.inc();
+            warn!("ignoring a change in another store than this node's: a full list has to come");
+            return false;
+        }
+        if is_other_store {
+            self.start_over(&store_id, &update).await;
+        }
+        let is_new_name = is_told && update.store_id != store_id;
+        let store_id = is_told.then(|| update.store_id.clone());
         let (revision, is_full) = (update.revision, update.is_full);
         let lists_all = is_full && !update.has_nameless;
         let (known, seen) = {
@@ -175,13 +189,15 @@ impl Agent {
                 revision,
                 seen, "ignoring an update from a gateway that is behind"
             );
-            return;
+            return true;
         };
-        let is_news =
-            !(changes.added.is_empty() && changes.updated.is_empty() && changes.removed.is_empty());
+        let is_news = is_new_name
+            || !(changes.added.is_empty()
+                && changes.updated.is_empty()
+                && changes.removed.is_empty());
         // Before anything is done: whatever is on disk of what follows, the revision is, too. What
         // was noted and not done is done with the next list, which is not older.
-        self.note_revision(revision, is_news).await;
+        self.note_revision(revision, store_id, is_news).await;
         for assignment in changes.updated {
             self.update(assignment).await;
         }
@@ -199,6 +215,40 @@ impl Agent {
         }
         if lists_all {
             self.clear_leftovers();
+        }
+        true
+    }
+
+    /// Forgets every revision, and what servers have acknowledged: they count in another store, or in
+    /// an older copy of this node's, so that what the node has is newer only in number. The list
+    /// that comes next decides about all of it.
+    ///
+    /// The name of the store goes to disk after all of this, and before anything that follows.
+    async fn start_over(&self, store_id: &str, update: &Update) {
+        let known: Vec<Known> = {
+            let mut facts = self.lock();
+            let seen = std::mem::take(&mut facts.node.revision);
+            warn!(
+                store_id,
+                seen,
+                new_store_id = update.store_id,
+                revision = update.revision,
+                "the servers have another store than before: starting over from their list"
+            );
+            for known in facts.known.values_mut() {
+                known.assignment.modify_index = 0;
+            }
+            facts.known.values().cloned().collect()
+        };
+        self.context.reporter.distrust();
+        for Known {
+            assignment, handle, ..
+        } in known
+        {
+            let (alloc_id, state) = (assignment.alloc.id, &self.context.state);
+            state.put_alloc(alloc_id, &Record::from(&assignment)).await;
+            state.delete_acked(alloc_id).await;
+            handle.tell(Command::TellAgain).await;
         }
     }
 
@@ -316,9 +366,12 @@ impl Agent {
     }
 
     /// Keeps how far this node has acted; not worth a write when nothing was done.
-    async fn note_revision(&self, revision: u64, is_news: bool) {
+    async fn note_revision(&self, revision: u64, store_id: Option<String>, is_news: bool) {
         let node = {
             let mut facts = self.lock();
+            if let Some(store_id) = store_id {
+                facts.node.store_id = store_id;
+            }
             facts.node.revision = facts.node.revision.max(revision);
             facts.node.clone()
         };

@@ -64,6 +64,8 @@ impl From<Record> for Assignment {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Update {
     pub(crate) revision: u64,
+    /// The store that it counts in; empty: the gateway does not tell.
+    pub(crate) store_id: String,
     /// It lists everything that the node has.
     pub(crate) is_full: bool,
     /// Some of it names no allocation, so what seems to be missing may be that.
@@ -178,6 +180,7 @@ impl Reader {
         }
         let mut update = Update {
             revision: wire.revision,
+            store_id: wire.store_id,
             is_full: wire.full,
             ..Update::default()
         };

@@ -65,6 +65,8 @@ impl Key {
 pub(crate) struct NodeState {
     /// The highest revision that was acted on.
     pub(crate) revision: u64,
+    /// The store that it counts in; empty: no gateway has told yet.
+    pub(crate) store_id: String,
     pub(crate) boot_id: String,
     /// When a server answered last.
     pub(crate) last_contact: Timestamp,
@@ -111,12 +113,14 @@ impl LocalState {
         self.writes.is_some()
     }
 
-    /// Leaves what is written to the test, which sees its order: (key, value).
+    /// Leaves what is written to the test, which sees its order: (key, value), the
+    /// latter empty when it is deleted.
     #[cfg(test)]
     pub(crate) fn recorded() -> (Self, impl FnMut() -> Option<(String, Vec<u8>)>) {
         let (writes, mut queue) = mpsc::channel(QUEUE);
         let next = move || match queue.try_recv().ok()? {
             Write::Put(key, value) => Some((key, value)),
+            Write::Delete(key) => Some((key, Vec::new())),
             _ => None,
         };
         (Self::new(Some(writes)), next)
@@ -205,6 +209,12 @@ impl LocalState {
 
     pub(crate) async fn put_acked(&self, alloc_id: AllocId, digest: u64) {
         self.put(Key::Acked(alloc_id), &digest).await;
+    }
+
+    /// Forgets what servers have acknowledged.
+    pub(crate) async fn delete_acked(&self, alloc_id: AllocId) {
+        self.write(|| Write::Delete(Key::Acked(alloc_id).text()))
+            .await;
     }
 
     pub(crate) async fn put_node(&self, state: &NodeState) {

@@ -82,6 +82,11 @@ impl Reporter {
         self.offer(alloc_id, client);
     }
 
+    /// Forgets everything that servers have acknowledged: they do not remember it either.
+    pub(crate) fn distrust(&self) {
+        self.lock().acked.clear();
+    }
+
     /// Forgets an allocation that was collected.
     pub(crate) fn forget(&self, alloc_id: AllocId) {
         let mut pending = self.lock();

@@ -47,6 +47,8 @@ pub(crate) enum Command {
     ServersContacted,
     /// A server answered this long ago.
     Contact { age: Duration },
+    /// The servers may have forgotten what they were told of it.
+    TellAgain,
     /// Stop it and remove every trace of it.
     Destroy,
 }
@@ -268,6 +270,10 @@ impl Runner {
         match command {
             Command::ServersContacted => Some(Event::ServersContacted),
             Command::Contact { age } => Some(Event::Contact { age }),
+            Command::TellAgain => {
+                self.report();
+                None
+            }
             Command::Destroy => {
                 self.is_destroyed = true;
                 Some(Event::Stop { skip_delays: false })

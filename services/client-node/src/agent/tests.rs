@@ -44,6 +44,61 @@ async fn a_revision_is_on_disk_no_later_than_what_was_done_about_it() {
 }
 
 #[tokio::test]
+async fn a_store_that_was_restored_is_started_over_with_from_a_full_list() {
+    let (state, mut next_write) = LocalState::recorded();
+    let context = Arc::new(Context::for_test(state, MockDriver::default()));
+    let agent = Agent::new(Arc::clone(&context), CancellationToken::new());
+    let list = |store_id: &str, revision, assigned| Update {
+        revision,
+        store_id: store_id.to_owned(),
+        is_full: true,
+        assigned,
+        ..Update::default()
+    };
+    // A gateway that does not tell its store, then one that does.
+    agent.apply(list("", 80, vec![assigned(70)])).await;
+    agent.apply(list("one", 80, vec![assigned(70)])).await;
+    let alloc_id = assigned(70).assignment.alloc.id;
+    context.reporter.remember(alloc_id, 1);
+    while next_write().is_some() {}
+    // The same store, from gateways that are behind.
+    for store_id in ["", "one"] {
+        agent.apply(list(store_id, 9, Vec::new())).await;
+        assert_eq!(agent.seen_revision(), 80);
+        assert!(!agent.lock().known[&alloc_id].is_collected);
+    }
+    let change = Update {
+        is_full: false,
+        ..list("two", 9, Vec::new())
+    };
+    assert!(!agent.apply(change).await);
+    assert_eq!(agent.seen_revision(), 80, "only a list tells everything");
+    assert!(next_write().is_none());
+    let mut older = assigned(7);
+    let previous = Some(AllocId::from_random(9));
+    Arc::make_mut(&mut older.assignment.alloc).previous_alloc = previous;
+    agent.apply(list("two", 9, vec![older])).await;
+    assert_eq!(agent.seen_revision(), 9);
+    let known = agent.lock().known[&alloc_id].clone();
+    assert_eq!(known.assignment.alloc.previous_alloc, previous);
+    assert!(!known.is_collected);
+    assert!(!context.reporter.is_acked(alloc_id), "told anew");
+    let mut keys = Vec::new();
+    while let Some((key, value)) = next_write() {
+        if key == "node" {
+            let node: NodeState = decode(&key, &value).unwrap();
+            assert_eq!((node.revision, node.store_id.as_str()), (9, "two"));
+        }
+        keys.push(key.split('/').next().unwrap().to_owned());
+    }
+    keys.retain(|key| key != "runner");
+    assert_eq!(keys, ["alloc", "acked", "node", "alloc"]);
+    // What the store had not known yet when it was saved is not wanted any more.
+    agent.apply(list("three", 5, Vec::new())).await;
+    assert!(agent.lock().known[&alloc_id].is_collected);
+}
+
+#[tokio::test]
 async fn a_list_that_is_not_understood_in_full_still_opens_the_reports() {
     let context = Arc::new(Context::for_test(LocalState::none(), MockDriver::default()));
     let agent = Agent::new(Arc::clone(&context), CancellationToken::new());

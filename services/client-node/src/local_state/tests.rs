@@ -142,6 +142,7 @@ async fn what_was_flushed_is_read_back() {
     state.delete(id(2)).await;
     let node = NodeState {
         revision: 5,
+        store_id: "s".to_owned(),
         boot_id: "b".to_owned(),
         last_contact: Timestamp(3),
     };

@@ -81,8 +81,11 @@ async fn apply_all(session: &Session, mut stream: Streaming<AllocationsUpdate>) 
         match stream.message().await {
             Ok(Some(message)) => {
                 session.context.metrics.watch_updates.inc();
-                session.agent.apply(reader.read(message)).await;
+                let is_of_use = session.agent.apply(reader.read(message)).await;
                 session.agent.forget_removed();
+                if !is_of_use {
+                    return Status::aborted("the servers have another store than before");
+                }
             }
             Ok(None) => return Status::unavailable("the gateway has ended the stream"),
             Err(status) => return status,

@@ -40,6 +40,7 @@ pub(crate) struct Cluster {
 #[derive(Default)]
 pub(crate) struct Facts {
     pub(crate) revision: u64,
+    pub(crate) store_id: String,
     allocs: BTreeMap<AllocId, (Allocation, u64)>,
     jobs: BTreeMap<(String, u64), Job>,
     /// Sent to every stream once, instead of the state.
@@ -149,6 +150,21 @@ impl Cluster {
         self.change(|facts| facts.jobs.clear());
     }
 
+    /// Makes it an older copy of itself, as after a restoration from a backup: it counts from
+    /// `revision`, and knows neither the allocation that came later nor what it was told.
+    pub(crate) fn go_back(&self, revision: u64, store_id: &str, later: AllocId) {
+        let mut facts = self.facts();
+        facts.revision = revision;
+        facts.store_id = store_id.to_owned();
+        facts.allocs.remove(&later);
+        for (_, index) in facts.allocs.values_mut() {
+            *index = revision.min(*index);
+        }
+        facts.reported.clear();
+        drop(facts);
+        self.send_again();
+    }
+
     /// Has gateways answer as if they knew no more than this.
     pub(crate) fn fall_behind(&self, known: AllocationsUpdate) {
         self.facts().behind = Some(known);
@@ -235,7 +251,7 @@ impl Cluster {
             assignments: facts.allocs.values().map(assignment).collect(),
             removed_alloc_ids: Vec::new(),
             jobs: facts.jobs.values().map(v1::Job::from).collect(),
-            store_id: String::new(),
+            store_id: facts.store_id.clone(),
         }
     }
 }

@@ -591,6 +591,68 @@ async fn an_end_that_was_kept_and_never_told_is_told_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_node_takes_work_after_the_store_was_restored_from_a_backup() {
+    for is_restarted in [false, true] {
+        let place = Place::new();
+        let (cluster, gateway) = cluster().await;
+        cluster.facts().store_id = "one".to_owned();
+        let agent = Process::start(&place, &gateway.address);
+        let kept = cluster.assign(1, &service(COUNTING));
+        cluster.until(kept, ClientStatus::Running).await;
+        let backup = cluster.facts().revision;
+        for _ in 0..20 {
+            cluster.edit(kept, |_| {});
+        }
+        let forgotten = cluster.assign(2, &service(COUNTING));
+        cluster.until(forgotten, ClientStatus::Running).await;
+        let pids = [place.pid(kept).await, place.pid(forgotten).await];
+        let mut agent = Some(agent);
+        if is_restarted {
+            agent.take().unwrap().kill();
+        }
+        cluster.go_back(backup, "two", forgotten);
+        let agent = agent.unwrap_or_else(|| Process::start(&place, &gateway.address));
+        let new = cluster.assign(3, &service(COUNTING));
+        cluster.until(new, ClientStatus::Running).await;
+        // They have forgotten that, too.
+        cluster.until(kept, ClientStatus::Running).await;
+        assert!(is_alive(pids[0]));
+        wait_for("what nobody wants to go", LIMIT, async || {
+            (!is_alive(pids[1])).then_some(())
+        })
+        .await;
+        counts_on(&place, kept).await;
+        for id in [kept, new] {
+            cluster.stop(id);
+            cluster.until(id, ClientStatus::Complete).await;
+        }
+        place.is_empty_but(&agent).await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_in_another_store_has_a_full_list_asked_for() {
+    let place = Place::new();
+    let (cluster, _gateway, node) = start(&place).await;
+    cluster.facts().store_id = "one".to_owned();
+    let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
+    cluster.until(id, ClientStatus::Running).await;
+    let streams = cluster.facts().seen.len();
+    cluster.facts().store_id = "two".to_owned();
+    cluster.send(AllocationsUpdate {
+        revision: 1,
+        store_id: "two".to_owned(),
+        removed_alloc_ids: vec![id.to_string()],
+        ..AllocationsUpdate::default()
+    });
+    cluster
+        .until_fact("another stream", |facts| facts.seen.get(streams).copied())
+        .await;
+    assert_eq!(cluster.status(id), Some(ClientStatus::Running));
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_stop_is_carried_out_after_a_restart_even_if_the_job_was_purged() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;

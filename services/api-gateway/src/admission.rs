@@ -20,7 +20,7 @@ use model::{EvalId, FieldErrors, Timestamp};
 use crate::writes::Write;
 
 pub use deregister::{DeregisterRequest, deregister};
-pub use register::{RegisterRequest, admit, register};
+pub use register::{RegisterRequest, register};
 
 /// What one request brings along from outside: nothing here is decided.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Register: a job and an evaluation in one transaction; an unchanged job gets the evaluation only.
 
-use jobspec::Admitted;
-use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, Timestamp, TriggeredBy, spec};
+use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, TriggeredBy};
 use state::{Entity, Key, Snapshot};
 
 use super::{Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, eval_priority, versions};
@@ -18,46 +17,7 @@ pub struct RegisterRequest {
     pub max_open_evals: usize,
 }
 
-/// Returns the job that `spec` asks for, if this version can run it.
-///
-/// # Errors
-/// Everything that is wrong with it.
-pub fn admit(spec: &spec::Job, now: Timestamp) -> Result<Admitted, FieldErrors> {
-    let result = jobspec::canonicalise(spec, now);
-    let unsupported = canaries(spec);
-    if unsupported.is_empty() {
-        return result;
-    }
-    let mut errors = result.err().unwrap_or_default();
-    for field in unsupported {
-        errors.push(
-            field,
-            "canaries are not supported by this version, which cannot promote them: want 0",
-        );
-    }
-    Err(errors)
-}
-
-/// Returns the fields that ask for canaries.
-fn canaries(spec: &spec::Job) -> Vec<String> {
-    let asks = |update: &Option<spec::UpdateStrategy>| {
-        let canary = update.as_ref().and_then(|update| update.canary);
-        canary.is_some_and(|canary| canary > 0)
-    };
-    let mut fields = Vec::new();
-    if asks(&spec.update) {
-        fields.push("update.canary".to_owned());
-    }
-    for group in spec.task_groups.iter().flatten() {
-        if asks(&group.update) {
-            let name = group.name.as_deref().unwrap_or_default();
-            fields.push(format!("group[{name:?}].update.canary"));
-        }
-    }
-    fields
-}
-
-/// Decides on the registration of `job`, which [`admit`] returned.
+/// Decides on the registration of `job`, which [`jobspec::canonicalise`] returned.
 ///
 /// # Errors
 /// See [`Refusal`].

@@ -34,7 +34,8 @@ impl Jobs for Api {
         request: Request<v1::ValidateJobRequest>,
     ) -> Result<Response<v1::ValidateJobResponse>, Status> {
         let job = request.into_inner().job;
-        let result = read_spec(job).and_then(|spec| admission::admit(&spec, self.gateway.now()));
+        let result =
+            read_spec(job).and_then(|spec| jobspec::canonicalise(&spec, self.gateway.now()));
         Ok(Response::new(match result {
             Ok(admitted) => v1::ValidateJobResponse {
                 violations: Vec::new(),
@@ -246,7 +247,7 @@ impl Api {
     ) -> Result<v1::RegisterJobResponse, Error> {
         let gateway = &self.gateway;
         let now = gateway.now();
-        let admitted = admission::admit(&read_spec(request.job)?, now)?;
+        let admitted = jobspec::canonicalise(&read_spec(request.job)?, now)?;
         let job = admitted.job;
         let key = job.key();
         let eval_id = if request.request_id.is_empty() {

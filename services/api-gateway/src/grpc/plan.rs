@@ -7,7 +7,7 @@ use tracing::{Instrument as _, info, info_span};
 use super::Api;
 use super::jobs::read_spec;
 use crate::admission::plan::{self, DryRun};
-use crate::admission::{self, Stamp};
+use crate::admission::Stamp;
 use crate::error::Error;
 use crate::writes::into_txn;
 
@@ -19,7 +19,7 @@ impl Api {
         let gateway = &self.gateway;
         let began = Instant::now();
         let now = gateway.now();
-        let admitted = admission::admit(&read_spec(request.job)?, now)?;
+        let admitted = jobspec::canonicalise(&read_spec(request.job)?, now)?;
         let key = admitted.job.key();
         // What is planned is checked against later by its index, so it must be the newest.
         let snapshot = gateway.fresh().await?;

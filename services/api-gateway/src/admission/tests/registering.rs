@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use jobspec::canonicalise;
 use model::{EvalStatus, JobType, TriggeredBy, spec};
 use state::{Entity, Key};
 use test_kit::builders;
 
 use super::world::{NOW, World, changed, proposal, request};
-use crate::admission::{Answer, Decision, FoundIndex, Refusal, RegisterRequest, admit, register};
+use crate::admission::{Answer, Decision, FoundIndex, Refusal, RegisterRequest, register};
 use crate::writes::Write;
 
 #[test]
@@ -93,10 +94,10 @@ fn scenario_002_nothing_and_an_empty_map_are_the_same() {
         ..spec::Job::default()
     };
     let mut world = World::default();
-    let job = admit(&spec(None), NOW).unwrap().job;
+    let job = canonicalise(&spec(None), NOW).unwrap().job;
     world.register(&job);
     let later = NOW.plus(Duration::from_secs(60));
-    let again = admit(&spec(Some(std::collections::BTreeMap::new())), later)
+    let again = canonicalise(&spec(Some(std::collections::BTreeMap::new())), later)
         .unwrap()
         .job;
     assert!(!proposal(world.decide(&again, &request()).unwrap()).changed);
@@ -308,47 +309,12 @@ fn a_retry_of_a_registration_that_changed_nothing_says_so_again() {
 }
 
 #[test]
-fn canaries_are_refused_with_everything_else_that_is_wrong() {
-    let update = |canary| {
-        Some(spec::UpdateStrategy {
-            canary: Some(canary),
-            ..spec::UpdateStrategy::default()
-        })
-    };
-    let group = |name: &str, canary| spec::TaskGroup {
-        name: Some(name.to_owned()),
-        update: update(canary),
-        ..spec::TaskGroup::default()
-    };
-    let spec = spec::Job {
-        id: Some("web".to_owned()),
-        priority: Some(101),
-        update: update(1),
-        task_groups: Some(vec![group("api", 2), group("web", 0)]),
-        ..spec::Job::default()
-    };
-    let errors = admit(&spec, NOW).unwrap_err();
-    let fields: Vec<&str> = errors.0.iter().map(|error| error.field.as_str()).collect();
-    for field in ["update.canary", "group[\"api\"].update.canary", "priority"] {
-        assert!(fields.contains(&field), "{field}: {errors}");
-    }
-    assert!(
-        !fields.contains(&"group[\"web\"].update.canary"),
-        "{errors}"
-    );
-    assert!(
-        errors.to_string().contains("not supported by this version"),
-        "{errors}"
-    );
-}
-
-#[test]
 fn every_type_of_job_is_admitted() {
     for job_type in JobType::ALL {
         let mut job = builders::service("web", 1);
         job.job_type = job_type;
         job.task_groups = vec![builders::group("web", job_type, 1)];
-        let admitted = admit(&spec::Job::from(&job), NOW).unwrap();
+        let admitted = canonicalise(&spec::Job::from(&job), NOW).unwrap();
         assert_eq!(admitted.job.job_type, job_type);
     }
 }

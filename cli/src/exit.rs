@@ -34,7 +34,7 @@ impl Exit {
         }
     }
 
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Success => 0,
             Self::Failure | Self::PlanChanges => 1,

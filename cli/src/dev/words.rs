@@ -131,7 +131,7 @@ pub(super) fn on_signals(printer: Printer, left: Left) -> std::io::Result<Cancel
         token.cancel();
         either(&mut interrupt, &mut terminate).await;
         printer.err(&left.text());
-        std::process::exit(i32::from(Exit::Interrupted as u8));
+        std::process::exit(i32::from(Exit::Interrupted.code()));
     });
     Ok(drain)
 }

@@ -6,8 +6,8 @@ use tracing::{Instrument as _, info, info_span};
 
 use super::Api;
 use super::jobs::read_spec;
-use crate::admission::plan::{self, DryRun};
 use crate::admission::Stamp;
+use crate::admission::plan::{self, DryRun};
 use crate::error::Error;
 use crate::writes::into_txn;
 

@@ -132,7 +132,7 @@ const CASES: &[Case] = &[
         ),
         code: Code::InvalidArgument,
         field: "group[\"web\"].update.canary",
-        says: &["canaries", "not supported by this version", "want 0"],
+        says: &["canaries", "not in this version", "leave it out"],
     },
     Case {
         name: "a priority beyond the scale",

@@ -89,7 +89,7 @@ fn region(check: &mut Check, text: Option<&str>) -> String {
 fn job_type(check: &mut Check, text: Option<&str>) -> JobType {
     let text = text.filter(|text| !text.is_empty()).unwrap_or("service");
     JobType::parse(text).unwrap_or_else(|| {
-        let message = format!("Invalid job type: {text:?}: use service or batch");
+        let message = format!("Invalid job type: {text:?}: use service, batch, system or sysbatch");
         check.error("type", message);
         JobType::Service
     })

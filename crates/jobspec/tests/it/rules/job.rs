@@ -15,7 +15,7 @@ fn the_job_itself() {
         ("  id = \"a\\u0000\"\n  name = \"a\"", "", "", "id", "Job ID contains a null character"),
         ("  name = \"a\\u0000\"", "", "", "name", "Job name contains a null character"),
         ("  type = \"daemon\"", "", "", "type", "Invalid job type: \"daemon\""),
-        ("  type = \"srevice\"", "", "", "type", "\"srevice\": use service or batch"),
+        ("  type = \"srevice\"", "", "", "type", "\"srevice\": use service, batch, system or sysbatch"),
         ("  region = \"eu\"", "", "", "region", "got \"eu\": leave region out"),
         ("  type = \"_core\"", "", "", "type", "Invalid job type: \"_core\""),
         ("  priority = 0", "", "", "priority", "job priority must be between [1, 100]"),

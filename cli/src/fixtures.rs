@@ -174,6 +174,7 @@ pub(crate) fn alloc() -> v1::Allocation {
             memory_mb: 256,
             disk_mb: 300,
             ports: vec![port],
+            ..v1::AllocatedResources::default()
         }),
         desired_status: "run".to_owned(),
         client_status: "running".to_owned(),

@@ -20,6 +20,7 @@ pub mod leader;
 pub mod node;
 pub mod plan;
 pub mod resources;
+pub mod scheduler_config;
 pub mod spec;
 pub mod task_state;
 pub mod time;
@@ -37,7 +38,10 @@ pub use job::{Job, JobType, Task, TaskGroup};
 pub use leader::LeaderInfo;
 pub use node::{Node, NodeEligibility, NodeStatus};
 pub use plan::{Plan, PlanResult};
-pub use resources::{AllocatedPort, AllocatedResources, ComparableResources};
+pub use resources::{
+    AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,
+};
+pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use time::{Timestamp, duration_ns};
 

@@ -69,6 +69,34 @@ pub struct AllocatedResources {
     pub total: ComparableResources,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<AllocatedPort>,
+    /// Cores that are one task's alone; a task is listed once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<AllocatedCores>,
+    /// Device instances that are one task's alone.
+    #[serde(rename = "dev", default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<AllocatedDevice>,
+    /// Tasks may use memory up to their `memory_max`: the operator allowed it when this was placed.
+    #[serde(rename = "over", default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_oversubscribed: bool,
+}
+
+/// Cores given to a task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AllocatedCores {
+    pub task: String,
+    /// As the kernel counts them, lowest first.
+    pub ids: Vec<u16>,
+}
+
+/// Instances of one kind of device given to a task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AllocatedDevice {
+    pub task: String,
+    pub vendor: String,
+    #[serde(rename = "type")]
+    pub device_type: String,
+    pub name: String,
+    pub instance_ids: Vec<String>,
 }
 
 /// A port of the node given to an allocation.

@@ -180,6 +180,8 @@ fn items(list: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
     use model::{ComparableResources, NodeEligibility, NodeId, NodeStatus, Timestamp};
 
     use super::*;
@@ -218,6 +220,11 @@ pub(crate) mod tests {
             status_description: String::new(),
             eligibility: NodeEligibility::Eligible,
             status_updated_at: Timestamp::NEVER,
+            host_networks: BTreeMap::new(),
+            cores: BTreeMap::new(),
+            max_allocs: 0,
+            devices: Vec::new(),
+            host_volumes: BTreeMap::new(),
         }
     }
 

@@ -6,14 +6,13 @@
 //! plan was refused.
 //!
 //! In reading order: `reconcile` compares what the job has with what it wants; `in_place` says who
-//! may take a new version as it runs; `rank` finds nodes, by what `config` says; `planner` writes the plan;
+//! may take a new version as it runs; `rank` finds nodes, by what the operator has chosen; `planner` writes the plan;
 //! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
 //! `system` is the same for jobs that want to be on every node.
 
 mod cluster;
-mod config;
 mod draw;
 mod in_place;
 mod outcome;
@@ -26,11 +25,12 @@ mod system;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::job::JobType;
-use model::{Evaluation, Indexed, Job, JobKey, Plan, Timestamp, TriggeredBy};
+use model::{
+    Evaluation, Indexed, Job, JobKey, Plan, SchedulerConfiguration, Timestamp, TriggeredBy,
+};
 use placement::Requirements;
 use state::Snapshot;
 
-pub use config::{Algorithm, Config};
 use draw::Draw;
 use in_place::InPlace;
 use planner::Planner;
@@ -58,12 +58,18 @@ pub fn schedule(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    schedule_with(&Config::default(), snapshot, eval, now, seed)
+    schedule_with(
+        &SchedulerConfiguration::default(),
+        snapshot,
+        eval,
+        now,
+        seed,
+    )
 }
 
 /// As [`schedule`], the way the operator has chosen.
 pub fn schedule_with(
-    config: &Config,
+    config: &SchedulerConfiguration,
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,
     now: Timestamp,
@@ -75,7 +81,7 @@ pub fn schedule_with(
 /// As [`schedule_with`]; with `gives_up`, the plan only says that the evaluation failed for that reason,
 /// and leaves a blocked one to try again.
 pub(crate) fn decide(
-    config: &Config,
+    config: &SchedulerConfiguration,
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,
     now: Timestamp,

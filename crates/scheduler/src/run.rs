@@ -2,10 +2,10 @@
 //! it was refused.
 
 use model::job::JobType;
-use model::{EvalId, EvalStatus, Plan, PlanResult, Timestamp};
+use model::{EvalId, EvalStatus, Plan, PlanResult, SchedulerConfiguration, Timestamp};
 use state::Snapshot;
 
-use crate::{Config, Decision, decide, schedule_with};
+use crate::{Decision, decide, schedule_with};
 
 /// How often a service's plan may be refused without progress. Source: Nomad's public behaviour.
 const ATTEMPTS_MAX_SERVICE: u32 = 5;
@@ -18,7 +18,7 @@ const GIVE_UPS_MAX: u32 = 3;
 /// Carries one evaluation to its end.
 #[derive(Clone, Debug)]
 pub struct Run {
-    config: Config,
+    config: SchedulerConfiguration,
     eval_id: EvalId,
     eval_token: String,
     job_type: JobType,
@@ -53,7 +53,7 @@ impl Run {
     /// Starts the run of an evaluation that the broker delivered under `eval_token`.
     pub fn new(eval_id: EvalId, eval_token: String) -> Self {
         Self {
-            config: Config::default(),
+            config: SchedulerConfiguration::default(),
             eval_id,
             eval_token,
             job_type: JobType::Service,
@@ -65,7 +65,7 @@ impl Run {
 
     /// Schedules the way the operator has chosen instead of the default way.
     #[must_use]
-    pub fn with_config(self, config: Config) -> Self {
+    pub fn with_config(self, config: SchedulerConfiguration) -> Self {
         Self { config, ..self }
     }
 

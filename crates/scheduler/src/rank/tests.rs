@@ -17,11 +17,11 @@ use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
 use crate::cluster::Cluster;
-use crate::config::Algorithm;
 use crate::draw::Draw;
 use crate::rank::score::{NOTHING, anti_affinity, fit};
 use crate::rank::search::NEAR_TIE;
 use crate::rank::{Ask, Preferences, Search, Wish};
+use model::Algorithm;
 
 /// Random cases; `KAFILA_CASES` asks for more.
 const CASES: u64 = 1_000;
@@ -568,6 +568,7 @@ fn play(seed: u64) -> u32 {
         let resources = AllocatedResources {
             total: requirements.resources,
             ports: found.ports,
+            ..AllocatedResources::default()
         };
         search.take(found.position, &resources);
         world.held.push(Held {

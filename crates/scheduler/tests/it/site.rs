@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use applier::{Op, Verdict};
 use invariants::History;
+use model::SchedulerConfiguration;
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, DeploymentHealth, EvalId, EvalStatus,
     Evaluation, Indexed, Job, JobKey, Node, NodeId, Plan, PlanResult, TaskPhase, TaskState,
     Timestamp, TriggeredBy,
 };
-use scheduler::{Config, Decision, schedule_with};
+use scheduler::{Decision, schedule_with};
 use state::{AllocView, Change, Entity, Key, Snapshot};
 use test_kit::SeededIds;
 
@@ -24,7 +25,7 @@ pub(crate) struct Site {
     pub(crate) now: Timestamp,
     ids: SeededIds,
     seed: u64,
-    pub(crate) config: Config,
+    pub(crate) config: SchedulerConfiguration,
 }
 
 impl Site {
@@ -35,7 +36,7 @@ impl Site {
             now: START,
             ids: SeededIds::new(seed),
             seed,
-            config: Config::default(),
+            config: SchedulerConfiguration::default(),
         }
     }
 

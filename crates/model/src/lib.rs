@@ -26,7 +26,7 @@ pub mod time;
 
 pub use allocation::{
     AllocClient, AllocMetric, Allocation, ClientStatus, DeploymentHealth, DesiredStatus,
-    DesiredTransition, NodeScore, ScoreParts,
+    DesiredTransition, ExhaustedResources, NodeScore, ScoreParts,
 };
 pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
 pub use deployment::{Deployment, DeploymentGroup, DeploymentStatus};
@@ -37,7 +37,7 @@ pub use job::{Job, JobType, Task, TaskGroup};
 pub use leader::LeaderInfo;
 pub use node::{Node, NodeEligibility, NodeStatus};
 pub use plan::{Plan, PlanResult};
-pub use resources::{AllocatedPort, AllocatedResources, ComparableResources};
+pub use resources::{AllocatedPort, AllocatedResources, ComparableResources, Dimension};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use time::{Timestamp, duration_ns};
 

@@ -195,10 +195,6 @@ const COMMANDS: &[Command] = &[
     command("operator raft", ETCD),
     command("operator root", NO_PART),
     command(
-        "operator scheduler",
-        "there is nothing to set: the scheduler fills machines",
-    ),
-    command(
         "operator snapshot",
         "the state is in etcd: etcdctl snapshot save FILE",
     ),

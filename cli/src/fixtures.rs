@@ -375,6 +375,20 @@ pub(crate) fn node() -> v1::Node {
     }
 }
 
+pub(crate) fn scheduler_config() -> v1::SchedulerConfiguration {
+    v1::SchedulerConfiguration {
+        scheduler_algorithm: "binpack".to_owned(),
+        preemption_config: Some(v1::PreemptionConfig {
+            system_scheduler_enabled: true,
+            ..v1::PreemptionConfig::default()
+        }),
+        memory_oversubscription_enabled: true,
+        create_index: 7,
+        modify_index: 12,
+        ..v1::SchedulerConfiguration::default()
+    }
+}
+
 pub(crate) fn leader() -> v1::Leader {
     v1::Leader {
         service: "plan-applier".to_owned(),

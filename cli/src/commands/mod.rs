@@ -59,6 +59,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Operator(crate::args::operator::Command::Leaders(args)) => {
             operator::leaders(context, &args).await
         }
+        Command::Operator(crate::args::operator::Command::Scheduler(command)) => {
+            operator::scheduler(context, &command).await
+        }
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,
         Command::Completions(args) => completions::run(context, &args),

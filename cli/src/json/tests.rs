@@ -118,3 +118,12 @@ job "web" {{
     let preempted = &without["Annotations"]["PreemptedAllocs"][0];
     assert_eq!(preempted["ID"], fixtures::ALLOC);
 }
+
+#[test]
+fn a_scheduler_configuration() {
+    let config = fixtures::scheduler_config();
+    golden(
+        "scheduler_config.json",
+        &pretty(&json::operator::SchedulerConfig::from(&config)),
+    );
+}

@@ -541,4 +541,47 @@ impl Operator for Fake {
             version: "9.8.7".to_owned(),
         }))
     }
+
+    async fn get_scheduler_configuration(
+        &self,
+        request: Request<GetSchedulerConfigurationRequest>,
+    ) -> Answer<GetSchedulerConfigurationResponse> {
+        self.seen("GetSchedulerConfiguration", &request, None)
+            .await?;
+        let config = self.world().scheduler_config.clone();
+        Ok(Response::new(GetSchedulerConfigurationResponse {
+            meta: Some(meta(100)),
+            scheduler_config: Some(config),
+        }))
+    }
+
+    async fn set_scheduler_configuration(
+        &self,
+        request: Request<SetSchedulerConfigurationRequest>,
+    ) -> Answer<SetSchedulerConfigurationResponse> {
+        self.seen("SetSchedulerConfiguration", &request, None)
+            .await?;
+        let message = request.into_inner();
+        let mut world = self.world();
+        world.set_config_requests.push(message.clone());
+        let mut modify_index = world.scheduler_config.modify_index;
+        if let Some(other) = world.other_configs.pop_front() {
+            modify_index += 1;
+            world.scheduler_config = SchedulerConfiguration {
+                modify_index,
+                ..other
+            };
+        }
+        if message.check_index.is_some_and(|it| it != modify_index) {
+            return Err(Status::aborted("somebody was faster"));
+        }
+        modify_index += 1;
+        world.scheduler_config = SchedulerConfiguration {
+            modify_index,
+            ..message.scheduler_config.unwrap()
+        };
+        Ok(Response::new(SetSchedulerConfigurationResponse {
+            modify_index,
+        }))
+    }
 }

@@ -30,6 +30,7 @@ mod job_stop;
 mod job_validate;
 mod node;
 mod operator;
+mod operator_scheduler;
 mod status;
 mod trace;
 mod usage;

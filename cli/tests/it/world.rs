@@ -18,6 +18,10 @@ pub(crate) struct World {
     pub(crate) deployments: Vec<v1::Deployment>,
     pub(crate) nodes: Vec<v1::Node>,
     pub(crate) leaders: Vec<v1::Leader>,
+    pub(crate) scheduler_config: v1::SchedulerConfiguration,
+    /// What others set, one before each time that somebody sets it.
+    pub(crate) other_configs: VecDeque<v1::SchedulerConfiguration>,
+    pub(crate) set_config_requests: Vec<v1::SetSchedulerConfigurationRequest>,
     /// What an object becomes, one step with each time it is read on its own.
     pub(crate) next_evals: VecDeque<v1::Evaluation>,
     pub(crate) next_deployments: VecDeque<v1::Deployment>,
@@ -68,6 +72,7 @@ impl World {
             deployments: vec![fixtures::deployment()],
             nodes: vec![fixtures::node()],
             leaders: vec![fixtures::leader()],
+            scheduler_config: fixtures::scheduler_config(),
             registered: [Ok(registered())].into(),
             deregistered: v1::DeregisterJobResponse {
                 eval_id: fixtures::EVAL.to_owned(),

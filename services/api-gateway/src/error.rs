@@ -9,6 +9,7 @@ use tonic::Code;
 
 use crate::nodes::{gate, reports};
 use crate::reads::prefix;
+use crate::settings::scheduler_config;
 use crate::turns::TurnError;
 use crate::{admission, logs};
 
@@ -18,6 +19,8 @@ pub enum Error {
     Invalid(#[from] FieldErrors),
     #[error(transparent)]
     Admission(#[from] admission::Refusal),
+    #[error(transparent)]
+    SchedulerConfig(#[from] scheduler_config::Refusal),
     #[error(transparent)]
     Session(#[from] gate::Refusal),
     #[error(transparent)]
@@ -96,6 +99,7 @@ impl Error {
             | Self::ReportRefused { .. }
             | Self::TooLarge(_) => Code::InvalidArgument,
             Self::Admission(admission::Refusal::CheckIndex { .. })
+            | Self::SchedulerConfig(scheduler_config::Refusal::CheckIndex { .. })
             | Self::Contended { .. }
             | Self::Replaced => Code::Aborted,
             Self::Admission(admission::Refusal::Overloaded { .. })
@@ -105,7 +109,8 @@ impl Error {
             | Self::NotFound(prefix::NotFound::None { .. })
             | Self::NoSuchJob { .. }
             | Self::NoSuchVersion { .. } => Code::NotFound,
-            Self::Session(gate::Refusal::WrongSecret(_))
+            Self::Admission(admission::Refusal::Rejected)
+            | Self::Session(gate::Refusal::WrongSecret(_))
             | Self::Reports(reports::Refusal::AnotherNodes { .. }) => Code::PermissionDenied,
             Self::Admission(admission::Refusal::Unschedulable { .. })
             | Self::Reports(reports::Refusal::NodeAway { .. })

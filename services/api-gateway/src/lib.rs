@@ -1,7 +1,8 @@
 //! Admits, serves and translates: the public API and the nodes' sessions.
 //!
 //! In reading order: [`admission`] decides what becomes of a user's request, [`nodes`] what becomes
-//! of a node's; both return [`writes`], and [`gateway`] carries them out. [`reads`] answers
+//! of a node's, [`settings`] of an operator's; all return [`writes`], and [`gateway`] carries them
+//! out. [`reads`] answers
 //! questions from the replica, [`logs`] finds a task's output; [`turns`] keeps dry runs from taking
 //! every core. [`grpc`] translates; [`app`] wires
 //! it all together from a [`Config`]. Stateless: everything a gateway remembers is a view of the
@@ -17,6 +18,7 @@ pub mod logs;
 pub mod metrics;
 pub mod nodes;
 pub mod reads;
+pub mod settings;
 #[cfg(test)]
 mod testing;
 pub mod turns;

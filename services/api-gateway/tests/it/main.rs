@@ -10,6 +10,7 @@ mod malformed;
 mod plan;
 mod reads;
 mod reports;
+mod scheduler_config;
 mod sessions;
 mod stale;
 mod support;

@@ -1,0 +1,5 @@
+//! What becomes of an operator's request to change how the cluster works: refused, or these writes.
+//!
+//! Pure, as `admission` is.
+
+pub mod scheduler_config;

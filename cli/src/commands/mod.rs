@@ -14,6 +14,7 @@ mod deployment;
 mod eval;
 pub(crate) mod job;
 mod node;
+mod node_pool;
 mod operator;
 mod page;
 mod version;
@@ -45,6 +46,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Node(crate::args::node::Command::Status(args)) | Command::NodeStatus(args) => {
             node::status(context, &args).await
+        }
+        Command::Node(crate::args::node::Command::Pool(command)) => {
+            node_pool::run(context, &command).await
         }
         Command::Eval(crate::args::eval::Command::List(args)) => eval::list(context, &args).await,
         Command::Eval(crate::args::eval::Command::Status(args)) | Command::EvalStatus(args) => {

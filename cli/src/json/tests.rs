@@ -127,3 +127,13 @@ fn a_scheduler_configuration() {
         &pretty(&json::operator::SchedulerConfig::from(&config)),
     );
 }
+
+#[test]
+fn a_node_pool() {
+    let (pool, plain) = (fixtures::node_pool(), fixtures::default_pool());
+    let pools = [
+        json::node_pool::NodePool::from(&pool),
+        json::node_pool::NodePool::from(&plain),
+    ];
+    golden("node_pools.json", &pretty(&pools));
+}

@@ -17,6 +17,7 @@ pub(crate) struct World {
     pub(crate) evals: Vec<v1::Evaluation>,
     pub(crate) deployments: Vec<v1::Deployment>,
     pub(crate) nodes: Vec<v1::Node>,
+    pub(crate) node_pools: Vec<v1::NodePool>,
     pub(crate) leaders: Vec<v1::Leader>,
     pub(crate) scheduler_config: v1::SchedulerConfiguration,
     /// What others set, one before each time that somebody sets it.
@@ -71,6 +72,7 @@ impl World {
             evals: vec![fixtures::eval()],
             deployments: vec![fixtures::deployment()],
             nodes: vec![fixtures::node()],
+            node_pools: vec![fixtures::default_pool(), fixtures::node_pool()],
             leaders: vec![fixtures::leader()],
             scheduler_config: fixtures::scheduler_config(),
             registered: [Ok(registered())].into(),

@@ -2,4 +2,5 @@
 //!
 //! Pure, as `admission` is.
 
+pub mod node_pools;
 pub mod scheduler_config;

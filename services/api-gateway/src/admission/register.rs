@@ -4,7 +4,7 @@ use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, TriggeredBy};
 use state::{Entity, Key, Snapshot};
 
 use super::{Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, eval_priority, versions};
-use crate::settings::scheduler_config;
+use crate::settings::{node_pools, scheduler_config};
 use crate::writes::Write;
 
 /// What is asked for, beside the job.
@@ -57,6 +57,7 @@ pub(super) fn propose(
     check_index(request.check_index, stored)?;
     let priority = eval_priority(request.eval_priority)?.unwrap_or(job.priority);
     check_update(stored, job)?;
+    let join = node_pools::join_as_job(snapshot, job)?;
     let open = snapshot.open_eval_count();
     if open >= request.max_open_evals {
         return Err(Refusal::Overloaded { open });
@@ -89,6 +90,7 @@ pub(super) fn propose(
             true
         }
     };
+    writes.extend(join);
     let job_modify_index = stored.map_or(0, |stored| stored.modify_index);
     Ok(Proposal {
         writes,

@@ -7,6 +7,7 @@ mod jobs;
 mod liveness;
 mod logs;
 mod malformed;
+mod node_pools;
 mod plan;
 mod reads;
 mod reports;

@@ -191,6 +191,9 @@ fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
         Key::SchedulerConfig => snapshot
             .stored_scheduler_config()
             .map(|row| (row.create_index, row.modify_index)),
+        Key::NodePool(name) => snapshot
+            .node_pool(name)
+            .map(|row| (row.create_index, row.modify_index)),
         other => panic!("admission does not write {other:?}"),
     }
 }

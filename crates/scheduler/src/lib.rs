@@ -51,7 +51,7 @@ pub struct Decision {
     pub desired_updates: BTreeMap<String, DesiredUpdates>,
 }
 
-/// Decides what to do about the job of `eval`.
+/// Decides what to do about the job of `eval`, the way that operators have chosen.
 ///
 /// The same arguments give the same plan, ids included.
 pub fn schedule(
@@ -60,16 +60,10 @@ pub fn schedule(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    schedule_with(
-        &SchedulerConfiguration::default(),
-        snapshot,
-        eval,
-        now,
-        seed,
-    )
+    schedule_with(snapshot.scheduler_config(), snapshot, eval, now, seed)
 }
 
-/// As [`schedule`], the way the operator has chosen.
+/// As [`schedule`], by another configuration than the snapshot's.
 pub fn schedule_with(
     config: &SchedulerConfiguration,
     snapshot: &Snapshot,

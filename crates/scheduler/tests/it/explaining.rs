@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use model::{EvalId, Job, NodeEligibility, NodeStatus, Operator};
 use placement::{Check, Scope};
-use scheduler::Config;
 use scheduler::explain::{
     Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle, Question, Verdict,
     explain,
@@ -20,7 +19,7 @@ fn ask(world: &World, snapshot: &Snapshot, id: EvalId, node: Option<model::NodeI
         now: world.site.now,
         seed: 7,
     };
-    explain(&Config::default(), snapshot, &inquest)
+    explain(snapshot, &inquest)
 }
 
 fn check(world: &mut World, look: Look<'_>) {

@@ -34,6 +34,7 @@ impl<'a> NodeScore<'a> {
     fn new(node_id: &'a str, per_mille: i32, parts: v1::ScoreParts) -> Self {
         let parts = [
             ("binpack", Some(parts.fit)),
+            ("devices", parts.devices),
             ("job-anti-affinity", parts.anti_affinity),
             ("node-affinity", parts.affinity),
             ("node-reschedule-penalty", parts.reschedule_penalty),

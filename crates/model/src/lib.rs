@@ -17,6 +17,7 @@ pub mod field_error;
 pub mod ids;
 pub mod job;
 pub mod leader;
+pub mod memory_max;
 pub mod node;
 pub mod plan;
 pub mod resources;
@@ -36,6 +37,7 @@ pub use field_error::{FieldError, FieldErrors};
 pub use ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
 pub use job::{Job, JobType, Task, TaskGroup};
 pub use leader::LeaderInfo;
+pub use memory_max::MemoryMax;
 pub use node::{Node, NodeEligibility, NodeStatus};
 pub use plan::{Plan, PlanResult};
 pub use resources::{

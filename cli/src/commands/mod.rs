@@ -16,6 +16,7 @@ pub(crate) mod job;
 mod node;
 mod operator;
 mod page;
+mod system;
 mod version;
 
 /// Runs a command that asks the gateway.
@@ -59,6 +60,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Operator(crate::args::operator::Command::Leaders(args)) => {
             operator::leaders(context, &args).await
         }
+        Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,
         Command::Completions(args) => completions::run(context, &args),

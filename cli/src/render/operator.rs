@@ -2,6 +2,7 @@
 
 use proto::v1;
 
+use crate::output::fields::Fields;
 use crate::output::table::Table;
 
 /// The services of which one replica leads; nothing moves while one of them has no leader.
@@ -28,4 +29,24 @@ pub(crate) fn leaders(leaders: &[v1::Leader]) -> Table {
         ]);
     }
     table
+}
+
+/// Says how much was forgotten.
+pub(crate) fn collected(collected: &v1::CollectGarbageResponse) -> String {
+    let kinds = [
+        ("Jobs", collected.jobs),
+        ("Evaluations", collected.evaluations),
+        ("Allocations", collected.allocations),
+        ("Deployments", collected.deployments),
+        ("Nodes", collected.nodes),
+    ];
+    let mut fields = Fields::new();
+    for (kind, count) in kinds {
+        fields.add(kind, count.to_string());
+    }
+    let mut text = fields.render();
+    if collected.overtaken > 0 {
+        text.push_str("\nSome of it was changed meanwhile and stays: run the command again.\n");
+    }
+    text
 }

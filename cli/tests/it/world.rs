@@ -18,6 +18,7 @@ pub(crate) struct World {
     pub(crate) deployments: Vec<v1::Deployment>,
     pub(crate) nodes: Vec<v1::Node>,
     pub(crate) leaders: Vec<v1::Leader>,
+    pub(crate) garbage: v1::CollectGarbageResponse,
     /// What an object becomes, one step with each time it is read on its own.
     pub(crate) next_evals: VecDeque<v1::Evaluation>,
     pub(crate) next_deployments: VecDeque<v1::Deployment>,

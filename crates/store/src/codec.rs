@@ -3,7 +3,7 @@
 //! An id that stands in the key does not stand in the value; it is filled in on read. Indexes are
 //! never stored: they are the revisions of the key.
 
-use model::{AllocClient, Allocation, Deployment, Evaluation, Job, LeaderInfo, Node};
+use model::{AllocClient, Allocation, Deployment, Evaluation, Job, JobTally, LeaderInfo, Node};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::{Entity, Key};
@@ -17,6 +17,7 @@ pub enum Value<'a> {
     /// Of a job, or of a job version: the key says which.
     Job(&'a Job),
     JobStable,
+    JobTally(&'a JobTally),
     Eval(&'a Evaluation),
     Alloc(&'a Allocation),
     AllocClient(&'a AllocClient),
@@ -37,6 +38,7 @@ macro_rules! from_reference {
 
 from_reference!(
     Job(Job),
+    JobTally(JobTally),
     Eval(Evaluation),
     Alloc(Allocation),
     AllocClient(AllocClient),
@@ -50,6 +52,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
         match entity {
             Entity::Job(job) | Entity::JobVersion(job) => Self::Job(job),
             Entity::JobStable => Self::JobStable,
+            Entity::JobTally(tally) => Self::JobTally(tally),
             Entity::Eval(eval) => Self::Eval(eval),
             Entity::Alloc(alloc) => Self::Alloc(alloc),
             Entity::AllocClient(client) => Self::AllocClient(client),
@@ -74,6 +77,7 @@ impl Value<'_> {
             (Key::Node(id), Self::Node(node)) => node.id == *id,
             (Key::Deployment(id), Self::Deployment(deployment)) => deployment.id == *id,
             (Key::JobStable(..), Self::JobStable)
+            | (Key::JobTally(_), Self::JobTally(_))
             | (Key::AllocClient(_), Self::AllocClient(_))
             | (Key::Election(_), Self::Election(_)) => true,
             _ => false,
@@ -88,6 +92,7 @@ impl Value<'_> {
         match self {
             Self::Job(job) => to_json(job),
             Self::JobStable => Ok(MARKER.to_vec()),
+            Self::JobTally(tally) => to_json(tally),
             Self::Eval(eval) => to_json(eval),
             Self::Alloc(alloc) => to_json(alloc),
             Self::AllocClient(client) => to_json(client),
@@ -118,6 +123,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::Job(_) => Entity::Job(from_json(text)?),
         Key::JobVersion(..) => Entity::JobVersion(from_json(text)?),
         Key::JobStable(..) => Entity::JobStable,
+        Key::JobTally(_) => Entity::JobTally(from_json(text)?),
         Key::Eval(id) => {
             let mut eval = from_json::<Box<Evaluation>>(text)?;
             eval.id = *id;
@@ -151,7 +157,8 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
 mod tests {
     use model::allocation::RescheduleEvent;
     use model::{
-        AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, EvalId, ScoreParts,
+        AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, Ended, EvalId,
+        JobTally, ScoreParts,
     };
     use model::{JobKey, TaskState, Timestamp};
     use std::collections::BTreeMap;
@@ -213,6 +220,19 @@ mod tests {
                 Entity::JobVersion(Box::new(job.clone())),
             ),
             (Key::JobStable(job.key(), 0), Entity::JobStable),
+            (
+                Key::JobTally(job.key()),
+                Entity::JobTally(Box::new(JobTally {
+                    job_create_index: 7,
+                    groups: BTreeMap::from([(
+                        "web".to_owned(),
+                        Ended {
+                            complete: 3,
+                            ..Ended::default()
+                        },
+                    )]),
+                })),
+            ),
             (Key::Eval(eval.id), Entity::Eval(Box::new(eval))),
             (Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc.clone()))),
             (

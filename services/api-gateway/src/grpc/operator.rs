@@ -6,6 +6,7 @@ use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 
 use super::{Api, open};
+use crate::maintenance;
 use crate::reads::index;
 
 #[tonic::async_trait]
@@ -30,6 +31,22 @@ impl Operator for Api {
         };
         let (leaders, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
         Ok(Response::new(v1::ListLeadersResponse { meta, leaders }))
+    }
+
+    async fn collect_garbage(
+        &self,
+        request: Request<v1::CollectGarbageRequest>,
+    ) -> Result<Response<v1::CollectGarbageResponse>, Status> {
+        let (_, timeout) = open(request);
+        let collected = maintenance::collect_garbage(&self.gateway, timeout).await?;
+        Ok(Response::new(v1::CollectGarbageResponse {
+            evaluations: collected.evaluations,
+            allocations: collected.allocations,
+            jobs: collected.jobs,
+            deployments: collected.deployments,
+            nodes: collected.nodes,
+            overtaken: collected.overtaken,
+        }))
     }
 
     async fn get_version(

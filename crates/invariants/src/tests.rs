@@ -427,3 +427,52 @@ fn at_rest_no_evaluation_is_pending() {
     assert_eq!(with(EvalStatus::Blocked, Timestamp::NEVER), []);
     assert_eq!(with(EvalStatus::Complete, Timestamp::NEVER), []);
 }
+
+#[test]
+fn cores_and_devices_held_twice_are_found() {
+    let node = builders::node(1);
+    let with = |id, number, edit: fn(&mut AllocatedResources)| {
+        let mut alloc = alloc(id, &node, number);
+        edit(&mut alloc.resources);
+        put_alloc(&alloc)
+    };
+    let core: fn(&mut AllocatedResources) = |resources| {
+        resources.cores.push(model::AllocatedCores {
+            task: "t".to_owned(),
+            ids: vec![3],
+        });
+    };
+    let gpu: fn(&mut AllocatedResources) = |resources| {
+        resources.devices.push(model::AllocatedDevice {
+            task: "t".to_owned(),
+            vendor: "nvidia".to_owned(),
+            device_type: "gpu".to_owned(),
+            name: "k80".to_owned(),
+            instance_ids: vec!["a".to_owned()],
+        });
+    };
+    assert_eq!(
+        broken([put_node(&node), with(1, 0, core), with(2, 1, gpu)]),
+        []
+    );
+    assert_eq!(
+        broken([put_node(&node), with(1, 0, core), with(2, 1, core)]),
+        [Fact::CoreHeldOnce]
+    );
+    assert_eq!(
+        broken([put_node(&node), with(1, 0, gpu), with(2, 1, gpu)]),
+        [Fact::DeviceHeldOnce]
+    );
+}
+
+#[test]
+fn a_node_with_more_allocations_than_it_takes_is_found() {
+    let mut node = builders::node(1);
+    node.max_allocs = 1;
+    let [first, second] = [alloc(1, &node, 0), alloc(2, &node, 1)];
+    assert_eq!(broken([put_node(&node), put_alloc(&first)]), []);
+    assert_eq!(
+        broken([put_node(&node), put_alloc(&first), put_alloc(&second)]),
+        [Fact::NodeNotOvercommitted]
+    );
+}

@@ -25,10 +25,14 @@ impl fmt::Display for Violation {
 /// What must be true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fact {
-    /// A node's live allocations fit into what it offers, in every dimension.
+    /// A node's live allocations fit into what it offers, in every dimension, and are not too many.
     NodeNotOvercommitted,
     /// No two live allocations of a node hold one port.
     PortHeldOnce,
+    /// No two live allocations of a node hold one core.
+    CoreHeldOnce,
+    /// No two live allocations of a node hold one device instance.
+    DeviceHeldOnce,
     /// One live allocation for each name of a job, canaries and unknown ones aside.
     NameUsedOnce,
     /// The replica's running totals are what a sum over the allocations gives.
@@ -58,6 +62,8 @@ impl fmt::Display for Fact {
         f.write_str(match self {
             Self::NodeNotOvercommitted => "no node is overcommitted",
             Self::PortHeldOnce => "a port is held once",
+            Self::CoreHeldOnce => "a core is held once",
+            Self::DeviceHeldOnce => "a device is held once",
             Self::NameUsedOnce => "a name is used by one live allocation",
             Self::UsageIsTheSum => "a node's usage is the sum over its allocations",
             Self::IndexesAreRight => "indexes are right",

@@ -299,6 +299,9 @@ pub struct ScoreParts {
     /// How far the node's values are below (or above) their share.
     #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
     pub spread: Option<i32>,
+    /// −1000 to 1000: the weights of the device requests' affinities that match.
+    #[serde(rename = "d", skip_serializing_if = "Option::is_none")]
+    pub devices: Option<i32>,
 }
 
 impl ScoreParts {
@@ -306,6 +309,7 @@ impl ScoreParts {
     pub fn named(&self) -> impl Iterator<Item = (&'static str, i32)> {
         [
             ("binpack", Some(self.fit)),
+            ("devices", self.devices),
             ("job-anti-affinity", self.anti_affinity),
             ("node-reschedule-penalty", self.reschedule_penalty),
             ("node-affinity", self.affinity),

@@ -1,8 +1,8 @@
 //! Whether a node can run a task group at all, whatever else runs there.
 //!
 //! What depends only on facts that a computed class holds is decided once per class; constraints
-//! on unique facts and the health of drivers are asked of every node. (Remembering the latter by
-//! class would let one node's broken driver rule out its whole class.)
+//! on unique facts, devices and the health of drivers are asked of every node. (Remembering the
+//! latter by class would let one node's broken driver, or its few devices, rule out its whole class.)
 
 use std::collections::BTreeSet;
 
@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::check::Check;
 use crate::distinct::{DistinctHosts, DistinctProperty, Level};
+use crate::exclusive::ExclusiveAsk;
 use crate::ports::PortAsk;
 use crate::scope::Scope;
 
@@ -29,6 +30,7 @@ pub struct Requirements {
     pub distinct_properties: Vec<DistinctProperty>,
     pub resources: model::ComparableResources,
     pub ports: Vec<PortAsk>,
+    pub exclusive: ExclusiveAsk,
 }
 
 impl Requirements {
@@ -59,6 +61,7 @@ impl Requirements {
             distinct_properties: DistinctProperty::find(levels),
             resources: group.ask(),
             ports: PortAsk::of_group(group),
+            exclusive: ExclusiveAsk::of_group(group),
         }
     }
 
@@ -85,14 +88,24 @@ impl Requirements {
         }
     }
 
-    /// Asks what only `node` itself can answer: constraints on unique facts.
+    /// Tells whether there is something that only a node itself can answer.
+    pub fn asks_nodes(&self) -> bool {
+        self.escapes_class() || self.exclusive.asks_devices()
+    }
+
+    /// Asks what only `node` itself can answer: constraints on unique facts, and devices, of which
+    /// nodes of one class may have different numbers.
     ///
     /// # Errors
-    /// The first constraint that it fails.
+    /// The first constraint that it fails, or that its devices will not do.
     pub fn check_unique(&self, node: &Node) -> Result<(), Infeasible<'_>> {
-        match self.node_checks.iter().find(|check| !check.passes(node)) {
-            Some(check) => Err(Infeasible::Constraint(check.reason())),
-            None => Ok(()),
+        if let Some(check) = self.node_checks.iter().find(|check| !check.passes(node)) {
+            return Err(Infeasible::Constraint(check.reason()));
+        }
+        if self.exclusive.has_devices(node) {
+            Ok(())
+        } else {
+            Err(Infeasible::Devices)
         }
     }
 
@@ -135,6 +148,8 @@ pub enum Infeasible<'a> {
     /// The first constraint that the node fails.
     Constraint(&'a str),
     Drivers,
+    /// It has too few devices of the kinds asked for, even if all were free.
+    Devices,
     Network(&'a str),
 }
 
@@ -144,6 +159,7 @@ impl<'a> Infeasible<'a> {
         match self {
             Self::Constraint(reason) | Self::Network(reason) => reason,
             Self::Drivers => "missing drivers",
+            Self::Devices => "missing devices",
         }
     }
 }
@@ -168,7 +184,7 @@ impl<'a> Feasibility<'a> {
     /// Asks everything but scope, amounts, ports and the distinct constraints.
     ///
     /// # Errors
-    /// The first reason against `node`, in the order: constraints, drivers, network.
+    /// The first reason against `node`, in the order: constraints, devices, drivers, network.
     pub fn check(&mut self, node: &'a Node) -> Result<(), Infeasible<'a>> {
         if let Some(check) = self.failed_in_class(node) {
             return Err(Infeasible::Constraint(check.reason()));

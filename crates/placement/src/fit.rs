@@ -5,15 +5,28 @@ use std::fmt;
 use model::{AllocatedResources, ComparableResources, Node};
 use state::NodeUsage;
 
+use crate::exclusive;
+
 /// What a node has too little of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// `cpu`, `memory` or `disk`.
+    /// `cpu`, `memory` or `disk`, or one of the constants below.
     Amount(&'static str),
     /// A static port is held already, or never given out.
     PortCollision { label: String, port: u16 },
     /// No port of the dynamic range is free.
     DynamicPorts,
+}
+
+impl Exhausted {
+    /// There are as many allocations as the node takes, whatever their size.
+    pub const MAX_ALLOCS: &'static str = "max allocation exceeded";
+    /// Too few cores are free, or one of them is not.
+    pub const CORES: &'static str = "cores";
+    /// The node has devices that would do, and too few of them are free.
+    pub const NO_DEVICES: &'static str = "devices: no devices match request";
+    /// A device is not free.
+    pub const DEVICE_OVERSUBSCRIBED: &'static str = "device oversubscribed";
 }
 
 /// The dimension's name in metrics.
@@ -53,7 +66,8 @@ pub fn fits(
 /// counts: a node that has shrunk takes nothing more.
 ///
 /// # Errors
-/// The first thing that the node is short of: ports, then cpu, memory, disk.
+/// The first thing that the node is short of: ports, cores, devices, then allocations, cpu, memory,
+/// disk.
 pub fn check_change<'a>(
     node: &Node,
     usage: &NodeUsage,
@@ -73,12 +87,16 @@ pub fn check_change<'a>(
                 });
             }
         }
+        exclusive::check(node, usage, &after, resources)?;
         let before = after.ports.len();
         after.add(resources);
         if after.ports.len() < before + resources.ports.len() {
             // The allocation itself names one port twice.
             return Err(twice(resources));
         }
+    }
+    if node.max_allocs > 0 && after.alloc_count > node.max_allocs {
+        return Err(Exhausted::Amount(Exhausted::MAX_ALLOCS));
     }
     fits(
         node.available(),

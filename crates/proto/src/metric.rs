@@ -58,6 +58,7 @@ fn score_parts(wire: v1::ScoreParts) -> ScoreParts {
         reschedule_penalty: wire.reschedule_penalty,
         affinity: wire.affinity,
         spread: wire.spread,
+        devices: wire.devices,
     }
 }
 
@@ -103,6 +104,7 @@ impl From<ScoreParts> for v1::ScoreParts {
             reschedule_penalty: parts.reschedule_penalty,
             affinity: parts.affinity,
             spread: parts.spread,
+            devices: parts.devices,
         }
     }
 }

@@ -3,8 +3,10 @@
 //! A plan touches few nodes of many, so only those are copied.
 
 use model::{AllocatedResources, ComparableResources, NodeId};
+use placement::Holds;
 use rustc_hash::FxHashMap;
-use state::{NodeTable, Snapshot};
+use state::held::DeviceRef;
+use state::{Held, NodeTable, NodeUsage, Snapshot};
 
 use crate::choice::Choice;
 
@@ -16,6 +18,10 @@ pub(crate) struct Slot {
     pub(crate) of_job: u32,
     /// How many of them are of the group being placed.
     pub(crate) of_group: u32,
+    /// As in [`state::NodeRow`].
+    pub(crate) free_allocs: i32,
+    /// By how much the plan changes which cores and devices are held.
+    held: Held,
     /// Ports that the plan gives out.
     ports_added: Vec<u16>,
     /// Ports that the plan frees; one is listed as often as it is freed.
@@ -25,6 +31,8 @@ pub(crate) struct Slot {
 impl Slot {
     fn hold(&mut self, resources: &AllocatedResources) {
         self.used = self.used.plus(resources.total);
+        self.free_allocs = self.free_allocs.saturating_sub(1);
+        self.held.add(resources);
         for port in &resources.ports {
             move_one(&mut self.ports_removed, &mut self.ports_added, port.value);
         }
@@ -32,9 +40,34 @@ impl Slot {
 
     fn give_up(&mut self, resources: &AllocatedResources) {
         self.used = self.used.minus(resources.total);
+        self.free_allocs = self.free_allocs.saturating_add(1);
+        self.held.remove(resources);
         for port in &resources.ports {
             move_one(&mut self.ports_added, &mut self.ports_removed, port.value);
         }
+    }
+}
+
+/// What allocations hold of a node's cores and devices, as the plan leaves it.
+pub(crate) struct Holding<'a> {
+    stored: Option<&'a Held>,
+    change: Option<&'a Held>,
+}
+
+impl Holding<'_> {
+    fn count(&self, of: impl Fn(&Held) -> i32) -> i32 {
+        let both = [self.stored, self.change].into_iter();
+        both.flatten().map(of).sum()
+    }
+}
+
+impl Holds for Holding<'_> {
+    fn holds_core(&self, id: u16) -> bool {
+        self.count(|held| held.of_core(id)) > 0
+    }
+
+    fn holds_device(&self, device: DeviceRef<'_>) -> bool {
+        self.count(|held| held.of_device(device)) > 0
     }
 }
 
@@ -84,6 +117,8 @@ impl<'a> Cluster<'a> {
         let table = self.table;
         self.slots.entry(position).or_insert_with(|| Slot {
             used: table.row(position).used,
+            free_allocs: table.row(position).free_allocs,
+            held: Held::default(),
             of_job: 0,
             of_group: 0,
             ports_added: Vec::new(),
@@ -108,6 +143,23 @@ impl<'a> Cluster<'a> {
         match self.slot(position) {
             Some(slot) => slot.used,
             None => self.table.row(position).used,
+        }
+    }
+
+    /// Returns how many more allocations the node takes, whatever their size; below 1: none.
+    pub(crate) fn free_allocs(&self, position: usize) -> i32 {
+        match self.slot(position) {
+            Some(slot) => slot.free_allocs,
+            None => self.table.row(position).free_allocs,
+        }
+    }
+
+    /// Returns which of the node's cores and devices are held.
+    pub(crate) fn holding(&self, position: usize) -> Holding<'_> {
+        let usage = self.snapshot.usage(self.table.row(position).id);
+        Holding {
+            stored: usage.and_then(NodeUsage::held),
+            change: self.slot(position).map(|slot| &slot.held),
         }
     }
 

@@ -128,6 +128,7 @@ pub(crate) fn decide(
         eval: &eval.value,
         requirements: &requirements,
         older: &older,
+        config,
         algorithm: config.algorithm(wanted.map_or("", |job| &job.value.node_pool)),
         now,
         draw,

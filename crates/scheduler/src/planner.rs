@@ -6,16 +6,16 @@ use std::sync::Arc;
 use model::job::TaskGroup;
 use model::plan::Stop;
 use model::{
-    AllocId, AllocMetric, AllocatedPort, AllocatedResources, Allocation, ClientStatus, Deployment,
-    DeploymentId, DesiredStatus, DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan,
-    Timestamp,
+    AllocId, AllocMetric, AllocatedResources, Allocation, ClientStatus, Deployment, DeploymentId,
+    DesiredStatus, DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan,
+    SchedulerConfiguration, Timestamp,
 };
 use placement::Requirements;
 use state::{AllocView, Snapshot};
 
 use crate::cluster::Cluster;
 use crate::draw::Draw;
-use crate::rank::{Ask, Found, Preferences, Search, Wish};
+use crate::rank::{Ask, Found, Given, Preferences, Search, Wish};
 use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, Mark, Older, PlaceAsk, StopAsk};
 use crate::reconcile::reschedule::{events_of_replacement, failed_at};
 use model::Algorithm;
@@ -27,6 +27,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) requirements: &'a BTreeMap<String, Requirements>,
     /// The same of older versions, by group and version.
     pub(crate) older: &'a BTreeMap<(String, u64), Requirements>,
+    pub(crate) config: &'a SchedulerConfiguration,
     pub(crate) algorithm: Algorithm,
     pub(crate) now: Timestamp,
     pub(crate) draw: Draw,
@@ -333,6 +334,13 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// Tells whether a task of the group wants more memory than it asks for, and may have it.
+fn oversubscribes_memory(planner: &Planner<'_>, job: &Indexed<Job>, group: &TaskGroup) -> bool {
+    let mut tasks = group.tasks.iter();
+    tasks.any(|task| task.resources.memory_max.is_more())
+        && planner.config.oversubscribes_memory(&job.value.node_pool)
+}
+
 /// What the new allocations of a group have in common.
 pub(crate) struct Template<'a> {
     job: &'a Indexed<Job>,
@@ -361,7 +369,7 @@ impl<'a> Template<'a> {
             name_index: 0,
             resources: AllocatedResources {
                 total: requirements.resources,
-                ports: Vec::new(),
+                memory_oversubscribed: oversubscribes_memory(planner, job, group),
                 ..AllocatedResources::default()
             },
             desired_status: DesiredStatus::Run,
@@ -414,7 +422,7 @@ impl<'a> Template<'a> {
         now: Timestamp,
         draw: &mut Draw,
     ) -> Allocation {
-        let mut alloc = self.fill(ask, found.node_id, found.ports, now, draw);
+        let mut alloc = self.fill(ask, found.node_id, found.given, now, draw);
         alloc.metric = Some(Box::new(found.metric));
         search.take(found.position, &alloc.resources);
         alloc
@@ -425,7 +433,7 @@ impl<'a> Template<'a> {
         &self,
         ask: &PlaceAsk<'a>,
         node_id: NodeId,
-        ports: Vec<AllocatedPort>,
+        given: Given,
         now: Timestamp,
         draw: &mut Draw,
     ) -> Allocation {
@@ -433,7 +441,8 @@ impl<'a> Template<'a> {
         alloc.id = draw.alloc_id();
         alloc.node_id = node_id;
         alloc.name_index = ask.name_index;
-        alloc.resources.ports = ports;
+        alloc.resources.ports = given.ports;
+        given.exclusive.give_to(&mut alloc.resources);
         alloc.canary = ask.is_canary && alloc.deployment_id.is_some();
         if let Some(previous) = ask.cause.previous() {
             alloc.previous_alloc = Some(previous.alloc.id);

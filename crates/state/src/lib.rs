@@ -12,6 +12,7 @@
 //! The crate `store` feeds it from etcd and knows what keys look like there.
 
 pub mod change;
+pub mod held;
 mod looked;
 pub mod node_table;
 mod scheduling;
@@ -24,6 +25,7 @@ pub mod usage;
 pub mod view;
 
 pub use change::{Change, Entity, Key, Table};
+pub use held::Held;
 pub use node_table::{NodeKind, NodeRow, NodeTable};
 pub use snapshot::{Snapshot, State};
 pub use summary::{DeploymentCounts, GroupSummary, JobStatus};

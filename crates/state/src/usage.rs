@@ -1,7 +1,11 @@
 //! What a node's allocations hold, kept up to date with each change instead of summed up each time.
 
+use std::sync::Arc;
+
 use imbl::OrdMap;
 use model::{AllocatedResources, ComparableResources};
+
+use crate::held::Held;
 
 /// The sum over a node's allocations that are not terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -10,6 +14,8 @@ pub struct NodeUsage {
     pub alloc_count: u32,
     /// Port → how many allocations hold it; more than one is a collision.
     pub ports: OrdMap<u16, u32>,
+    /// Cores and devices; `None`, as on most nodes: none of them is held.
+    held: Option<Arc<Held>>,
 }
 
 impl NodeUsage {
@@ -24,6 +30,7 @@ impl NodeUsage {
         for port in &resources.ports {
             *self.ports.entry(port.value).or_insert(0) += 1;
         }
+        self.count_held(resources, Held::add);
     }
 
     /// Counts one less.
@@ -40,6 +47,27 @@ impl NodeUsage {
                 }
             }
         }
+        self.count_held(resources, Held::remove);
+    }
+
+    fn count_held(
+        &mut self,
+        resources: &AllocatedResources,
+        count: impl FnOnce(&mut Held, &AllocatedResources),
+    ) {
+        if resources.cores.is_empty() && resources.devices.is_empty() {
+            return;
+        }
+        let held = Arc::make_mut(self.held.get_or_insert_default());
+        count(held, resources);
+        if held.is_empty() {
+            self.held = None;
+        }
+    }
+
+    /// Returns which cores and devices are held; `None`: none.
+    pub fn held(&self) -> Option<&Held> {
+        self.held.as_deref()
     }
 
     pub fn holds_port(&self, port: u16) -> bool {

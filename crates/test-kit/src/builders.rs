@@ -154,7 +154,7 @@ pub fn task(name: &str) -> Task {
             cpu_mhz: 500,
             cores: 0,
             memory_mib: 256,
-            memory_max_mib: 0,
+            memory_max: model::MemoryMax::AsAsked,
             devices: Vec::new(),
         },
         restart: restart(),

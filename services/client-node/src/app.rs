@@ -81,6 +81,8 @@ impl App {
         if config.gateways.is_empty() {
             return Err(Error::NoGateways);
         }
+        crate::devices::check(&config.devices)?;
+        fingerprint::check_cores(&config)?;
         let registry = service_kit::Metrics::new(SERVICE);
         let metrics = registry.register(Metrics::register);
         let ids = IdSource::from_os();

@@ -10,6 +10,8 @@ pub enum Error {
     Serve(#[from] service_kit::server::ServeError),
     #[error("`gateways` is empty: name at least one, as in http://10.0.0.1:4646")]
     NoGateways,
+    #[error("`{field}`: {problem}")]
+    Setting { field: String, problem: String },
     #[error("{}: {what}", path.display())]
     Path {
         path: PathBuf,

@@ -178,7 +178,7 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
         resources: TaskResources {
             cpu_mhz: 100,
             memory_mib: 300,
-            memory_max_mib: 0,
+            memory_max: model::MemoryMax::AsAsked,
             ..TaskResources::default()
         },
         restart: RestartPolicy {

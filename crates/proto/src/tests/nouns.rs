@@ -64,6 +64,7 @@ fn score_parts(draw: &mut Draw) -> ScoreParts {
         reschedule_penalty: draw.maybe(signed),
         affinity: draw.maybe(signed),
         spread: draw.maybe(signed),
+        devices: draw.maybe(signed),
     }
 }
 
@@ -466,6 +467,13 @@ fn task(draw: &mut Draw) -> spec::Task {
             cpu: draw.maybe(Draw::i64),
             memory: draw.maybe(Draw::i64),
             memory_max: draw.maybe(Draw::i64),
+            cores: draw.maybe(Draw::i64),
+            devices: draw.maybe_list(|draw| spec::Device {
+                name: draw.maybe(Draw::text),
+                count: draw.maybe(Draw::i64),
+                constraints: draw.maybe_list(constraint),
+                affinities: draw.maybe_list(affinity),
+            }),
         }),
         restart: draw.maybe(restart),
         kill_timeout: draw.maybe(span),

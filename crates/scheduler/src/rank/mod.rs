@@ -23,4 +23,4 @@ mod spread;
 mod tests;
 
 pub(crate) use preferences::Preferences;
-pub(crate) use search::{Ask, Found, Search, Wish};
+pub(crate) use search::{Ask, Found, Given, Search, Wish};

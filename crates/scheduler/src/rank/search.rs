@@ -2,7 +2,7 @@
 
 use model::{AllocMetric, AllocatedPort, AllocatedResources, ComparableResources, NodeId};
 use placement::ports::check_static;
-use placement::{Exhausted, Level, PortAsk, Requirements, assign_ports};
+use placement::{Exclusive, Exhausted, Level, PortAsk, Requirements, assign_ports};
 use state::{AllocView, NodeRow};
 
 use crate::cluster::Cluster;
@@ -40,8 +40,22 @@ pub(crate) struct Wish {
 pub(crate) struct Found {
     pub(crate) position: usize,
     pub(crate) node_id: NodeId,
-    pub(crate) ports: Vec<AllocatedPort>,
+    pub(crate) given: Given,
     pub(crate) metric: AllocMetric,
+}
+
+/// What an allocation gets of its node beside amounts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) ports: Vec<AllocatedPort>,
+    pub(crate) exclusive: Exclusive,
+}
+
+/// A node with one more allocation of the group on it.
+struct Room {
+    after: ComparableResources,
+    /// What is said of its devices.
+    devices: Option<f64>,
 }
 
 /// The search for one group.
@@ -86,11 +100,13 @@ impl<'a, 'c> Search<'a, 'c> {
         let properties = rules
             .map(|rule| PropertyLimit::new(rule, table, &live))
             .collect();
-        let scorers = if ask.preferences.has_affinities() {
-            2.0
-        } else {
-            1.0
-        };
+        let mut scorers = 1.0;
+        if ask.preferences.has_affinities() {
+            scorers += 1.0;
+        }
+        if ask.requirements.exclusive.has_device_affinities() {
+            scorers += 1.0;
+        }
         let mut search = Self {
             affinities: Affinities::new(table, &ask.preferences),
             cluster,
@@ -112,7 +128,7 @@ impl<'a, 'c> Search<'a, 'c> {
     fn ask_nodes(&mut self) {
         let table = self.cluster.table;
         let combinations = self.combinations_of_kinds();
-        let asks_nodes = self.requirements.escapes_class();
+        let asks_nodes = self.requirements.asks_nodes();
         let mut entries = Vec::<Vec<Entry>>::new();
         // How many nodes a shelf has if all have the same: a guess that saves growing. Where nodes
         // differ one by one there may be as many shelves, with a node each.
@@ -140,19 +156,17 @@ impl<'a, 'c> Search<'a, 'c> {
             let shelf = Shelves::shelf(combination, false);
             self.places.push(Place { shelf, changes: 0 });
             // As if nothing differed from the table; where something does is asked again below.
-            let after = row.used.plus(self.requirements.resources);
-            let is_short =
-                after.exceeds(row.available).is_some() || self.lacks_ports(position).is_some();
-            if is_short {
+            let Some(room) = self.room_beside(position, row, row.used, row.free_allocs) else {
                 self.groundwork.exhausted += 1;
                 continue;
-            }
+            };
             let parts = Parts {
-                fit: fit(self.algorithm, row.available, after),
+                fit: fit(self.algorithm, row.available, room.after),
                 anti_affinity: None,
                 is_penalised: false,
                 affinity: self.affinities.of(position, row),
                 spread: 0.0,
+                devices: room.devices,
             };
             let shelf = shelf as usize;
             if entries.len() <= shelf {
@@ -231,14 +245,14 @@ impl<'a, 'c> Search<'a, 'c> {
                     continue;
                 }
             }
-            if let Some(ports) = self.accept(entry, draw) {
-                best = Some((entry, shelf, score, ports));
+            if let Some(given) = self.accept(entry, draw) {
+                best = Some((entry, shelf, score, given));
                 break;
             }
         }
         self.weigh_penalised(penalised, &mut best, draw);
-        let (entry, _, _, ports) = best?;
-        Some(self.found(entry.position(), wish, ports))
+        let (entry, _, _, given) = best?;
+        Some(self.found(entry.position(), wish, given))
     }
 
     /// Takes out the best node, or one of the best that the job likes no less: only the fit may be
@@ -279,7 +293,7 @@ impl<'a, 'c> Search<'a, 'c> {
     fn weigh_penalised(
         &mut self,
         penalised: Vec<(Entry, u32)>,
-        best: &mut Option<(Entry, u32, f64, Vec<AllocatedPort>)>,
+        best: &mut Option<(Entry, u32, f64, Given)>,
         draw: &mut Draw,
     ) {
         for (entry, shelf) in penalised {
@@ -292,10 +306,10 @@ impl<'a, 'c> Search<'a, 'c> {
                 self.shelves.push(shelf, entry, &self.places);
                 continue;
             }
-            let Some(ports) = self.accept(entry, draw) else {
+            let Some(given) = self.accept(entry, draw) else {
                 continue;
             };
-            if let Some((loser, shelf, _, _)) = best.replace((entry, shelf, score, ports)) {
+            if let Some((loser, shelf, _, _)) = best.replace((entry, shelf, score, given)) {
                 self.shelves.push(shelf, loser, &self.places);
             }
         }
@@ -318,29 +332,37 @@ impl<'a, 'c> Search<'a, 'c> {
             // Its entry is still on its shelf, so nothing is to be parked.
             return None;
         }
-        let ports = self.accept(entry, draw)?;
-        Some(self.found(position, wish, ports))
+        let given = self.accept(entry, draw)?;
+        Some(self.found(position, wish, given))
     }
 
     /// Gives the node of `entry` to an allocation, unless something rules it out; then it comes up
     /// again only after a change.
-    fn accept(&mut self, entry: Entry, draw: &mut Draw) -> Option<Vec<AllocatedPort>> {
+    fn accept(&mut self, entry: Entry, draw: &mut Draw) -> Option<Given> {
         let position = entry.position();
         let table = self.cluster.table;
         if let Some(limit) = self.limit_at(position) {
             self.properties[limit].park(table, entry);
             return None;
         }
-        let asks = &self.requirements.ports;
-        if asks.is_empty() {
-            return Some(Vec::new());
+        let (asks, exclusive) = (&self.requirements.ports, &self.requirements.exclusive);
+        let mut given = Given::default();
+        if asks.is_empty() && exclusive.is_empty() {
+            return Some(given);
         }
         let node = &table.node(position)?.value;
-        let holds = |port| self.cluster.holds_port(position, port);
-        assign_ports(node, holds, asks, |bound| draw.below(bound)).ok()
+        if !asks.is_empty() {
+            let holds = |port| self.cluster.holds_port(position, port);
+            given.ports = assign_ports(node, holds, asks, |bound| draw.below(bound)).ok()?;
+        }
+        if !exclusive.is_empty() {
+            let holding = self.cluster.holding(position);
+            given.exclusive = exclusive.assign(node, &holding).ok()?;
+        }
+        Some(given)
     }
 
-    fn found(&mut self, position: usize, wish: &Wish, ports: Vec<AllocatedPort>) -> Found {
+    fn found(&mut self, position: usize, wish: &Wish, given: Given) -> Found {
         let parts = self.parts_for(position, wish);
         let parts = parts.expect("a node that was found has room");
         let mut metric = self.groundwork.placed(&parts);
@@ -351,7 +373,7 @@ impl<'a, 'c> Search<'a, 'c> {
         Found {
             position,
             node_id: self.cluster.table.row(position).id,
-            ports,
+            given,
             metric,
         }
     }
@@ -514,26 +536,63 @@ impl<'a, 'c> Search<'a, 'c> {
     /// Returns how good a node is for one more; `None` when it has no room.
     pub(crate) fn parts(&self, position: usize) -> Option<Parts> {
         let row = self.cluster.table.row(position);
-        let after = self.room(position, row)?;
+        let room = self.room(position, row)?;
         let of_group = self.cluster.slot(position).map_or(0, |slot| slot.of_group);
         let shelf = self.places[position].shelf;
         Some(Parts {
-            fit: fit(self.algorithm, row.available, after),
+            fit: fit(self.algorithm, row.available, room.after),
             anti_affinity: anti_affinity(of_group, self.count),
             is_penalised: false,
             affinity: self.affinities.of(position, row),
             spread: self.shelves.total(shelf),
+            devices: room.devices,
         })
     }
 
-    /// Returns what a node holds with one more on it; `None` when that is too much.
-    fn room(&self, position: usize, row: &NodeRow) -> Option<ComparableResources> {
+    /// Returns what a node is like with one more on it; `None` when that is too much.
+    fn room(&self, position: usize, row: &NodeRow) -> Option<Room> {
         let used = self.cluster.used(position);
-        let after = used.plus(self.requirements.resources);
-        if after.exceeds(row.available).is_some() || self.lacks_ports(position).is_some() {
+        self.room_beside(position, row, used, self.cluster.free_allocs(position))
+    }
+
+    /// As [`Self::room`], of a node of which `used` is used and that takes `free_allocs` more.
+    ///
+    /// What costs least is asked first; [`Self::exhausted`] tells of them in the right order.
+    fn room_beside(
+        &self,
+        position: usize,
+        row: &NodeRow,
+        used: ComparableResources,
+        free_allocs: i32,
+    ) -> Option<Room> {
+        let mut room = Room {
+            after: used.plus(self.requirements.resources),
+            devices: None,
+        };
+        if room.after.exceeds(row.available).is_some()
+            || free_allocs < 1
+            || self.lacks_ports(position).is_some()
+        {
             return None;
         }
-        Some(after)
+        if !self.requirements.exclusive.is_empty() {
+            let given = self.exclusive(position).ok()?;
+            room.after.cpu_mhz = room.after.cpu_mhz.saturating_add(given.cpu_mhz);
+            if room.after.cpu_mhz > row.available.cpu_mhz {
+                return None;
+            }
+            room.devices = given.device_score;
+        }
+        Some(room)
+    }
+
+    /// Returns the cores and devices that one more would get.
+    fn exclusive(&self, position: usize) -> Result<Exclusive, Exhausted> {
+        let Some(node) = self.cluster.table.node(position) else {
+            return Err(Exhausted::Amount(Exhausted::CORES));
+        };
+        let holding = self.cluster.holding(position);
+        self.requirements.exclusive.assign(&node.value, &holding)
     }
 
     /// Returns which static port is not free.
@@ -577,13 +636,23 @@ impl<'a, 'c> Search<'a, 'c> {
 
     /// Returns what a node is short of for one more.
     pub(crate) fn exhausted(&self, position: usize, row: &NodeRow) -> Option<Exhausted> {
-        let used = self
+        if let Some(exhausted) = self.lacks_ports(position) {
+            return Some(exhausted);
+        }
+        let mut after = self
             .cluster
-            .slot(position)
-            .map_or(row.used, |slot| slot.used);
-        let after = used.plus(self.requirements.resources);
-        self.lacks_ports(position)
-            .or_else(|| after.exceeds(row.available).map(Exhausted::Amount))
+            .used(position)
+            .plus(self.requirements.resources);
+        if !self.requirements.exclusive.is_empty() {
+            match self.exclusive(position) {
+                Ok(given) => after.cpu_mhz = after.cpu_mhz.saturating_add(given.cpu_mhz),
+                Err(exhausted) => return Some(exhausted),
+            }
+        }
+        if self.cluster.free_allocs(position) < 1 {
+            return Some(Exhausted::Amount(Exhausted::MAX_ALLOCS));
+        }
+        after.exceeds(row.available).map(Exhausted::Amount)
     }
 
     /// Returns the nodes that could take one of the group, if it were for facts alone.

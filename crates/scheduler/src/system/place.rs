@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use state::NodeUsage;
 
 use crate::planner::{Planner, Template};
+use crate::rank::Given;
 use crate::reconcile::rollout;
 use crate::system::{Everywhere, NodeAsk, SystemChanges};
 
@@ -112,11 +113,18 @@ impl<'a> Planner<'a> {
         if let Some(view) = replaced {
             without.remove(&view.alloc.resources);
         }
-        fits(node.available(), without.total, requirements.resources)?;
         let draw = &mut self.draw;
         let holds = |port| without.holds_port(port);
         let ports = assign_ports(node, holds, &requirements.ports, |bound| draw.below(bound))?;
-        let alloc = template.fill(&place.ask, node.id, ports, self.now, &mut self.draw);
+        let exclusive = requirements.exclusive.assign(node, &without)?;
+        if node.max_allocs > 0 && without.alloc_count >= node.max_allocs {
+            return Err(Exhausted::Amount(Exhausted::MAX_ALLOCS));
+        }
+        let mut ask = requirements.resources;
+        ask.cpu_mhz = ask.cpu_mhz.saturating_add(exclusive.cpu_mhz);
+        fits(node.available(), without.total, ask)?;
+        let given = Given { ports, exclusive };
+        let alloc = template.fill(&place.ask, node.id, given, self.now, &mut self.draw);
         without.add(&alloc.resources);
         *usage = without;
         if alloc.canary {

@@ -11,6 +11,7 @@
     reason = "a helper that fails has failed its test"
 )]
 
+mod exclusive;
 mod explained;
 mod explaining;
 mod goldens;

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use model::job::{
-    DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy, UpdateStrategy,
+    DeviceRequest, DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy,
+    UpdateStrategy,
 };
+use model::node::{DeviceInstance, NodeDevice};
 use model::{
     AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobType,
     NodeEligibility, NodeStatus, Operator, Plan, TaskGroup, TriggeredBy,
@@ -69,6 +71,26 @@ impl World {
         node.resources.cpu_mhz = self.rng.random_range(500..4_000);
         node.resources.memory_mib = self.rng.random_range(500..4_000);
         node.max_dynamic_port = node.min_dynamic_port + self.rng.random_range(0..4);
+        if self.below(3) == 0 {
+            node.max_allocs = self.below(8) + 1;
+        }
+        for id in 0..self.rng.random_range(0..5) {
+            node.cores.insert(id, self.rng.random_range(50..400));
+        }
+        for name in ["k80", "t4"] {
+            let ids = 0..self.below(4);
+            let instances = ids.map(|id| DeviceInstance {
+                id: id.to_string(),
+                healthy: true,
+            });
+            node.devices.push(NodeDevice {
+                vendor: "nvidia".into(),
+                device_type: "gpu".into(),
+                name: name.into(),
+                instances: instances.collect(),
+                ..NodeDevice::default()
+            });
+        }
         let rack = self.below(3);
         node.meta.insert("rack".into(), format!("r{rack}"));
         node.computed_class = placement::computed_class(&node);
@@ -127,7 +149,7 @@ impl World {
             }
         }
         let position = self.rng.random_range(0..job.task_groups.len());
-        let (what, amount) = (self.below(18), self.rng.random_range(1..600));
+        let (what, amount) = (self.below(21), self.rng.random_range(1..600));
         let update = self.update(job_type);
         let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
         let count = if is_everywhere {
@@ -181,6 +203,21 @@ impl World {
                     operator: Operator::NotEqual,
                     right: format!("r{}", amount % 4),
                 }];
+            }
+            18 => {
+                group.tasks[0].resources.cores = amount % 3;
+                if amount % 3 > 0 {
+                    group.tasks[0].resources.cpu_mhz = 0;
+                }
+            }
+            19 | 20 => {
+                let request = (amount % 4 > 0).then(|| DeviceRequest {
+                    name: ["gpu", "nvidia/gpu/t4"][amount as usize % 2].into(),
+                    count: u64::from(amount % 3) + 1,
+                    constraints: Vec::new(),
+                    affinities: Vec::new(),
+                });
+                group.tasks[0].resources.devices = Vec::from_iter(request);
             }
             6 => group.ephemeral_disk.sticky = !group.ephemeral_disk.sticky,
             7 => group.tasks[0].kill_timeout = Duration::from_secs(u64::from(amount)),
@@ -350,6 +387,13 @@ impl World {
             1 | 2 => node.status = NodeStatus::Disconnected,
             3 => node.status = NodeStatus::Initializing,
             4 => node.eligibility = NodeEligibility::Ineligible,
+            6 if !node.devices.is_empty() => {
+                for device in &mut node.devices {
+                    for instance in &mut device.instances {
+                        instance.healthy = self.rng.random();
+                    }
+                }
+            }
             5 if self.below(4) == 0 => {
                 self.site.apply(vec![(Key::Node(node.id), None)]);
                 return;

@@ -111,7 +111,7 @@ fn job(stop: bool) -> Job {
                 resources: TaskResources {
                     cpu_mhz: 100,
                     memory_mib: 64,
-                    memory_max_mib: 0,
+                    memory_max: model::MemoryMax::AsAsked,
                     ..TaskResources::default()
                 },
                 restart,

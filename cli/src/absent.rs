@@ -169,10 +169,6 @@ const COMMANDS: &[Command] = &[
         "node meta",
         "the setting meta of the client-node, as in -set meta.rack=r1",
     ),
-    command(
-        "node pool",
-        "the setting node_pool of the client-node names one",
-    ),
     command("node-drain", "stop the jobs, or end the client-node"),
     command(
         "operator api",
@@ -194,10 +190,6 @@ const COMMANDS: &[Command] = &[
     ),
     command("operator raft", ETCD),
     command("operator root", NO_PART),
-    command(
-        "operator scheduler",
-        "there is nothing to set: the scheduler fills machines",
-    ),
     command(
         "operator snapshot",
         "the state is in etcd: etcdctl snapshot save FILE",
@@ -221,10 +213,9 @@ const COMMANDS: &[Command] = &[
     ),
     command("setup", NO_PART),
     command(
-        "system gc",
-        "forget a job with kafila job stop -purge JOB; nodes stay listed",
+        "system reconcile",
+        "summaries are worked out whenever somebody asks: there is nothing to repair",
     ),
-    command("system reconcile", NO_PART),
     command("tls", NO_TLS),
     command("ui", "kafila status"),
     command("var", "give values to a job file with -var and -var-file"),
@@ -377,7 +368,11 @@ mod tests {
             ("kafila --address=a:1 job history", Some("'job history'")),
             ("kafila acl token create --name=x", Some("'acl'")),
             ("kafila exec 8a3f sh", Some("'exec'")),
-            ("kafila system gc", Some("'system gc'")),
+            (
+                "kafila system reconcile summaries",
+                Some("'system reconcile'"),
+            ),
+            ("kafila system gc", None),
             ("kafila job frobnicate", None),
             ("kafila frobnicate", None),
             ("kafila", None),

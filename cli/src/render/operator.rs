@@ -2,6 +2,7 @@
 
 use proto::v1;
 
+use crate::output::fields::Fields;
 use crate::output::table::Table;
 
 /// The services of which one replica leads; nothing moves while one of them has no leader.
@@ -28,4 +29,58 @@ pub(crate) fn leaders(leaders: &[v1::Leader]) -> Table {
         ]);
     }
     table
+}
+
+/// Says how much was forgotten.
+pub(crate) fn collected(collected: &v1::CollectGarbageResponse) -> String {
+    let kinds = [
+        ("Jobs", collected.jobs),
+        ("Evaluations", collected.evaluations),
+        ("Allocations", collected.allocations),
+        ("Deployments", collected.deployments),
+        ("Nodes", collected.nodes),
+    ];
+    let mut fields = Fields::new();
+    for (kind, count) in kinds {
+        fields.add(kind, count.to_string());
+    }
+    let mut text = fields.render();
+    if collected.overtaken > 0 {
+        text.push_str("\nSome of it was changed meanwhile and stays: run the command again.\n");
+    }
+    text
+}
+
+pub(crate) fn scheduler_config(config: &v1::SchedulerConfiguration) -> Fields {
+    let preemption = config.preemption_config.unwrap_or_default();
+    let mut fields = Fields::new();
+    fields.add("Scheduler Algorithm", config.scheduler_algorithm.as_str());
+    for (key, value) in [
+        (
+            "Memory Oversubscription",
+            config.memory_oversubscription_enabled,
+        ),
+        ("Reject Job Registration", config.reject_job_registration),
+        ("Pause Eval Broker", config.pause_eval_broker),
+        (
+            "Preemption System Scheduler",
+            preemption.system_scheduler_enabled,
+        ),
+        (
+            "Preemption Service Scheduler",
+            preemption.service_scheduler_enabled,
+        ),
+        (
+            "Preemption Batch Scheduler",
+            preemption.batch_scheduler_enabled,
+        ),
+        (
+            "Preemption SysBatch Scheduler",
+            preemption.sysbatch_scheduler_enabled,
+        ),
+    ] {
+        fields.add(key, value.to_string());
+    }
+    fields.add("Modify Index", config.modify_index.to_string());
+    fields
 }

@@ -31,6 +31,7 @@ fn alloc(id: u128, node: &Node, number: u32) -> Allocation {
                 disk_mib: 10,
             },
             ports: Vec::new(),
+            ..AllocatedResources::default()
         },
         desired_status: DesiredStatus::Run,
         desired_description: String::new(),

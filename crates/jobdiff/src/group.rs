@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::job::{EphemeralDisk, Network, Port};
+use model::job::{EphemeralDisk, Network, Port, VolumeRequest};
 use model::{Task, TaskGroup};
 
 use crate::compare::{Differences, diff_type, paired};
@@ -62,6 +62,7 @@ fn shape(group: &TaskGroup) -> Shape {
         migrate: migrate_strategy,
         disconnect: disconnect_strategy,
         ephemeral_disk: disk,
+        volumes,
         meta,
         shutdown_delay,
         max_run_duration,
@@ -80,10 +81,29 @@ fn shape(group: &TaskGroup) -> Shape {
         .object(migrate_strategy.as_ref().map(migrate))
         .object(disconnect_strategy.as_ref().map(disconnect))
         .object(Some(ephemeral_disk(disk)))
+        .objects(volumes.iter().map(|(name, one)| volume(name, one)))
         .objects(numbered.map(|(position, one)| network(one).member(position)))
         .set(constraints.iter().map(constraint))
         .set(affinities.iter().map(affinity))
         .set(spreads.iter().map(spread))
+}
+
+fn volume(name: &str, volume: &VolumeRequest) -> Shape {
+    let VolumeRequest {
+        volume_type,
+        source,
+        read_only,
+        sticky,
+        per_alloc,
+    } = volume;
+    Shape::new("Volume")
+        .member(name)
+        .field("Name", name)
+        .field("Type", volume_type.as_str())
+        .field("Source", source)
+        .field("ReadOnly", read_only)
+        .field("Sticky", sticky)
+        .field("PerAlloc", per_alloc)
 }
 
 fn network(network: &Network) -> Shape {

@@ -1,7 +1,7 @@
 //! Tasks, compared.
 
 use model::Task;
-use model::job::{Lifecycle, LifecycleHook, LogConfig, TaskResources};
+use model::job::{DeviceRequest, Lifecycle, LifecycleHook, LogConfig, TaskResources, VolumeMount};
 
 use crate::compare::{Differences, diff_type};
 use crate::policies::{affinity, constraint, restart};
@@ -38,6 +38,7 @@ fn shape(task: &Task) -> Shape {
         shutdown_delay,
         lifecycle: stage,
         logs,
+        volume_mounts,
     } = task;
     Shape::new("Task")
         .field("Name", name)
@@ -50,24 +51,57 @@ fn shape(task: &Task) -> Shape {
         .map("Env", env)
         .map("Meta", meta)
         .object(config(driver_config))
-        .object(Some(resources(*asked)))
+        .object(Some(resources(asked)))
         .object(Some(restart(restart_policy)))
         .object(stage.map(lifecycle))
         .object(Some(log_config(*logs)))
         .set(constraints.iter().map(constraint))
         .set(affinities.iter().map(affinity))
+        .set(volume_mounts.iter().map(volume_mount))
 }
 
-fn resources(resources: TaskResources) -> Shape {
+fn volume_mount(mount: &VolumeMount) -> Shape {
+    let VolumeMount {
+        volume,
+        destination,
+        read_only,
+    } = mount;
+    Shape::new("VolumeMount")
+        .field("Volume", volume)
+        .field("Destination", destination)
+        .field("ReadOnly", read_only)
+}
+
+fn resources(resources: &TaskResources) -> Shape {
     let TaskResources {
         cpu_mhz,
+        cores,
         memory_mib,
         memory_max_mib,
+        devices,
     } = resources;
     Shape::new("Resources")
         .field("CPU", cpu_mhz)
+        .field("Cores", cores)
         .field("MemoryMB", memory_mib)
         .field("MemoryMaxMB", memory_max_mib)
+        .objects(devices.iter().map(device))
+}
+
+/// A device is the same one as long as it is asked for by the same name.
+fn device(device: &DeviceRequest) -> Shape {
+    let DeviceRequest {
+        name,
+        count,
+        constraints,
+        affinities,
+    } = device;
+    Shape::new("Device")
+        .member(name)
+        .field("Name", name)
+        .field("Count", count)
+        .set(constraints.iter().map(constraint))
+        .set(affinities.iter().map(affinity))
 }
 
 fn lifecycle(lifecycle: Lifecycle) -> Shape {

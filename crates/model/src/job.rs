@@ -109,6 +109,9 @@ pub struct TaskGroup {
     pub migrate: Option<MigrateStrategy>,
     pub disconnect: Option<DisconnectStrategy>,
     pub ephemeral_disk: EphemeralDisk,
+    /// Name → volume that tasks of the group may mount.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub volumes: BTreeMap<String, VolumeRequest>,
     pub meta: BTreeMap<String, String>,
     #[serde(with = "duration_ns")]
     pub shutdown_delay: Duration,
@@ -191,19 +194,77 @@ pub struct Task {
     pub shutdown_delay: Duration,
     pub lifecycle: Option<Lifecycle>,
     pub logs: LogConfig,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volume_mounts: Vec<VolumeMount>,
 }
 
 /// What one task may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskResources {
+    /// 0 when the task asks for `cores`.
     pub cpu_mhz: u32,
+    /// How many cores it has for itself; 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cores: u32,
     pub memory_mib: u32,
-    /// How far memory may go beyond `memory_mib`; 0: not at all.
+    /// How far memory may go beyond `memory_mib` if the operator allows it; 0: not at all.
     pub memory_max_mib: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceRequest>,
+}
+
+/// Devices that a task asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceRequest {
+    /// `type`, `vendor/type` or `vendor/type/name`.
+    pub name: String,
+    pub count: u64,
+    pub constraints: Vec<Constraint>,
+    pub affinities: Vec<Affinity>,
+}
+
+/// A volume that a group asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeRequest {
+    pub volume_type: VolumeType,
+    /// The volume's name on the node.
+    pub source: String,
+    pub read_only: bool,
+    pub sticky: bool,
+    /// Each allocation asks for a volume of its own: `source[index]`.
+    pub per_alloc: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VolumeType {
+    /// A directory of the node.
+    Host,
+}
+
+impl VolumeType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+        }
+    }
+}
+
+/// Where a task finds a volume of its group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeMount {
+    /// A name in the group's `volumes`.
+    pub volume: String,
+    pub destination: String,
+    pub read_only: bool,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 impl TaskResources {
-    fn comparable(self) -> ComparableResources {
+    fn comparable(&self) -> ComparableResources {
         ComparableResources {
             cpu_mhz: u64::from(self.cpu_mhz),
             memory_mib: u64::from(self.memory_mib),

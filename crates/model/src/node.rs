@@ -39,8 +39,22 @@ pub struct Node {
     /// The range of ports chosen by the scheduler, both ends inclusive.
     pub min_dynamic_port: u16,
     pub max_dynamic_port: u16,
-    /// The address that ports are on.
+    /// The address that ports are on, unless `host_networks` has another for the alias `default`.
     pub host_ip: String,
+    /// Alias → addresses that ports may be on; a job's `host_network` names an alias.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub host_networks: BTreeMap<String, HostNetwork>,
+    /// Core → MHz: those that tasks may have for themselves.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cores: BTreeMap<u16, u32>,
+    /// How many allocations it takes at most; 0: as many as fit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_allocs: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<NodeDevice>,
+    /// Name → directory that jobs may mount.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub host_volumes: BTreeMap<String, HostVolume>,
     /// Hash of what constraints can see and several nodes can share; equal classes, equal answers.
     pub computed_class: String,
     pub status: NodeStatus,
@@ -60,6 +74,50 @@ impl Node {
     pub fn is_schedulable(&self) -> bool {
         self.status == NodeStatus::Ready && self.eligibility == NodeEligibility::Eligible
     }
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+/// Addresses of a node under one alias.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostNetwork {
+    /// The first one on which a port is free is taken.
+    pub addresses: Vec<String>,
+    /// Ports not for allocations on these addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved_ports: Vec<u16>,
+}
+
+/// Devices of one kind, as in `nvidia/gpu/1080ti`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeDevice {
+    pub vendor: String,
+    #[serde(rename = "type")]
+    pub device_type: String,
+    pub name: String,
+    /// As in `memory` → `8 GiB`; read as `${device.attr.memory}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, String>,
+    /// The variable that tells a task which instances are its own; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub env: String,
+    pub instances: Vec<DeviceInstance>,
+}
+
+/// One device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceInstance {
+    pub id: String,
+    pub healthy: bool,
+}
+
+/// A directory of the node that jobs may mount.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostVolume {
+    pub path: String,
+    pub read_only: bool,
 }
 
 /// A driver as its node finds it.

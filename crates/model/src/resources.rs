@@ -58,6 +58,26 @@ impl ComparableResources {
             None
         }
     }
+
+    /// Returns every amount with its name, in the order of [`Self::exceeds`].
+    pub fn dimensions(self) -> [Dimension; 3] {
+        let named = [
+            ("cpu", self.cpu_mhz, "MHz"),
+            ("memory", self.memory_mib, "MiB"),
+            ("disk", self.disk_mib, "MiB"),
+        ];
+        named.map(|(name, amount, unit)| Dimension { name, amount, unit })
+    }
+}
+
+/// The amount of one resource, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// As [`ComparableResources::exceeds`] names it.
+    pub name: &'static str,
+    pub amount: u64,
+    /// As in `MHz`.
+    pub unit: &'static str,
 }
 
 /// What one allocation holds on its node, all tasks together, as stored with the allocation.
@@ -69,6 +89,34 @@ pub struct AllocatedResources {
     pub total: ComparableResources,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<AllocatedPort>,
+    /// Cores that are one task's alone; a task is listed once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<AllocatedCores>,
+    /// Device instances that are one task's alone.
+    #[serde(rename = "dev", default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<AllocatedDevice>,
+    /// Tasks may use memory up to their `memory_max`: the operator allowed it when this was placed.
+    #[serde(rename = "over", default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_oversubscribed: bool,
+}
+
+/// Cores given to a task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AllocatedCores {
+    pub task: String,
+    /// As the kernel counts them, lowest first.
+    pub ids: Vec<u16>,
+}
+
+/// Instances of one kind of device given to a task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AllocatedDevice {
+    pub task: String,
+    pub vendor: String,
+    #[serde(rename = "type")]
+    pub device_type: String,
+    pub name: String,
+    pub instance_ids: Vec<String>,
 }
 
 /// A port of the node given to an allocation.

@@ -127,6 +127,7 @@ mod tests {
                     host_ip: "127.0.0.1".into(),
                 })
                 .collect(),
+            ..AllocatedResources::default()
         }
     }
 

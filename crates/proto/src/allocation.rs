@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::allocation::RescheduleEvent;
 use model::resources::ComparableResources;
 use model::{
-    AllocClient, AllocatedPort, AllocatedResources, Allocation, ClientStatus, DesiredStatus,
-    DesiredTransition, FieldErrors,
+    AllocClient, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, Allocation,
+    ClientStatus, DesiredStatus, DesiredTransition, FieldErrors,
 };
 
 use crate::alloc_client::CLIENT_STATUSES;
@@ -89,6 +89,20 @@ fn read_resources(wire: v1::AllocatedResources) -> Read<AllocatedResources> {
             disk_mib: wire.disk_mb,
         },
         ports: each(wire.ports, read_port).at("ports")?,
+        cores: each(wire.cores, read_cores).at("cores")?,
+        devices: wire
+            .devices
+            .into_iter()
+            .map(AllocatedDevice::from)
+            .collect(),
+        memory_oversubscribed: wire.memory_oversubscribed,
+    })
+}
+
+fn read_cores(wire: v1::AllocatedCores) -> Read<AllocatedCores> {
+    Ok(AllocatedCores {
+        task: wire.task,
+        ids: each(wire.ids, |id| narrow(id, u16::MAX)).at("ids")?,
     })
 }
 
@@ -145,6 +159,42 @@ impl From<&AllocatedResources> for v1::AllocatedResources {
             memory_mb: resources.total.memory_mib,
             disk_mb: resources.total.disk_mib,
             ports: resources.ports.iter().map(port).collect(),
+            cores: resources.cores.iter().map(Into::into).collect(),
+            devices: resources.devices.iter().map(Into::into).collect(),
+            memory_oversubscribed: resources.memory_oversubscribed,
+        }
+    }
+}
+
+impl From<&AllocatedCores> for v1::AllocatedCores {
+    fn from(cores: &AllocatedCores) -> Self {
+        Self {
+            task: cores.task.clone(),
+            ids: cores.ids.iter().copied().map(u32::from).collect(),
+        }
+    }
+}
+
+impl From<v1::AllocatedDevice> for AllocatedDevice {
+    fn from(wire: v1::AllocatedDevice) -> Self {
+        Self {
+            task: wire.task,
+            vendor: wire.vendor,
+            device_type: wire.r#type,
+            name: wire.name,
+            instance_ids: wire.instance_ids,
+        }
+    }
+}
+
+impl From<&AllocatedDevice> for v1::AllocatedDevice {
+    fn from(device: &AllocatedDevice) -> Self {
+        Self {
+            task: device.task.clone(),
+            vendor: device.vendor.clone(),
+            r#type: device.device_type.clone(),
+            name: device.name.clone(),
+            instance_ids: device.instance_ids.clone(),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Nodes. The secret never stands in the message: it is empty after reading one.
 
-use model::node::DriverInfo;
+use std::collections::{BTreeMap, HashMap};
+
+use model::node::{DeviceInstance, DriverInfo, HostNetwork, HostVolume, NodeDevice};
 use model::resources::ComparableResources;
 use model::{FieldErrors, Indexed, Node, NodeEligibility, NodeStatus};
 
-use crate::fields::{At as _, Read, each, id, narrow, optional_word, time};
+use crate::fields::{At as _, Read, each, each_value, id, narrow, optional_word, time};
 use crate::v1;
 
 const STATUSES: [NodeStatus; 4] = [
@@ -50,6 +52,15 @@ fn read(wire: v1::Node) -> Read<Node> {
         min_dynamic_port: narrow(wire.min_dynamic_port, u16::MAX).at("min_dynamic_port")?,
         max_dynamic_port: narrow(wire.max_dynamic_port, u16::MAX).at("max_dynamic_port")?,
         host_ip: wire.host_ip,
+        host_networks: each_value(wire.host_networks, read_host_network).at("host_networks")?,
+        cores: read_cores(wire.cores).at("cores")?,
+        max_allocs: wire.max_allocs,
+        devices: wire.devices.into_iter().map(NodeDevice::from).collect(),
+        host_volumes: wire
+            .host_volumes
+            .into_iter()
+            .map(|(name, volume)| (name, HostVolume::from(volume)))
+            .collect(),
         computed_class: wire.computed_class,
         status: optional_word(&wire.status, &STATUSES, NodeStatus::as_str)
             .at("status")?
@@ -60,6 +71,83 @@ fn read(wire: v1::Node) -> Read<Node> {
             .unwrap_or(NodeEligibility::Eligible),
         status_updated_at: time(wire.status_updated_at_ns),
     })
+}
+
+fn read_host_network(wire: v1::HostNetwork) -> Read<HostNetwork> {
+    Ok(HostNetwork {
+        addresses: wire.addresses,
+        reserved_ports: each(wire.reserved_ports, |port| narrow(port, u16::MAX))
+            .at("reserved_ports")?,
+    })
+}
+
+fn read_cores(wire: HashMap<u32, u32>) -> Read<BTreeMap<u16, u32>> {
+    let cores = wire.into_iter();
+    cores
+        .map(|(core, mhz)| Ok((narrow(core, u16::MAX)?, mhz)))
+        .collect()
+}
+
+impl From<&HostNetwork> for v1::HostNetwork {
+    fn from(network: &HostNetwork) -> Self {
+        let reserved = network.reserved_ports.iter();
+        Self {
+            addresses: network.addresses.clone(),
+            reserved_ports: reserved.copied().map(u32::from).collect(),
+        }
+    }
+}
+
+impl From<v1::NodeDevice> for NodeDevice {
+    fn from(wire: v1::NodeDevice) -> Self {
+        let instance = |wire: v1::DeviceInstance| DeviceInstance {
+            id: wire.id,
+            healthy: wire.healthy,
+        };
+        Self {
+            vendor: wire.vendor,
+            device_type: wire.r#type,
+            name: wire.name,
+            attributes: wire.attributes.into_iter().collect(),
+            env: wire.env,
+            instances: wire.instances.into_iter().map(instance).collect(),
+        }
+    }
+}
+
+impl From<&NodeDevice> for v1::NodeDevice {
+    fn from(device: &NodeDevice) -> Self {
+        let instance = |instance: &DeviceInstance| v1::DeviceInstance {
+            id: instance.id.clone(),
+            healthy: instance.healthy,
+        };
+        Self {
+            vendor: device.vendor.clone(),
+            r#type: device.device_type.clone(),
+            name: device.name.clone(),
+            attributes: device.attributes.clone().into_iter().collect(),
+            env: device.env.clone(),
+            instances: device.instances.iter().map(instance).collect(),
+        }
+    }
+}
+
+impl From<v1::HostVolume> for HostVolume {
+    fn from(wire: v1::HostVolume) -> Self {
+        Self {
+            path: wire.path,
+            read_only: wire.read_only,
+        }
+    }
+}
+
+impl From<&HostVolume> for v1::HostVolume {
+    fn from(volume: &HostVolume) -> Self {
+        Self {
+            path: volume.path.clone(),
+            read_only: volume.read_only,
+        }
+    }
 }
 
 impl From<v1::NodeResources> for ComparableResources {
@@ -124,6 +212,23 @@ impl From<&Node> for v1::Node {
             min_dynamic_port: u32::from(node.min_dynamic_port),
             max_dynamic_port: u32::from(node.max_dynamic_port),
             host_ip: node.host_ip.clone(),
+            host_networks: node
+                .host_networks
+                .iter()
+                .map(|(alias, network)| (alias.clone(), network.into()))
+                .collect(),
+            cores: node
+                .cores
+                .iter()
+                .map(|(core, mhz)| (u32::from(*core), *mhz))
+                .collect(),
+            max_allocs: node.max_allocs,
+            devices: node.devices.iter().map(Into::into).collect(),
+            host_volumes: node
+                .host_volumes
+                .iter()
+                .map(|(name, volume)| (name.clone(), volume.into()))
+                .collect(),
             computed_class: node.computed_class.clone(),
             status: node.status.as_str().to_owned(),
             status_description: node.status_description.clone(),

@@ -6,17 +6,18 @@
 //! plan was refused.
 //!
 //! In reading order: `reconcile` compares what the job has with what it wants; `in_place` says who
-//! may take a new version as it runs; `rank` finds nodes, by what `config` says and as
+//! may take a new version as it runs; `rank` finds nodes, by what the operator has chosen and as
 //! freely as `choice` says; `planner` writes the plan;
 //! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
-//! `system` is the same for jobs that want to be on every node.
+//! `system` is the same for jobs that want to be on every node. [`explain`] asks every node for an
+//! evaluation's sake, for people; nothing is decided there.
 
 mod choice;
 mod cluster;
-mod config;
 mod draw;
+pub mod explain;
 mod in_place;
 mod outcome;
 mod planner;
@@ -28,13 +29,14 @@ mod system;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::job::JobType;
-use model::{Evaluation, Indexed, Job, JobKey, Plan, Timestamp, TriggeredBy};
+use model::{
+    Evaluation, Indexed, Job, JobKey, Plan, SchedulerConfiguration, Timestamp, TriggeredBy,
+};
 use placement::Requirements;
 use state::Snapshot;
 
 #[doc(hidden)]
 pub use choice::Choice;
-pub use config::{Algorithm, Config};
 use draw::Draw;
 use in_place::InPlace;
 use planner::Planner;
@@ -53,7 +55,7 @@ pub struct Decision {
     pub desired_updates: BTreeMap<String, DesiredUpdates>,
 }
 
-/// Decides what to do about the job of `eval`.
+/// Decides what to do about the job of `eval`, the way that operators have chosen.
 ///
 /// The same arguments give the same plan, ids included.
 pub fn schedule(
@@ -62,12 +64,12 @@ pub fn schedule(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    schedule_with(&Config::default(), snapshot, eval, now, seed)
+    schedule_with(snapshot.scheduler_config(), snapshot, eval, now, seed)
 }
 
-/// As [`schedule`], the way the operator has chosen.
+/// As [`schedule`], by another configuration than the snapshot's.
 pub fn schedule_with(
-    config: &Config,
+    config: &SchedulerConfiguration,
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,
     now: Timestamp,
@@ -79,7 +81,7 @@ pub fn schedule_with(
 /// As [`schedule_with`]; with `gives_up`, the plan only says that the evaluation failed for that reason,
 /// and leaves a blocked one to try again.
 pub(crate) fn decide(
-    config: &Config,
+    config: &SchedulerConfiguration,
     choice: Choice,
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,

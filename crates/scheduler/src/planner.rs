@@ -14,11 +14,11 @@ use placement::Requirements;
 use state::{AllocView, Snapshot};
 
 use crate::cluster::Cluster;
-use crate::config::Algorithm;
 use crate::draw::Draw;
 use crate::rank::{Ask, Found, Preferences, Search, Wish};
 use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, Mark, Older, PlaceAsk, StopAsk};
 use crate::reconcile::reschedule::{events_of_replacement, failed_at};
+use model::Algorithm;
 
 /// A plan in the making.
 pub(crate) struct Planner<'a> {
@@ -362,6 +362,7 @@ impl<'a> Template<'a> {
             resources: AllocatedResources {
                 total: requirements.resources,
                 ports: Vec::new(),
+                ..AllocatedResources::default()
             },
             desired_status: DesiredStatus::Run,
             desired_description: String::new(),

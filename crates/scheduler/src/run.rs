@@ -5,7 +5,7 @@ use model::job::JobType;
 use model::{EvalId, EvalStatus, Plan, PlanResult, Timestamp};
 use state::Snapshot;
 
-use crate::{Choice, Config, Decision, decide};
+use crate::{Choice, Decision, decide};
 
 /// How often a service's plan may be refused without progress. Source: Nomad's public behaviour.
 const ATTEMPTS_MAX_SERVICE: u32 = 5;
@@ -28,7 +28,6 @@ const CHOICES: &[Choice] = &[
 /// Carries one evaluation to its end.
 #[derive(Clone, Debug)]
 pub struct Run {
-    config: Config,
     /// How nodes are chosen at first, after one collision, and so on; the last holds from then on.
     choices: &'static [Choice],
     /// Plans of which other plans had taken nodes.
@@ -67,7 +66,6 @@ impl Run {
     /// Starts the run of an evaluation that the broker delivered under `eval_token`.
     pub fn new(eval_id: EvalId, eval_token: String) -> Self {
         Self {
-            config: Config::default(),
             choices: CHOICES,
             collisions: 0,
             eval_id,
@@ -77,12 +75,6 @@ impl Run {
             give_ups: 0,
             refusal: None,
         }
-    }
-
-    /// Schedules the way the operator has chosen instead of the default way.
-    #[must_use]
-    pub fn with_config(self, config: Config) -> Self {
-        Self { config, ..self }
     }
 
     /// Chooses nodes otherwise: for measuring what that would do.
@@ -103,8 +95,9 @@ impl Run {
             EvalStatus::Pending | EvalStatus::Blocked
         ));
         self.job_type = eval.value.job_type;
+        let config = snapshot.scheduler_config();
         let mut decision = if self.attempts < self.attempts_max() {
-            decide(&self.config, self.choice(), snapshot, eval, now, seed, None)
+            decide(config, self.choice(), snapshot, eval, now, seed, None)
         } else {
             let mut reason = format!("maximum attempts reached ({})", self.attempts_max());
             if let Some(refusal) = &self.refusal {
@@ -112,7 +105,7 @@ impl Run {
                 reason = format!("{reason}: {refusal}");
             }
             decide(
-                &self.config,
+                config,
                 Choice::FIRST,
                 snapshot,
                 eval,

@@ -2,7 +2,7 @@
 
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
-    LeaderInfo, Node, NodeId,
+    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
 };
 
 /// The name of one stored object.
@@ -12,6 +12,8 @@ pub enum Key {
     JobVersion(JobKey, u64),
     /// Marks a version that a deployment found stable.
     JobStable(JobKey, u64),
+    /// What became of the job's allocations that were collected.
+    JobTally(JobKey),
     Eval(EvalId),
     Alloc(AllocId),
     AllocClient(AllocId),
@@ -19,6 +21,9 @@ pub enum Key {
     Deployment(DeploymentId),
     /// Who leads the named service.
     Election(String),
+    /// There is one.
+    SchedulerConfig,
+    NodePool(String),
 }
 
 impl Key {
@@ -27,10 +32,13 @@ impl Key {
             Self::Job(_) => Table::Jobs,
             Self::JobVersion(..) | Self::JobStable(..) => Table::JobVersions,
             Self::Eval(_) => Table::Evals,
-            Self::Alloc(_) | Self::AllocClient(_) => Table::Allocs,
+            // It stands for allocations, and changes with them.
+            Self::Alloc(_) | Self::AllocClient(_) | Self::JobTally(_) => Table::Allocs,
             Self::Node(_) => Table::Nodes,
             Self::Deployment(_) => Table::Deployments,
             Self::Election(_) => Table::Elections,
+            Self::SchedulerConfig => Table::SchedulerConfig,
+            Self::NodePool(_) => Table::NodePools,
         }
     }
 }
@@ -45,10 +53,12 @@ pub enum Table {
     Nodes,
     Deployments,
     Elections,
+    SchedulerConfig,
+    NodePools,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: usize = 9;
 }
 
 /// A stored object, without its name.
@@ -57,12 +67,15 @@ pub enum Entity {
     Job(Box<Job>),
     JobVersion(Box<Job>),
     JobStable,
+    JobTally(Box<JobTally>),
     Eval(Box<Evaluation>),
     Alloc(Box<Allocation>),
     AllocClient(Box<AllocClient>),
     Node(Box<Node>),
     Deployment(Box<Deployment>),
     Election(LeaderInfo),
+    SchedulerConfig(Box<SchedulerConfiguration>),
+    NodePool(Box<NodePool>),
 }
 
 /// One key's change, as a watch tells it.

@@ -10,12 +10,13 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use imbl::{GenericHashMap, OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
-    JobKey, LeaderInfo, Node, NodeId,
+    JobKey, JobTally, LeaderInfo, Node, NodeId, NodePool,
 };
 use rustc_hash::FxBuildHasher;
 
 use crate::change::{Change, Entity, Key, Table};
 use crate::node_table::NodeTable;
+use crate::scheduling::Scheduling;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
 
@@ -30,6 +31,7 @@ pub(crate) struct Tables {
     pub(crate) job_versions: OrdMap<(JobKey, u64), Arc<Indexed<Job>>>,
     /// With the revision of each marker.
     pub(crate) stable_versions: OrdMap<(JobKey, u64), u64>,
+    pub(crate) job_tallies: OrdMap<JobKey, Arc<Indexed<JobTally>>>,
     pub(crate) evals: Map<EvalId, Arc<Indexed<Evaluation>>>,
     pub(crate) evals_by_job: Map<JobKey, OrdSet<EvalId>>,
     /// Evaluations that are not terminal: few, however long the history.
@@ -48,6 +50,9 @@ pub(crate) struct Tables {
     pub(crate) deployments_by_job: Map<JobKey, OrdSet<DeploymentId>>,
     pub(crate) active_deployments: OrdSet<DeploymentId>,
     pub(crate) leaders: OrdMap<String, Indexed<LeaderInfo>>,
+    /// Those that are stored: the built-in ones are not.
+    pub(crate) node_pools: OrdMap<String, Arc<Indexed<NodePool>>>,
+    pub(crate) scheduling: Scheduling,
 }
 
 impl Tables {
@@ -87,6 +92,10 @@ impl Tables {
             (Key::JobStable(key, version), Entity::JobStable) => {
                 self.stable_versions.insert((key, version), modify_index);
             }
+            (Key::JobTally(key), Entity::JobTally(value)) => {
+                self.job_tallies
+                    .insert(key, indexed(*value, create_index, modify_index));
+            }
             (Key::Eval(id), Entity::Eval(value)) => {
                 self.put_eval(id, indexed(*value, create_index, modify_index));
             }
@@ -113,6 +122,15 @@ impl Tables {
                         value,
                     },
                 );
+            }
+            (Key::SchedulerConfig, Entity::SchedulerConfig(value)) => {
+                self.scheduling
+                    .put(indexed(*value, create_index, modify_index));
+            }
+            (Key::NodePool(name), Entity::NodePool(value)) => {
+                self.scheduling.put_pool(&name, value.scheduler_config);
+                self.node_pools
+                    .insert(name, indexed(*value, create_index, modify_index));
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -257,6 +275,7 @@ impl Tables {
             Key::JobStable(key, version) => {
                 self.stable_versions.remove(&(key.clone(), *version));
             }
+            Key::JobTally(key) => drop(self.job_tallies.remove(key)),
             Key::Eval(id) => {
                 self.open_evals.remove(id);
                 if let Some(old) = self.evals.remove(id) {
@@ -285,6 +304,12 @@ impl Tables {
                 }
             }
             Key::Election(service) => drop(self.leaders.remove(service)),
+            Key::SchedulerConfig => self.scheduling.delete(),
+            Key::NodePool(name) => {
+                self.scheduling
+                    .put_pool(name, model::PoolConfiguration::default());
+                self.node_pools.remove(name);
+            }
         }
     }
 

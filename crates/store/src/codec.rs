@@ -3,7 +3,10 @@
 //! An id that stands in the key does not stand in the value; it is filled in on read. Indexes are
 //! never stored: they are the revisions of the key.
 
-use model::{AllocClient, Allocation, Deployment, Evaluation, Job, LeaderInfo, Node};
+use model::{
+    AllocClient, Allocation, Deployment, Evaluation, Job, JobTally, LeaderInfo, Node, NodePool,
+    SchedulerConfiguration,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::{Entity, Key};
@@ -17,12 +20,15 @@ pub enum Value<'a> {
     /// Of a job, or of a job version: the key says which.
     Job(&'a Job),
     JobStable,
+    JobTally(&'a JobTally),
     Eval(&'a Evaluation),
     Alloc(&'a Allocation),
     AllocClient(&'a AllocClient),
     Node(&'a Node),
     Deployment(&'a Deployment),
     Election(&'a LeaderInfo),
+    SchedulerConfig(&'a SchedulerConfiguration),
+    NodePool(&'a NodePool),
 }
 
 macro_rules! from_reference {
@@ -37,12 +43,15 @@ macro_rules! from_reference {
 
 from_reference!(
     Job(Job),
+    JobTally(JobTally),
     Eval(Evaluation),
     Alloc(Allocation),
     AllocClient(AllocClient),
     Node(Node),
     Deployment(Deployment),
-    Election(LeaderInfo)
+    Election(LeaderInfo),
+    SchedulerConfig(SchedulerConfiguration),
+    NodePool(NodePool)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -50,12 +59,15 @@ impl<'a> From<&'a Entity> for Value<'a> {
         match entity {
             Entity::Job(job) | Entity::JobVersion(job) => Self::Job(job),
             Entity::JobStable => Self::JobStable,
+            Entity::JobTally(tally) => Self::JobTally(tally),
             Entity::Eval(eval) => Self::Eval(eval),
             Entity::Alloc(alloc) => Self::Alloc(alloc),
             Entity::AllocClient(client) => Self::AllocClient(client),
             Entity::Node(node) => Self::Node(node),
             Entity::Deployment(deployment) => Self::Deployment(deployment),
             Entity::Election(leader) => Self::Election(leader),
+            Entity::SchedulerConfig(config) => Self::SchedulerConfig(config),
+            Entity::NodePool(pool) => Self::NodePool(pool),
         }
     }
 }
@@ -73,7 +85,11 @@ impl Value<'_> {
             (Key::Alloc(id), Self::Alloc(alloc)) => alloc.id == *id,
             (Key::Node(id), Self::Node(node)) => node.id == *id,
             (Key::Deployment(id), Self::Deployment(deployment)) => deployment.id == *id,
+            (Key::NodePool(name), Self::NodePool(pool)) => pool.name == *name,
+            // Pools keep what is theirs under their own keys.
+            (Key::SchedulerConfig, Self::SchedulerConfig(config)) => config.pools.is_empty(),
             (Key::JobStable(..), Self::JobStable)
+            | (Key::JobTally(_), Self::JobTally(_))
             | (Key::AllocClient(_), Self::AllocClient(_))
             | (Key::Election(_), Self::Election(_)) => true,
             _ => false,
@@ -88,12 +104,15 @@ impl Value<'_> {
         match self {
             Self::Job(job) => to_json(job),
             Self::JobStable => Ok(MARKER.to_vec()),
+            Self::JobTally(tally) => to_json(tally),
             Self::Eval(eval) => to_json(eval),
             Self::Alloc(alloc) => to_json(alloc),
             Self::AllocClient(client) => to_json(client),
             Self::Node(node) => to_json(node),
             Self::Deployment(deployment) => to_json(deployment),
             Self::Election(leader) => to_json(leader),
+            Self::SchedulerConfig(config) => to_json(config),
+            Self::NodePool(pool) => to_json(pool),
         }
     }
 }
@@ -118,6 +137,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::Job(_) => Entity::Job(from_json(text)?),
         Key::JobVersion(..) => Entity::JobVersion(from_json(text)?),
         Key::JobStable(..) => Entity::JobStable,
+        Key::JobTally(_) => Entity::JobTally(from_json(text)?),
         Key::Eval(id) => {
             let mut eval = from_json::<Box<Evaluation>>(text)?;
             eval.id = *id;
@@ -140,7 +160,23 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
             Entity::Deployment(deployment)
         }
         Key::Election(_) => Entity::Election(from_json(text)?),
+        Key::SchedulerConfig => {
+            let mut config = from_object::<Box<SchedulerConfiguration>>(text)?;
+            config.pools.clear();
+            Entity::SchedulerConfig(config)
+        }
+        Key::NodePool(name) => {
+            let mut pool = from_object::<Box<NodePool>>(text)?;
+            pool.name.clone_from(name);
+            Entity::NodePool(pool)
+        }
     })
+}
+
+/// As [`from_json`], for types whose fields may all be missing: `[]` is one of those to serde.
+fn from_object<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
+    let fields: serde_json::Map<String, serde_json::Value> = from_json(text)?;
+    serde_json::from_value(fields.into())
 }
 
 fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
@@ -151,7 +187,8 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
 mod tests {
     use model::allocation::RescheduleEvent;
     use model::{
-        AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, EvalId, ScoreParts,
+        Algorithm, AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, Ended,
+        EvalId, JobTally, PoolConfiguration, Preemption, ScoreParts,
     };
     use model::{JobKey, TaskState, Timestamp};
     use std::collections::BTreeMap;
@@ -178,6 +215,35 @@ mod tests {
             eval_priority: 50,
             create_time: Timestamp(1),
             modify_time: Timestamp(2),
+        }
+    }
+
+    fn scheduler_config() -> SchedulerConfiguration {
+        SchedulerConfiguration {
+            algorithm: Algorithm::Spread,
+            memory_oversubscription_enabled: true,
+            preemption: Preemption {
+                system: false,
+                sysbatch: true,
+                batch: true,
+                service: true,
+            },
+            reject_job_registration: true,
+            pause_eval_broker: true,
+            pools: BTreeMap::new(),
+        }
+    }
+
+    fn node_pool() -> NodePool {
+        NodePool {
+            description: "with cards".to_owned(),
+            meta: BTreeMap::from([("owner".to_owned(), "ml".to_owned())]),
+            scheduler_config: PoolConfiguration {
+                algorithm: Some(Algorithm::Spread),
+                memory_oversubscription_enabled: Some(true),
+            },
+            deleting: true,
+            ..NodePool::named("gpu")
         }
     }
 
@@ -213,6 +279,19 @@ mod tests {
                 Entity::JobVersion(Box::new(job.clone())),
             ),
             (Key::JobStable(job.key(), 0), Entity::JobStable),
+            (
+                Key::JobTally(job.key()),
+                Entity::JobTally(Box::new(JobTally {
+                    job_create_index: 7,
+                    groups: BTreeMap::from([(
+                        "web".to_owned(),
+                        Ended {
+                            complete: 3,
+                            ..Ended::default()
+                        },
+                    )]),
+                })),
+            ),
             (Key::Eval(eval.id), Entity::Eval(Box::new(eval))),
             (Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc.clone()))),
             (
@@ -227,6 +306,14 @@ mod tests {
             (
                 Key::Election("eval-broker".to_owned()),
                 Entity::Election(leader),
+            ),
+            (
+                Key::SchedulerConfig,
+                Entity::SchedulerConfig(Box::new(scheduler_config())),
+            ),
+            (
+                Key::NodePool("gpu".to_owned()),
+                Entity::NodePool(Box::new(node_pool())),
             ),
         ]
     }
@@ -267,6 +354,7 @@ mod tests {
                 Key::Alloc(id) | Key::AllocClient(id) => id.to_string(),
                 Key::Node(id) => id.to_string(),
                 Key::Deployment(id) => id.to_string(),
+                Key::NodePool(name) => name,
                 _ => continue,
             };
             assert!(!text.contains(&id), "{text}");

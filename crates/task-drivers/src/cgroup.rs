@@ -168,6 +168,7 @@ mod tests {
             cpu_mhz: 1024,
             memory_mib: 300,
             memory_max_mib: 0,
+            ..TaskResources::default()
         };
         let limits = Limits::new(&plain);
         assert_eq!(limits.memory_max_bytes, 300 << 20);

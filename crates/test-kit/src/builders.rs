@@ -42,6 +42,11 @@ pub fn node(number: u128) -> Node {
         min_dynamic_port: 20_000,
         max_dynamic_port: 32_000,
         host_ip: "127.0.0.1".into(),
+        host_networks: BTreeMap::new(),
+        cores: BTreeMap::new(),
+        max_allocs: 0,
+        devices: Vec::new(),
+        host_volumes: BTreeMap::new(),
         computed_class: "v1:plain".into(),
         status: NodeStatus::Ready,
         status_description: String::new(),
@@ -127,6 +132,7 @@ pub fn group(name: &str, job_type: JobType, count: u32) -> TaskGroup {
             sticky: false,
             migrate: false,
         },
+        volumes: BTreeMap::new(),
         meta: BTreeMap::new(),
         shutdown_delay: Duration::ZERO,
         max_run_duration: None,
@@ -146,8 +152,10 @@ pub fn task(name: &str) -> Task {
         affinities: Vec::new(),
         resources: TaskResources {
             cpu_mhz: 500,
+            cores: 0,
             memory_mib: 256,
             memory_max_mib: 0,
+            devices: Vec::new(),
         },
         restart: restart(),
         kill_timeout: Duration::from_secs(5),
@@ -160,6 +168,7 @@ pub fn task(name: &str) -> Task {
             max_file_size_mib: 10,
             disabled: false,
         },
+        volume_mounts: Vec::new(),
     }
 }
 
@@ -213,7 +222,7 @@ pub fn allocation(number: u128, job: &Job, node_id: NodeId) -> Allocation {
         name_index: 0,
         resources: AllocatedResources {
             total: job.task_groups[0].ask(),
-            ports: Vec::new(),
+            ..AllocatedResources::default()
         },
         desired_status: DesiredStatus::Run,
         desired_description: String::new(),

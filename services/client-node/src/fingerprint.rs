@@ -76,6 +76,11 @@ pub(crate) fn node(
         min_dynamic_port: config.min_dynamic_port,
         max_dynamic_port: config.max_dynamic_port,
         host_ip: host_ip.to_string(),
+        host_networks: BTreeMap::new(),
+        cores: BTreeMap::new(),
+        max_allocs: 0,
+        devices: Vec::new(),
+        host_volumes: BTreeMap::new(),
         // What follows is for the servers to say.
         computed_class: String::new(),
         status: NodeStatus::Initializing,

@@ -206,6 +206,7 @@ fn allocation(
                 disk_mib: 1,
             },
             ports: Vec::new(),
+            ..AllocatedResources::default()
         },
         desired_status: DesiredStatus::Run,
         desired_description: String::new(),

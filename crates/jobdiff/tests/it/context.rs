@@ -34,11 +34,12 @@ fn with_context_a_changed_block_shows_what_is_the_same_in_it() {
     let resources = object(&task.objects, "Resources");
     let expected = [
         ("CPU", DiffType::Edited),
+        ("Cores", DiffType::None),
         ("MemoryMB", DiffType::None),
         ("MemoryMaxMB", DiffType::None),
     ];
     assert_eq!(names(&resources.fields), expected);
-    let same = &resources.fields[1];
+    let same = &resources.fields[2];
     assert_eq!((same.old.as_str(), same.new.as_str()), ("256", "256"));
     let datacenters = object(&with.objects, "Datacenters");
     let expected = [

@@ -1,5 +1,6 @@
 //! A task group: its count, its tasks, and the policies it has by the type of the job.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::job::{EphemeralDisk, JobType, Task, TaskGroup};
@@ -81,6 +82,7 @@ pub(super) fn group(
         shutdown_delay: shutdown_delay(check, path, spec.shutdown_delay.as_ref()),
         max_run_duration: max_run_duration(check, path, spec, job_type),
         name,
+        volumes: BTreeMap::new(),
     }
 }
 

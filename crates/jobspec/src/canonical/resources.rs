@@ -39,8 +39,10 @@ pub(super) fn resources(
     let memory_max_mib = memory_max(check, &path, spec.memory_max, memory_mib, task);
     TaskResources {
         cpu_mhz,
+        cores: 0,
         memory_mib,
         memory_max_mib,
+        devices: Vec::new(),
     }
 }
 

@@ -68,6 +68,7 @@ pub(super) fn task(
         lifecycle: lifecycle(check, path, spec.lifecycle.as_ref()),
         logs: logs(check, path, spec.logs.as_ref(), around.disk_mib),
         name,
+        volume_mounts: Vec::new(),
     }
 }
 

@@ -179,6 +179,7 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
             cpu_mhz: 100,
             memory_mib: 300,
             memory_max_mib: 0,
+            ..TaskResources::default()
         },
         restart: RestartPolicy {
             attempts: 2,
@@ -196,6 +197,7 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
             max_file_size_mib: 10,
             disabled: false,
         },
+        volume_mounts: Vec::new(),
     }
 }
 
@@ -236,6 +238,7 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
         meta: BTreeMap::new(),
         shutdown_delay: seconds(3),
         max_run_duration: Some(seconds(60)),
+        volumes: BTreeMap::new(),
     };
     Job {
         namespace: "default".to_owned(),

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use model::allocation::RescheduleEvent;
-use model::node::DriverInfo;
+use model::node::{DeviceInstance, DriverInfo, HostNetwork, HostVolume, NodeDevice};
 use model::plan::{DeploymentUpdate, Stop};
 use model::resources::ComparableResources;
 use model::spec::{self, Span};
 use model::{
-    AllocClient, AllocMetric, AllocatedPort, AllocatedResources, Allocation, ClientStatus,
-    Deployment, DeploymentGroup, DeploymentHealth, DeploymentStatus, DesiredStatus,
-    DesiredTransition, EvalStatus, Evaluation, JobKey, JobType, Node, NodeEligibility, NodeId,
-    NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState,
-    TriggeredBy,
+    AllocClient, AllocMetric, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources,
+    Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth, DeploymentStatus,
+    DesiredStatus, DesiredTransition, EvalStatus, Evaluation, ExhaustedResources, JobKey, JobType,
+    Node, NodeEligibility, NodeId, NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent,
+    TaskPhase, TaskState, TriggeredBy,
 };
 use serde_json::{Map, Value};
 
@@ -39,6 +39,12 @@ pub(super) fn metric(draw: &mut Draw) -> AllocMetric {
         nodes_in_pool: draw.u32(),
         constraint_filtered: draw.map(Draw::u32),
         dimension_exhausted: draw.map(Draw::u32),
+        class_filtered: draw.map(Draw::u32),
+        class_exhausted: draw.map(Draw::u32),
+        resources_exhausted: draw.map(|draw| ExhaustedResources {
+            cpu_mhz: draw.bits(),
+            memory_mib: draw.bits(),
+        }),
         nodes_available: draw.map(Draw::u32),
         score_per_mille: signed(draw),
         score_parts: draw.maybe(score_parts),
@@ -84,6 +90,18 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
                 to: draw.u16(),
                 host_ip: draw.text(),
             }),
+            cores: draw.list(|draw| AllocatedCores {
+                task: draw.text(),
+                ids: draw.list(Draw::u16),
+            }),
+            devices: draw.list(|draw| AllocatedDevice {
+                task: draw.text(),
+                vendor: draw.text(),
+                device_type: draw.text(),
+                name: draw.text(),
+                instance_ids: draw.list(Draw::text),
+            }),
+            memory_oversubscribed: draw.flag(),
         },
         desired_status: draw.one_of(&[
             DesiredStatus::Run,
@@ -220,6 +238,30 @@ pub(super) fn node(draw: &mut Draw) -> Node {
         min_dynamic_port: draw.u16(),
         max_dynamic_port: draw.u16(),
         host_ip: draw.text(),
+        host_networks: draw.map(|draw| HostNetwork {
+            addresses: draw.list(Draw::text),
+            reserved_ports: draw.list(Draw::u16),
+        }),
+        cores: draw
+            .list(|draw| (draw.u16(), draw.u32()))
+            .into_iter()
+            .collect(),
+        max_allocs: draw.u32(),
+        devices: draw.list(|draw| NodeDevice {
+            vendor: draw.text(),
+            device_type: draw.text(),
+            name: draw.text(),
+            attributes: draw.map(Draw::text),
+            env: draw.text(),
+            instances: draw.list(|draw| DeviceInstance {
+                id: draw.text(),
+                healthy: draw.flag(),
+            }),
+        }),
+        host_volumes: draw.map(|draw| HostVolume {
+            path: draw.text(),
+            read_only: draw.flag(),
+        }),
         computed_class: draw.text(),
         status: draw.one_of(&[
             NodeStatus::Initializing,

@@ -6,7 +6,7 @@ use std::f64::consts::LOG2_10;
 
 use model::{ComparableResources, ScoreParts};
 
-use crate::config::Algorithm;
+use model::Algorithm;
 
 /// The largest sum of the two powers below that a node can lose: 20 for an empty one, 2 for a full.
 const FIT_RANGE: f64 = 18.0;

@@ -6,7 +6,6 @@ use placement::{Exhausted, Level, PortAsk, Requirements, assign_ports};
 use state::{AllocView, NodeRow};
 
 use crate::cluster::Cluster;
-use crate::config::Algorithm;
 use crate::draw::Draw;
 use crate::rank::affinity::Affinities;
 use crate::rank::explain::{self, Groundwork};
@@ -15,6 +14,7 @@ use crate::rank::property::PropertyLimit;
 use crate::rank::score::{NOTHING, Parts, anti_affinity, fit, penalised_mean};
 use crate::rank::shelves::{Entry, Place, Shelves};
 use crate::rank::spread::{Changed, SpreadUse};
+use model::Algorithm;
 
 /// What a group asks for, and where it is already.
 pub(crate) struct Ask<'a> {

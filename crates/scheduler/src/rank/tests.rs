@@ -18,10 +18,10 @@ use test_kit::builders;
 
 use crate::choice::Choice;
 use crate::cluster::Cluster;
-use crate::config::Algorithm;
 use crate::draw::Draw;
 use crate::rank::score::{NOTHING, anti_affinity, fit};
 use crate::rank::{Ask, Preferences, Search, Wish};
+use model::Algorithm;
 
 /// Random cases; `KAFILA_CASES` asks for more.
 const CASES: u64 = 1_000;
@@ -578,6 +578,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
         let resources = AllocatedResources {
             total: requirements.resources,
             ports: found.ports,
+            ..AllocatedResources::default()
         };
         search.take(found.position, &resources);
         world.held.push(Held {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use model::{Affinity, JobKey, NodeId, Operator, ScoreParts, Spread, SpreadTarget};
-use scheduler::Algorithm;
+use model::{Algorithm, PoolConfiguration};
 
 use crate::report::ranges;
 use crate::site::Site;
@@ -17,10 +17,17 @@ pub(crate) fn configure(site: &mut Site, choices: &[(&str, &str)]) {
             _ => panic!("no such algorithm: {value}"),
         };
         match key.strip_prefix("pool.") {
-            Some(pool) => drop(site.config.pool_algorithms.insert(pool.into(), algorithm)),
+            Some(pool) => {
+                let config = PoolConfiguration {
+                    algorithm: Some(algorithm),
+                    ..PoolConfiguration::default()
+                };
+                site.config.pools.insert(pool.into(), config);
+            }
             None => site.config.algorithm = algorithm,
         }
     }
+    site.store_config();
 }
 
 /// Reads `LEFT/OPERATOR/RIGHT/WEIGHT`.

@@ -2,6 +2,7 @@
 
 mod derived;
 mod history;
+mod scheduling;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,6 +56,7 @@ fn allocation(id: u128, node: u128) -> Allocation {
                 to: 80,
                 host_ip: "127.0.0.1".to_owned(),
             }],
+            ..AllocatedResources::default()
         },
         desired_status: DesiredStatus::Run,
         desired_description: String::new(),
@@ -110,6 +112,7 @@ fn job(stop: bool) -> Job {
                     cpu_mhz: 100,
                     memory_mib: 64,
                     memory_max_mib: 0,
+                    ..TaskResources::default()
                 },
                 restart,
                 kill_timeout: Duration::from_secs(5),
@@ -122,6 +125,7 @@ fn job(stop: bool) -> Job {
                     max_file_size_mib: 10,
                     disabled: false,
                 },
+                volume_mounts: Vec::new(),
             }],
             constraints: Vec::new(),
             affinities: Vec::new(),
@@ -140,6 +144,7 @@ fn job(stop: bool) -> Job {
             meta: BTreeMap::new(),
             shutdown_delay: Duration::ZERO,
             max_run_duration: None,
+            volumes: BTreeMap::new(),
         }],
         meta: BTreeMap::new(),
         stop,
@@ -210,6 +215,11 @@ fn machine(id: u128, rack: u8, eligible: bool) -> Node {
             NodeEligibility::Ineligible
         },
         status_updated_at: Timestamp::NEVER,
+        host_networks: BTreeMap::new(),
+        cores: BTreeMap::new(),
+        max_allocs: 0,
+        devices: Vec::new(),
+        host_volumes: BTreeMap::new(),
     }
 }
 

@@ -87,6 +87,7 @@ impl Bench {
                 cpu_mhz: 100,
                 memory_mib: 300,
                 memory_max_mib: 0,
+                ..TaskResources::default()
             },
             logs: LogConfig {
                 max_files: 10,

@@ -30,6 +30,7 @@ fn config(config: serde_json::Value) -> TaskConfig {
             cpu_mhz: 100,
             memory_mib: 300,
             memory_max_mib: 0,
+            ..TaskResources::default()
         },
         logs: LogConfig {
             max_files: 10,

@@ -217,7 +217,7 @@ impl TaskPlan {
             config,
             env: env.into_variables(),
             dirs,
-            resources: task.resources,
+            resources: task.resources.clone(),
             logs: task.logs,
             cancel: self.cancel.clone(),
         };

@@ -204,6 +204,7 @@ pub(crate) fn alloc() -> v1::Allocation {
                     reschedule_penalty: Some(-1_000),
                     affinity: Some(0),
                     spread: Some(650),
+                    ..v1::ScoreParts::default()
                 }),
             }],
             ..v1::AllocMetric::default()

@@ -38,6 +38,7 @@ impl<'a> NodeScore<'a> {
             ("node-affinity", parts.affinity),
             ("node-reschedule-penalty", parts.reschedule_penalty),
             ("allocation-spread", parts.spread),
+            ("preemption", parts.preemption),
         ];
         let said = parts
             .into_iter()

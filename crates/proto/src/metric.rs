@@ -44,6 +44,7 @@ fn score_parts(wire: v1::ScoreParts) -> ScoreParts {
         reschedule_penalty: wire.reschedule_penalty,
         affinity: wire.affinity,
         spread: wire.spread,
+        preemption: wire.preemption,
     }
 }
 
@@ -73,6 +74,7 @@ impl From<ScoreParts> for v1::ScoreParts {
             reschedule_penalty: parts.reschedule_penalty,
             affinity: parts.affinity,
             spread: parts.spread,
+            preemption: parts.preemption,
         }
     }
 }

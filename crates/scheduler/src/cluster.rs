@@ -4,7 +4,7 @@
 
 use model::{AllocatedResources, ComparableResources, NodeId};
 use rustc_hash::FxHashMap;
-use state::{NodeTable, Snapshot};
+use state::{NodeTable, NodeUsage, Snapshot};
 
 /// One node that the plan, or the job being placed, has something on.
 #[derive(Clone, Debug)]
@@ -25,6 +25,20 @@ impl Slot {
         self.used = self.used.plus(resources.total);
         for port in &resources.ports {
             move_one(&mut self.ports_removed, &mut self.ports_added, port.value);
+        }
+    }
+
+    /// Puts what differs from the snapshot into what the node holds there.
+    fn put_into(&self, usage: &mut NodeUsage) {
+        usage.total = self.used;
+        for port in &self.ports_added {
+            *usage.ports.entry(*port).or_insert(0) += 1;
+        }
+        for port in &self.ports_removed {
+            match usage.ports.get(port).copied() {
+                Some(count) if count > 1 => drop(usage.ports.insert(*port, count - 1)),
+                _ => drop(usage.ports.remove(port)),
+            }
         }
     }
 
@@ -104,6 +118,16 @@ impl<'a> Cluster<'a> {
             Some(slot) => slot.used,
             None => self.table.row(position).used,
         }
+    }
+
+    /// Returns what the node holds as the plan so far leaves it.
+    pub(crate) fn usage(&self, position: usize) -> NodeUsage {
+        let id = self.table.row(position).id;
+        let mut usage = self.snapshot.usage(id).cloned().unwrap_or_default();
+        if let Some(slot) = self.slot(position) {
+            slot.put_into(&mut usage);
+        }
+        usage
     }
 
     /// Tells whether an allocation on the node holds `port`.

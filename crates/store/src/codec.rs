@@ -317,6 +317,7 @@ mod tests {
                 affinity: Some(1_000),
                 spread: Some(-1_000),
                 reschedule_penalty: None,
+                preemption: None,
             }),
             ..AllocMetric::default()
         }));

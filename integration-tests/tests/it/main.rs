@@ -8,5 +8,6 @@ mod e2e_agent_restart;
 mod e2e_dev;
 mod e2e_examples;
 mod e2e_plan;
+mod e2e_preemption;
 mod e2e_trace;
 mod fault_kill;

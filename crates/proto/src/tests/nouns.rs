@@ -58,6 +58,7 @@ fn score_parts(draw: &mut Draw) -> ScoreParts {
         reschedule_penalty: draw.maybe(signed),
         affinity: draw.maybe(signed),
         spread: draw.maybe(signed),
+        preemption: draw.maybe(signed),
     }
 }
 
@@ -117,6 +118,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
         next_alloc: draw.maybe(Draw::id),
         followup_eval_id: draw.maybe(Draw::id),
         preempted_by: draw.maybe(Draw::id),
+        preempted_allocs: draw.list(Draw::id),
         reschedules: draw.list(|draw| RescheduleEvent {
             time: draw.time(),
             previous_alloc: draw.id(),

@@ -28,6 +28,8 @@ pub(crate) struct Parts {
     pub(crate) affinity: Option<f64>,
     /// 0 does not count.
     pub(crate) spread: f64,
+    /// `None`: nobody has to make way.
+    pub(crate) preemption: Option<f64>,
 }
 
 impl Parts {
@@ -35,7 +37,8 @@ impl Parts {
     pub(crate) fn base(&self) -> (f64, f64) {
         let mut sum = self.fit;
         let mut scorers = 1.0;
-        for part in [self.anti_affinity, self.affinity].into_iter().flatten() {
+        let others = [self.anti_affinity, self.affinity, self.preemption];
+        for part in others.into_iter().flatten() {
             sum += part;
             scorers += 1.0;
         }
@@ -64,6 +67,7 @@ impl Parts {
             reschedule_penalty: self.is_penalised.then(|| thousandths(RESCHEDULE_PENALTY)),
             affinity: self.affinity.map(thousandths),
             spread: (self.spread.abs() >= NOTHING).then(|| thousandths(self.spread)),
+            preemption: self.preemption.map(thousandths),
         }
     }
 }
@@ -188,6 +192,7 @@ mod tests {
             is_penalised: true,
             affinity: None,
             spread: 0.0,
+            preemption: None,
         };
         assert!(close(parts.mean(), (0.9 - 0.75 - 1.0) / 3.0));
         let hopeless = Parts {
@@ -205,6 +210,7 @@ mod tests {
             is_penalised: false,
             affinity,
             spread: 0.0,
+            preemption: None,
         };
         assert!(close(parts(None).mean(), 0.9));
         assert!(close(parts(Some(1.0)).mean(), 0.95));

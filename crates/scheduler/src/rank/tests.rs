@@ -474,6 +474,7 @@ fn play(seed: u64) -> u32 {
         live: of_job
             .map(|held| (held.node_id, held.is_of_group))
             .collect(),
+        claim: None,
     };
     let mut draw = Draw::new(seed, EvalId::default(), 1);
     let mut cluster = Cluster::new(&snapshot, seed);

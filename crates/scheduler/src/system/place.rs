@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Deployment, DeploymentStatus, Indexed, Job, NodeId};
+use model::{AllocatedPort, Deployment, DeploymentStatus, Indexed, Job, Node, NodeId};
 use placement::{Exhausted, Requirements, assign_ports, fits};
 use rustc_hash::FxHashMap;
 use state::NodeUsage;
@@ -106,11 +106,21 @@ impl<'a> Planner<'a> {
         if let Some(view) = replaced {
             without.remove(&view.alloc.resources);
         }
-        fits(node.available(), without.total, requirements.resources)?;
-        let draw = &mut self.draw;
-        let holds = |port| without.holds_port(port);
-        let ports = assign_ports(node, holds, &requirements.ports, |bound| draw.below(bound))?;
-        let alloc = template.fill(&place.ask, node.id, ports, self.now, &mut self.draw);
+        let mut victims = Vec::new();
+        let ports = match self.room_on(node, &without, requirements) {
+            Ok(ports) => ports,
+            Err(exhausted) => {
+                let job = &template.job.value;
+                let found = self.who_makes_way(job, node, &without, requirements);
+                victims = found.ok_or(exhausted)?;
+                for victim in &victims {
+                    without.remove(&victim.alloc.resources);
+                }
+                self.room_on(node, &without, requirements)?
+            }
+        };
+        let mut alloc = template.fill(&place.ask, node.id, ports, self.now, &mut self.draw);
+        self.evict(&victims, &mut alloc);
         without.add(&alloc.resources);
         *usage = without;
         if alloc.canary {
@@ -123,7 +133,20 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    fn usage_without_stopped(&self, node_id: NodeId) -> NodeUsage {
+    /// Returns the ports that one more gets on a node that holds `usage`.
+    fn room_on(
+        &mut self,
+        node: &Node,
+        usage: &NodeUsage,
+        requirements: &Requirements,
+    ) -> Result<Vec<AllocatedPort>, Exhausted> {
+        fits(node.available(), usage.total, requirements.resources)?;
+        let draw = &mut self.draw;
+        let holds = |port| usage.holds_port(port);
+        assign_ports(node, holds, &requirements.ports, |bound| draw.below(bound))
+    }
+
+    pub(crate) fn usage_without_stopped(&self, node_id: NodeId) -> NodeUsage {
         let mut usage = self.snapshot.usage(node_id).cloned().unwrap_or_default();
         for stop in self.plan.stops.get(&node_id).into_iter().flatten() {
             let view = self.snapshot.alloc(stop.alloc_id);

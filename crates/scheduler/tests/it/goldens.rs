@@ -85,6 +85,7 @@ tables! {
     system,
     ranking,
     others,
+    preemption,
 }
 
 #[test]

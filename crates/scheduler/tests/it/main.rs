@@ -13,6 +13,7 @@
 
 mod goldens;
 mod placing;
+mod preempting;
 mod preferences;
 mod properties;
 mod report;

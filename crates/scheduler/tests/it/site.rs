@@ -308,6 +308,6 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         Key::Deployment(id) => snapshot
             .deployment(*id)
             .map(|deployment| deployment.create_index),
-        Key::AllocClient(_) | Key::JobStable(..) | Key::Election(_) => None,
+        Key::AllocClient(_) | Key::JobStable(..) | Key::JobTally(_) | Key::Election(_) => None,
     }
 }

@@ -38,6 +38,21 @@ impl Slot {
         }
     }
 
+    /// Puts what differs from the snapshot into what the node holds there.
+    fn put_into(&self, usage: &mut NodeUsage) {
+        usage.total = self.used;
+        usage.change_held(&self.held);
+        for port in &self.ports_added {
+            *usage.ports.entry(*port).or_insert(0) += 1;
+        }
+        for port in &self.ports_removed {
+            match usage.ports.get(port).copied() {
+                Some(count) if count > 1 => drop(usage.ports.insert(*port, count - 1)),
+                _ => drop(usage.ports.remove(port)),
+            }
+        }
+    }
+
     fn give_up(&mut self, resources: &AllocatedResources) {
         self.used = self.used.minus(resources.total);
         self.free_allocs = self.free_allocs.saturating_add(1);
@@ -161,6 +176,18 @@ impl<'a> Cluster<'a> {
             stored: usage.and_then(NodeUsage::held),
             change: self.slot(position).map(|slot| &slot.held),
         }
+    }
+
+    /// Returns what the node holds as the plan so far leaves it.
+    pub(crate) fn usage(&self, position: usize) -> NodeUsage {
+        let id = self.table.row(position).id;
+        let mut usage = self.snapshot.usage(id).cloned().unwrap_or_default();
+        if let Some(slot) = self.slot(position) {
+            slot.put_into(&mut usage);
+            let more = self.table.row(position).free_allocs - slot.free_allocs;
+            usage.alloc_count = usage.alloc_count.saturating_add_signed(more);
+        }
+        usage
     }
 
     /// Tells whether an allocation on the node holds `port`.

@@ -8,6 +8,7 @@
 //! In reading order: `reconcile` compares what the job has with what it wants; `in_place` says who
 //! may take a new version as it runs; `rank` finds nodes, by what the operator has chosen and as
 //! freely as `choice` says; `planner` writes the plan;
+//! `preempt` says who has to make way for a job that is more important, and `evict` writes that down;
 //! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
@@ -17,10 +18,12 @@
 mod choice;
 mod cluster;
 mod draw;
+mod evict;
 pub mod explain;
 mod in_place;
 mod outcome;
 mod planner;
+mod preempt;
 mod rank;
 mod reconcile;
 mod run;
@@ -40,6 +43,7 @@ pub use choice::Choice;
 use draw::Draw;
 use in_place::InPlace;
 use planner::Planner;
+use preempt::Preempted;
 use reconcile::Context;
 pub use reconcile::changes::DesiredUpdates;
 use reconcile::changes::{GroupChanges, JobChanges};
@@ -120,7 +124,7 @@ pub(crate) fn decide(
     };
     let older = older_requirements(snapshot, &eval.value.job, changes.groups());
     let groups = changes.groups().iter();
-    let desired_updates = groups
+    let mut desired_updates: BTreeMap<_, _> = groups
         .map(|group| (group.name.clone(), group.desired))
         .collect();
     let mut planner = Planner {
@@ -141,14 +145,23 @@ pub(crate) fn decide(
         full: BTreeSet::new(),
         canaries: Vec::new(),
         waiting_nodes: None,
+        preempts: config.preemption.is_enabled(job_type),
+        preempted: Preempted::default(),
+        preemptions: BTreeMap::new(),
     };
     match changes {
         Changes::Anywhere(changes) => planner.carry_out(wanted, changes),
         Changes::Everywhere(job, changes) => planner.carry_out_everywhere(job, changes),
     }
+    planner.spare_who_can_stay();
     match gives_up {
         None => outcome::settle(&mut planner),
         Some(reason) => outcome::give_up(&mut planner, reason),
+    }
+    for (group, count) in &planner.preemptions {
+        if let Some(desired) = desired_updates.get_mut(group) {
+            desired.preemptions = *count;
+        }
     }
     Decision {
         plan: planner.plan,

@@ -630,6 +630,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
         live: of_job
             .map(|held| (held.node_id, held.is_of_group))
             .collect(),
+        claim: None,
     };
     let mut draw = Draw::new(seed, EvalId::default(), 1).with_choice(choice);
     let mut cluster = Cluster::new(&snapshot, seed);

@@ -6,9 +6,11 @@
 pub(crate) mod alloc;
 pub(crate) mod deployment;
 pub(crate) mod eval;
+pub(crate) mod explain;
 pub(crate) mod job;
 pub(crate) mod metric;
 pub(crate) mod node;
+pub(crate) mod node_pool;
 pub(crate) mod operator;
 pub(crate) mod plan;
 #[cfg(test)]

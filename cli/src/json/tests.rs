@@ -46,6 +46,13 @@ fn an_allocation() {
 }
 
 #[test]
+fn an_explanation() {
+    let (eval, explanation) = (fixtures::failed_eval(), fixtures::explanation());
+    let shown = json::explain::Explanation::new(&eval, &explanation);
+    golden("eval_explain.json", &pretty(&shown));
+}
+
+#[test]
 fn an_evaluation() {
     golden(
         "eval.json",
@@ -117,4 +124,23 @@ job "web" {{
     assert!(without["Diff"].is_null());
     let preempted = &without["Annotations"]["PreemptedAllocs"][0];
     assert_eq!(preempted["ID"], fixtures::ALLOC);
+}
+
+#[test]
+fn a_scheduler_configuration() {
+    let config = fixtures::scheduler_config();
+    golden(
+        "scheduler_config.json",
+        &pretty(&json::operator::SchedulerConfig::from(&config)),
+    );
+}
+
+#[test]
+fn a_node_pool() {
+    let (pool, plain) = (fixtures::node_pool(), fixtures::default_pool());
+    let pools = [
+        json::node_pool::NodePool::from(&pool),
+        json::node_pool::NodePool::from(&plain),
+    ];
+    golden("node_pools.json", &pretty(&pools));
 }

@@ -11,11 +11,13 @@
 //! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
-//! `system` is the same for jobs that want to be on every node.
+//! `system` is the same for jobs that want to be on every node. [`explain`] asks every node for an
+//! evaluation's sake, for people; nothing is decided there.
 
 mod cluster;
 mod draw;
 mod evict;
+pub mod explain;
 mod in_place;
 mod outcome;
 mod planner;
@@ -53,7 +55,7 @@ pub struct Decision {
     pub desired_updates: BTreeMap<String, DesiredUpdates>,
 }
 
-/// Decides what to do about the job of `eval`.
+/// Decides what to do about the job of `eval`, the way that operators have chosen.
 ///
 /// The same arguments give the same plan, ids included.
 pub fn schedule(
@@ -62,16 +64,10 @@ pub fn schedule(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    schedule_with(
-        &SchedulerConfiguration::default(),
-        snapshot,
-        eval,
-        now,
-        seed,
-    )
+    schedule_with(snapshot.scheduler_config(), snapshot, eval, now, seed)
 }
 
-/// As [`schedule`], the way the operator has chosen.
+/// As [`schedule`], by another configuration than the snapshot's.
 pub fn schedule_with(
     config: &SchedulerConfiguration,
     snapshot: &Snapshot,

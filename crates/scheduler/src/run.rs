@@ -2,10 +2,10 @@
 //! it was refused.
 
 use model::job::JobType;
-use model::{EvalId, EvalStatus, Plan, PlanResult, SchedulerConfiguration, Timestamp};
+use model::{EvalId, EvalStatus, Plan, PlanResult, Timestamp};
 use state::Snapshot;
 
-use crate::{Decision, decide, schedule_with};
+use crate::{Decision, decide, schedule};
 
 /// How often a service's plan may be refused without progress. Source: Nomad's public behaviour.
 const ATTEMPTS_MAX_SERVICE: u32 = 5;
@@ -18,7 +18,6 @@ const GIVE_UPS_MAX: u32 = 3;
 /// Carries one evaluation to its end.
 #[derive(Clone, Debug)]
 pub struct Run {
-    config: SchedulerConfiguration,
     eval_id: EvalId,
     eval_token: String,
     job_type: JobType,
@@ -53,7 +52,6 @@ impl Run {
     /// Starts the run of an evaluation that the broker delivered under `eval_token`.
     pub fn new(eval_id: EvalId, eval_token: String) -> Self {
         Self {
-            config: SchedulerConfiguration::default(),
             eval_id,
             eval_token,
             job_type: JobType::Service,
@@ -61,12 +59,6 @@ impl Run {
             give_ups: 0,
             refusal: None,
         }
-    }
-
-    /// Schedules the way the operator has chosen instead of the default way.
-    #[must_use]
-    pub fn with_config(self, config: SchedulerConfiguration) -> Self {
-        Self { config, ..self }
     }
 
     /// Looks at the job once more.
@@ -81,14 +73,15 @@ impl Run {
         ));
         self.job_type = eval.value.job_type;
         let mut decision = if self.attempts < self.attempts_max() {
-            schedule_with(&self.config, snapshot, eval, now, seed)
+            schedule(snapshot, eval, now, seed)
         } else {
             let mut reason = format!("maximum attempts reached ({})", self.attempts_max());
             if let Some(refusal) = &self.refusal {
                 // Whoever reads it can do something about what the store refuses, say.
                 reason = format!("{reason}: {refusal}");
             }
-            decide(&self.config, snapshot, eval, now, seed, Some(reason))
+            let config = snapshot.scheduler_config();
+            decide(config, snapshot, eval, now, seed, Some(reason))
         };
         decision.plan.eval_token.clone_from(&self.eval_token);
         Attempt::Submit(Box::new(decision))

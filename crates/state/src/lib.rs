@@ -16,6 +16,7 @@ pub mod change;
 mod looked;
 pub mod node_table;
 pub mod priorities;
+mod scheduling;
 pub mod snapshot;
 pub mod summary;
 mod tables;

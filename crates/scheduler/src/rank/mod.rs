@@ -13,7 +13,7 @@
 mod affinity;
 mod column;
 mod crowd;
-mod explain;
+pub(crate) mod explain;
 mod preferences;
 mod property;
 pub(crate) mod score;

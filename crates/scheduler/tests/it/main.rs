@@ -11,6 +11,8 @@
     reason = "a helper that fails has failed its test"
 )]
 
+mod explained;
+mod explaining;
 mod goldens;
 mod placing;
 mod preempting;

@@ -3,13 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod blocking;
+mod explain;
 mod jobs;
 mod liveness;
 mod logs;
 mod malformed;
+mod node_pools;
 mod plan;
 mod reads;
 mod reports;
+mod scheduler_config;
 mod sessions;
 mod stale;
 mod support;

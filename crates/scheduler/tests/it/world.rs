@@ -65,6 +65,7 @@ impl World {
             batch: may(),
             service: may(),
         };
+        world.site.store_config();
         world
     }
 

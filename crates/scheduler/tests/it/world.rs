@@ -67,6 +67,7 @@ impl World {
             batch: may(),
             service: may(),
         };
+        world.site.store_config();
         world
     }
 

@@ -17,7 +17,12 @@ pub(crate) fn check_key(
         Key::Deployment(id) => deployment_goes_back(before, after, *id),
         Key::Job(job) => version_jumps(before, after, job),
         Key::Election(service) => leader_is_replaced(before, after, service),
-        Key::Node(_) | Key::JobVersion(..) | Key::JobStable(..) | Key::JobTally(_) => None,
+        Key::Node(_)
+        | Key::JobVersion(..)
+        | Key::JobStable(..)
+        | Key::JobTally(_)
+        | Key::SchedulerConfig
+        | Key::NodePool(_) => None,
     };
     if let Some((fact, text)) = broken {
         found.push(Violation {

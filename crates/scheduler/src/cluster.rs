@@ -6,6 +6,8 @@ use model::{AllocatedResources, ComparableResources, NodeId};
 use rustc_hash::FxHashMap;
 use state::{NodeTable, Snapshot};
 
+use crate::choice::Choice;
+
 /// One node that the plan, or the job being placed, has something on.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
@@ -53,6 +55,8 @@ pub(crate) struct Cluster<'a> {
     slots: FxHashMap<usize, Slot>,
     /// What near-ties between nodes are broken by.
     seed: u64,
+    /// Scores closer than this are near-ties.
+    pub(crate) near_tie: f64,
 }
 
 impl<'a> Cluster<'a> {
@@ -62,6 +66,7 @@ impl<'a> Cluster<'a> {
             table: snapshot.node_table(),
             slots: FxHashMap::default(),
             seed,
+            near_tie: Choice::FIRST.near_tie,
         }
     }
 

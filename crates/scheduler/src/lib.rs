@@ -6,13 +6,15 @@
 //! plan was refused.
 //!
 //! In reading order: `reconcile` compares what the job has with what it wants; `in_place` says who
-//! may take a new version as it runs; `rank` finds nodes, by what the operator has chosen; `planner` writes the plan;
+//! may take a new version as it runs; `rank` finds nodes, by what the operator has chosen and as
+//! freely as `choice` says; `planner` writes the plan;
 //! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
 //! `system` is the same for jobs that want to be on every node. [`explain`] asks every node for an
 //! evaluation's sake, for people; nothing is decided there.
 
+mod choice;
 mod cluster;
 mod draw;
 pub mod explain;
@@ -33,6 +35,8 @@ use model::{
 use placement::Requirements;
 use state::Snapshot;
 
+#[doc(hidden)]
+pub use choice::Choice;
 use draw::Draw;
 use in_place::InPlace;
 use planner::Planner;
@@ -51,7 +55,7 @@ pub struct Decision {
     pub desired_updates: BTreeMap<String, DesiredUpdates>,
 }
 
-/// Decides what to do about the job of `eval`.
+/// Decides what to do about the job of `eval`, the way that operators have chosen.
 ///
 /// The same arguments give the same plan, ids included.
 pub fn schedule(
@@ -60,16 +64,10 @@ pub fn schedule(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    schedule_with(
-        &SchedulerConfiguration::default(),
-        snapshot,
-        eval,
-        now,
-        seed,
-    )
+    schedule_with(snapshot.scheduler_config(), snapshot, eval, now, seed)
 }
 
-/// As [`schedule`], the way the operator has chosen.
+/// As [`schedule`], by another configuration than the snapshot's.
 pub fn schedule_with(
     config: &SchedulerConfiguration,
     snapshot: &Snapshot,
@@ -77,13 +75,14 @@ pub fn schedule_with(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    decide(config, snapshot, eval, now, seed, None)
+    decide(config, Choice::FIRST, snapshot, eval, now, seed, None)
 }
 
 /// As [`schedule_with`]; with `gives_up`, the plan only says that the evaluation failed for that reason,
 /// and leaves a blocked one to try again.
 pub(crate) fn decide(
     config: &SchedulerConfiguration,
+    choice: Choice,
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,
     now: Timestamp,
@@ -99,7 +98,7 @@ pub(crate) fn decide(
     }
     let requirements = requirements(wanted);
     let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
-    let draw = Draw::new(seed, eval.value.id, snapshot.index());
+    let draw = Draw::new(seed, eval.value.id, snapshot.index()).with_choice(choice);
     let context = Context::new(snapshot, &eval.value, wanted, runs_to_end, now, draw);
     let mut in_place = InPlace::new(snapshot, &eval.value.job, &requirements);
     let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);

@@ -227,6 +227,7 @@ impl<'a> Planner<'a> {
     /// Returns the nodes, without what the plan stops on them.
     fn cluster(&mut self) -> Cluster<'a> {
         let mut cluster = Cluster::new(self.snapshot, self.draw.seed());
+        cluster.near_tie = self.draw.choice().near_tie;
         for id in &self.stopped {
             if let Some(view) = self.snapshot.alloc(*id) {
                 cluster.release(view.alloc.node_id, &view.alloc.resources);

@@ -14,6 +14,7 @@
 pub mod change;
 mod looked;
 pub mod node_table;
+mod scheduling;
 pub mod snapshot;
 pub mod summary;
 mod tables;

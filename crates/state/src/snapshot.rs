@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{
     AllocClient, AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey,
-    JobTally, LeaderInfo, Node, NodeId,
+    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
 };
 
 use crate::change::{Change, Table};
@@ -283,6 +283,27 @@ impl Snapshot {
         self.deployments_by_job(key)
             .filter(|deployment| deployment.value.job_create_index == job_create_index)
             .max_by_key(|deployment| deployment.create_index)
+    }
+
+    /// Returns the scheduler's configuration as it holds: the defaults where nobody has chosen, and
+    /// with what the node pools have of their own.
+    pub fn scheduler_config(&self) -> &SchedulerConfiguration {
+        self.tables.scheduling.in_force()
+    }
+
+    /// Returns what somebody has chosen of it; `None`: nobody has, and the defaults hold.
+    pub fn stored_scheduler_config(&self) -> Option<&Arc<Indexed<SchedulerConfiguration>>> {
+        self.tables.scheduling.stored()
+    }
+
+    /// Returns a node pool that is stored: the built-in ones are not.
+    pub fn node_pool(&self, name: &str) -> Option<&Arc<Indexed<NodePool>>> {
+        self.tables.node_pools.get(name)
+    }
+
+    /// Returns every node pool that is stored, ordered by name.
+    pub fn node_pools(&self) -> impl Iterator<Item = &Arc<Indexed<NodePool>>> {
+        self.tables.node_pools.values()
     }
 
     /// Returns who leads `service`, with the revision that made it leader as the create index.

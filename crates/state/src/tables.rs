@@ -10,12 +10,13 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use imbl::{GenericHashMap, OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
-    JobKey, JobTally, LeaderInfo, Node, NodeId,
+    JobKey, JobTally, LeaderInfo, Node, NodeId, NodePool,
 };
 use rustc_hash::FxBuildHasher;
 
 use crate::change::{Change, Entity, Key, Table};
 use crate::node_table::NodeTable;
+use crate::scheduling::Scheduling;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
 
@@ -49,6 +50,9 @@ pub(crate) struct Tables {
     pub(crate) deployments_by_job: Map<JobKey, OrdSet<DeploymentId>>,
     pub(crate) active_deployments: OrdSet<DeploymentId>,
     pub(crate) leaders: OrdMap<String, Indexed<LeaderInfo>>,
+    /// Those that are stored: the built-in ones are not.
+    pub(crate) node_pools: OrdMap<String, Arc<Indexed<NodePool>>>,
+    pub(crate) scheduling: Scheduling,
 }
 
 impl Tables {
@@ -118,6 +122,15 @@ impl Tables {
                         value,
                     },
                 );
+            }
+            (Key::SchedulerConfig, Entity::SchedulerConfig(value)) => {
+                self.scheduling
+                    .put(indexed(*value, create_index, modify_index));
+            }
+            (Key::NodePool(name), Entity::NodePool(value)) => {
+                self.scheduling.put_pool(&name, value.scheduler_config);
+                self.node_pools
+                    .insert(name, indexed(*value, create_index, modify_index));
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -291,6 +304,12 @@ impl Tables {
                 }
             }
             Key::Election(service) => drop(self.leaders.remove(service)),
+            Key::SchedulerConfig => self.scheduling.delete(),
+            Key::NodePool(name) => {
+                self.scheduling
+                    .put_pool(name, model::PoolConfiguration::default());
+                self.node_pools.remove(name);
+            }
         }
     }
 

@@ -57,6 +57,11 @@ impl Parts {
         ))
     }
 
+    /// Returns what is said of the node apart from how full it is and what has failed on it.
+    pub(crate) fn liking(&self) -> f64 {
+        self.anti_affinity.unwrap_or(0.0) + self.affinity.unwrap_or(0.0) + self.spread
+    }
+
     pub(crate) fn in_thousandths(&self) -> ScoreParts {
         ScoreParts {
             fit: thousandths(self.fit),

@@ -11,14 +11,10 @@ use crate::rank::affinity::Affinities;
 use crate::rank::explain::{self, Groundwork};
 use crate::rank::preferences::Preferences;
 use crate::rank::property::PropertyLimit;
-use crate::rank::score::{Parts, anti_affinity, fit, penalised_mean};
+use crate::rank::score::{NOTHING, Parts, anti_affinity, fit, penalised_mean};
 use crate::rank::shelves::{Entry, Place, Shelves};
 use crate::rank::spread::{Changed, SpreadUse};
 use model::Algorithm;
-
-/// Scores closer than this are near-ties, between which the seed chooses: workers that plan at the
-/// same time then do not all pick one node. It is the resolution that scores are shown with.
-pub(crate) const NEAR_TIE: f64 = 0.001;
 
 /// What a group asks for, and where it is already.
 pub(crate) struct Ask<'a> {
@@ -227,7 +223,7 @@ impl<'a, 'c> Search<'a, 'c> {
         }
         let mut penalised = Vec::new();
         let mut best = None;
-        while let Some((entry, shelf, score)) = self.shelves.pop(&self.places) {
+        while let Some((entry, shelf, score)) = self.next(draw) {
             if !wish.penalised.is_empty() {
                 let node_id = self.cluster.table.row(entry.position()).id;
                 if wish.penalised.contains(&node_id) {
@@ -243,6 +239,40 @@ impl<'a, 'c> Search<'a, 'c> {
         self.weigh_penalised(penalised, &mut best, draw);
         let (entry, _, _, ports) = best?;
         Some(self.found(entry.position(), wish, ports))
+    }
+
+    /// Takes out the best node, or one of the best that the job likes no less: only the fit may be
+    /// worse.
+    fn next(&mut self, draw: &mut Draw) -> Option<(Entry, u32, f64)> {
+        let among = draw.choice().among as usize;
+        if among <= 1 {
+            return self.shelves.pop(&self.places);
+        }
+        let first = self.shelves.pop(&self.places)?;
+        let liking = self.liking(first.0);
+        let mut liked = vec![first];
+        let mut others = Vec::new();
+        while liked.len() + others.len() < among
+            && let Some(next) = self.shelves.pop(&self.places)
+        {
+            if self.liking(next.0) < liking - NOTHING {
+                others.push(next);
+            } else {
+                liked.push(next);
+            }
+        }
+        let count = u32::try_from(liked.len()).ok()?;
+        let drawn = liked.swap_remove(draw.below(count) as usize);
+        for (entry, shelf, _) in liked.into_iter().chain(others) {
+            self.shelves.push(shelf, entry, &self.places);
+        }
+        Some(drawn)
+    }
+
+    /// Returns what is said of a node apart from how full it is.
+    fn liking(&self, entry: Entry) -> f64 {
+        let parts = self.parts(entry.position());
+        parts.map_or(f64::NEG_INFINITY, |parts| parts.liking())
     }
 
     /// Lets the nodes on which a predecessor failed compete with the best of the others.
@@ -462,11 +492,11 @@ impl<'a, 'c> Search<'a, 'c> {
         self.shelves.push(shelf, entry, &self.places);
     }
 
-    /// Makes the entry of a node: its lot weighs as much in the mean as [`NEAR_TIE`] allows.
+    /// Makes the entry of a node: its lot weighs as much in the mean as a near-tie allows.
     fn entry(&self, id: NodeId, node: u32, parts: &Parts, changes: u32) -> Entry {
         let (sum, scorers) = parts.base();
         Entry {
-            key: sum + self.cluster.lot(id) * NEAR_TIE * scorers,
+            key: sum + self.cluster.lot(id) * self.cluster.near_tie * scorers,
             node,
             changes,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{EvalId, Job, NodeEligibility, NodeStatus, Operator, SchedulerConfiguration};
+use model::{EvalId, Job, NodeEligibility, NodeStatus, Operator};
 use placement::{Check, Scope};
 use scheduler::explain::{
     CLASSES_MAX, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle,
@@ -21,7 +21,7 @@ fn ask(world: &World, snapshot: &Snapshot, id: EvalId, node: Option<model::NodeI
         now: world.site.now,
         seed: 7,
     };
-    explain(&SchedulerConfiguration::default(), snapshot, &inquest)
+    explain(snapshot, &inquest)
 }
 
 fn check(world: &mut World, look: Look<'_>) {
@@ -249,7 +249,7 @@ fn many_classes_and_many_reasons_are_cut_off_with_their_count() {
         now: site.now,
         seed: 7,
     };
-    let explanation = explain(&SchedulerConfiguration::default(), &snapshot, &inquest);
+    let explanation = explain(&snapshot, &inquest);
     let group = &explanation.groups[0];
     assert_eq!((group.placed, group.live, group.missing), (20, 20, 1));
     assert_eq!(group.counts.filtered, 60);

@@ -27,6 +27,7 @@ pub(crate) fn configure(site: &mut Site, choices: &[(&str, &str)]) {
             None => site.config.algorithm = algorithm,
         }
     }
+    site.store_config();
 }
 
 /// Reads `LEFT/OPERATOR/RIGHT/WEIGHT`.

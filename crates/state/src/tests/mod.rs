@@ -2,6 +2,7 @@
 
 mod derived;
 mod history;
+mod scheduling;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use model::{AllocMetric, EvalStatus, Evaluation, Job};
 use scheduler::DesiredUpdates;
 use state::{Change, Key, Snapshot};
 
-use super::{Decision, Proposal, Refusal, RegisterRequest, Stamp, register};
+use super::{Proposal, Refusal, RegisterRequest, Stamp, register};
 use crate::writes::Write;
 
 /// What would happen.
@@ -31,18 +31,14 @@ pub struct DryRun {
 /// Returns what a registration of `job` would write.
 ///
 /// # Errors
-/// It would be refused. How many evaluations wait does not matter: this one joins no queue.
+/// It would be refused for what it is. How many evaluations wait does not matter, nor whether
+/// registrations are taken at all: this one joins no queue.
 pub fn propose(snapshot: &Snapshot, job: &Job, stamp: &Stamp) -> Result<Proposal, Refusal> {
     let request = RegisterRequest {
         max_open_evals: usize::MAX,
         ..RegisterRequest::default()
     };
-    match register(snapshot, job, &request, stamp)? {
-        Decision::Commit(proposal) => Ok(proposal),
-        Decision::Done(_) | Decision::NoSuchJob => {
-            unreachable!("the evaluation's id is new, and a registration needs no job")
-        }
-    }
+    register::propose(snapshot, job, &request, stamp)
 }
 
 /// Runs the scheduler on what would be there after `proposal`, which [`propose`] returned.
@@ -129,7 +125,7 @@ fn change(snapshot: &Snapshot, write: Write, revision: u64) -> Option<Change> {
             })
         }
         Write::Delete { key, .. } => Some(Change::Delete { key }),
-        Write::RequireUnchanged { .. } => None,
+        Write::RequireUnchanged { .. } | Write::RequireAbsent { .. } => None,
     }
 }
 

@@ -138,6 +138,10 @@ pub(crate) fn blocked_eval() -> v1::Evaluation {
 }
 
 pub(crate) fn metric() -> v1::AllocMetric {
+    let exhausted = v1::ExhaustedResources {
+        cpu: 0,
+        memory_mb: 512,
+    };
     v1::AllocMetric {
         nodes_evaluated: 3,
         nodes_filtered: 1,
@@ -145,9 +149,154 @@ pub(crate) fn metric() -> v1::AllocMetric {
         nodes_in_pool: 3,
         constraint_filtered: [("${attr.kernel.name} = linux".to_owned(), 1)].into(),
         dimension_exhausted: [("memory".to_owned(), 2)].into(),
+        class_filtered: [("small".to_owned(), 1)].into(),
+        class_exhausted: [("big".to_owned(), 2)].into(),
+        resources_exhausted: [("server".to_owned(), exhausted)].into(),
         nodes_available: [("dc1".to_owned(), 3), ("dc2".to_owned(), 0)].into(),
         coalesced_failures: 1,
         ..v1::AllocMetric::default()
+    }
+}
+
+/// Two task groups: one that has no place, and one whose newest allocation has the best.
+pub(crate) fn explanation() -> v1::Explanation {
+    v1::Explanation {
+        index: 131,
+        job_version: Some(1),
+        nothing_wanted: String::new(),
+        groups: vec![unplaced_group(), placed_group()],
+    }
+}
+
+fn unplaced_group() -> v1::GroupExplanation {
+    let reason = |verdict: &str, reason: &str, nodes, (least, most, unit): (u64, u64, &str)| {
+        v1::ExplainedReason {
+            verdict: verdict.to_owned(),
+            reason: reason.to_owned(),
+            nodes,
+            least_missing: least,
+            most_missing: most,
+            unit: unit.to_owned(),
+        }
+    };
+    let none = (0, 0, "");
+    let big = v1::VerdictCounts {
+        exhausted: 3,
+        ..v1::VerdictCounts::default()
+    };
+    let others = v1::VerdictCounts {
+        out_of_scope: 1,
+        unavailable: 1,
+        filtered: 2,
+        ..v1::VerdictCounts::default()
+    };
+    v1::GroupExplanation {
+        name: "app".to_owned(),
+        wanted: 3,
+        placed: 1,
+        live: 1,
+        missing: 2,
+        question: "unplaced".to_owned(),
+        job_version: 1,
+        counts: Some(v1::VerdictCounts {
+            exhausted: 3,
+            ..others
+        }),
+        classes: vec![
+            v1::ClassExplanation {
+                counts: Some(others),
+                reasons: vec![
+                    reason("out-of-scope", "not in the job's datacenters", 1, none),
+                    reason("unavailable", "node is down", 1, none),
+                    reason("filtered", "${attr.kernel.name} = linux", 2, none),
+                    reason("filtered", "missing drivers: exec", 1, none),
+                ],
+                reasons_left_out: 1,
+                ..v1::ClassExplanation::default()
+            },
+            v1::ClassExplanation {
+                class: "big".to_owned(),
+                counts: Some(big),
+                holds: 1,
+                reasons: vec![
+                    reason("exhausted", "cpu", 3, (500, 1_500, "MHz")),
+                    reason("exhausted", "memory", 1, (64, 64, "MiB")),
+                ],
+                ..v1::ClassExplanation::default()
+            },
+        ],
+        nearest: Some(v1::NodeExplanation {
+            node_id: NODE.to_owned(),
+            node_name: "n1".to_owned(),
+            class: "big".to_owned(),
+            verdict: "exhausted".to_owned(),
+            holds: 1,
+            obstacles: vec![v1::Obstacle {
+                verdict: "exhausted".to_owned(),
+                reason: "cpu".to_owned(),
+                change: "cpu: ask 500 MHz less or free 500 MHz on node n1".to_owned(),
+                missing: 500,
+                unit: "MHz".to_owned(),
+            }],
+            score: None,
+        }),
+        ..v1::GroupExplanation::default()
+    }
+}
+
+fn placed_group() -> v1::GroupExplanation {
+    let score = |node_id: &str, per_mille, fit, anti_affinity| v1::NodeScore {
+        node_id: node_id.to_owned(),
+        per_mille,
+        parts: Some(v1::ScoreParts {
+            fit,
+            anti_affinity,
+            ..v1::ScoreParts::default()
+        }),
+    };
+    let counts = v1::VerdictCounts {
+        outscored: 1,
+        chosen: 1,
+        ..v1::VerdictCounts::default()
+    };
+    v1::GroupExplanation {
+        name: "cache".to_owned(),
+        wanted: 1,
+        placed: 1,
+        live: 1,
+        question: "placed".to_owned(),
+        alloc_id: ALLOC.to_owned(),
+        job_version: 1,
+        counts: Some(counts),
+        chosen: Some(v1::ChosenNode {
+            node_id: NODE.to_owned(),
+            node_name: "n1".to_owned(),
+            class: "big".to_owned(),
+            score: Some(score(NODE, 589, 589, None)),
+            keeps_disk: false,
+        }),
+        classes: vec![v1::ClassExplanation {
+            class: "big".to_owned(),
+            counts: Some(counts),
+            holds: 1,
+            best: Some(v1::OutscoredNode {
+                node_name: "n2".to_owned(),
+                score: Some(score(EVAL, 106, 712, Some(-500))),
+                gap_per_mille: Some(483),
+            }),
+            ..v1::ClassExplanation::default()
+        }],
+        classes_left_out: 2,
+        nodes_left_out: 5,
+        node: Some(v1::NodeExplanation {
+            node_id: EVAL.to_owned(),
+            node_name: "n2".to_owned(),
+            class: "big".to_owned(),
+            verdict: "outscored".to_owned(),
+            score: Some(score(EVAL, 106, 712, Some(-500))),
+            ..v1::NodeExplanation::default()
+        }),
+        ..v1::GroupExplanation::default()
     }
 }
 

@@ -8,6 +8,8 @@ pub enum Command {
     List(List),
     /// Show an evaluation: why it was made, and what could not be placed
     Status(Status),
+    /// Explain an evaluation: what every node says of its job, and what would change that
+    Explain(Explain),
 }
 
 #[derive(Debug, Args)]
@@ -65,3 +67,31 @@ Examples:
 
 Exit codes: 0 shown; 1 no such evaluation, several, or the gateway did not answer; with -monitor 2
 when not everything could be placed.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub struct Explain {
+    /// The evaluation, or the start of its id
+    pub id: String,
+    /// Tell of this node in any case: its id, or the start of it
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
+    /// Show full ids
+    #[arg(long)]
+    pub verbose: bool,
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Asks every node about the evaluation's job as both are now: for each task group and each node class,
+how many nodes are out of its datacenters and pool, unavailable, filtered (by every constraint that
+they fail, not the first alone), exhausted (with how much is missing) or outscored, and which change
+would let the nearest of them take one.
+
+Examples:
+  kafila eval explain 1a2b3c4d
+  kafila eval explain -node 4d2b 1a2b3c4d
+
+Exit codes: 0 explained; 1 no such evaluation or node, several, or the gateway did not answer.";

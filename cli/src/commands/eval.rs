@@ -3,7 +3,7 @@
 use proto::v1;
 
 use super::page::next_page;
-use crate::args::eval::{List, Status};
+use crate::args::eval::{Explain, List, Status};
 use crate::commands::job::watch::{self, Watch};
 use crate::context::Context;
 use crate::error::Error;
@@ -83,5 +83,25 @@ pub(super) async fn show(
     context
         .printer
         .out(&status.render(&context.style(verbose)))?;
+    Ok(Exit::Success)
+}
+
+pub(super) async fn explain(context: &Context, args: &Explain) -> Result<Exit, Error> {
+    let connection = &context.connection;
+    let style = context.style_err(args.verbose);
+    let eval = resolve::evaluation(connection, &args.id, &style).await?;
+    let node_id = match &args.node {
+        Some(prefix) => resolve::node(connection, prefix, &style).await?.id,
+        None => String::new(),
+    };
+    let (eval, explanation) = connection
+        .explain_evaluation(&eval.namespace, &eval.id, &node_id)
+        .await?;
+    let text = if args.json {
+        pretty(&json::explain::Explanation::new(&eval, &explanation))
+    } else {
+        render::explain::render(&eval, &explanation, &context.style(args.verbose))
+    };
+    context.printer.out(&text)?;
     Ok(Exit::Success)
 }

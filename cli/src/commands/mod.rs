@@ -51,6 +51,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Eval(crate::args::eval::Command::Status(args)) | Command::EvalStatus(args) => {
             eval::status(context, &args).await
         }
+        Command::Eval(crate::args::eval::Command::Explain(args)) => {
+            eval::explain(context, &args).await
+        }
         Command::Deployment(crate::args::deployment::Command::List(args)) => {
             deployment::list(context, &args).await
         }

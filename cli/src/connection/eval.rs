@@ -59,6 +59,29 @@ impl Connection {
         Ok((answer.evaluation.unwrap_or_default(), index))
     }
 
+    /// Returns an evaluation as it is now, and what nodes say of it; `node_id` is one that is told
+    /// of in any case, or empty.
+    pub(crate) async fn explain_evaluation(
+        &self,
+        namespace: &str,
+        eval_id: &str,
+        node_id: &str,
+    ) -> Result<(v1::Evaluation, v1::Explanation), Error> {
+        let message = v1::ExplainEvaluationRequest {
+            options: Some(self.options(namespace)),
+            eval_id: eval_id.to_owned(),
+            node_id: node_id.to_owned(),
+        };
+        let doing = format!("explaining evaluation {eval_id:?}");
+        let answer: v1::ExplainEvaluationResponse = self
+            .call(&doing, message, |channel, request| async move {
+                client(channel).explain(request).await
+            })
+            .await?;
+        let eval = answer.evaluation.unwrap_or_default();
+        Ok((eval, answer.explanation.unwrap_or_default()))
+    }
+
     pub(crate) async fn evaluation_allocations(
         &self,
         namespace: &str,

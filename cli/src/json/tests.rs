@@ -46,6 +46,13 @@ fn an_allocation() {
 }
 
 #[test]
+fn an_explanation() {
+    let (eval, explanation) = (fixtures::failed_eval(), fixtures::explanation());
+    let shown = json::explain::Explanation::new(&eval, &explanation);
+    golden("eval_explain.json", &pretty(&shown));
+}
+
+#[test]
 fn an_evaluation() {
     golden(
         "eval.json",

@@ -214,9 +214,12 @@ fn a_batch_job_that_does_not_fit_ends_at_once_with_the_reasons() {
          allocations:",
         "    T: Task Group \"app\" (failed to place 2 allocations):",
         "      * No nodes are available in datacenter \"dc2\"",
+        "      * Class \"small\": 1 nodes excluded by filter",
         "      * Constraint \"${attr.kernel.name} = linux\": 1 nodes excluded by filter",
         "      * Resources exhausted on 2 nodes",
+        "      * Class \"big\" exhausted on 2 nodes",
         "      * Dimension \"memory\" exhausted on 2 nodes",
+        "      * Task \"server\" wanted 512 MiB of memory in all",
         "      -> Loosen the constraint, or give a node what it asks for: 'kafila node status \
          -verbose NODE' lists attributes and meta",
         "      -> Ask for less memory, stop other jobs, or add a node: 'kafila node status NODE' \

@@ -80,6 +80,19 @@ pub(crate) fn failed_placements(eval: &v1::Evaluation) -> Vec<String> {
         .collect()
 }
 
+/// Returns the same for who looks at the evaluation afterwards, with where to learn more; empty
+/// when everything was placed.
+pub(crate) fn failures_to_explain(eval: &v1::Evaluation, style: &Style) -> Vec<String> {
+    let mut lines = failed_placements(eval);
+    if !lines.is_empty() {
+        let id = style.id(&eval.id);
+        lines.push(format!(
+            "Run 'kafila eval explain {id}' for what each node says, and what would change it"
+        ));
+    }
+    lines
+}
+
 /// An evaluation, and what there is around it.
 pub(crate) struct Status<'a> {
     pub(crate) eval: &'a v1::Evaluation,
@@ -117,7 +130,7 @@ impl Status<'_> {
             let table = alloc::table(self.allocs, style);
             out.push_str(&style.section("Placed Allocations", &table.render()));
         }
-        let failed = failed_placements(self.eval);
+        let failed = failures_to_explain(self.eval, style);
         if !failed.is_empty() {
             let body = format!("{}\n", failed.join("\n"));
             out.push_str(&style.section("Failed Placements", &body));

@@ -6,6 +6,7 @@ use proto::v1;
 
 use super::{Style, alloc, deployment, eval, sorted};
 use crate::output::fields::Fields;
+use crate::output::printable;
 use crate::output::table::Table;
 
 /// Returns the table of jobs; `namespaces` adds the column that tells them apart.
@@ -76,7 +77,7 @@ impl Status<'_> {
             let table = eval::of_job(self.evals, style);
             out.push_str(&style.section("Evaluations", &table.render()));
         }
-        let failure = self.placement_failure();
+        let failure = self.placement_failure(style);
         if !failure.is_empty() {
             let body = format!("{}\n", failure.join("\n"));
             out.push_str(&style.section("Placement Failure", &body));
@@ -96,20 +97,50 @@ impl Status<'_> {
     }
 
     /// Says why something still waits for a place; empty when nothing does.
-    fn placement_failure(&self) -> Vec<String> {
+    fn placement_failure(&self, style: &Style) -> Vec<String> {
         let newest = eval::newest_first(self.evals);
         let Some(blocked) = newest.iter().find(|eval| eval.status == "blocked") else {
-            return Vec::new();
+            return self.held_back();
         };
-        let lines = eval::failed_placements(blocked);
+        let lines = eval::failures_to_explain(blocked, style);
         if !lines.is_empty() {
             return lines;
         }
         // Some schedulers leave the reasons with the evaluation that could not place everything.
         let cause = newest.iter().find(|eval| eval.blocked_eval == blocked.id);
         cause
-            .map(|eval| eval::failed_placements(eval))
+            .map(|eval| eval::failures_to_explain(eval, style))
             .unwrap_or_default()
+    }
+
+    /// Says which groups wait for their deployment and not for nodes.
+    fn held_back(&self) -> Vec<String> {
+        let Some(deployment) = self.latest_deployment else {
+            return Vec::new();
+        };
+        let why = match deployment.status.as_str() {
+            "failed" => "its deployment has failed, so nothing more of this version is placed",
+            "paused" => "its deployment is paused",
+            _ => return Vec::new(),
+        };
+        if deployment.job_version != self.job.version() {
+            return Vec::new();
+        }
+        let what_next = match deployment.status.as_str() {
+            "failed" => "Run a changed job file, or the former version again",
+            _ => "It goes on when the deployment does",
+        };
+        let mut lines = Vec::new();
+        for (name, counts) in sorted(&self.summary.groups) {
+            if counts.queued > 0 && deployment.task_groups.contains_key(name) {
+                let (name, queued) = (printable(name), counts.queued);
+                lines.push(format!("Task Group \"{name}\" ({queued} queued): {why}"));
+            }
+        }
+        if !lines.is_empty() {
+            lines.push(format!("  -> {what_next}"));
+        }
+        lines
     }
 
     /// Returns which task groups will be placed again, and when.

@@ -18,6 +18,12 @@ pub(crate) fn reasons(metric: &AllocMetric) -> Vec<String> {
             ));
         }
     }
+    for (class, nodes) in sorted(&metric.class_filtered) {
+        let class = printable(class);
+        lines.push(format!(
+            "* Class \"{class}\": {nodes} nodes excluded by filter"
+        ));
+    }
     for (constraint, nodes) in sorted(&metric.constraint_filtered) {
         let constraint = printable(constraint);
         lines.push(format!(
@@ -30,11 +36,29 @@ pub(crate) fn reasons(metric: &AllocMetric) -> Vec<String> {
             metric.nodes_exhausted
         ));
     }
+    for (class, nodes) in sorted(&metric.class_exhausted) {
+        let class = printable(class);
+        lines.push(format!("* Class \"{class}\" exhausted on {nodes} nodes"));
+    }
     for (dimension, nodes) in sorted(&metric.dimension_exhausted) {
         let dimension = printable(dimension);
         lines.push(format!(
             "* Dimension \"{dimension}\" exhausted on {nodes} nodes"
         ));
+    }
+    for (task, wanted) in sorted(&metric.resources_exhausted) {
+        let amounts = [
+            (wanted.cpu, "MHz of cpu"),
+            (wanted.memory_mb, "MiB of memory"),
+        ];
+        let amounts = amounts.iter().filter(|(amount, _)| *amount > 0);
+        let amounts: Vec<_> = amounts
+            .map(|(amount, unit)| format!("{amount} {unit}"))
+            .collect();
+        if !amounts.is_empty() {
+            let (task, amounts) = (printable(task), amounts.join(" and "));
+            lines.push(format!("* Task \"{task}\" wanted {amounts} in all"));
+        }
     }
     lines
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use proto::v1;
 
-use super::{Style, alloc, deployment, eval, job, metric, node, operator};
+use super::{Style, alloc, deployment, eval, explain, job, metric, node, operator};
 use crate::fixtures;
 use crate::output::colour::Colour;
 use crate::output::time::Times;
@@ -100,6 +100,64 @@ fn the_reasons_are_found_where_only_the_first_evaluation_has_them() {
     let text = job_status(false, &[fixtures::failed_eval(), blocked], &[]);
     assert!(
         text.contains("Task Group \"app\" (failed to place 2 allocations):"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_waits_for_a_deployment_says_so() {
+    let mut deployment = fixtures::deployment();
+    let mut summary = fixtures::summary();
+    let mut render = |status: &str, queued: u32, version: u64| {
+        deployment.status = status.to_owned();
+        deployment.job_version = version;
+        summary.groups.get_mut("app").unwrap().queued = queued;
+        job::Status {
+            job: &fixtures::job(),
+            summary: &summary,
+            evals: &[],
+            latest_deployment: Some(&deployment),
+            allocs: &[],
+            show_evals: false,
+        }
+        .render(&style(false))
+    };
+    let version = fixtures::job().version();
+    let failed = render("failed", 2, version);
+    let section = "\nPlacement Failure\n\
+                   Task Group \"app\" (2 queued): its deployment has failed, so nothing more of \
+                   this version is placed\n  -> Run a changed job file, or the former version again\n";
+    assert!(failed.contains(section), "{failed}");
+    assert!(render("paused", 1, version).contains("(1 queued): its deployment is paused\n"));
+    // Nothing waits, or it waits for something else.
+    for (status, queued, version) in [
+        ("failed", 0, version),
+        ("successful", 2, version),
+        ("failed", 2, version + 1),
+    ] {
+        let text = render(status, queued, version);
+        assert!(
+            !text.contains("Placement Failure"),
+            "{status} {queued}: {text}"
+        );
+    }
+}
+
+#[test]
+fn what_nodes_say_of_an_evaluation() {
+    let eval = fixtures::failed_eval();
+    let explanation = fixtures::explanation();
+    let text = explain::render(&eval, &explanation, &style(false));
+    golden("eval_explain.txt", &text);
+    let gone = v1::Explanation {
+        index: 130,
+        nothing_wanted: "the job is gone".to_owned(),
+        ..v1::Explanation::default()
+    };
+    let text = explain::render(&eval, &gone, &style(false));
+    assert!(text.contains("Job Version  = <none>\n"), "{text}");
+    assert!(
+        text.ends_with("\nNothing is placed: the job is gone.\n"),
         "{text}"
     );
 }

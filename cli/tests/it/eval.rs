@@ -52,7 +52,10 @@ async fn scenario_037_an_evaluation_says_what_it_could_not_place() {
             "\nRelated Evaluations\n",
             "2b3c4d5e",
             "\nFailed Placements\n",
+            "* Class \"small\": 1 nodes excluded by filter\n",
+            "* Class \"big\" exhausted on 2 nodes\n",
             "* Dimension \"memory\" exhausted on 2 nodes\n",
+            "Run 'kafila eval explain 1a2b3c4d' for what each node says",
         ]);
     }
     let json = kafila("eval status -json 1a2b")
@@ -60,6 +63,46 @@ async fn scenario_037_an_evaluation_says_what_it_could_not_place() {
         .await
         .json();
     assert_eq!(json["FailedTGAllocs"]["app"]["CoalescedFailures"], 1);
+}
+
+#[tokio::test]
+async fn an_evaluation_is_explained() {
+    let gateway = Gateway::start(blocked()).await;
+    let said = kafila("eval explain 1a2b").at(&gateway.address).await;
+    said.ended(0).printed(&[
+        "Evaluation   = 1a2b3c4d\n",
+        "Explained At = revision 131\n",
+        "\nTask Group \"app\"\n",
+        "Nearest miss: node n1 (4d2ba53b, class big), exhausted",
+    ]);
+    let said = kafila("eval explain -verbose -node 4d2b 1a2b")
+        .at(&gateway.address)
+        .await;
+    said.ended(0).printed(&[fixtures::EVAL, fixtures::NODE]);
+    let asked: Vec<_> = gateway.world().explain_requests.clone();
+    let asked: Vec<_> = asked
+        .iter()
+        .map(|request| (request.eval_id.as_str(), request.node_id.as_str()))
+        .collect();
+    assert_eq!(
+        asked,
+        [(fixtures::EVAL, ""), (fixtures::EVAL, fixtures::NODE)]
+    );
+    let json = kafila("eval explain -json 1a2b")
+        .at(&gateway.address)
+        .await
+        .json();
+    assert_eq!(
+        json["TaskGroups"][0]["NearestMiss"]["NodeID"],
+        fixtures::NODE
+    );
+    let said = kafila("eval explain ffff").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["No evaluation(s) with prefix or id \"ffff\" found"]);
+    let said = kafila("eval explain -node ffff 1a2b")
+        .at(&gateway.address)
+        .await;
+    said.ended(1).complained(&["ffff"]);
 }
 
 #[tokio::test]

@@ -421,6 +421,25 @@ impl Evaluations for Fake {
         Ok(Response::new(ListEvaluationsResponse { meta, evaluations }))
     }
 
+    async fn explain(
+        &self,
+        request: Request<ExplainEvaluationRequest>,
+    ) -> Answer<ExplainEvaluationResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ExplainEvaluation", &request, options.as_ref())
+            .await?;
+        let request = request.into_inner();
+        let mut world = self.world();
+        let evaluation = world.evals.iter().find(|eval| eval.id == request.eval_id);
+        let evaluation = evaluation.cloned();
+        world.explain_requests.push(request);
+        Ok(Response::new(ExplainEvaluationResponse {
+            meta: Some(meta(131)),
+            evaluation,
+            explanation: Some(crate::fixtures::explanation()),
+        }))
+    }
+
     async fn list_allocations(
         &self,
         request: Request<ListEvaluationAllocationsRequest>,

@@ -41,6 +41,7 @@ pub(crate) struct World {
     pub(crate) register_requests: Vec<v1::RegisterJobRequest>,
     pub(crate) plan_requests: Vec<v1::PlanJobRequest>,
     pub(crate) deregister_requests: Vec<v1::DeregisterJobRequest>,
+    pub(crate) explain_requests: Vec<v1::ExplainEvaluationRequest>,
     pub(crate) logs_requests: Vec<v1::LogsRequest>,
 }
 

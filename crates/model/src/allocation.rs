@@ -230,6 +230,15 @@ pub struct AllocMetric {
     /// Dimension → how many nodes had too little of it, as in `cpu`, `memory`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub dimension_exhausted: BTreeMap<String, u32>,
+    /// Node class → how many of `nodes_filtered` are of it; nodes without a class are left out.
+    #[serde(rename = "cf", skip_serializing_if = "BTreeMap::is_empty")]
+    pub class_filtered: BTreeMap<String, u32>,
+    /// Node class → how many of `nodes_exhausted` are of it; nodes without a class are left out.
+    #[serde(rename = "ce", skip_serializing_if = "BTreeMap::is_empty")]
+    pub class_exhausted: BTreeMap<String, u32>,
+    /// Task → what all allocations without a place would have taken for it.
+    #[serde(rename = "re", skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources_exhausted: BTreeMap<String, ExhaustedResources>,
     /// Datacenter → ready nodes in it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes_available: BTreeMap<String, u32>,
@@ -253,6 +262,20 @@ fn is_zero(value: &u32) -> bool {
 
 fn is_level(score: &i32) -> bool {
     *score == 0
+}
+
+/// What a task would have taken of dimensions that some node had too little of; 0: no node had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExhaustedResources {
+    #[serde(rename = "cpu", skip_serializing_if = "is_nothing")]
+    pub cpu_mhz: u64,
+    #[serde(rename = "mem", skip_serializing_if = "is_nothing")]
+    pub memory_mib: u64,
+}
+
+fn is_nothing(amount: &u64) -> bool {
+    *amount == 0
 }
 
 /// What the scorers said of a node, in thousandths; `None`: that scorer did not count.

@@ -29,7 +29,7 @@ pub mod time;
 
 pub use allocation::{
     AllocClient, AllocMetric, Allocation, ClientStatus, DeploymentHealth, DesiredStatus,
-    DesiredTransition, NodeScore, ScoreParts,
+    DesiredTransition, ExhaustedResources, NodeScore, ScoreParts,
 };
 pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
 pub use deployment::{Deployment, DeploymentGroup, DeploymentStatus};
@@ -43,6 +43,7 @@ pub use node::{Node, NodeEligibility, NodeStatus};
 pub use plan::{Plan, PlanResult};
 pub use resources::{
     AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,
+    Dimension,
 };
 pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};
 pub use tally::{Ended, JobTally};

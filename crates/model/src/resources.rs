@@ -58,6 +58,26 @@ impl ComparableResources {
             None
         }
     }
+
+    /// Returns every amount with its name, in the order of [`Self::exceeds`].
+    pub fn dimensions(self) -> [Dimension; 3] {
+        let named = [
+            ("cpu", self.cpu_mhz, "MHz"),
+            ("memory", self.memory_mib, "MiB"),
+            ("disk", self.disk_mib, "MiB"),
+        ];
+        named.map(|(name, amount, unit)| Dimension { name, amount, unit })
+    }
+}
+
+/// The amount of one resource, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// As [`ComparableResources::exceeds`] names it.
+    pub name: &'static str,
+    pub amount: u64,
+    /// As in `MHz`.
+    pub unit: &'static str,
 }
 
 /// What one allocation holds on its node, all tasks together, as stored with the allocation.

@@ -102,6 +102,20 @@ impl Check {
         }
     }
 
+    /// Returns what `node` says where the constraint asks it for a fact, the left side first;
+    /// `None`: it has no such fact.
+    pub fn facts<'a>(&'a self, node: &'a Node) -> Vec<Option<Cow<'a, str>>> {
+        let right = match &self.right {
+            Right::Target(target) => Some(target),
+            Right::Pattern(_) | Right::Bounds(_) | Right::Items(_) => None,
+        };
+        let sides = [Some(&self.left), right].into_iter().flatten();
+        sides
+            .filter(|side| !matches!(side, Target::Literal(_)))
+            .map(|side| side.resolve(node))
+            .collect()
+    }
+
     fn right_text<'a>(&'a self, node: &'a Node) -> Option<Cow<'a, str>> {
         match &self.right {
             Right::Target(target) => target.resolve(node),

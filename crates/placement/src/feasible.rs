@@ -109,6 +109,24 @@ impl Requirements {
         }
     }
 
+    /// Returns every constraint that `node` fails, for people: who only wants to know whether asks
+    /// [`Self::check_shared`] and [`Self::check_unique`].
+    pub fn failed_checks(&self, node: &Node) -> impl Iterator<Item = &Check> {
+        let checks = self.class_checks.iter().chain(&self.node_checks);
+        checks.filter(|check| !check.passes(node))
+    }
+
+    /// Returns every driver that `node` cannot start tasks with.
+    pub fn missing_drivers(&self, node: &Node) -> impl Iterator<Item = &str> {
+        let drivers = self.drivers.iter().map(String::as_str);
+        drivers.filter(|driver| !has_driver(node, driver))
+    }
+
+    /// Returns why no node can serve the group's network, if so.
+    pub fn network_fault(&self) -> Option<&str> {
+        self.network_fault.as_deref()
+    }
+
     fn failed_in_class(&self, node: &Node) -> Option<&Check> {
         self.class_checks.iter().find(|check| !check.passes(node))
     }

@@ -25,11 +25,11 @@ impl Scope {
         self.contains_pool(node) && self.contains_datacenter(node)
     }
 
-    fn contains_pool(&self, node: &Node) -> bool {
+    pub fn contains_pool(&self, node: &Node) -> bool {
         self.node_pool.is_empty() || self.node_pool == POOL_ALL || self.node_pool == node.node_pool
     }
 
-    fn contains_datacenter(&self, node: &Node) -> bool {
+    pub fn contains_datacenter(&self, node: &Node) -> bool {
         self.datacenters
             .iter()
             .any(|glob| glob_matches(glob, &node.datacenter))

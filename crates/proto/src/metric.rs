@@ -1,6 +1,6 @@
 //! Why an allocation was placed where it is, or could not be placed.
 
-use model::{AllocMetric, FieldErrors, NodeScore, ScoreParts};
+use model::{AllocMetric, ExhaustedResources, FieldErrors, NodeScore, ScoreParts};
 
 use crate::fields::{At as _, Read, each, id};
 use crate::v1;
@@ -21,12 +21,26 @@ pub(crate) fn read(wire: v1::AllocMetric) -> Read<AllocMetric> {
         nodes_in_pool: wire.nodes_in_pool,
         constraint_filtered: wire.constraint_filtered.into_iter().collect(),
         dimension_exhausted: wire.dimension_exhausted.into_iter().collect(),
+        class_filtered: wire.class_filtered.into_iter().collect(),
+        class_exhausted: wire.class_exhausted.into_iter().collect(),
+        resources_exhausted: wire
+            .resources_exhausted
+            .into_iter()
+            .map(|(task, amounts)| (task, exhausted(amounts)))
+            .collect(),
         nodes_available: wire.nodes_available.into_iter().collect(),
         score_per_mille: wire.score_per_mille,
         score_parts: wire.score_parts.map(score_parts),
         runners_up: each(wire.runners_up, node_score).at("runners_up")?,
         coalesced_failures: wire.coalesced_failures,
     })
+}
+
+fn exhausted(wire: v1::ExhaustedResources) -> ExhaustedResources {
+    ExhaustedResources {
+        cpu_mhz: wire.cpu,
+        memory_mib: wire.memory_mb,
+    }
 }
 
 fn node_score(wire: v1::NodeScore) -> Read<NodeScore> {
@@ -57,11 +71,27 @@ impl From<&AllocMetric> for v1::AllocMetric {
             nodes_in_pool: metric.nodes_in_pool,
             constraint_filtered: metric.constraint_filtered.clone().into_iter().collect(),
             dimension_exhausted: metric.dimension_exhausted.clone().into_iter().collect(),
+            class_filtered: metric.class_filtered.clone().into_iter().collect(),
+            class_exhausted: metric.class_exhausted.clone().into_iter().collect(),
+            resources_exhausted: metric
+                .resources_exhausted
+                .iter()
+                .map(|(task, amounts)| (task.clone(), (*amounts).into()))
+                .collect(),
             nodes_available: metric.nodes_available.clone().into_iter().collect(),
             score_per_mille: metric.score_per_mille,
             score_parts: metric.score_parts.map(Into::into),
             runners_up: metric.runners_up.iter().map(Into::into).collect(),
             coalesced_failures: metric.coalesced_failures,
+        }
+    }
+}
+
+impl From<ExhaustedResources> for v1::ExhaustedResources {
+    fn from(amounts: ExhaustedResources) -> Self {
+        Self {
+            cpu: amounts.cpu_mhz,
+            memory_mb: amounts.memory_mib,
         }
     }
 }

@@ -10,10 +10,12 @@
 //! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
-//! `system` is the same for jobs that want to be on every node.
+//! `system` is the same for jobs that want to be on every node. [`explain`] asks every node for an
+//! evaluation's sake, for people; nothing is decided there.
 
 mod cluster;
 mod draw;
+pub mod explain;
 mod in_place;
 mod outcome;
 mod planner;

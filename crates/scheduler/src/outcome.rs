@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{DeploymentId, EvalStatus, Evaluation, NodeId, Plan, Timestamp, TriggeredBy};
+use model::{
+    DeploymentId, EvalStatus, Evaluation, ExhaustedResources, NodeId, Plan, Timestamp, TriggeredBy,
+};
 use placement::Requirements;
 use rustc_hash::FxHashMap;
 use state::Snapshot;
@@ -16,6 +18,10 @@ const CONFLICTS: &str = "created due to placement conflicts";
 /// gives each a word of its own; then the list would outgrow everything else in the evaluation.
 const CLASSES_MAX: usize = 256;
 
+/// How many classes a metric names, those with the most nodes. An operator has a handful, unless
+/// each node has a class of its own; then they would outgrow everything else in the evaluation.
+const COUNTED_CLASSES_MAX: usize = 64;
+
 /// Which changes of nodes may help a blocked evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Hope {
@@ -27,6 +33,7 @@ struct Hope {
 
 /// Writes into the plan how the evaluation ends once all of it is committed.
 pub(crate) fn settle(planner: &mut Planner<'_>) {
+    complete_metrics(planner);
     let eval = planner.eval;
     let mut outcome = eval.clone();
     outcome.modify_time = planner.now;
@@ -96,6 +103,7 @@ pub(crate) fn give_up(planner: &mut Planner<'_>, description: String) {
     planner.plan.deployment = None;
     planner.plan.deployment_updates.clear();
     planner.plan.followup_evals.clear();
+    complete_metrics(planner);
     let blocked = blocked_eval(planner, TriggeredBy::MaxPlanAttempts, CONFLICTS);
     fail(&mut planner.plan, planner.eval, planner.now, description);
     if let Some(outcome) = &mut planner.plan.eval_outcome {
@@ -104,6 +112,50 @@ pub(crate) fn give_up(planner: &mut Planner<'_>, description: String) {
         outcome.blocked_eval = Some(blocked.id);
     }
     planner.plan.followup_evals.push(blocked);
+}
+
+/// Says of every group that has no place what its tasks would have taken of what was short.
+fn complete_metrics(planner: &mut Planner<'_>) {
+    let job = planner.snapshot.job(&planner.eval.job);
+    for (name, metric) in &mut planner.failed {
+        keep_largest(&mut metric.class_filtered);
+        keep_largest(&mut metric.class_exhausted);
+        let is_short = |dimension| metric.dimension_exhausted.contains_key(dimension);
+        let (cpu, memory) = (is_short("cpu"), is_short("memory"));
+        let group = job.and_then(|job| job.value.task_group(name));
+        let Some(group) = group.filter(|_| cpu || memory) else {
+            continue;
+        };
+        let failures = u64::from(planner.queued.get(name).copied().unwrap_or(0));
+        for task in &group.tasks {
+            let total =
+                |is_short: bool, ask: u64| u64::from(is_short) * ask.saturating_mul(failures);
+            let amounts = ExhaustedResources {
+                cpu_mhz: total(cpu, task.resources.cpu_mhz.into()),
+                memory_mib: total(memory, task.resources.memory_mib.into()),
+            };
+            metric
+                .resources_exhausted
+                .insert(task.name.clone(), amounts);
+        }
+    }
+}
+
+/// Leaves the classes with the most nodes, of two with as many the first by name.
+fn keep_largest(classes: &mut BTreeMap<String, u32>) {
+    if classes.len() <= COUNTED_CLASSES_MAX {
+        return;
+    }
+    let mut counts: Vec<_> = classes.values().copied().collect();
+    counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
+    let least = counts[COUNTED_CLASSES_MAX - 1];
+    let more = counts.iter().filter(|count| **count > least).count();
+    let mut as_many = COUNTED_CLASSES_MAX - more;
+    classes.retain(|_, count| {
+        let is_kept = *count > least || (*count == least && as_many > 0);
+        as_many -= usize::from(is_kept && *count == least);
+        is_kept
+    });
 }
 
 fn blocked_eval(
@@ -218,5 +270,22 @@ fn hope_of(snapshot: &Snapshot, waiting: &[&Requirements]) -> Hope {
     Hope {
         classes,
         escaped: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_classes_are_kept() {
+        let mut classes: BTreeMap<String, u32> =
+            (0..100).map(|n| (format!("c{n:02}"), 1)).collect();
+        classes.insert("c98".into(), 7);
+        classes.insert("c99".into(), 2);
+        keep_largest(&mut classes);
+        assert_eq!(classes.len(), COUNTED_CLASSES_MAX);
+        let kept: Vec<_> = classes.keys().map(String::as_str).collect();
+        assert_eq!(kept[61..], ["c61", "c98", "c99"]);
     }
 }

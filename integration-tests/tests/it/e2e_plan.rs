@@ -206,5 +206,34 @@ async fn scenario_025_plans_end_with_what_they_found_and_runs_do_just_that() -> 
     ensure!(replaced.len() == 4, "{replaced:?}");
     let mut old = old.map(|alloc| alloc.desired_status.as_str());
     ensure!(old.all(|desired| desired == "stop"), "{replaced:?}");
+    what_has_no_place_is_explained(&dev).await
+}
+
+async fn what_has_no_place_is_explained(dev: &Dev) -> Result<()> {
+    let giant = SLEEPER.replace("\"sleeper\"", "\"giant\"");
+    let giant = giant.replace("memory = 20", "memory = 99999999");
+    dev.say(&["job", "run", "-detach"], &giant).await?.ok()?;
+    let api = dev.api()?;
+    let id = eventually(PATIENCE, || async {
+        let evals = api.evaluations().await?;
+        let mut failed = evals.iter().filter(|eval| eval.job_id == "giant");
+        let failed = failed.find(|eval| eval.status == "complete");
+        Ok(failed.context("nobody has looked at it")?.id.clone())
+    })
+    .await?;
+    let run = async |words: &[&str]| binary::run(&dev.address, words).await?.ok();
+    let explained = run(&["eval", "explain", &id]).await?.stdout;
+    for part in [
+        "Task Group \"app\"\n2 wanted, 0 live, 0 placed by this evaluation, 2 without a place\n",
+        "  * exhausted: memory (1 node, ",
+        "Nearest miss: node ",
+        "  -> memory: ask ",
+    ] {
+        ensure!(explained.contains(part), "{part:?} in\n{explained}");
+    }
+    for words in [&["eval", "status", &id][..], &["job", "status", "giant"]] {
+        let status = run(words).await?.stdout;
+        ensure!(status.contains("Run 'kafila eval explain "), "{status}");
+    }
     Ok(())
 }

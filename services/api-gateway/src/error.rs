@@ -70,6 +70,8 @@ pub enum Error {
     Replaced,
     #[error("cannot try the job out")]
     DryRun(#[from] TurnError),
+    #[error("cannot explain the evaluation")]
+    Explanation(#[source] TurnError),
     #[error("this gateway is shutting down: ask another")]
     Draining,
 }
@@ -99,8 +101,11 @@ impl Error {
             | Self::Contended { .. }
             | Self::Replaced => Code::Aborted,
             Self::Admission(admission::Refusal::Overloaded { .. })
-            | Self::DryRun(TurnError::Late { .. }) => Code::ResourceExhausted,
-            Self::DryRun(TurnError::CutShort(_)) => Code::Internal,
+            | Self::DryRun(TurnError::Late { .. })
+            | Self::Explanation(TurnError::Late { .. }) => Code::ResourceExhausted,
+            Self::DryRun(TurnError::CutShort(_)) | Self::Explanation(TurnError::CutShort(_)) => {
+                Code::Internal
+            }
             Self::Session(gate::Refusal::Unknown(_))
             | Self::NotFound(prefix::NotFound::None { .. })
             | Self::NoSuchJob { .. }

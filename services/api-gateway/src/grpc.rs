@@ -4,6 +4,7 @@
 mod allocations;
 mod deployments;
 mod evaluations;
+mod explain;
 mod jobs;
 mod node_sessions;
 mod nodes;
@@ -85,7 +86,8 @@ impl From<Error> for Status {
         match error {
             Error::TooLarge(_) => status::invalid_field("job", error.message()),
             Error::Admission(Refusal::Overloaded { .. })
-            | Error::DryRun(TurnError::Late { .. }) => {
+            | Error::DryRun(TurnError::Late { .. })
+            | Error::Explanation(TurnError::Late { .. }) => {
                 status::exhausted(error.message(), OVERLOAD_RETRY_AFTER)
             }
             error if error.code() == Code::Unavailable => {

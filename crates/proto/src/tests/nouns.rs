@@ -10,8 +10,8 @@ use model::spec::{self, Span};
 use model::{
     AllocClient, AllocMetric, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources,
     Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth, DeploymentStatus,
-    DesiredStatus, DesiredTransition, EvalStatus, Evaluation, JobKey, JobType, Node,
-    NodeEligibility, NodeId, NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent,
+    DesiredStatus, DesiredTransition, EvalStatus, Evaluation, ExhaustedResources, JobKey, JobType,
+    Node, NodeEligibility, NodeId, NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent,
     TaskPhase, TaskState, TriggeredBy,
 };
 use serde_json::{Map, Value};
@@ -39,6 +39,12 @@ pub(super) fn metric(draw: &mut Draw) -> AllocMetric {
         nodes_in_pool: draw.u32(),
         constraint_filtered: draw.map(Draw::u32),
         dimension_exhausted: draw.map(Draw::u32),
+        class_filtered: draw.map(Draw::u32),
+        class_exhausted: draw.map(Draw::u32),
+        resources_exhausted: draw.map(|draw| ExhaustedResources {
+            cpu_mhz: draw.bits(),
+            memory_mib: draw.bits(),
+        }),
         nodes_available: draw.map(Draw::u32),
         score_per_mille: signed(draw),
         score_parts: draw.maybe(score_parts),

@@ -85,6 +85,7 @@ impl Groundwork {
             ..AllocMetric::default()
         };
         let mut amounts = Vec::<(&'static str, u32)>::new();
+        let mut exhausted_of_kind = vec![0; search.cluster.table.kinds().len()];
         for (position, row) in search.feasible() {
             if let Some(reason) = search.ruled_out(position) {
                 metric.nodes_filtered += 1;
@@ -92,6 +93,7 @@ impl Groundwork {
                 continue;
             }
             metric.nodes_exhausted += 1;
+            exhausted_of_kind[row.kind as usize] += 1;
             let exhausted = search.exhausted(position, row);
             match exhausted.unwrap_or(Exhausted::DynamicPorts) {
                 Exhausted::Amount(dimension) => {
@@ -106,7 +108,30 @@ impl Groundwork {
         for (dimension, nodes) in amounts {
             add(&mut metric.dimension_exhausted, dimension, nodes);
         }
+        count_by_class(search, &exhausted_of_kind, &mut metric);
         metric
+    }
+}
+
+/// Counts filtered and exhausted nodes by class; all nodes in scope that are not exhausted were
+/// filtered, since none was found.
+fn count_by_class(search: &Search<'_, '_>, exhausted_of_kind: &[u32], metric: &mut AllocMetric) {
+    let kinds = search.cluster.table.kinds().zip(exhausted_of_kind);
+    for (kind, exhausted) in kinds.filter_map(|(kind, exhausted)| Some((kind?, *exhausted))) {
+        let node = &kind.example.value;
+        let scope = &search.requirements.scope;
+        if node.node_class.is_empty() || kind.schedulable_count == 0 || !scope.contains(node) {
+            continue;
+        }
+        let filtered = kind.schedulable_count.saturating_sub(exhausted);
+        for (counts, nodes) in [
+            (&mut metric.class_filtered, filtered),
+            (&mut metric.class_exhausted, exhausted),
+        ] {
+            if nodes > 0 {
+                add(counts, &node.node_class, nodes);
+            }
+        }
     }
 }
 

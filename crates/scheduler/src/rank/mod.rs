@@ -12,7 +12,7 @@
 
 mod affinity;
 mod column;
-mod explain;
+pub(crate) mod explain;
 mod preferences;
 mod property;
 pub(crate) mod score;

@@ -170,6 +170,10 @@ impl<'a> SystemReconciler<'a, '_> {
                     filtered.nodes_filtered += 1;
                     let reason = infeasible.reason().to_owned();
                     *filtered.constraint_filtered.entry(reason).or_insert(0) += 1;
+                    if !node.node_class.is_empty() {
+                        let class = filtered.class_filtered.entry(node.node_class.clone());
+                        *class.or_insert(0) += 1;
+                    }
                 }
             }
         }

@@ -76,6 +76,12 @@ impl<'a> Planner<'a> {
                 metric.nodes_exhausted += 1;
                 let dimension = metric.dimension_exhausted.entry(exhausted.to_string());
                 *dimension.or_insert(0) += 1;
+                if let Some(node) = self.snapshot.node(place.node_id)
+                    && !node.value.node_class.is_empty()
+                {
+                    let class = metric.class_exhausted.entry(node.value.node_class.clone());
+                    *class.or_insert(0) += 1;
+                }
                 *self.queued.entry(group.name.clone()).or_insert(0) += 1;
                 self.waiting_nodes
                     .get_or_insert_default()

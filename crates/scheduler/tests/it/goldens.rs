@@ -84,6 +84,7 @@ tables! {
     disconnect,
     system,
     ranking,
+    explain,
     others,
 }
 

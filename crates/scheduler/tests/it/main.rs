@@ -12,6 +12,8 @@
 )]
 
 mod exclusive;
+mod explained;
+mod explaining;
 mod goldens;
 mod placing;
 mod preferences;

@@ -201,6 +201,22 @@ fn describe_metric(metric: &AllocMetric) -> String {
     for (reason, count) in reasons {
         write!(text, "; {reason}: {count}").unwrap();
     }
+    let classes = [
+        ("filtered", &metric.class_filtered),
+        ("exhausted", &metric.class_exhausted),
+    ];
+    for (what, counts) in classes {
+        for (class, count) in counts {
+            write!(text, "; {what} of class {class}: {count}").unwrap();
+        }
+    }
+    for (task, amounts) in &metric.resources_exhausted {
+        for (dimension, amount) in [("cpu", amounts.cpu_mhz), ("memory", amounts.memory_mib)] {
+            if amount > 0 {
+                write!(text, "; {task} wanted {dimension}={amount}").unwrap();
+            }
+        }
+    }
     text
 }
 

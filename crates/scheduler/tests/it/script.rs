@@ -30,6 +30,7 @@
 //! show JOB                        prints who lives where
 //! config KEY=VALUE                algorithm=spread, or pool.NAME=spread for one node pool
 //! scores JOB                      prints what scorers said at the last placement of each group
+//! explain JOB [node=NAME]         prints what nodes say of the job's newest evaluation
 //! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest; of several live
 //! ones the newest. `old:` before the numbers: of several live ones the oldest; `new:`: the newest,
 //! live or not.
@@ -48,6 +49,7 @@ use model::{
 use state::{Entity, Key};
 use test_kit::builders;
 
+use crate::explained;
 use crate::preferences;
 use crate::report::{describe, ranges};
 use crate::site::Site;
@@ -130,6 +132,9 @@ fn perform(site: &mut Site, command: &str) -> String {
         ["wait", seconds] => site.wait(Duration::from_secs_f64(seconds.parse().unwrap())),
         ["show", name] => return show(site, name),
         ["config", edits @ ..] => preferences::configure(site, &pairs(edits)),
+        ["explain", name, edits @ ..] => {
+            return explained::explain(site, &key(name), &pairs(edits));
+        }
         ["scores", name] => return preferences::scores(site, &key(name)),
         _ => panic!("no such command: {command}"),
     }
@@ -160,6 +165,13 @@ fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
                 "pool" => node.node_pool = value.into(),
                 "class" => node.node_class = value.into(),
                 "rack" => drop(node.meta.insert("rack".into(), value.into())),
+                "driver" => {
+                    let driver = node.drivers.get_mut("mock_driver").unwrap();
+                    (driver.detected, driver.healthy) = (value != "undetected", false);
+                    if value == "absent" {
+                        node.drivers.clear();
+                    }
+                }
                 "reserved_port" => node.reserved_ports.push(value.parse().unwrap()),
                 "ports" => {
                     let (min, max) = value.split_once('-').unwrap();

@@ -78,6 +78,15 @@ impl Evaluations for Api {
         }))
     }
 
+    async fn explain(
+        &self,
+        request: Request<v1::ExplainEvaluationRequest>,
+    ) -> Result<Response<v1::ExplainEvaluationResponse>, Status> {
+        let (request, timeout) = open(request);
+        let response = Box::pin(self.explain_evaluation(request, timeout)).await?;
+        Ok(Response::new(response))
+    }
+
     async fn list_allocations(
         &self,
         request: Request<v1::ListEvaluationAllocationsRequest>,
@@ -105,7 +114,7 @@ impl Evaluations for Api {
     }
 }
 
-fn find(snapshot: &Snapshot, text: &str) -> Result<EvalId, prefix::NotFound> {
+pub(super) fn find(snapshot: &Snapshot, text: &str) -> Result<EvalId, prefix::NotFound> {
     let exists = |id| snapshot.eval(id).is_some();
     let all = snapshot
         .evals()

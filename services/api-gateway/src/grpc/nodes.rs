@@ -94,7 +94,7 @@ impl Nodes for Api {
     }
 }
 
-fn find(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::NotFound> {
+pub(super) fn find(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::NotFound> {
     let exists = |id| snapshot.node(id).is_some();
     let all = snapshot
         .nodes()

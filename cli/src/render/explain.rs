@@ -1,0 +1,246 @@
+//! What nodes say of an evaluation's job.
+
+use proto::v1;
+
+use super::Style;
+use crate::output::fields::Fields;
+use crate::output::table::Table;
+use crate::output::{NONE, printable};
+
+pub(crate) fn render(
+    eval: &v1::Evaluation,
+    explanation: &v1::Explanation,
+    style: &Style,
+) -> String {
+    let mut out = fields(eval, explanation, style).render();
+    if !explanation.nothing_wanted.is_empty() {
+        let why = printable(&explanation.nothing_wanted);
+        out.push_str(&format!("\nNothing is placed: {why}.\n"));
+    }
+    for group in &explanation.groups {
+        let title = format!("Task Group \"{}\"", printable(&group.name));
+        out.push_str(&style.section(&title, &body(group, style)));
+    }
+    out
+}
+
+fn fields(eval: &v1::Evaluation, explanation: &v1::Explanation, style: &Style) -> Fields {
+    let looked = match eval.snapshot_index {
+        0 => "not yet".to_owned(),
+        index => format!("revision {index}"),
+    };
+    let version = explanation.job_version.map(|version| version.to_string());
+    let mut fields = Fields::new();
+    fields
+        .add("Evaluation", style.id(&eval.id))
+        .add("Status", eval.status.as_str())
+        .add("Job ID", eval.job_id.as_str())
+        .add("Job Version", version.unwrap_or_default())
+        .add("Explained At", format!("revision {}", explanation.index))
+        .add("Evaluated At", looked);
+    fields
+}
+
+/// Returns what is said of one group, without its title.
+fn body(group: &v1::GroupExplanation, style: &Style) -> String {
+    let mut lines = vec![standing(group), question(group, style)];
+    if let Some(chosen) = &group.chosen {
+        lines.push(chosen_line(chosen, style));
+    }
+    lines.push(String::new());
+    lines.push(table(group).render().trim_end().to_owned());
+    for class in &group.classes {
+        let reasons = reasons(class, style);
+        if !reasons.is_empty() {
+            lines.push(String::new());
+            lines.push(format!("Class \"{}\"", class_name(&class.class)));
+            lines.extend(reasons);
+        }
+    }
+    if let Some(nearest) = &group.nearest {
+        lines.push(String::new());
+        lines.extend(node("Nearest miss", nearest, style));
+    }
+    if let Some(asked) = &group.node {
+        lines.push(String::new());
+        lines.extend(node("Asked for", asked, style));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// Returns how many there are of a group, as in `3 wanted, 2 live, 1 without a place`.
+fn standing(group: &v1::GroupExplanation) -> String {
+    let per_node = if group.question == "everywhere" {
+        " on each node"
+    } else {
+        ""
+    };
+    let mut parts = vec![
+        format!("{} wanted{per_node}", group.wanted),
+        format!("{} live", group.live),
+        format!("{} placed by this evaluation", group.placed),
+    ];
+    if group.would_place > 0 {
+        parts.push(format!("{} would be placed now", group.would_place));
+    }
+    if group.missing > 0 {
+        parts.push(format!("{} without a place", group.missing));
+    }
+    parts.join(", ")
+}
+
+/// Returns which allocation nodes were asked about.
+fn question(group: &v1::GroupExplanation, style: &Style) -> String {
+    let id = style.id(&group.alloc_id);
+    let what = match group.question.as_str() {
+        "unplaced" => "one that has no place".to_owned(),
+        "would-place" => "one that would get a place now".to_owned(),
+        "placed" => format!("allocation {id} of this evaluation, as if it were placed again"),
+        "running" => format!("allocation {id} of another evaluation, as if it were placed again"),
+        "one-more" => "one more than the job wants".to_owned(),
+        "everywhere" => "one on each node".to_owned(),
+        other => printable(other),
+    };
+    let version = group.job_version;
+    format!("Asked about {what} (job version {version})")
+}
+
+fn chosen_line(chosen: &v1::ChosenNode, style: &Style) -> String {
+    let (name, id) = (printable(&chosen.node_name), style.id(&chosen.node_id));
+    let score = match &chosen.score {
+        Some(score) => format!("score {}", scored(score)),
+        None => "which could not take it any more".to_owned(),
+    };
+    let disk = if chosen.keeps_disk {
+        "; its predecessor's disk is there, whatever the score"
+    } else {
+        ""
+    };
+    format!("Chosen: node {name} ({id}), {score}{disk}")
+}
+
+fn table(group: &v1::GroupExplanation) -> Table {
+    let mut table = Table::new([
+        "Class",
+        "Nodes",
+        "Holding",
+        "Out of Scope",
+        "Unavailable",
+        "Filtered",
+        "Exhausted",
+        "Outscored",
+        "Chosen",
+    ]);
+    let cells = |name: String, holds: String, counts: Option<&v1::VerdictCounts>| {
+        let counts = counts.copied().unwrap_or_default();
+        let counts = [
+            counts.out_of_scope,
+            counts.unavailable,
+            counts.filtered,
+            counts.exhausted,
+            counts.outscored,
+            counts.chosen,
+        ];
+        let total: u32 = counts.iter().sum();
+        let counts = counts.map(|count| count.to_string());
+        [name, total.to_string(), holds].into_iter().chain(counts)
+    };
+    for class in &group.classes {
+        let name = class_name(&class.class);
+        table.row(cells(name, class.holds.to_string(), class.counts.as_ref()));
+    }
+    if group.classes_left_out > 0 {
+        let (classes, nodes) = (group.classes_left_out, group.nodes_left_out);
+        table.row([format!("{classes} others"), nodes.to_string()]);
+    }
+    table.row(cells(
+        "all".to_owned(),
+        "-".to_owned(),
+        group.counts.as_ref(),
+    ));
+    table
+}
+
+fn class_name(class: &str) -> String {
+    if class.is_empty() {
+        NONE.to_owned()
+    } else {
+        printable(class)
+    }
+}
+
+/// Returns why nodes of one class were not taken, one line each.
+fn reasons(class: &v1::ClassExplanation, style: &Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for reason in &class.reasons {
+        let missing = match (reason.least_missing, reason.most_missing) {
+            (_, 0) => String::new(),
+            (least, most) if least == most => format!(", {most} {} missing", reason.unit),
+            (least, most) => format!(", {least} to {most} {} missing", reason.unit),
+        };
+        let (verdict, text) = (&reason.verdict, printable(&reason.reason));
+        let nodes = nodes(reason.nodes);
+        lines.push(format!("  * {verdict}: {text} ({nodes}{missing})"));
+    }
+    if class.reasons_left_out > 0 {
+        let others = class.reasons_left_out;
+        lines.push(format!("  * and {others} other reasons"));
+    }
+    if let Some(best) = &class.best {
+        let score = best.score.clone().unwrap_or_default();
+        let (name, id) = (printable(&best.node_name), style.id(&score.node_id));
+        let gap = match best.gap_per_mille {
+            None => "the one that was chosen could not take it any more".to_owned(),
+            Some(0) => "as good as the one chosen".to_owned(),
+            Some(gap) if gap > 0 => format!("{} below the one chosen", thousandths(gap)),
+            Some(gap) => format!("{} above the one chosen, by now", thousandths(-gap)),
+        };
+        let score = scored(&score);
+        lines.push(format!(
+            "  * outscored: best is {name} ({id}), score {score}, {gap}"
+        ));
+    }
+    lines
+}
+
+fn nodes(count: u32) -> String {
+    match count {
+        1 => "1 node".to_owned(),
+        count => format!("{count} nodes"),
+    }
+}
+
+/// Returns a score with what it is the mean of.
+fn scored(score: &v1::NodeScore) -> String {
+    let parts = score.parts.unwrap_or_default();
+    let parts = crate::json::metric::named(&parts);
+    let parts: Vec<_> = parts
+        .map(|(scorer, said)| format!("{scorer} {}", thousandths(said)))
+        .collect();
+    format!("{} ({})", thousandths(score.per_mille), parts.join(", "))
+}
+
+fn thousandths(per_mille: i32) -> String {
+    format!("{:.3}", f64::from(per_mille) / 1000.0)
+}
+
+/// Returns what one node says, and what would change it.
+fn node(what: &str, node: &v1::NodeExplanation, style: &Style) -> Vec<String> {
+    let (name, id) = (printable(&node.node_name), style.id(&node.node_id));
+    let class = class_name(&node.class);
+    let score = node.score.as_ref().map(scored);
+    let score = score.map(|score| format!(", score {score}"));
+    let verdict = printable(&node.verdict);
+    let holds = match node.holds {
+        0 => String::new(),
+        holds => format!(", holds {holds}"),
+    };
+    let score = score.unwrap_or_default();
+    let mut lines = vec![format!(
+        "{what}: node {name} ({id}, class {class}), {verdict}{holds}{score}"
+    )];
+    let changes = node.obstacles.iter();
+    lines.extend(changes.map(|obstacle| format!("  -> {}", printable(&obstacle.change))));
+    lines
+}

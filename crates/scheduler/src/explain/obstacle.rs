@@ -1,0 +1,286 @@
+//! One thing that keeps a group off a node, and what would take it away.
+
+use model::{AllocId, NodeStatus};
+
+/// What became of a node that was asked to take one of a group.
+///
+/// The order is that of the questions: a node that fails several has the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// In another datacenter or pool than the job asks for.
+    OutOfScope,
+    /// Down, out of reach, or not to take anything new.
+    Unavailable,
+    /// It lacks what the group's constraints, drivers and networks ask for.
+    Filtered,
+    /// It has too little left.
+    Exhausted,
+    /// It could take it, but another node is better.
+    Outscored,
+    /// It has it, would get it, or has done with it.
+    Chosen,
+}
+
+impl Verdict {
+    pub const ALL: [Self; 6] = [
+        Self::OutOfScope,
+        Self::Unavailable,
+        Self::Filtered,
+        Self::Exhausted,
+        Self::Outscored,
+        Self::Chosen,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OutOfScope => "out-of-scope",
+            Self::Unavailable => "unavailable",
+            Self::Filtered => "filtered",
+            Self::Exhausted => "exhausted",
+            Self::Outscored => "outscored",
+            Self::Chosen => "chosen",
+        }
+    }
+}
+
+/// One thing that keeps a group off a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    Datacenter {
+        datacenter: String,
+    },
+    Pool {
+        pool: String,
+    },
+    Status(NodeStatus),
+    Ineligible,
+    /// It takes nothing new, for a reason that is not known here.
+    Closed,
+    Constraint {
+        /// As in `${attr.kernel.name} = linux`.
+        reason: String,
+        /// What the node says of the facts that are asked for; `None`: it has no such fact.
+        facts: Vec<Option<String>>,
+    },
+    Driver {
+        driver: String,
+        fault: DriverFault,
+    },
+    DistinctHosts {
+        /// The names of the job's allocations that are on the node.
+        others: Vec<String>,
+    },
+    DistinctProperty {
+        reason: String,
+    },
+    /// What else a node has to have.
+    Unfit {
+        reason: String,
+    },
+    Amount {
+        /// As in `cpu`.
+        dimension: &'static str,
+        /// As in `MHz`.
+        unit: &'static str,
+        missing: u64,
+        asked: u64,
+        /// What the node has for allocations in all.
+        available: u64,
+    },
+    StaticPort {
+        label: String,
+        port: u16,
+        /// `None`: the node keeps it for itself.
+        holder: Option<Holder>,
+    },
+    DynamicPorts {
+        missing: u32,
+    },
+    /// What else a node can have too little of.
+    Exhausted {
+        dimension: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverFault {
+    Absent,
+    Undetected,
+    Unhealthy,
+}
+
+/// An allocation that has what another asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub alloc_id: AllocId,
+    pub job_id: String,
+    /// It is of the very job that asks.
+    pub is_own: bool,
+}
+
+impl Obstacle {
+    /// Returns what a node has become for it.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Datacenter { .. } | Self::Pool { .. } => Verdict::OutOfScope,
+            Self::Status(_) | Self::Ineligible | Self::Closed => Verdict::Unavailable,
+            Self::Constraint { .. }
+            | Self::Driver { .. }
+            | Self::DistinctHosts { .. }
+            | Self::DistinctProperty { .. }
+            | Self::Unfit { .. } => Verdict::Filtered,
+            Self::Amount { .. }
+            | Self::StaticPort { .. }
+            | Self::DynamicPorts { .. }
+            | Self::Exhausted { .. } => Verdict::Exhausted,
+        }
+    }
+
+    /// Returns what nodes are counted by; where metrics have a word for it, that word.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Datacenter { .. } => "not in the job's datacenters".to_owned(),
+            Self::Pool { .. } => "not in the job's node pool".to_owned(),
+            Self::Status(status) => format!("node is {}", status.as_str()),
+            Self::Ineligible => "node is ineligible".to_owned(),
+            Self::Closed => "node takes nothing new".to_owned(),
+            Self::Constraint { reason, .. }
+            | Self::DistinctProperty { reason }
+            | Self::Unfit { reason } => reason.clone(),
+            Self::Driver { driver, .. } => format!("missing drivers: {driver}"),
+            Self::DistinctHosts { .. } => placement::DistinctHosts::REASON.to_owned(),
+            Self::Amount { dimension, .. } => (*dimension).to_owned(),
+            Self::StaticPort { label, port, .. } => placement::Exhausted::PortCollision {
+                label: label.clone(),
+                port: *port,
+            }
+            .to_string(),
+            Self::DynamicPorts { .. } => placement::Exhausted::DynamicPorts.to_string(),
+            Self::Exhausted { dimension } => dimension.clone(),
+        }
+    }
+
+    /// Returns how much is missing, and its unit, where it can be counted.
+    pub fn missing(&self) -> Option<(u64, &'static str)> {
+        match self {
+            Self::Amount { missing, unit, .. } => Some((*missing, unit)),
+            Self::DynamicPorts { missing } => Some((u64::from(*missing), "ports")),
+            _ => None,
+        }
+    }
+
+    /// Returns what would take it away, for people; `node` is the node's name.
+    pub fn change(&self, node: &str) -> String {
+        match self {
+            Self::Datacenter { datacenter } => {
+                format!("datacenters: add {datacenter:?}, where node {node} is")
+            }
+            Self::Pool { pool } => format!("node_pool: ask for {pool:?}, which node {node} is in"),
+            Self::Status(status) => {
+                format!("node {node}: bring it back, it is {}", status.as_str())
+            }
+            Self::Ineligible => format!("node {node}: make it eligible"),
+            Self::Closed => format!("node {node}: let it take new allocations"),
+            Self::Constraint { reason, facts } => {
+                format!("constraint {reason}: node {node} {}", says(facts))
+            }
+            Self::Driver { driver, fault } => {
+                let fault = match fault {
+                    DriverFault::Absent => "does not have it",
+                    DriverFault::Undetected => "has not detected it",
+                    DriverFault::Unhealthy => "calls it unhealthy",
+                };
+                format!("driver {driver}: node {node} {fault}")
+            }
+            Self::DistinctHosts { others } => {
+                let others = listed(others);
+                format!("distinct_hosts: node {node} has {others}; lower the count or add a node")
+            }
+            Self::DistinctProperty { reason } => {
+                let what = "lower the count, allow more, or add a node with another value";
+                format!("{reason}; {what}")
+            }
+            Self::Unfit { reason } => format!("{reason}: node {node} does not have what is asked"),
+            Self::Amount {
+                dimension,
+                unit,
+                missing,
+                asked,
+                available,
+            } => {
+                let missing_here = format!("free {missing} {unit} on node {node}");
+                if missing > asked {
+                    // Even one that asked for nothing would not fit.
+                    format!("{dimension}: {missing_here}")
+                } else if asked > available {
+                    let has = format!("node {node} has {available} {unit} in all");
+                    format!("{dimension}: ask {missing} {unit} less, {has}")
+                } else {
+                    format!("{dimension}: ask {missing} {unit} less or {missing_here}")
+                }
+            }
+            Self::StaticPort { port, holder, .. } => match holder {
+                Some(holder) => {
+                    let (alloc, job) = (holder.alloc_id.short(), &holder.job_id);
+                    let what = if holder.is_own {
+                        "let it be dynamic, lower the count or add a node"
+                    } else {
+                        "stop that one or choose another port"
+                    };
+                    format!(
+                        "static port {port} is held by allocation {alloc} of job {job:?}: {what}"
+                    )
+                }
+                None => format!("static port {port} is reserved on node {node}: choose another"),
+            },
+            Self::DynamicPorts { missing } => format!(
+                "dynamic ports: ask for {missing} fewer, or free {missing} of node {node}'s range"
+            ),
+            Self::Exhausted { dimension } => format!("{dimension}: free some on node {node}"),
+        }
+    }
+
+    /// Returns how much it takes to remove it, for comparing nodes.
+    ///
+    /// The numbers only say what comes first: amounts by their part of the node, then ports and
+    /// where the job's others are, then what the job or the node says of itself, then what somebody
+    /// has to repair.
+    pub(super) fn effort(&self) -> f64 {
+        match self {
+            Self::Amount {
+                missing, available, ..
+            } => 0.1 + part(*missing, *available),
+            Self::DynamicPorts { .. } => 0.4,
+            Self::StaticPort { .. } => 0.5,
+            Self::DistinctHosts { .. } | Self::DistinctProperty { .. } => 0.7,
+            Self::Constraint { .. } | Self::Ineligible => 1.0,
+            Self::Datacenter { .. } | Self::Pool { .. } => 1.5,
+            Self::Driver { .. } | Self::Exhausted { .. } | Self::Closed => 2.0,
+            Self::Unfit { .. } | Self::Status(_) => 3.0,
+        }
+    }
+}
+
+fn says(facts: &[Option<String>]) -> String {
+    let said = facts.iter().map(|fact| match fact {
+        Some(fact) => format!("says {fact:?}"),
+        None => "does not say".to_owned(),
+    });
+    said.collect::<Vec<_>>().join(" and ")
+}
+
+/// Names a few of many.
+fn listed(names: &[String]) -> String {
+    /// How many are named.
+    const NAMED_MAX: usize = 3;
+    let named = names[..names.len().min(NAMED_MAX)].join(", ");
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        others => format!("{named} and {others} others"),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "only orders nodes")]
+fn part(missing: u64, available: u64) -> f64 {
+    missing as f64 / available.max(1) as f64
+}

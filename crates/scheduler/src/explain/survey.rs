@@ -1,0 +1,367 @@
+//! Asks every node: what keeps the group off it, and how good it would be.
+
+use std::collections::BTreeSet;
+
+use model::{AllocId, JobKey, Node, NodeId, NodeStatus, Plan};
+use placement::distinct::PropertyUse;
+use placement::{Exhausted, Infeasible, Level, PortAsk, Requirements, assign_ports};
+use rustc_hash::FxHashMap;
+use state::{AllocView, Snapshot};
+
+use crate::cluster::Cluster;
+use crate::explain::inquiry::{Inquiry, Question, new_allocs};
+use crate::explain::obstacle::{DriverFault, Holder, Obstacle};
+use crate::rank::score::Parts;
+use crate::rank::{Ask, Preferences, Search};
+use model::Algorithm;
+
+/// What one node answered.
+pub(super) struct Answer<'a> {
+    pub(super) node: &'a Node,
+    /// Empty: it could take one.
+    pub(super) obstacles: Vec<Obstacle>,
+    /// How good it would be; `None`: it cannot, or the job is to be on every node anyway.
+    pub(super) parts: Option<Parts>,
+    /// How many of the group it holds when all is done.
+    pub(super) holds: u32,
+}
+
+/// An allocation of the job that lives when all is done.
+#[derive(Clone, Debug)]
+struct Live {
+    node_id: NodeId,
+    name: String,
+    is_of_group: bool,
+}
+
+/// Returns the cluster as `plan` leaves it, but for what the inquiry takes out.
+pub(super) fn cluster<'a>(
+    snapshot: &'a Snapshot,
+    plan: &Plan,
+    inquiry: &Inquiry<'a>,
+    seed: u64,
+) -> Cluster<'a> {
+    let mut cluster = Cluster::new(snapshot, seed);
+    let gone = gone(plan, inquiry);
+    for view in gone.iter().filter_map(|id| snapshot.alloc(*id)) {
+        if !view.is_terminal() {
+            cluster.release(view.alloc.node_id, &view.alloc.resources);
+        }
+    }
+    for alloc in new_allocs(snapshot, plan).filter(|alloc| Some(alloc.id) != inquiry.left_out) {
+        if let Some(position) = cluster.position(alloc.node_id) {
+            cluster.hold(position, &alloc.resources);
+        }
+    }
+    cluster
+}
+
+fn gone(plan: &Plan, inquiry: &Inquiry<'_>) -> BTreeSet<AllocId> {
+    let stops = plan.stops.values().chain(plan.preemptions.values());
+    let stopped = stops.flatten().map(|stop| stop.alloc_id);
+    let released = inquiry.released.iter().map(|view| view.alloc.id);
+    stopped.chain(released).collect()
+}
+
+/// Asks for one group.
+pub(super) struct Survey<'a, 'c> {
+    snapshot: &'a Snapshot,
+    key: JobKey,
+    search: Search<'a, 'c>,
+    requirements: &'a Requirements,
+    is_everywhere: bool,
+    penalised: Vec<NodeId>,
+    live: FxHashMap<NodeId, Vec<Live>>,
+    properties: Vec<PropertyUse<'a>>,
+    gone: BTreeSet<AllocId>,
+    /// Node and static port → the plan's allocation that holds it.
+    planned_ports: FxHashMap<(NodeId, u16), Holder>,
+    dynamic_ports: Vec<PortAsk>,
+}
+
+impl<'a, 'c> Survey<'a, 'c> {
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        key: &JobKey,
+        plan: &Plan,
+        inquiry: &Inquiry<'a>,
+        requirements: &'a Requirements,
+        algorithm: Algorithm,
+        cluster: &'c mut Cluster<'a>,
+    ) -> Self {
+        let gone = gone(plan, inquiry);
+        let group = inquiry.group;
+        let stay = snapshot.allocs_by_job(key);
+        let stay = stay.filter(|view| !view.is_terminal() && !gone.contains(&view.alloc.id));
+        let stay = stay.map(|view| &*view.alloc);
+        let new = new_allocs(snapshot, plan).filter(|alloc| Some(alloc.id) != inquiry.left_out);
+        let mut live = FxHashMap::<NodeId, Vec<Live>>::default();
+        for alloc in stay.chain(new) {
+            live.entry(alloc.node_id).or_default().push(Live {
+                node_id: alloc.node_id,
+                name: alloc.name(),
+                is_of_group: *alloc.task_group == *group.name,
+            });
+        }
+        let rules = requirements.distinct_properties.iter();
+        let mut properties: Vec<_> = rules.map(PropertyUse::new).collect();
+        for property in &mut properties {
+            let level = property.level();
+            let counted = live.values().flatten();
+            for live in counted.filter(|live| live.is_of_group || level == Level::Job) {
+                if let Some(node) = snapshot.node(live.node_id) {
+                    property.add(&node.value);
+                }
+            }
+        }
+        let mut planned_ports = FxHashMap::default();
+        for alloc in new_allocs(snapshot, plan).filter(|alloc| Some(alloc.id) != inquiry.left_out) {
+            for port in &alloc.resources.ports {
+                let holder = Holder {
+                    alloc_id: alloc.id,
+                    job_id: alloc.job_id.to_string(),
+                    is_own: true,
+                };
+                planned_ports.insert((alloc.node_id, port.value), holder);
+            }
+        }
+        let ask = Ask {
+            requirements,
+            preferences: Preferences::new(&inquiry.job.value, group),
+            count: group.count,
+            algorithm,
+            live: live
+                .values()
+                .flatten()
+                .map(|live| (live.node_id, live.is_of_group))
+                .collect(),
+        };
+        let dynamic = requirements.ports.iter();
+        let dynamic = dynamic.filter(|ask| ask.static_port.is_none());
+        Self {
+            snapshot,
+            key: key.clone(),
+            search: Search::new(cluster, ask),
+            requirements,
+            is_everywhere: inquiry.question == Question::Everywhere,
+            penalised: inquiry.penalised.clone(),
+            live,
+            properties,
+            gone,
+            planned_ports,
+            dynamic_ports: dynamic.cloned().collect(),
+        }
+    }
+
+    /// Asks every node that is known.
+    pub(super) fn answers(&self) -> impl Iterator<Item = Answer<'a>> {
+        let table = self.search.cluster.table;
+        let nodes = (0..table.row_count())
+            .filter_map(|position| Some((position, &table.node(position)?.value)));
+        nodes.map(|(position, node)| self.answer(position, node))
+    }
+
+    fn answer(&self, position: usize, node: &'a Node) -> Answer<'a> {
+        let obstacles = self.obstacles(position, node);
+        let parts = (obstacles.is_empty() && !self.is_everywhere).then(|| {
+            let is_penalised = self.penalised.contains(&node.id);
+            let parts = self.search.parts(position)?;
+            Some(Parts {
+                is_penalised,
+                ..parts
+            })
+        });
+        let live = self.live.get(&node.id).map_or(&[][..], Vec::as_slice);
+        let holds = live.iter().filter(|live| live.is_of_group).count();
+        Answer {
+            node,
+            obstacles,
+            parts: parts.flatten(),
+            holds: u32::try_from(holds).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Returns everything that keeps the group off a node.
+    fn obstacles(&self, position: usize, node: &Node) -> Vec<Obstacle> {
+        let mut found = self.in_scope(node);
+        found.extend(availability(node));
+        self.facts(node, &mut found);
+        if !self.is_everywhere {
+            self.neighbours(node, &mut found);
+        }
+        self.amounts(position, node, &mut found);
+        if found.is_empty() {
+            // Whatever else the search knows of.
+            let row = self.search.cluster.table.row(position);
+            if let Some(exhausted) = self.search.exhausted(position, row) {
+                let dimension = exhausted.to_string();
+                found.push(Obstacle::Exhausted { dimension });
+            }
+        }
+        found
+    }
+
+    fn in_scope(&self, node: &Node) -> Vec<Obstacle> {
+        let mut found = Vec::new();
+        let scope = &self.requirements.scope;
+        if !scope.contains_datacenter(node) {
+            let datacenter = node.datacenter.clone();
+            found.push(Obstacle::Datacenter { datacenter });
+        }
+        if !scope.contains_pool(node) {
+            let pool = node.node_pool.clone();
+            found.push(Obstacle::Pool { pool });
+        }
+        found
+    }
+
+    /// Looks at what the node says of itself.
+    fn facts(&self, node: &Node, found: &mut Vec<Obstacle>) {
+        for check in self.requirements.failed_checks(node) {
+            let facts = check.facts(node).into_iter();
+            found.push(Obstacle::Constraint {
+                reason: check.reason().to_owned(),
+                facts: facts.map(|fact| fact.map(Into::into)).collect(),
+            });
+        }
+        for driver in self.requirements.missing_drivers(node) {
+            let fault = match node.drivers.get(driver) {
+                None => DriverFault::Absent,
+                Some(info) if !info.detected => DriverFault::Undetected,
+                Some(_) => DriverFault::Unhealthy,
+            };
+            let driver = driver.to_owned();
+            found.push(Obstacle::Driver { driver, fault });
+        }
+        if let Some(reason) = self.requirements.network_fault() {
+            let reason = reason.to_owned();
+            found.push(Obstacle::Unfit { reason });
+        }
+        let shared = self.requirements.check_shared(node).err();
+        let unique = self.requirements.check_unique(node).err();
+        for fault in shared.into_iter().chain(unique) {
+            let reason = fault.reason();
+            // Whatever else the checks know of.
+            let is_known = matches!(fault, Infeasible::Constraint(_) | Infeasible::Drivers)
+                || found.iter().any(|obstacle| obstacle.reason() == reason);
+            if !is_known {
+                let reason = reason.to_owned();
+                found.push(Obstacle::Unfit { reason });
+            }
+        }
+    }
+
+    /// Looks at where the job's other allocations are.
+    fn neighbours(&self, node: &Node, found: &mut Vec<Obstacle>) {
+        if let Some(distinct) = self.requirements.distinct_hosts {
+            let here = self.live.get(&node.id).into_iter().flatten();
+            let counted = here.filter(|live| live.is_of_group || distinct.level == Level::Job);
+            let others: Vec<_> = counted.map(|live| live.name.clone()).collect();
+            if !others.is_empty() {
+                found.push(Obstacle::DistinctHosts { others });
+            }
+        }
+        for property in &self.properties {
+            if let Err(reason) = property.check(node) {
+                found.push(Obstacle::DistinctProperty { reason });
+            }
+        }
+    }
+
+    /// Looks at amounts and ports.
+    fn amounts(&self, position: usize, node: &Node, found: &mut Vec<Obstacle>) {
+        let cluster = &self.search.cluster;
+        let mut asked = self.requirements.resources;
+        if !self.requirements.exclusive.is_empty() {
+            let exclusive = &self.requirements.exclusive;
+            let (given, short) = exclusive.assign_what_there_is(node, &cluster.holding(position));
+            asked.cpu_mhz = asked.cpu_mhz.saturating_add(given.cpu_mhz);
+            let dimensions = short.into_iter().map(|exhausted| exhausted.to_string());
+            found.extend(dimensions.map(|dimension| Obstacle::Exhausted { dimension }));
+        }
+        if cluster.free_allocs(position) < 1 {
+            let dimension = Exhausted::MAX_ALLOCS.to_owned();
+            found.push(Obstacle::Exhausted { dimension });
+        }
+        let after = cluster.used(position).plus(asked).dimensions();
+        let dimensions = after.into_iter().zip(node.available().dimensions());
+        for ((after, available), asked) in dimensions.zip(asked.dimensions()) {
+            let missing = after.amount.saturating_sub(available.amount);
+            if missing > 0 {
+                found.push(Obstacle::Amount {
+                    dimension: after.name,
+                    unit: after.unit,
+                    missing,
+                    asked: asked.amount,
+                    available: available.amount,
+                });
+            }
+        }
+        let holds = |port| cluster.holds_port(position, port);
+        for ask in &self.requirements.ports {
+            let Some(port) = ask.static_port else {
+                continue;
+            };
+            let is_reserved = node.reserved_ports.contains(&port);
+            if !is_reserved && !holds(port) {
+                continue;
+            }
+            let holder = self.holder(node.id, port).filter(|_| !is_reserved);
+            found.push(Obstacle::StaticPort {
+                label: ask.label.clone(),
+                port,
+                holder,
+            });
+        }
+        if let Some(missing) = self.missing_dynamic_ports(position, node) {
+            found.push(Obstacle::DynamicPorts { missing });
+        }
+    }
+
+    fn holder(&self, node_id: NodeId, port: u16) -> Option<Holder> {
+        let holds = |view: &&AllocView| {
+            let ports = &view.alloc.resources.ports;
+            !view.is_terminal()
+                && !self.gone.contains(&view.alloc.id)
+                && ports.iter().any(|held| held.value == port)
+        };
+        let holder = self.snapshot.allocs_by_node(node_id).find(holds);
+        let stored = holder.map(|view| Holder {
+            alloc_id: view.alloc.id,
+            job_id: view.alloc.job_id.to_string(),
+            is_own: view.alloc.job_key() == self.key,
+        });
+        stored.or_else(|| self.planned_ports.get(&(node_id, port)).cloned())
+    }
+
+    fn missing_dynamic_ports(&self, position: usize, node: &Node) -> Option<u32> {
+        let asks = &self.dynamic_ports;
+        if asks.is_empty() {
+            return None;
+        }
+        let of_group = self.requirements.ports.iter();
+        let fixed: Vec<u16> = of_group.filter_map(|ask| ask.static_port).collect();
+        let holds = |port| fixed.contains(&port) || self.search.cluster.holds_port(position, port);
+        // In order instead of at random: the same question has the same answer.
+        assign_ports(node, holds, asks, |_| 0).err()?;
+        let range = node.min_dynamic_port..=node.max_dynamic_port;
+        let free = range.filter(|port| !holds(*port) && !node.reserved_ports.contains(port));
+        let missing = asks.len().saturating_sub(free.count()).max(1);
+        u32::try_from(missing).ok()
+    }
+}
+
+/// Looks at whether the node takes anything.
+fn availability(node: &Node) -> Vec<Obstacle> {
+    let mut found = Vec::new();
+    if node.status != NodeStatus::Ready {
+        found.push(Obstacle::Status(node.status));
+    }
+    if node.eligibility == model::NodeEligibility::Ineligible {
+        found.push(Obstacle::Ineligible);
+    }
+    if found.is_empty() && !node.is_schedulable() {
+        found.push(Obstacle::Closed);
+    }
+    found
+}

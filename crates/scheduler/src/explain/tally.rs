@@ -1,0 +1,228 @@
+//! Adds up what nodes say, by class and in all.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use model::{NodeId, NodeScore};
+
+use crate::explain::inquiry::{Inquiry, Question};
+use crate::explain::obstacle::{Obstacle, Verdict};
+use crate::explain::survey::Answer;
+use crate::explain::{
+    CLASSES_MAX, Chosen, ClassExplanation, Counts, GroupExplanation, Missing, NodeExplanation,
+    Outscored, REASONS_MAX, Reason,
+};
+use crate::rank::score::{Parts, thousandths};
+
+/// The answers of all nodes, and what became of each.
+pub(super) struct Tally<'a> {
+    answers: Vec<(Verdict, Answer<'a>)>,
+    /// Position among the answers.
+    chosen: Option<usize>,
+    asked_for: Option<NodeId>,
+}
+
+impl<'a> Tally<'a> {
+    pub(super) fn new(
+        inquiry: &Inquiry<'_>,
+        answers: Vec<Answer<'a>>,
+        asked_for: Option<NodeId>,
+    ) -> Self {
+        let is_everywhere = inquiry.question == Question::Everywhere;
+        let chosen = match inquiry.home {
+            _ if is_everywhere => None,
+            Some(home) => answers.iter().position(|answer| answer.node.id == home),
+            None => best(&answers),
+        };
+        let verdict = |(position, answer): (usize, Answer<'a>)| {
+            let is_full = inquiry.full.contains(&answer.node.id);
+            let has_it = is_everywhere && answer.holds > 0 && !is_full;
+            let first = answer.obstacles.iter().map(Obstacle::verdict).min();
+            let verdict = match first {
+                _ if Some(position) == chosen || has_it => Verdict::Chosen,
+                Some(verdict) => verdict,
+                None if is_everywhere => Verdict::Chosen,
+                None => Verdict::Outscored,
+            };
+            (verdict, answer)
+        };
+        Self {
+            answers: answers.into_iter().enumerate().map(verdict).collect(),
+            chosen,
+            asked_for,
+        }
+    }
+
+    pub(super) fn explanation(&self, inquiry: &Inquiry<'_>) -> GroupExplanation {
+        let mut counts = Counts::default();
+        for (verdict, _) in &self.answers {
+            counts.add(*verdict);
+        }
+        let mut classes = self.classes();
+        let left_out = classes.split_off(classes.len().min(CLASSES_MAX));
+        let mut answers = self.answers.iter();
+        let asked_for = answers.find(|(_, answer)| Some(answer.node.id) == self.asked_for);
+        GroupExplanation {
+            name: inquiry.group.name.clone(),
+            wanted: inquiry.group.count,
+            placed: 0,
+            live: 0,
+            missing: inquiry.missing,
+            would_place: inquiry.would_place,
+            question: inquiry.question,
+            job_version: inquiry.job.value.version,
+            counts,
+            chosen: self.chosen(inquiry),
+            classes,
+            classes_left_out: small(left_out.len()),
+            nodes_left_out: left_out.iter().map(|class| class.counts.total()).sum(),
+            nearest: self.nearest(),
+            node: asked_for.map(|(verdict, answer)| told(*verdict, answer)),
+        }
+    }
+
+    fn chosen(&self, inquiry: &Inquiry<'_>) -> Option<Chosen> {
+        let (_, answer) = self.answers.get(self.chosen?)?;
+        Some(Chosen {
+            node_id: answer.node.id,
+            node_name: answer.node.name.clone(),
+            class: answer.node.node_class.clone(),
+            score: score(answer),
+            keeps_disk: inquiry.keeps_disk,
+        })
+    }
+
+    /// Returns the node that would need the least effort, the first by name of several.
+    fn nearest(&self) -> Option<NodeExplanation> {
+        let misses = self.answers.iter();
+        let misses = misses.filter(|(verdict, _)| *verdict < Verdict::Outscored);
+        let effort =
+            |answer: &Answer<'_>| -> f64 { answer.obstacles.iter().map(Obstacle::effort).sum() };
+        let nearest = misses.min_by(|(_, left), (_, right)| {
+            let by_effort = effort(left).total_cmp(&effort(right));
+            by_effort.then_with(|| left.node.name.cmp(&right.node.name))
+        });
+        nearest.map(|(verdict, answer)| told(*verdict, answer))
+    }
+
+    /// Returns all classes, those with the most nodes first.
+    fn classes(&self) -> Vec<ClassExplanation> {
+        let mut by_class = BTreeMap::<&str, Vec<&(Verdict, Answer<'a>)>>::new();
+        for answer in &self.answers {
+            let class = by_class.entry(&answer.1.node.node_class);
+            class.or_default().push(answer);
+        }
+        let classes = by_class.into_iter();
+        let mut classes: Vec<_> = classes
+            .map(|(class, answers)| self.class(class, &answers))
+            .collect();
+        classes.sort_by_key(|class| Reverse(class.counts.total()));
+        classes
+    }
+
+    fn class(&self, class: &str, answers: &[&(Verdict, Answer<'a>)]) -> ClassExplanation {
+        let mut counts = Counts::default();
+        let mut reasons = BTreeMap::<(Verdict, String), Reason>::new();
+        let mut best: Option<(&Answer<'a>, &Parts)> = None;
+        for (verdict, answer) in answers {
+            counts.add(*verdict);
+            let that_count = answer.obstacles.iter();
+            for obstacle in that_count.filter(|obstacle| obstacle.verdict() == *verdict) {
+                count(&mut reasons, *verdict, obstacle);
+            }
+            if *verdict == Verdict::Outscored
+                && let Some(parts) = &answer.parts
+                && best.is_none_or(|best| is_better((answer, parts), best))
+            {
+                best = Some((answer, parts));
+            }
+        }
+        let mut reasons: Vec<_> = reasons.into_values().collect();
+        reasons.sort_by_key(|reason| (reason.verdict, Reverse(reason.nodes)));
+        let left_out = reasons.split_off(reasons.len().min(REASONS_MAX));
+        ClassExplanation {
+            class: class.to_owned(),
+            counts,
+            holds: answers.iter().map(|(_, answer)| answer.holds).sum(),
+            reasons,
+            reasons_left_out: small(left_out.len()),
+            best: best.map(|(answer, parts)| self.outscored(answer, parts)),
+        }
+    }
+
+    fn outscored(&self, answer: &Answer<'a>, parts: &Parts) -> Outscored {
+        let winner = self.chosen.and_then(|chosen| self.answers.get(chosen));
+        let winner = winner.and_then(|(_, answer)| answer.parts.as_ref());
+        let score = node_score(answer.node.id, parts);
+        Outscored {
+            node_name: answer.node.name.clone(),
+            gap_per_mille: winner.map(|winner| thousandths(winner.mean()) - score.per_mille),
+            score,
+        }
+    }
+}
+
+/// Returns the position of the best of those that can take one.
+fn best(answers: &[Answer<'_>]) -> Option<usize> {
+    let mut best: Option<(usize, (&Answer<'_>, &Parts))> = None;
+    for (position, answer) in answers.iter().enumerate() {
+        let Some(parts) = &answer.parts else { continue };
+        if best.is_none_or(|(_, best)| is_better((answer, parts), best)) {
+            best = Some((position, (answer, parts)));
+        }
+    }
+    best.map(|(position, _)| position)
+}
+
+/// Tells whether the first of two has the higher score, or as high a one and the lower name.
+fn is_better(one: (&Answer<'_>, &Parts), other: (&Answer<'_>, &Parts)) -> bool {
+    let by_score = one.1.mean().total_cmp(&other.1.mean());
+    let by_name = || other.0.node.name.cmp(&one.0.node.name);
+    by_score.then_with(by_name).is_gt()
+}
+
+fn count(reasons: &mut BTreeMap<(Verdict, String), Reason>, verdict: Verdict, obstacle: &Obstacle) {
+    let text = obstacle.reason();
+    let missing = obstacle.missing().map(|(amount, unit)| Missing {
+        least: amount,
+        most: amount,
+        unit,
+    });
+    let reason = reasons.entry((verdict, text.clone()));
+    let reason = reason.or_insert(Reason {
+        verdict,
+        reason: text,
+        nodes: 0,
+        missing,
+    });
+    reason.nodes += 1;
+    if let (Some(known), Some(one)) = (&mut reason.missing, missing) {
+        known.least = known.least.min(one.least);
+        known.most = known.most.max(one.most);
+    }
+}
+
+fn told(verdict: Verdict, answer: &Answer<'_>) -> NodeExplanation {
+    NodeExplanation {
+        node_id: answer.node.id,
+        node_name: answer.node.name.clone(),
+        class: answer.node.node_class.clone(),
+        verdict,
+        holds: answer.holds,
+        obstacles: answer.obstacles.clone(),
+        score: score(answer),
+    }
+}
+
+fn score(answer: &Answer<'_>) -> Option<NodeScore> {
+    let parts = answer.parts.as_ref()?;
+    Some(node_score(answer.node.id, parts))
+}
+
+fn node_score(node_id: NodeId, parts: &Parts) -> NodeScore {
+    crate::rank::explain::node_score(node_id, parts)
+}
+
+fn small(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,242 @@
+//! Properties of explanations: every node is counted once, and the nearest miss is one.
+
+use std::collections::BTreeSet;
+
+use model::{EvalId, Job, NodeEligibility, NodeStatus, Operator, SchedulerConfiguration};
+use placement::{Check, Scope};
+use scheduler::explain::{
+    Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle, Question, Verdict,
+    explain,
+};
+use state::{Change, Entity, Key, Snapshot};
+
+use crate::world::{ANYWHERE, EVERYWHERE, Look, World, play};
+
+fn ask(world: &World, snapshot: &Snapshot, id: EvalId, node: Option<model::NodeId>) -> Explanation {
+    let inquest = Inquest {
+        eval: snapshot.eval(id).unwrap(),
+        node,
+        now: world.site.now,
+        seed: 7,
+    };
+    explain(&SchedulerConfiguration::default(), snapshot, &inquest)
+}
+
+fn check(world: &mut World, look: Look<'_>) {
+    let id = look.decision.plan.eval_id;
+    // After its plan was committed, and now and then before: it costs as much as the history.
+    let is_shown_before = look.before.index().is_multiple_of(4);
+    let before = is_shown_before.then(|| look.before.clone());
+    for snapshot in before.into_iter().chain([world.site.snapshot()]) {
+        let explanation = ask(world, &snapshot, id, None);
+        for group in &explanation.groups {
+            check_counts(&snapshot, look.job, group);
+            if let Some(nearest) = &group.nearest {
+                check_nearest(world, &snapshot, id, group, nearest);
+            }
+        }
+    }
+}
+
+/// Every node is counted once, and those that are ready and in scope are asked in earnest.
+fn check_counts(snapshot: &Snapshot, job: &Job, group: &GroupExplanation) {
+    assert_eq!(group.counts.total() as usize, snapshot.node_count());
+    let scope = Scope::new(job);
+    let nodes = snapshot.nodes().map(|node| &node.value);
+    let candidates = nodes.filter(|node| node.is_schedulable() && scope.contains(node));
+    let counts = &group.counts;
+    let asked = counts.filtered + counts.exhausted + counts.outscored + counts.chosen;
+    if job.version == group.job_version && group.question != Question::Everywhere {
+        // What was chosen in its time may have gone out of reach.
+        let is_out = group.chosen.as_ref().is_some_and(|chosen| {
+            let node = &snapshot.node(chosen.node_id).unwrap().value;
+            !node.is_schedulable() || !scope.contains(node)
+        });
+        assert_eq!(asked as usize, candidates.count() + usize::from(is_out));
+    }
+    let mut sum = 0;
+    for verdict in Verdict::ALL {
+        let by_class = group.classes.iter().map(|class| class.counts.of(verdict));
+        let by_class: u32 = by_class.sum();
+        assert_eq!(by_class, Counts::of(counts, verdict), "{verdict:?}");
+        sum += by_class;
+    }
+    assert_eq!(sum, counts.total());
+    if group.missing == 0 && group.question != Question::Everywhere && counts.outscored > 0 {
+        assert!(group.chosen.is_some(), "somebody outscored them: {group:?}");
+    }
+}
+
+/// With its obstacles away, the nearest miss takes one.
+fn check_nearest(
+    world: &World,
+    snapshot: &Snapshot,
+    id: EvalId,
+    group: &GroupExplanation,
+    nearest: &NodeExplanation,
+) {
+    assert!(!nearest.obstacles.is_empty(), "{nearest:?}");
+    let changed = without(snapshot, id, &group.name, nearest);
+    let explanation = ask(world, &changed, id, Some(nearest.node_id));
+    let groups = explanation.groups.iter();
+    let (own, others): (Vec<_>, Vec<_>) = groups.partition(|after| after.name == group.name);
+    let (after, node) = (own[0], own[0].node.as_ref().unwrap());
+    let is_feasible = node.verdict >= Verdict::Outscored;
+    let is_placed = after.missing < group.missing || node.holds > nearest.holds;
+    // A node that comes back is for all groups, and one before may have taken what there was.
+    let mut obstacles = nearest.obstacles.iter();
+    let was_away = obstacles.any(|obstacle| matches!(obstacle, Obstacle::Status(_)));
+    // Those that were to be given up with it stay.
+    let mut here = snapshot.allocs_by_node(nearest.node_id);
+    let keeps_others = was_away && here.any(|view| !view.is_terminal());
+    let is_shared = keeps_others || others.iter().any(|other| other.would_place > 0);
+    assert!(
+        is_feasible || is_placed || is_shared,
+        "nearest was {nearest:#?}\nand is {node:#?}\nbefore {group:#?}\nafter {after:#?}"
+    );
+    if group.question == Question::Unplaced && !is_shared {
+        let takes_one = node.verdict == Verdict::Chosen;
+        assert!(is_placed || takes_one, "{group:#?}\n{after:#?}");
+    }
+}
+
+/// Returns the state in which every obstacle of a node is removed as the explanation says.
+fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation) -> Snapshot {
+    let key = &snapshot.eval(id).unwrap().value.job;
+    let mut node = snapshot.node(miss.node_id).unwrap().value.clone();
+    let mut dropped = BTreeSet::new();
+    let mut stopped = BTreeSet::new();
+    let mut is_dynamic = false;
+    for obstacle in &miss.obstacles {
+        match obstacle {
+            Obstacle::Status(_) => node.status = NodeStatus::Ready,
+            Obstacle::Ineligible => node.eligibility = NodeEligibility::Eligible,
+            Obstacle::Constraint { reason, .. } => {
+                dropped.insert(reason.clone());
+            }
+            Obstacle::DistinctHosts { .. } => {
+                dropped.insert("distinct_hosts".into());
+            }
+            Obstacle::DistinctProperty { .. } => {
+                dropped.insert("distinct_property".into());
+            }
+            Obstacle::Amount {
+                dimension, missing, ..
+            } => match *dimension {
+                "cpu" => node.resources.cpu_mhz += missing,
+                "memory" => node.resources.memory_mib += missing,
+                "disk" => node.resources.disk_mib += missing,
+                other => panic!("no such dimension of a node: {other}"),
+            },
+            Obstacle::StaticPort { holder, .. } => {
+                let holder = holder.as_ref().expect("no node reserves ports");
+                if holder.is_own {
+                    is_dynamic = true;
+                    node.max_dynamic_port += 1_000;
+                } else {
+                    stopped.insert(holder.alloc_id);
+                }
+            }
+            Obstacle::DynamicPorts { missing } => {
+                node.max_dynamic_port += u16::try_from(*missing).unwrap();
+            }
+            Obstacle::Unfit { reason } if reason == "missing devices" => add_devices(&mut node),
+            Obstacle::Exhausted { dimension } => match dimension.as_str() {
+                "max allocation exceeded" => node.max_allocs = 0,
+                "cores" => {
+                    node.cores.extend((100..200).map(|id| (id, 1)));
+                    // What the cores come to is only known once there are enough.
+                    node.resources.cpu_mhz += 10_000;
+                }
+                "devices: no devices match request" => add_devices(&mut node),
+                other => panic!("worlds have no such thing: {other:?}"),
+            },
+            other => panic!("worlds have no such thing: {other:?}"),
+        }
+    }
+    let mut entities = vec![(Key::Node(node.id), Entity::Node(Box::new(node)))];
+    for id in stopped {
+        let mut alloc = model::Allocation::clone(&snapshot.alloc(id).unwrap().alloc);
+        alloc.desired_status = model::DesiredStatus::Stop;
+        entities.push((Key::Alloc(id), Entity::Alloc(Box::new(alloc))));
+    }
+    let edited = |job: &Job| {
+        let mut job = job.clone();
+        loosen(&mut job, group, &dropped, is_dynamic);
+        Box::new(job)
+    };
+    let job = edited(&snapshot.job(key).unwrap().value);
+    entities.push((Key::Job(key.clone()), Entity::Job(job)));
+    for version in snapshot.job_versions(key) {
+        let number = version.value.version;
+        let job = Entity::JobVersion(edited(&version.value));
+        entities.push((Key::JobVersion(key.clone(), number), job));
+    }
+    let mut state = snapshot.to_state();
+    let revision = snapshot.index() + 1;
+    let changes = entities.into_iter().map(|(key, entity)| Change::Put {
+        create_index: create_index(snapshot, &key),
+        modify_index: revision,
+        key,
+        entity,
+    });
+    state.apply(revision, changes.collect::<Vec<_>>());
+    state.snapshot()
+}
+
+fn add_devices(node: &mut model::Node) {
+    let mut kinds = node.devices.iter_mut();
+    let t4 = kinds.find(|device| device.name == "t4").unwrap();
+    t4.instances
+        .extend((100..150).map(|id| model::node::DeviceInstance {
+            id: id.to_string(),
+            healthy: true,
+        }));
+}
+
+fn create_index(snapshot: &Snapshot, key: &Key) -> u64 {
+    let known = match key {
+        Key::Job(key) => snapshot.job(key).map(|job| job.create_index),
+        Key::JobVersion(key, version) => {
+            let job = snapshot.job_version(key, *version);
+            job.map(|job| job.create_index)
+        }
+        Key::Alloc(id) => snapshot.alloc(*id).map(|view| view.create_index),
+        Key::Node(id) => snapshot.node(*id).map(|node| node.create_index),
+        _ => None,
+    };
+    known.unwrap()
+}
+
+/// Takes constraints out of a job, and lets a group have any port.
+fn loosen(job: &mut Job, group: &str, dropped: &BTreeSet<String>, is_dynamic: bool) {
+    let mut lists = vec![&mut job.constraints];
+    let mut groups = job.task_groups.iter_mut();
+    if let Some(group) = groups.find(|known| known.name == group) {
+        lists.push(&mut group.constraints);
+        for port in group
+            .networks
+            .iter_mut()
+            .flat_map(|network| &mut network.ports)
+        {
+            port.static_port = port.static_port.filter(|_| !is_dynamic);
+        }
+    }
+    for list in lists {
+        list.retain(|constraint| match constraint.operator {
+            Operator::DistinctHosts => !dropped.contains("distinct_hosts"),
+            Operator::DistinctProperty => !dropped.contains("distinct_property"),
+            _ => !dropped.contains(Check::new(constraint).reason()),
+        });
+    }
+}
+
+#[test]
+fn every_node_is_counted_once_and_the_nearest_miss_is_one() {
+    play(ANYWHERE, check);
+}
+
+#[test]
+fn the_same_holds_where_every_node_should_have_one() {
+    play(EVERYWHERE, check);
+}

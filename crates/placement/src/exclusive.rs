@@ -128,17 +128,50 @@ impl ExclusiveAsk {
     /// `devices: no devices match request`, or `cores`.
     pub fn assign(&self, node: &Node, holds: &impl Holds) -> Result<Exclusive, Exhausted> {
         let mut given = Exclusive::default();
-        if self.asks_devices() {
-            let choice = self.choose_devices(node, holds);
-            let choice = choice.ok_or(Exhausted::Amount(Exhausted::NO_DEVICES))?;
-            given.device_score = choice.score;
-            let mut chosen = choice.chosen.into_iter();
-            for task in &self.tasks {
-                let of_task = chosen.by_ref().take(task.devices.len());
-                let named = of_task.map(|chosen| name(&task.task, node, &chosen));
-                given.devices.extend(named);
-            }
+        self.give_devices(node, holds, &mut given)?;
+        self.give_cores(node, holds, &mut given)?;
+        Ok(given)
+    }
+
+    /// Returns what [`Self::assign`] gives, and everything that it cannot: for people.
+    pub fn assign_what_there_is(
+        &self,
+        node: &Node,
+        holds: &impl Holds,
+    ) -> (Exclusive, Vec<Exhausted>) {
+        let mut given = Exclusive::default();
+        let devices = self.give_devices(node, holds, &mut given).err();
+        let cores = self.give_cores(node, holds, &mut given).err();
+        (given, devices.into_iter().chain(cores).collect())
+    }
+
+    fn give_devices(
+        &self,
+        node: &Node,
+        holds: &impl Holds,
+        given: &mut Exclusive,
+    ) -> Result<(), Exhausted> {
+        if !self.asks_devices() {
+            return Ok(());
         }
+        let choice = self.choose_devices(node, holds);
+        let choice = choice.ok_or(Exhausted::Amount(Exhausted::NO_DEVICES))?;
+        given.device_score = choice.score;
+        let mut chosen = choice.chosen.into_iter();
+        for task in &self.tasks {
+            let of_task = chosen.by_ref().take(task.devices.len());
+            let named = of_task.map(|chosen| name(&task.task, node, &chosen));
+            given.devices.extend(named);
+        }
+        Ok(())
+    }
+
+    fn give_cores(
+        &self,
+        node: &Node,
+        holds: &impl Holds,
+        given: &mut Exclusive,
+    ) -> Result<(), Exhausted> {
         let mut free = node.cores.iter().filter(|(id, _)| !holds.holds_core(**id));
         for task in self.tasks.iter().filter(|task| task.cores > 0) {
             let mut ids = Vec::new();
@@ -152,7 +185,7 @@ impl ExclusiveAsk {
                 ids,
             });
         }
-        Ok(given)
+        Ok(())
     }
 }
 

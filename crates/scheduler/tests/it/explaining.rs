@@ -86,7 +86,12 @@ fn check_nearest(
     let is_feasible = node.verdict >= Verdict::Outscored;
     let is_placed = after.missing < group.missing || node.holds > nearest.holds;
     // A node that comes back is for all groups, and one before may have taken what there was.
-    let is_shared = others.iter().any(|other| other.would_place > 0);
+    let mut obstacles = nearest.obstacles.iter();
+    let was_away = obstacles.any(|obstacle| matches!(obstacle, Obstacle::Status(_)));
+    // Those that were to be given up with it stay.
+    let mut here = snapshot.allocs_by_node(nearest.node_id);
+    let keeps_others = was_away && here.any(|view| !view.is_terminal());
+    let is_shared = keeps_others || others.iter().any(|other| other.would_place > 0);
     assert!(
         is_feasible || is_placed || is_shared,
         "nearest was {nearest:#?}\nand is {node:#?}\nbefore {group:#?}\nafter {after:#?}"
@@ -137,6 +142,17 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
             Obstacle::DynamicPorts { missing } => {
                 node.max_dynamic_port += u16::try_from(*missing).unwrap();
             }
+            Obstacle::Unfit { reason } if reason == "missing devices" => add_devices(&mut node),
+            Obstacle::Exhausted { dimension } => match dimension.as_str() {
+                "max allocation exceeded" => node.max_allocs = 0,
+                "cores" => {
+                    node.cores.extend((100..200).map(|id| (id, 1)));
+                    // What the cores come to is only known once there are enough.
+                    node.resources.cpu_mhz += 10_000;
+                }
+                "devices: no devices match request" => add_devices(&mut node),
+                other => panic!("worlds have no such thing: {other:?}"),
+            },
             other => panic!("worlds have no such thing: {other:?}"),
         }
     }
@@ -168,6 +184,16 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
     });
     state.apply(revision, changes.collect::<Vec<_>>());
     state.snapshot()
+}
+
+fn add_devices(node: &mut model::Node) {
+    let mut kinds = node.devices.iter_mut();
+    let t4 = kinds.find(|device| device.name == "t4").unwrap();
+    t4.instances
+        .extend((100..150).map(|id| model::node::DeviceInstance {
+            id: id.to_string(),
+            healthy: true,
+        }));
 }
 
 fn create_index(snapshot: &Snapshot, key: &Key) -> u64 {

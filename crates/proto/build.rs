@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/deployment.proto",
@@ -16,6 +16,7 @@ const FILES: [&str; 12] = [
     "kafila/v1/operator.proto",
     "kafila/internal/v1/broker.proto",
     "kafila/internal/v1/liveness.proto",
+    "kafila/internal/v1/maintenance.proto",
     "kafila/internal/v1/node.proto",
     "kafila/internal/v1/plan.proto",
 ];

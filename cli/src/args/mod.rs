@@ -15,6 +15,7 @@ pub mod node;
 pub mod node_pool;
 pub mod operator;
 pub mod service;
+pub mod system;
 
 /// What `kafila` itself is told, before a command.
 #[derive(Debug, Parser)]
@@ -141,6 +142,9 @@ pub enum Command {
     /// See how the suite itself is doing
     #[command(subcommand)]
     Operator(operator::Command),
+    /// Tidy up
+    #[command(subcommand)]
+    System(system::Command),
 
     // Other words for the commands that are typed most.
     /// The same as: kafila job run

@@ -17,6 +17,7 @@ mod node;
 mod node_pool;
 mod operator;
 mod page;
+mod system;
 mod version;
 
 /// Runs a command that asks the gateway.
@@ -66,6 +67,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Operator(crate::args::operator::Command::Scheduler(command)) => {
             operator::scheduler(context, &command).await
         }
+        Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,
         Command::Completions(args) => completions::run(context, &args),

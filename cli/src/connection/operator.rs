@@ -19,6 +19,19 @@ impl Connection {
         Ok(answer.leaders)
     }
 
+    /// Forgets what is over, and waits until that is done.
+    pub(crate) async fn collect_garbage(&self) -> Result<v1::CollectGarbageResponse, Error> {
+        let message = v1::CollectGarbageRequest {};
+        self.call(
+            "collecting garbage",
+            message,
+            |channel, request| async move {
+                OperatorClient::new(channel).collect_garbage(request).await
+            },
+        )
+        .await
+    }
+
     pub(crate) async fn gateway_version(&self) -> Result<String, Error> {
         let message = v1::GetVersionRequest {};
         let doing = "querying the gateway's version";

@@ -630,6 +630,14 @@ impl Operator for Fake {
         }))
     }
 
+    async fn collect_garbage(
+        &self,
+        request: Request<CollectGarbageRequest>,
+    ) -> Answer<CollectGarbageResponse> {
+        self.seen("CollectGarbage", &request, None).await?;
+        Ok(Response::new(self.world().garbage))
+    }
+
     async fn get_version(&self, request: Request<GetVersionRequest>) -> Answer<GetVersionResponse> {
         self.seen("GetVersion", &request, None).await?;
         Ok(Response::new(GetVersionResponse {

@@ -27,6 +27,26 @@ async fn leaders_are_listed_or_there_are_none() {
 }
 
 #[tokio::test]
+async fn scenario_042_garbage_is_collected_without_a_word_unless_asked_for() {
+    let mut world = World::default();
+    world.garbage.jobs = 2;
+    world.garbage.allocations = 7;
+    let gateway = Gateway::start(world).await;
+    let said = kafila("system gc").at(&gateway.address).await;
+    assert_eq!(said.ended(0).stdout, "");
+    let said = kafila("system gc -verbose").at(&gateway.address).await;
+    let expected = "Jobs        = 2\n\
+                    Evaluations = 0\n\
+                    Allocations = 7\n\
+                    Deployments = 0\n\
+                    Nodes       = 0\n";
+    assert_eq!(said.ended(0).stdout, expected);
+    let said = kafila("system gc").at(NOBODY).await;
+    said.ended(1)
+        .complained(&["Error collecting garbage: cannot reach"]);
+}
+
+#[tokio::test]
 async fn the_version_needs_no_gateway_unless_it_is_asked_for() {
     let own = concat!("Kafila v", env!("CARGO_PKG_VERSION"), "\n");
     let said = kafila("version").at(NOBODY).await;

@@ -78,7 +78,12 @@ async fn what_nomad_has_and_kafila_has_not_is_said_so_with_what_to_use() {
             "log in to the node",
         ),
         ("acl token list", 127, "'acl'", "no users"),
-        ("system gc", 127, "'system gc'", "-purge"),
+        (
+            "system reconcile summaries",
+            127,
+            "'system reconcile'",
+            "nothing to repair",
+        ),
         (
             "node status -self",
             1,

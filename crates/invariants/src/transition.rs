@@ -20,6 +20,7 @@ pub(crate) fn check_key(
         Key::Node(_)
         | Key::JobVersion(..)
         | Key::JobStable(..)
+        | Key::JobTally(_)
         | Key::SchedulerConfig
         | Key::NodePool(_) => None,
     };

@@ -24,6 +24,7 @@ pub mod plan;
 pub mod resources;
 pub mod scheduler_config;
 pub mod spec;
+pub mod tally;
 pub mod task_state;
 pub mod time;
 
@@ -45,6 +46,7 @@ pub use resources::{
     AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,
 };
 pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};
+pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use time::{Timestamp, duration_ns};
 

@@ -2,7 +2,7 @@
 
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
-    LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
+    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
 };
 
 /// The name of one stored object.
@@ -12,6 +12,8 @@ pub enum Key {
     JobVersion(JobKey, u64),
     /// Marks a version that a deployment found stable.
     JobStable(JobKey, u64),
+    /// What became of the job's allocations that were collected.
+    JobTally(JobKey),
     Eval(EvalId),
     Alloc(AllocId),
     AllocClient(AllocId),
@@ -30,7 +32,8 @@ impl Key {
             Self::Job(_) => Table::Jobs,
             Self::JobVersion(..) | Self::JobStable(..) => Table::JobVersions,
             Self::Eval(_) => Table::Evals,
-            Self::Alloc(_) | Self::AllocClient(_) => Table::Allocs,
+            // It stands for allocations, and changes with them.
+            Self::Alloc(_) | Self::AllocClient(_) | Self::JobTally(_) => Table::Allocs,
             Self::Node(_) => Table::Nodes,
             Self::Deployment(_) => Table::Deployments,
             Self::Election(_) => Table::Elections,
@@ -64,6 +67,7 @@ pub enum Entity {
     Job(Box<Job>),
     JobVersion(Box<Job>),
     JobStable,
+    JobTally(Box<JobTally>),
     Eval(Box<Evaluation>),
     Alloc(Box<Allocation>),
     AllocClient(Box<AllocClient>),

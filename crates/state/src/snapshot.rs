@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey, LeaderInfo, Node,
-    NodeId, NodePool, SchedulerConfiguration,
+    AllocClient, AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey,
+    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
 };
 
 use crate::change::{Change, Table};
@@ -126,6 +126,35 @@ impl Snapshot {
             .stable_versions
             .get(&(key.clone(), version))
             .copied()
+    }
+
+    /// Returns every kept version of every job, purged ones too, ordered by job and version.
+    pub fn all_job_versions(&self) -> impl Iterator<Item = (&JobKey, &Arc<Indexed<Job>>)> {
+        let versions = self.tables.job_versions.iter();
+        versions.map(|((key, _), job)| (key, job))
+    }
+
+    /// Returns every marker of a stable version with its revision, ordered by job and version.
+    pub fn all_stable_versions(&self) -> impl Iterator<Item = (&JobKey, u64, u64)> {
+        let markers = self.tables.stable_versions.iter();
+        markers.map(|((key, version), modify_index)| (key, *version, *modify_index))
+    }
+
+    /// Returns what became of the job's allocations that were collected; `None`: none was.
+    pub fn job_tally(&self, key: &JobKey) -> Option<&Arc<Indexed<JobTally>>> {
+        self.tables.job_tallies.get(key)
+    }
+
+    /// Returns every job's tally, purged ones' too, ordered by job.
+    pub fn job_tallies(&self) -> impl Iterator<Item = (&JobKey, &Arc<Indexed<JobTally>>)> {
+        self.tables.job_tallies.iter()
+    }
+
+    /// Returns the client sides that have no allocation, with their revisions, in no particular
+    /// order.
+    pub fn stray_clients(&self) -> impl Iterator<Item = (AllocId, &AllocClient, u64)> {
+        let strays = self.tables.stray_clients.iter();
+        strays.map(|(id, (client, modify_index))| (*id, &**client, *modify_index))
     }
 
     pub fn eval(&self, id: EvalId) -> Option<&Arc<Indexed<Evaluation>>> {

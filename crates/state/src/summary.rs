@@ -85,7 +85,8 @@ impl Snapshot {
 
     /// Returns a job's groups with their counts, over the job's current incarnation.
     ///
-    /// Shape: every group of the job, and every group that still has allocations.
+    /// Shape: every group of the job, and every group that has or had allocations. What was
+    /// collected counts on: the numbers of what has ended never go down.
     pub fn job_summary(&self, key: &JobKey) -> BTreeMap<String, GroupSummary> {
         let mut groups = BTreeMap::<String, GroupSummary>::new();
         let Some(job) = self.job(key) else {
@@ -108,6 +109,15 @@ impl Snapshot {
                 ClientStatus::Failed => group.failed += 1,
                 ClientStatus::Lost => group.lost += 1,
                 ClientStatus::Unknown => group.unknown += 1,
+            }
+        }
+        let tally = self.job_tally(key).map(|tally| &tally.value);
+        if let Some(tally) = tally.filter(|tally| tally.job_create_index == job.create_index) {
+            for (name, ended) in &tally.groups {
+                let group = groups.entry(name.clone()).or_default();
+                group.complete += ended.complete;
+                group.failed += ended.failed;
+                group.lost += ended.lost;
             }
         }
         if !job.value.stop {

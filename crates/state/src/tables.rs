@@ -10,7 +10,7 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use imbl::{GenericHashMap, OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
-    JobKey, LeaderInfo, Node, NodeId, NodePool,
+    JobKey, JobTally, LeaderInfo, Node, NodeId, NodePool,
 };
 use rustc_hash::FxBuildHasher;
 
@@ -31,6 +31,7 @@ pub(crate) struct Tables {
     pub(crate) job_versions: OrdMap<(JobKey, u64), Arc<Indexed<Job>>>,
     /// With the revision of each marker.
     pub(crate) stable_versions: OrdMap<(JobKey, u64), u64>,
+    pub(crate) job_tallies: OrdMap<JobKey, Arc<Indexed<JobTally>>>,
     pub(crate) evals: Map<EvalId, Arc<Indexed<Evaluation>>>,
     pub(crate) evals_by_job: Map<JobKey, OrdSet<EvalId>>,
     /// Evaluations that are not terminal: few, however long the history.
@@ -90,6 +91,10 @@ impl Tables {
             }
             (Key::JobStable(key, version), Entity::JobStable) => {
                 self.stable_versions.insert((key, version), modify_index);
+            }
+            (Key::JobTally(key), Entity::JobTally(value)) => {
+                self.job_tallies
+                    .insert(key, indexed(*value, create_index, modify_index));
             }
             (Key::Eval(id), Entity::Eval(value)) => {
                 self.put_eval(id, indexed(*value, create_index, modify_index));
@@ -270,6 +275,7 @@ impl Tables {
             Key::JobStable(key, version) => {
                 self.stable_versions.remove(&(key.clone(), *version));
             }
+            Key::JobTally(key) => drop(self.job_tallies.remove(key)),
             Key::Eval(id) => {
                 self.open_evals.remove(id);
                 if let Some(old) = self.evals.remove(id) {

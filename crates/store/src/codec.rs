@@ -4,7 +4,7 @@
 //! never stored: they are the revisions of the key.
 
 use model::{
-    AllocClient, Allocation, Deployment, Evaluation, Job, LeaderInfo, Node, NodePool,
+    AllocClient, Allocation, Deployment, Evaluation, Job, JobTally, LeaderInfo, Node, NodePool,
     SchedulerConfiguration,
 };
 use serde::Serialize;
@@ -20,6 +20,7 @@ pub enum Value<'a> {
     /// Of a job, or of a job version: the key says which.
     Job(&'a Job),
     JobStable,
+    JobTally(&'a JobTally),
     Eval(&'a Evaluation),
     Alloc(&'a Allocation),
     AllocClient(&'a AllocClient),
@@ -42,6 +43,7 @@ macro_rules! from_reference {
 
 from_reference!(
     Job(Job),
+    JobTally(JobTally),
     Eval(Evaluation),
     Alloc(Allocation),
     AllocClient(AllocClient),
@@ -57,6 +59,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
         match entity {
             Entity::Job(job) | Entity::JobVersion(job) => Self::Job(job),
             Entity::JobStable => Self::JobStable,
+            Entity::JobTally(tally) => Self::JobTally(tally),
             Entity::Eval(eval) => Self::Eval(eval),
             Entity::Alloc(alloc) => Self::Alloc(alloc),
             Entity::AllocClient(client) => Self::AllocClient(client),
@@ -86,6 +89,7 @@ impl Value<'_> {
             // Pools keep what is theirs under their own keys.
             (Key::SchedulerConfig, Self::SchedulerConfig(config)) => config.pools.is_empty(),
             (Key::JobStable(..), Self::JobStable)
+            | (Key::JobTally(_), Self::JobTally(_))
             | (Key::AllocClient(_), Self::AllocClient(_))
             | (Key::Election(_), Self::Election(_)) => true,
             _ => false,
@@ -100,6 +104,7 @@ impl Value<'_> {
         match self {
             Self::Job(job) => to_json(job),
             Self::JobStable => Ok(MARKER.to_vec()),
+            Self::JobTally(tally) => to_json(tally),
             Self::Eval(eval) => to_json(eval),
             Self::Alloc(alloc) => to_json(alloc),
             Self::AllocClient(client) => to_json(client),
@@ -132,6 +137,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::Job(_) => Entity::Job(from_json(text)?),
         Key::JobVersion(..) => Entity::JobVersion(from_json(text)?),
         Key::JobStable(..) => Entity::JobStable,
+        Key::JobTally(_) => Entity::JobTally(from_json(text)?),
         Key::Eval(id) => {
             let mut eval = from_json::<Box<Evaluation>>(text)?;
             eval.id = *id;
@@ -181,8 +187,8 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
 mod tests {
     use model::allocation::RescheduleEvent;
     use model::{
-        Algorithm, AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, EvalId,
-        PoolConfiguration, Preemption, ScoreParts,
+        Algorithm, AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, Ended,
+        EvalId, JobTally, PoolConfiguration, Preemption, ScoreParts,
     };
     use model::{JobKey, TaskState, Timestamp};
     use std::collections::BTreeMap;
@@ -273,6 +279,19 @@ mod tests {
                 Entity::JobVersion(Box::new(job.clone())),
             ),
             (Key::JobStable(job.key(), 0), Entity::JobStable),
+            (
+                Key::JobTally(job.key()),
+                Entity::JobTally(Box::new(JobTally {
+                    job_create_index: 7,
+                    groups: BTreeMap::from([(
+                        "web".to_owned(),
+                        Ended {
+                            complete: 3,
+                            ..Ended::default()
+                        },
+                    )]),
+                })),
+            ),
             (Key::Eval(eval.id), Entity::Eval(Box::new(eval))),
             (Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc.clone()))),
             (

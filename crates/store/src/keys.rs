@@ -1,8 +1,9 @@
 //! What keys look like in etcd: readable below one prefix, a word for the kind, then the name.
 //!
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
-//! `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`, `deployment/<id>`,
-//! `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which there is one. A job's id may contain slashes: it is what lies between the namespace,
+//! `job-tally/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
+//! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which
+//! there is one. A job's id may contain slashes: it is what lies between the namespace,
 //! which has none, and the version, which comes last.
 
 use std::borrow::Cow;
@@ -64,6 +65,7 @@ impl Keyspace {
             Key::JobStable(job, version) => {
                 format!("{prefix}job-stable/{}/{version}", job_path(job))
             }
+            Key::JobTally(job) => format!("{prefix}job-tally/{}", job_path(job)),
             Key::Eval(id) => format!("{prefix}eval/{id}"),
             Key::Alloc(id) => format!("{prefix}alloc/{id}"),
             Key::AllocClient(id) => format!("{prefix}alloc-client/{id}"),
@@ -94,6 +96,7 @@ impl Keyspace {
                 parse_version(name).map(|(job, version)| Key::JobVersion(job, version))
             }
             "job-stable" => parse_version(name).map(|(job, version)| Key::JobStable(job, version)),
+            "job-tally" => parse_job(name).map(Key::JobTally),
             "eval" => parse_id(name).map(Key::Eval),
             "alloc" => parse_id(name).map(Key::Alloc),
             "alloc-client" => parse_id(name).map(Key::AllocClient),
@@ -165,6 +168,7 @@ mod tests {
             job().prop_map(Key::Job),
             (job(), any::<u64>()).prop_map(|(job, version)| Key::JobVersion(job, version)),
             (job(), any::<u64>()).prop_map(|(job, version)| Key::JobStable(job, version)),
+            job().prop_map(Key::JobTally),
             any::<u128>().prop_map(|bits| Key::Eval(EvalId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::Alloc(AllocId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::AllocClient(AllocId::from_random(bits))),

@@ -1,4 +1,4 @@
-//! Decides which nodes are alive, and what follows for the jobs on them.
+//! Decides which nodes are alive, what follows for the jobs on them, and what may be forgotten.
 //!
 //! Pure: time comes in as an argument, transitions go out as values. The loop around it is
 //! `services/cluster-controller/src/run.rs`.
@@ -12,12 +12,13 @@
 //! node's status should be; `damper` holds back when too many fall silent at once; [`evals`] and
 //! [`outcome`] make the values that are written.
 //!
-//! Drain steps, periodic launches and garbage are upkeep too, and will stand beside `liveness`:
-//! each a machine of its own that reads the same snapshots.
+//! [`garbage`] decides what nobody needs any more. Drain steps and periodic launches are upkeep
+//! too, and will stand beside them: each a machine of its own that reads the same snapshots.
 
 pub mod config;
 mod damper;
 pub mod evals;
+pub mod garbage;
 mod judge;
 mod liveness;
 pub mod outcome;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const SLEEPER: &str = r#"
+pub(crate) const SLEEPER: &str = r#"
 job "sleeper" {
   group "app" {
     count = 2
@@ -39,14 +39,14 @@ job "sleeper" {
 "#;
 
 /// A dev suite and a directory of job files, both gone when dropped.
-struct Dev {
+pub(crate) struct Dev {
     directory: TempDir,
-    address: String,
+    pub(crate) address: String,
     process: Option<Process>,
 }
 
 impl Dev {
-    async fn start() -> Result<Self> {
+    pub(crate) async fn start() -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("kafila-plan-").tempdir()?;
         let listen = format!("{}:4646", suite::own_address());
         let mut command = Command::new(binary::kafila());
@@ -69,7 +69,7 @@ impl Dev {
         Ok(dev)
     }
 
-    fn api(&self) -> Result<Api> {
+    pub(crate) fn api(&self) -> Result<Api> {
         Api::new(&self.address)
     }
 
@@ -79,7 +79,7 @@ impl Dev {
         Ok(path)
     }
 
-    async fn say(&self, words: &[&str], text: &str) -> Result<Said> {
+    pub(crate) async fn say(&self, words: &[&str], text: &str) -> Result<Said> {
         let path = self.file(text)?;
         let path = path.to_string_lossy();
         binary::run(&self.address, &[words, &[&path]].concat()).await

@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`admission`] decides what becomes of a user's request, [`nodes`] what becomes
 //! of a node's, [`settings`] of an operator's; all return [`writes`], and [`gateway`] carries them
-//! out. [`reads`] answers
-//! questions from the replica, [`logs`] finds a task's output; [`turns`] keeps dry runs from taking
+//! out. [`reads`] answers questions from the replica, [`logs`] finds a task's output; `maintenance`
+//! passes on what operators ask the cluster-controller for; [`turns`] keeps dry runs from taking
 //! every core. [`grpc`] translates; [`app`] wires
 //! it all together from a [`Config`]. Stateless: everything a gateway remembers is a view of the
 //! store, or a heartbeat that the next one repeats.
@@ -15,6 +15,7 @@ pub mod error;
 pub mod gateway;
 pub mod grpc;
 pub mod logs;
+mod maintenance;
 pub mod metrics;
 pub mod nodes;
 pub mod reads;

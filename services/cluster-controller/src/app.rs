@@ -1,16 +1,18 @@
 //! The whole wiring: what is built, what runs, how it ends.
 
-use proto::internal::v1::liveness_server::LivenessServer;
+use proto::internal::v1::liveness_server::{self, LivenessServer};
+use proto::internal::v1::maintenance_server::{self, MaintenanceServer};
 use service_host::{Base, Error, Rpcs};
 use service_kit::{Clock, IdSource, SteadyClock};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
 use crate::config::Config;
+use crate::garbage::Requests;
 use crate::metrics::Metrics;
 use crate::report::Reports;
 use crate::world::World;
-use crate::{SERVICE, grpc, run};
+use crate::{SERVICE, garbage, grpc, run};
 
 /// The service, built and bound, not yet running.
 pub struct App {
@@ -48,12 +50,19 @@ impl App {
         let metrics = host.metrics.register(Metrics::register);
         let replica = host.replica.clone();
         let reports = Reports::default();
+        let requests = Requests::default();
         let service = grpc::Service {
             reports: reports.clone(),
+            requests: requests.clone(),
             replica: replica.clone(),
             metrics: metrics.clone(),
         };
-        let routes = Routes::new(LivenessServer::new(service));
+        let routes = Routes::new(LivenessServer::new(service.clone()))
+            .add_service(MaintenanceServer::new(service));
+        let plan = garbage::Plan {
+            interval: self.config.gc_interval,
+            thresholds: self.config.thresholds(),
+        };
         let liveness = upkeep::Config {
             heartbeat_ttl: self.config.heartbeat_ttl,
             heartbeat_grace: self.config.heartbeat_grace,
@@ -71,18 +80,26 @@ impl App {
                 config: liveness.clone(),
                 deposed: CancellationToken::new(),
             };
-            run::lead(
+            let collecting =
+                garbage::collect(world.clone(), plan.clone(), requests.open(), drain.clone());
+            let watching = run::lead(
                 world,
                 liveness.clone(),
                 replica.clone(),
                 reports.open(),
                 drain.clone(),
-            )
+            );
+            async move {
+                tokio::join!(watching, collecting);
+            }
         };
         let leading = host.elected(self.config.election_ttl, drain.clone(), lead);
         let rpcs = Rpcs {
             routes,
-            names: &[proto::internal::v1::liveness_server::SERVICE_NAME],
+            names: &[
+                liveness_server::SERVICE_NAME,
+                maintenance_server::SERVICE_NAME,
+            ],
         };
         let grace = self.config.shutdown_grace_period;
         host.run(rpcs, leading, grace, drain.clone()).await

@@ -1,17 +1,20 @@
-//! The RPC: gateways report who is alive.
+//! The RPCs: gateways report who is alive, and pass on what operators ask for.
 
 use std::time::Duration;
 
 use proto::internal::v1::liveness_server::Liveness;
-use proto::internal::v1::{LivenessAck, NodesAlive};
+use proto::internal::v1::maintenance_server::Maintenance;
+use proto::internal::v1::{CollectGarbageRequest, CollectGarbageResponse, LivenessAck, NodesAlive};
 use proto::status;
 use store::Replica;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, warn};
 
 use crate::SERVICE;
+use crate::garbage::Requests;
 use crate::metrics::Metrics;
 use crate::report::Reports;
 
@@ -22,8 +25,10 @@ const WAITING_ACKS: usize = 16;
 /// it has no node, so this only ends streams whose other end has vanished.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
+#[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) reports: Reports,
+    pub(crate) requests: Requests,
     pub(crate) replica: Replica,
     pub(crate) metrics: Metrics,
 }
@@ -72,6 +77,41 @@ impl Liveness for Service {
             }
         });
         Ok(Response::new(ReceiverStream::new(answers)))
+    }
+}
+
+/// When to ask again while many wait for a sweep.
+const SWEEP_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+#[tonic::async_trait]
+impl Maintenance for Service {
+    async fn collect_garbage(
+        &self,
+        _request: Request<CollectGarbageRequest>,
+    ) -> Result<Response<CollectGarbageResponse>, Status> {
+        let term = self.requests.term().ok_or_else(|| self.not_leader())?;
+        let (answer, report) = oneshot::channel();
+        if let Err(error) = term.try_send(answer) {
+            return Err(match error {
+                TrySendError::Full(_) => {
+                    let message = "many wait for a garbage collection already: ask again later";
+                    status::exhausted(message, SWEEP_RETRY_AFTER)
+                }
+                TrySendError::Closed(_) => self.not_leader(),
+            });
+        }
+        // The loop ends with the term, and drops whoever waits.
+        let report = report.await.map_err(|_| self.not_leader())?;
+        let report = report.map_err(Status::unavailable)?;
+        let collected = report.collected;
+        Ok(Response::new(CollectGarbageResponse {
+            evaluations: collected.evals,
+            allocations: collected.allocs,
+            jobs: collected.jobs,
+            deployments: collected.deployments,
+            nodes: collected.nodes,
+            overtaken: report.overtaken,
+        }))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Everything this service measures.
 
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use upkeep::garbage::Counts;
 
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
@@ -14,6 +16,7 @@ pub struct Metrics {
     pub node_ready: Counter,
     pub write_failures: Counter,
     pub evals_created: Counter,
+    pub collected: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
 impl Metrics {
@@ -59,6 +62,27 @@ impl Metrics {
             "Evaluations made because a node came or went",
             metrics.evals_created.clone(),
         );
+        registry.register(
+            "collected",
+            "Objects that nobody needed any more and that were deleted, by kind",
+            metrics.collected.clone(),
+        );
         metrics
+    }
+
+    /// Counts what one transaction deleted.
+    pub(crate) fn collected(&self, counts: Counts) {
+        let kinds = [
+            ("evaluation", counts.evals),
+            ("allocation", counts.allocs),
+            ("job", counts.jobs),
+            ("deployment", counts.deployments),
+            ("node", counts.nodes),
+        ];
+        for (kind, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {
+            self.collected
+                .get_or_create(&[("kind", kind)])
+                .inc_by(count);
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 const EVALS_PER_TXN: usize = 900;
 
 /// How long one write may be in doubt; the leadership may be lost within that.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Everything needed to carry out a transition. Cheap to clone.
 #[derive(Clone)]

@@ -10,6 +10,7 @@ use tracing::info;
 use super::{Api, open};
 use crate::error::Error;
 use crate::gateway::Step;
+use crate::maintenance;
 use crate::reads::index;
 use crate::settings::scheduler_config::{self, Change};
 
@@ -35,6 +36,22 @@ impl Operator for Api {
         };
         let (leaders, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
         Ok(Response::new(v1::ListLeadersResponse { meta, leaders }))
+    }
+
+    async fn collect_garbage(
+        &self,
+        request: Request<v1::CollectGarbageRequest>,
+    ) -> Result<Response<v1::CollectGarbageResponse>, Status> {
+        let (_, timeout) = open(request);
+        let collected = maintenance::collect_garbage(&self.gateway, timeout).await?;
+        Ok(Response::new(v1::CollectGarbageResponse {
+            evaluations: collected.evaluations,
+            allocations: collected.allocations,
+            jobs: collected.jobs,
+            deployments: collected.deployments,
+            nodes: collected.nodes,
+            overtaken: collected.overtaken,
+        }))
     }
 
     async fn get_version(

@@ -90,7 +90,13 @@ impl Suite {
     }
 
     pub(crate) async fn controller(&self) -> Controller {
-        let app = App::build(self.config.clone()).await.unwrap();
+        self.controller_with(|_| {}).await
+    }
+
+    pub(crate) async fn controller_with(&self, edit: impl FnOnce(&mut Config)) -> Controller {
+        let mut config = self.config.clone();
+        edit(&mut config);
+        let app = App::build(config).await.unwrap();
         let address = app.address().to_owned();
         let drain = CancellationToken::new();
         let running = tokio::spawn(app.run(drain.clone()));

@@ -1,0 +1,44 @@
+//! What became of allocations that are no longer stored.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// How many of a job's allocations have ended and were collected since, the value of
+/// `job-tally/<namespace>/<id>`: a summary's counts of what has ended never go down.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobTally {
+    /// The create index of the job, which tells its incarnations apart.
+    #[serde(rename = "jci")]
+    pub job_create_index: u64,
+    /// Task group → how many.
+    pub groups: BTreeMap<String, Ended>,
+}
+
+/// How many allocations have ended which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ended {
+    #[serde(skip_serializing_if = "is_zero")]
+    pub complete: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failed: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl JobTally {
+    /// Adds the counts of `more`, which is of the same incarnation.
+    pub fn add(&mut self, more: &Self) {
+        for (group, ended) in &more.groups {
+            let sum = self.groups.entry(group.clone()).or_default();
+            sum.complete = sum.complete.saturating_add(ended.complete);
+            sum.failed = sum.failed.saturating_add(ended.failed);
+            sum.lost = sum.lost.saturating_add(ended.lost);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What belongs to no one job: deployments that are over, nodes that are gone, leftovers.
+
+use model::{NodeStatus, Timestamp};
+use rustc_hash::FxHashSet;
+use state::{Key, Snapshot};
+
+use super::Thresholds;
+use super::batch::{Batch, Counts, Packer};
+
+/// Adds what is to go to `out`, beside what is there already.
+pub(super) fn sweep(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    thresholds: &Thresholds,
+    out: &mut Vec<Batch>,
+) {
+    let gone: FxHashSet<Key> = out
+        .iter()
+        .flat_map(|batch| &batch.deletes)
+        .map(|(key, _)| key.clone())
+        .collect();
+    let is_gone = |key: &Key| gone.contains(key);
+    let mut packer = Packer::new(None, None, out);
+    for deployment in snapshot.deployments() {
+        let (id, value) = (deployment.value.id, &deployment.value);
+        let key = Key::Deployment(id);
+        let newest = snapshot.latest_deployment(&value.job);
+        // What the job's newest deployment came to decides how the job goes on.
+        let is_needed = newest.is_some_and(|newest| newest.value.id == id);
+        let has_live = snapshot
+            .allocs_by_deployment(id)
+            .any(|view| !view.is_terminal());
+        let is_old = value.modify_time.plus(thresholds.deployment) <= now;
+        if value.status.is_active() || is_needed || has_live || !is_old || is_gone(&key) {
+            continue;
+        }
+        let counts = Counts {
+            deployments: 1,
+            ..Counts::default()
+        };
+        packer.add([(key, deployment.modify_index)], counts);
+    }
+    for node in snapshot.nodes() {
+        let (id, value) = (node.value.id, &node.value);
+        let has_live = snapshot.allocs_by_node(id).any(|view| !view.is_terminal());
+        let is_old = value.status_updated_at.plus(thresholds.node) <= now;
+        if value.status == NodeStatus::Down && !has_live && is_old {
+            let counts = Counts {
+                nodes: 1,
+                ..Counts::default()
+            };
+            packer.add([(Key::Node(id), node.modify_index)], counts);
+        }
+    }
+    for (id, client, modify_index) in snapshot.stray_clients() {
+        if client.modify_time.plus(thresholds.eval) <= now {
+            packer.add([(Key::AllocClient(id), modify_index)], Counts::default());
+        }
+    }
+    packer.close();
+}

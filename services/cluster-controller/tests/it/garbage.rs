@@ -1,0 +1,108 @@
+//! What is over is deleted, when somebody asks and by itself.
+
+use std::time::Duration;
+
+use model::{AllocClient, ClientStatus, DesiredStatus, EvalStatus, Job, NodeStatus};
+use proto::internal::v1::maintenance_client::MaintenanceClient;
+use proto::internal::v1::{CollectGarbageRequest, CollectGarbageResponse};
+use service_kit::connect_lazy;
+use state::Key;
+use test_kit::builders::{allocation, evaluation, service};
+use tokio::time::timeout;
+use tonic::{Code, Status};
+
+use crate::suite::{PATIENCE, Suite, id};
+
+async fn collect(address: &str) -> Result<CollectGarbageResponse, Status> {
+    let mut client = MaintenanceClient::new(connect_lazy(address).unwrap());
+    let asked = client.collect_garbage(CollectGarbageRequest {});
+    let answer = timeout(PATIENCE, asked).await.expect("an answer");
+    answer.map(tonic::Response::into_inner)
+}
+
+/// Stores a job with ended evaluations, and on `node` allocations that have ended.
+async fn past(suite: &Suite, job: &Job, first: u128, count: u128) {
+    suite
+        .commit(|txn| {
+            txn.create(&Key::Job(job.key()), job).unwrap();
+            txn.create(&Key::JobVersion(job.key(), 0), job).unwrap();
+            for number in first..first + count {
+                let mut eval = evaluation(number, job);
+                eval.status = EvalStatus::Complete;
+                txn.create(&Key::Eval(eval.id), &eval).unwrap();
+                let mut alloc = allocation(number, job, id(1));
+                alloc.desired_status = DesiredStatus::Stop;
+                txn.create(&Key::Alloc(alloc.id), &alloc).unwrap();
+                let client = AllocClient {
+                    status: ClientStatus::Complete,
+                    ..AllocClient::default()
+                };
+                txn.create(&Key::AllocClient(alloc.id), &client).unwrap();
+            }
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn whoever_asks_gets_a_store_without_what_is_over() {
+    let suite = Suite::start().await;
+    let (controller, _gateway) = suite.led().await;
+    let mut over = service("over", 1);
+    over.stop = true;
+    past(&suite, &over, 1, 100).await;
+    let live = service("live", 1);
+    past(&suite, &live, 201, 3).await;
+    suite.register(7, NodeStatus::Down).await;
+    let collected = collect(&controller.address).await.unwrap();
+    let want = CollectGarbageResponse {
+        // The newest one of the job that lives stays.
+        evaluations: 102,
+        allocations: 103,
+        jobs: 1,
+        nodes: 1,
+        deployments: 0,
+        overtaken: 0,
+    };
+    assert_eq!(collected, want);
+    let left = suite.now().await;
+    assert_eq!(left.jobs().count(), 1);
+    assert_eq!(left.all_job_versions().count(), 1);
+    assert_eq!(left.evals().count(), 1);
+    assert_eq!(left.allocs().count() + left.stray_clients().count(), 0);
+    assert_eq!(left.node_count(), 0);
+    assert!(left.job_tally(&over.key()).is_none());
+    // And nothing is left for a second time.
+    let again = collect(&controller.address).await.unwrap();
+    assert_eq!(again, CollectGarbageResponse::default());
+}
+
+#[tokio::test]
+async fn what_is_old_enough_goes_by_itself() {
+    let suite = Suite::start().await;
+    let controller = suite
+        .controller_with(|config| {
+            config.gc_interval = Duration::from_millis(50);
+        })
+        .await;
+    let _gateway = suite.gateway(&controller.address).await;
+    let mut over = service("over", 1);
+    over.stop = true;
+    // Stored without times, so that all of it is as old as can be.
+    past(&suite, &over, 1, 10).await;
+    suite
+        .wait("the job to be gone", |snapshot| {
+            (snapshot.jobs().count() == 0).then_some(())
+        })
+        .await;
+    assert_eq!(suite.now().await.allocs().count(), 0);
+}
+
+#[tokio::test]
+async fn a_standby_does_not_collect() {
+    let suite = Suite::start().await;
+    let (controller, _gateway) = suite.led().await;
+    let standby = suite.controller().await;
+    let refused = collect(&standby.address).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    collect(&controller.address).await.unwrap();
+}

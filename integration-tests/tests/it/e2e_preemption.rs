@@ -122,7 +122,7 @@ async fn a_service_makes_way_for_a_system_job_and_runs_elsewhere() -> Result<()>
         ensure!(told.stdout.contains(part), "{part:?} in\n{}", told.stdout);
     }
     let told = suite.kafila(&["alloc", "status", &winner.id]).await?.ok()?;
-    let part = format!("Preempted Alloc IDs  = {id}\n");
+    let part = format!("Preempted Alloc IDs = {id}\n");
     ensure!(told.stdout.contains(&part), "{part:?} in\n{}", told.stdout);
     let evals = api.evaluations().await?;
     let looked: Vec<_> = evals

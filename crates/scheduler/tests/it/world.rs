@@ -43,7 +43,7 @@ pub(crate) struct World {
 
 /// Service and batch jobs: whichever node is best.
 pub(crate) const ANYWHERE: &[JobType] = &[JobType::Service, JobType::Batch];
-/// All of them side by side.
+/// All of them side by side, with priorities, and an operator who lets some types push others aside.
 pub(crate) const ALL: &[JobType] = &JobType::ALL;
 /// System and sysbatch jobs.
 pub(crate) const EVERYWHERE: &[JobType] = &[JobType::System, JobType::Sysbatch];
@@ -60,14 +60,16 @@ impl World {
         for _ in 0..world.rng.random_range(1..8) {
             world.add_node();
         }
-        let mut may = || world.rng.random();
-        world.site.config.preemption = Preemption {
-            system: may(),
-            sysbatch: may(),
-            batch: may(),
-            service: may(),
-        };
-        world.site.store_config();
+        if types == ALL {
+            let mut may = || world.rng.random();
+            world.site.config.preemption = Preemption {
+                system: may(),
+                sysbatch: may(),
+                batch: may(),
+                service: may(),
+            };
+            world.site.store_config();
+        }
         world
     }
 
@@ -123,7 +125,9 @@ impl World {
                 let job_type = self.types[self.below(kinds) as usize];
                 let mut job = builders::service(&name, 0);
                 job.job_type = job_type;
-                job.priority = 10 + u8::try_from(self.below(8) * 5).unwrap();
+                if self.types == ALL {
+                    job.priority = 10 + u8::try_from(self.below(8) * 5).unwrap();
+                }
                 let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
                 let count = if is_everywhere { 1 } else { self.below(8) + 1 };
                 let mut group = builders::group("web", job_type, count);

@@ -428,7 +428,7 @@ mod tests {
     fn what_the_node_held_before_is_not_judged() {
         let node = builders::node(1);
         let held = holding(&[7], &[("k80", "gone")]);
-        let answer = check_change(&node, &usage(&[held.clone()]), [&held], [&held]);
+        let answer = check_change(&node, &usage(std::slice::from_ref(&held)), [&held], [&held]);
         assert_eq!(answer, Ok(()));
     }
 
@@ -438,7 +438,7 @@ mod tests {
         node.max_allocs = 1;
         let nothing = AllocatedResources::default();
         assert_eq!(check_change(&node, &usage(&[]), [], [&nothing]), Ok(()));
-        let full = usage(&[nothing.clone()]);
+        let full = usage(std::slice::from_ref(&nothing));
         let error = check_change(&node, &full, [], [&nothing]).unwrap_err();
         assert_eq!(error.to_string(), "max allocation exceeded");
         assert_eq!(check_change(&node, &full, [&nothing], [&nothing]), Ok(()));

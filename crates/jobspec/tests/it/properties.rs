@@ -364,7 +364,11 @@ fn task() -> impl Strategy<Value = spec::Task> {
                     cpu: (cpu % 3 > 0).then_some(cpu),
                     cores: (cpu % 3 == 0).then_some(cpu % 4 + 1),
                     memory: Some(memory),
-                    memory_max: [None, Some(-1), Some(memory)][(cpu % 5 % 3) as usize],
+                    memory_max: match cpu % 5 {
+                        0 => Some(-1),
+                        1 => Some(memory),
+                        _ => None,
+                    },
                     devices: (memory % 2 == 0).then(|| vec![device(cpu)]),
                 }),
                 kill_signal: kill_timeout.is_some().then(|| "SIGINT".to_owned()),

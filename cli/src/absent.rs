@@ -169,10 +169,6 @@ const COMMANDS: &[Command] = &[
         "node meta",
         "the setting meta of the client-node, as in -set meta.rack=r1",
     ),
-    command(
-        "node pool",
-        "the setting node_pool of the client-node names one",
-    ),
     command("node-drain", "stop the jobs, or end the client-node"),
     command(
         "operator api",
@@ -194,10 +190,6 @@ const COMMANDS: &[Command] = &[
     ),
     command("operator raft", ETCD),
     command("operator root", NO_PART),
-    command(
-        "operator scheduler",
-        "there is nothing to set: the scheduler fills machines",
-    ),
     command(
         "operator snapshot",
         "the state is in etcd: etcdctl snapshot save FILE",

@@ -20,6 +20,7 @@ mod deployment;
 mod eval;
 mod job;
 mod node;
+mod node_pool;
 mod operator;
 
 pub(crate) use alloc::LogsRequest;

@@ -148,6 +148,11 @@ impl Error {
         matches!(self, Self::Rpc { status, .. } if status.code() == Code::NotFound)
     }
 
+    /// Tells whether somebody else was faster: an index is not the one that was asked for.
+    pub(crate) fn is_aborted(&self) -> bool {
+        matches!(self, Self::Rpc { status, .. } if status.code() == Code::Aborted)
+    }
+
     /// Tells whether a write that failed so may have been carried out: no answer is no refusal.
     pub(crate) fn may_have_happened(&self) -> bool {
         match self {

@@ -526,6 +526,47 @@ pub(crate) fn node() -> v1::Node {
     }
 }
 
+pub(crate) fn node_pool() -> v1::NodePool {
+    v1::NodePool {
+        name: "gpu".to_owned(),
+        description: "Nodes with cards".to_owned(),
+        meta: [
+            ("owner".to_owned(), "ml".to_owned()),
+            ("environment".to_owned(), "prod".to_owned()),
+        ]
+        .into(),
+        scheduler_configuration: Some(v1::NodePoolSchedulerConfiguration {
+            scheduler_algorithm: "spread".to_owned(),
+            memory_oversubscription_enabled: None,
+        }),
+        create_index: 20,
+        modify_index: 21,
+    }
+}
+
+/// The pool that is always there.
+pub(crate) fn default_pool() -> v1::NodePool {
+    v1::NodePool {
+        name: "default".to_owned(),
+        description: "Default node pool.".to_owned(),
+        ..v1::NodePool::default()
+    }
+}
+
+pub(crate) fn scheduler_config() -> v1::SchedulerConfiguration {
+    v1::SchedulerConfiguration {
+        scheduler_algorithm: "binpack".to_owned(),
+        preemption_config: Some(v1::PreemptionConfig {
+            system_scheduler_enabled: true,
+            ..v1::PreemptionConfig::default()
+        }),
+        memory_oversubscription_enabled: true,
+        create_index: 7,
+        modify_index: 12,
+        ..v1::SchedulerConfiguration::default()
+    }
+}
+
 pub(crate) fn leader() -> v1::Leader {
     v1::Leader {
         service: "plan-applier".to_owned(),

@@ -69,7 +69,7 @@ pub(crate) fn to_wire(parsed: &Parsed, colour: Colour) -> Result<v1::Job, Error>
 }
 
 /// Returns what messages call a file: its last part, as Nomad does.
-fn name_of(path: &Path) -> String {
+pub(crate) fn name_of(path: &Path) -> String {
     if path.as_os_str() == STDIN {
         return "stdin".to_owned();
     }
@@ -128,7 +128,7 @@ fn environment(all: impl Iterator<Item = (String, String)>) -> BTreeMap<String, 
 
 /// Reads a file or standard input, of which no more than a little beyond the longest job file:
 /// the parser says that it is too long, and `/dev/zero` does not eat the machine.
-fn text_of(path: &Path) -> std::io::Result<String> {
+pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(MAX_TEXT_BYTES)
         .unwrap_or(u64::MAX)

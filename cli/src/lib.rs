@@ -3,7 +3,7 @@
 //! In reading order: [`args`] is what can be typed, [`argv`] makes it what clap reads, `absent`
 //! knows what Nomad's users may type and there is not; `commands`
 //! carries out one command each, with a `connection` to a gateway at an [`address`]; `resolve`
-//! finds what an id means, `jobfile` reads job files; `monitor` watches evaluations and
+//! finds what an id means, `jobfile` reads job files and `poolfile` node pools; `monitor` watches evaluations and
 //! deployments; `render` and `json` turn objects into text over the pieces in `output`; [`exit`]
 //! has the exit codes, [`error`] what users read when something goes wrong.
 //!
@@ -34,6 +34,7 @@ mod jobfile;
 mod json;
 mod monitor;
 mod output;
+mod poolfile;
 mod render;
 mod resolve;
 mod service;

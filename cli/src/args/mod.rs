@@ -12,6 +12,7 @@ pub mod dev;
 pub mod eval;
 pub mod job;
 pub mod node;
+pub mod node_pool;
 pub mod operator;
 pub mod service;
 pub mod system;

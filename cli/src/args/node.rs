@@ -6,6 +6,9 @@ use clap::{Args, Subcommand};
 pub enum Command {
     /// List nodes, or show one
     Status(Status),
+    /// Node pools: named parts of the cluster's nodes
+    #[command(subcommand)]
+    Pool(super::node_pool::Command),
 }
 
 #[derive(Debug, Args)]

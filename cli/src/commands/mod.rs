@@ -14,6 +14,7 @@ mod deployment;
 mod eval;
 pub(crate) mod job;
 mod node;
+mod node_pool;
 mod operator;
 mod page;
 mod system;
@@ -47,6 +48,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Node(crate::args::node::Command::Status(args)) | Command::NodeStatus(args) => {
             node::status(context, &args).await
         }
+        Command::Node(crate::args::node::Command::Pool(command)) => {
+            node_pool::run(context, &command).await
+        }
         Command::Eval(crate::args::eval::Command::List(args)) => eval::list(context, &args).await,
         Command::Eval(crate::args::eval::Command::Status(args)) | Command::EvalStatus(args) => {
             eval::status(context, &args).await
@@ -62,6 +66,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Operator(crate::args::operator::Command::Leaders(args)) => {
             operator::leaders(context, &args).await
+        }
+        Command::Operator(crate::args::operator::Command::Scheduler(command)) => {
+            operator::scheduler(context, &command).await
         }
         Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Status(args) => status(context, &args).await,

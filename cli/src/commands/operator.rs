@@ -1,6 +1,8 @@
 //! `kafila operator …`
 
-use crate::args::operator::Leaders;
+use proto::v1;
+
+use crate::args::operator::{GetConfig, Leaders, Scheduler, SetConfig};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -19,4 +21,122 @@ pub(super) async fn leaders(context: &Context, args: &Leaders) -> Result<Exit, E
     };
     context.printer.out(&text)?;
     Ok(Exit::Success)
+}
+
+pub(super) async fn scheduler(context: &Context, command: &Scheduler) -> Result<Exit, Error> {
+    match command {
+        Scheduler::GetConfig(args) => get_config(context, args).await,
+        Scheduler::SetConfig(args) => set_config(context, args).await,
+    }
+}
+
+async fn get_config(context: &Context, args: &GetConfig) -> Result<Exit, Error> {
+    let config = context.connection.scheduler_config().await?;
+    let text = if args.json {
+        pretty(&json::operator::SchedulerConfig::from(&config))
+    } else {
+        render::operator::scheduler_config(&config).render()
+    };
+    context.printer.out(&text)?;
+    Ok(Exit::Success)
+}
+
+/// How often somebody else may change the configuration between reading and writing it.
+const MAX_ATTEMPTS: usize = 8;
+
+async fn set_config(context: &Context, args: &SetConfig) -> Result<Exit, Error> {
+    if args.is_empty() {
+        return Err(Error::text(
+            "Error setting scheduler configuration: there is nothing to set.\n\
+             Want at least one setting, as in -scheduler-algorithm=spread.",
+        ));
+    }
+    let connection = &context.connection;
+    let mut asked: Option<v1::SchedulerConfiguration> = None;
+    for _ in 0..MAX_ATTEMPTS {
+        let current = connection.scheduler_config().await?;
+        // An attempt whose answer got lost stands in its own way.
+        let is_done = asked
+            .as_ref()
+            .is_some_and(|asked| *asked == settings(&current));
+        if !is_done {
+            let index = current.modify_index;
+            if let Some(want) = args.check_index.filter(|want| *want != index) {
+                return Err(conflict(want, index));
+            }
+            let wanted = changed(settings(&current), args);
+            match connection.set_scheduler_config(&wanted, index).await {
+                Ok(_) => {}
+                Err(error) if error.is_aborted() => {
+                    asked = Some(wanted);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        context.printer.out("Scheduler configuration updated!")?;
+        return Ok(Exit::Success);
+    }
+    Err(Error::text(
+        "Error setting scheduler configuration: others keep changing it; try again.",
+    ))
+}
+
+fn conflict(want: u64, found: u64) -> Error {
+    Error::text(format!(
+        "Error setting scheduler configuration: its modify index is {found}, not {want}, so \
+         somebody has changed it.\n\
+         Look at it with 'kafila operator scheduler get-config' and retry with \
+         -check-index={found}."
+    ))
+}
+
+/// Returns what can be chosen, without what the servers set.
+fn settings(config: &v1::SchedulerConfiguration) -> v1::SchedulerConfiguration {
+    v1::SchedulerConfiguration {
+        create_index: 0,
+        modify_index: 0,
+        ..config.clone()
+    }
+}
+
+/// Changes what is given and nothing else.
+fn changed(mut config: v1::SchedulerConfiguration, args: &SetConfig) -> v1::SchedulerConfiguration {
+    if let Some(algorithm) = args.scheduler_algorithm {
+        config.scheduler_algorithm = algorithm.as_str().to_owned();
+    }
+    let mut preemption = config.preemption_config.unwrap_or_default();
+    for (setting, given) in [
+        (
+            &mut config.memory_oversubscription_enabled,
+            args.memory_oversubscription,
+        ),
+        (
+            &mut config.reject_job_registration,
+            args.reject_job_registration,
+        ),
+        (&mut config.pause_eval_broker, args.pause_eval_broker),
+        (
+            &mut preemption.system_scheduler_enabled,
+            args.preempt_system_scheduler,
+        ),
+        (
+            &mut preemption.sysbatch_scheduler_enabled,
+            args.preempt_sysbatch_scheduler,
+        ),
+        (
+            &mut preemption.batch_scheduler_enabled,
+            args.preempt_batch_scheduler,
+        ),
+        (
+            &mut preemption.service_scheduler_enabled,
+            args.preempt_service_scheduler,
+        ),
+    ] {
+        if let Some(value) = given {
+            *setting = value;
+        }
+    }
+    config.preemption_config = Some(preemption);
+    config
 }

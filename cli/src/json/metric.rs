@@ -70,6 +70,7 @@ pub(crate) fn named(parts: &v1::ScoreParts) -> impl Iterator<Item = (&'static st
         ("node-affinity", parts.affinity),
         ("node-reschedule-penalty", parts.reschedule_penalty),
         ("allocation-spread", parts.spread),
+        ("preemption", parts.preemption),
     ];
     parts
         .into_iter()

@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod job;
 pub(crate) mod metric;
 pub(crate) mod node;
+pub(crate) mod node_pool;
 pub(crate) mod operator;
 pub(crate) mod plan;
 #[cfg(test)]

@@ -125,3 +125,22 @@ job "web" {{
     let preempted = &without["Annotations"]["PreemptedAllocs"][0];
     assert_eq!(preempted["ID"], fixtures::ALLOC);
 }
+
+#[test]
+fn a_scheduler_configuration() {
+    let config = fixtures::scheduler_config();
+    golden(
+        "scheduler_config.json",
+        &pretty(&json::operator::SchedulerConfig::from(&config)),
+    );
+}
+
+#[test]
+fn a_node_pool() {
+    let (pool, plain) = (fixtures::node_pool(), fixtures::default_pool());
+    let pools = [
+        json::node_pool::NodePool::from(&pool),
+        json::node_pool::NodePool::from(&plain),
+    ];
+    golden("node_pools.json", &pretty(&pools));
+}

@@ -31,6 +31,40 @@ pub(crate) fn leaders(leaders: &[v1::Leader]) -> Table {
     table
 }
 
+pub(crate) fn scheduler_config(config: &v1::SchedulerConfiguration) -> Fields {
+    let preemption = config.preemption_config.unwrap_or_default();
+    let mut fields = Fields::new();
+    fields.add("Scheduler Algorithm", config.scheduler_algorithm.as_str());
+    for (key, value) in [
+        (
+            "Memory Oversubscription",
+            config.memory_oversubscription_enabled,
+        ),
+        ("Reject Job Registration", config.reject_job_registration),
+        ("Pause Eval Broker", config.pause_eval_broker),
+        (
+            "Preemption System Scheduler",
+            preemption.system_scheduler_enabled,
+        ),
+        (
+            "Preemption Service Scheduler",
+            preemption.service_scheduler_enabled,
+        ),
+        (
+            "Preemption Batch Scheduler",
+            preemption.batch_scheduler_enabled,
+        ),
+        (
+            "Preemption SysBatch Scheduler",
+            preemption.sysbatch_scheduler_enabled,
+        ),
+    ] {
+        fields.add(key, value.to_string());
+    }
+    fields.add("Modify Index", config.modify_index.to_string());
+    fields
+}
+
 /// Says how much was forgotten.
 pub(crate) fn collected(collected: &v1::CollectGarbageResponse) -> String {
     let kinds = [

@@ -389,6 +389,14 @@ fn the_body_of_a_deployment() {
 }
 
 #[test]
+fn the_scheduler_configuration() {
+    golden(
+        "scheduler_config.txt",
+        &operator::scheduler_config(&fixtures::scheduler_config()).render(),
+    );
+}
+
+#[test]
 fn the_leaders() {
     golden(
         "leaders.txt",

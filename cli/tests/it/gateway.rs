@@ -9,6 +9,7 @@ use proto::v1::allocations_server::{Allocations, AllocationsServer};
 use proto::v1::deployments_server::{Deployments, DeploymentsServer};
 use proto::v1::evaluations_server::{Evaluations, EvaluationsServer};
 use proto::v1::jobs_server::{Jobs, JobsServer};
+use proto::v1::node_pools_server::{NodePools, NodePoolsServer};
 use proto::v1::nodes_server::{Nodes, NodesServer};
 use proto::v1::operator_server::{Operator, OperatorServer};
 use proto::v1::*;
@@ -54,6 +55,7 @@ impl Gateway {
             .add_service(EvaluationsServer::new(fake.clone()))
             .add_service(DeploymentsServer::new(fake.clone()))
             .add_service(NodesServer::new(fake.clone()))
+            .add_service(NodePoolsServer::new(fake.clone()))
             .add_service(OperatorServer::new(fake));
         let options = ServeOptions {
             service: "api-gateway",
@@ -540,6 +542,99 @@ impl Nodes for Fake {
     }
 }
 
+impl Fake {
+    fn pool(&self, name: &str) -> Result<NodePool, Status> {
+        let world = self.world();
+        let mut found = world.node_pools.iter().filter(|pool| pool.name == name);
+        let missing = || Status::not_found(format!("node pool {name:?} not found"));
+        found.next().cloned().ok_or_else(missing)
+    }
+}
+
+#[tonic::async_trait]
+impl NodePools for Fake {
+    async fn list(&self, request: Request<ListNodePoolsRequest>) -> Answer<ListNodePoolsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListNodePools", &request, options.as_ref())
+            .await?;
+        let (node_pools, meta) = page(self.world().node_pools.clone(), options.as_ref());
+        Ok(Response::new(ListNodePoolsResponse { meta, node_pools }))
+    }
+
+    async fn get(&self, request: Request<GetNodePoolRequest>) -> Answer<GetNodePoolResponse> {
+        self.seen("GetNodePool", &request, None).await?;
+        let pool = self.pool(&request.into_inner().name)?;
+        Ok(Response::new(GetNodePoolResponse {
+            meta: Some(meta(100)),
+            node_pool: Some(pool),
+        }))
+    }
+
+    async fn upsert(
+        &self,
+        request: Request<UpsertNodePoolRequest>,
+    ) -> Answer<UpsertNodePoolResponse> {
+        self.seen("UpsertNodePool", &request, None).await?;
+        let pool = request.into_inner().node_pool.unwrap();
+        if pool.name == "all" {
+            let text = "modifying node pool \"all\" is not allowed: it is built in";
+            return Err(Status::invalid_argument(text));
+        }
+        let mut world = self.world();
+        world.node_pools.retain(|it| it.name != pool.name);
+        world.node_pools.push(pool);
+        Ok(Response::new(UpsertNodePoolResponse { modify_index: 101 }))
+    }
+
+    async fn delete(
+        &self,
+        request: Request<DeleteNodePoolRequest>,
+    ) -> Answer<DeleteNodePoolResponse> {
+        self.seen("DeleteNodePool", &request, None).await?;
+        let name = request.into_inner().name;
+        self.pool(&name)?;
+        self.world().node_pools.retain(|it| it.name != name);
+        Ok(Response::new(DeleteNodePoolResponse { index: 101 }))
+    }
+
+    async fn list_nodes(
+        &self,
+        request: Request<ListNodePoolNodesRequest>,
+    ) -> Answer<ListNodesResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListNodePoolNodes", &request, options.as_ref())
+            .await?;
+        let name = request.into_inner().name;
+        self.pool(&name)?;
+        let mut nodes = self.world().nodes.clone();
+        nodes.retain(|node| node.node_pool == name);
+        let (nodes, meta) = page(nodes, options.as_ref());
+        Ok(Response::new(ListNodesResponse { meta, nodes }))
+    }
+
+    async fn list_jobs(
+        &self,
+        request: Request<ListNodePoolJobsRequest>,
+    ) -> Answer<ListJobsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListNodePoolJobs", &request, options.as_ref())
+            .await?;
+        let name = request.into_inner().name;
+        self.pool(&name)?;
+        let (mut jobs, all) = {
+            let world = self.world();
+            (world.stubs.clone(), world.jobs.clone())
+        };
+        let is_in = |job: &Job| job.node_pool.as_deref() == Some(&*name);
+        jobs.retain(|stub| {
+            let mut versions = all.iter().filter(|job| job.id() == stub.id);
+            versions.any(is_in) && lists(options.as_ref(), &stub.namespace, "")
+        });
+        let (jobs, meta) = page(jobs, options.as_ref());
+        Ok(Response::new(ListJobsResponse { meta, jobs }))
+    }
+}
+
 #[tonic::async_trait]
 impl Operator for Fake {
     async fn list_leaders(
@@ -566,6 +661,49 @@ impl Operator for Fake {
         self.seen("GetVersion", &request, None).await?;
         Ok(Response::new(GetVersionResponse {
             version: "9.8.7".to_owned(),
+        }))
+    }
+
+    async fn get_scheduler_configuration(
+        &self,
+        request: Request<GetSchedulerConfigurationRequest>,
+    ) -> Answer<GetSchedulerConfigurationResponse> {
+        self.seen("GetSchedulerConfiguration", &request, None)
+            .await?;
+        let config = self.world().scheduler_config.clone();
+        Ok(Response::new(GetSchedulerConfigurationResponse {
+            meta: Some(meta(100)),
+            scheduler_config: Some(config),
+        }))
+    }
+
+    async fn set_scheduler_configuration(
+        &self,
+        request: Request<SetSchedulerConfigurationRequest>,
+    ) -> Answer<SetSchedulerConfigurationResponse> {
+        self.seen("SetSchedulerConfiguration", &request, None)
+            .await?;
+        let message = request.into_inner();
+        let mut world = self.world();
+        world.set_config_requests.push(message.clone());
+        let mut modify_index = world.scheduler_config.modify_index;
+        if let Some(other) = world.other_configs.pop_front() {
+            modify_index += 1;
+            world.scheduler_config = SchedulerConfiguration {
+                modify_index,
+                ..other
+            };
+        }
+        if message.check_index.is_some_and(|it| it != modify_index) {
+            return Err(Status::aborted("somebody was faster"));
+        }
+        modify_index += 1;
+        world.scheduler_config = SchedulerConfiguration {
+            modify_index,
+            ..message.scheduler_config.unwrap()
+        };
+        Ok(Response::new(SetSchedulerConfigurationResponse {
+            modify_index,
         }))
     }
 }

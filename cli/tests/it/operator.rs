@@ -90,8 +90,12 @@ async fn completed(line: &[&str]) -> Vec<String> {
             .join(" "),
         last - 1
     );
+    // In a file: it is longer than an argument may be.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), ask).unwrap();
     let output = tokio::process::Command::new("bash")
-        .args(["--norc", "-c", &ask])
+        .arg("--norc")
+        .arg(file.path())
         .output()
         .await
         .unwrap();

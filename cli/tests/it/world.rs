@@ -17,7 +17,12 @@ pub(crate) struct World {
     pub(crate) evals: Vec<v1::Evaluation>,
     pub(crate) deployments: Vec<v1::Deployment>,
     pub(crate) nodes: Vec<v1::Node>,
+    pub(crate) node_pools: Vec<v1::NodePool>,
     pub(crate) leaders: Vec<v1::Leader>,
+    pub(crate) scheduler_config: v1::SchedulerConfiguration,
+    /// What others set, one before each time that somebody sets it.
+    pub(crate) other_configs: VecDeque<v1::SchedulerConfiguration>,
+    pub(crate) set_config_requests: Vec<v1::SetSchedulerConfigurationRequest>,
     pub(crate) garbage: v1::CollectGarbageResponse,
     /// What an object becomes, one step with each time it is read on its own.
     pub(crate) next_evals: VecDeque<v1::Evaluation>,
@@ -69,7 +74,9 @@ impl World {
             evals: vec![fixtures::eval()],
             deployments: vec![fixtures::deployment()],
             nodes: vec![fixtures::node()],
+            node_pools: vec![fixtures::default_pool(), fixtures::node_pool()],
             leaders: vec![fixtures::leader()],
+            scheduler_config: fixtures::scheduler_config(),
             registered: [Ok(registered())].into(),
             deregistered: v1::DeregisterJobResponse {
                 eval_id: fixtures::EVAL.to_owned(),

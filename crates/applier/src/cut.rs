@@ -152,7 +152,8 @@ fn name_size(key: &Key) -> usize {
         Key::Eval(_) | Key::Alloc(_) | Key::AllocClient(_) | Key::Node(_) | Key::Deployment(_) => {
             UUID_SIZE
         }
-        Key::Election(service) => service.len(),
+        Key::Election(name) | Key::NodePool(name) => name.len(),
+        Key::SchedulerConfig => 0,
     }
 }
 

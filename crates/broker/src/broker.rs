@@ -44,6 +44,8 @@ pub struct Broker {
     blocked: Blocked,
     /// When blocked evaluations that lost races are tried again; `None` while there are none.
     conflict_retry_at: Option<Timestamp>,
+    /// Nothing is handed out; everything else goes on, so that nothing is missed.
+    paused: bool,
     sessions: Sessions,
     /// How many evaluations are in each state, by position in [`State::ALL`].
     counts: [usize; State::ALL.len()],
@@ -77,6 +79,7 @@ impl Broker {
             timers: Timers::default(),
             blocked: Blocked::default(),
             conflict_retry_at: None,
+            paused: false,
             sessions: Sessions::default(),
             counts: [0; State::ALL.len()],
             base_index: 0,
@@ -157,6 +160,7 @@ impl Broker {
             } => {
                 self.learn_capacity(now, class, node_id, index);
             }
+            Fact::Paused(paused) => self.paused = paused,
         }
     }
 

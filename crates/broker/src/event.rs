@@ -71,6 +71,8 @@ pub enum Fact {
         node_id: Option<NodeId>,
         index: u64,
     },
+    /// Whether the operator wants nothing handed out.
+    Paused(bool),
 }
 
 /// What the broker needs to know of a pending or blocked evaluation.

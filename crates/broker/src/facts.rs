@@ -64,6 +64,13 @@ impl Reader {
                 None
             }
             Change::Put {
+                entity: Entity::SchedulerConfig(config),
+                ..
+            } => Some(Fact::Paused(config.pause_eval_broker)),
+            Change::Delete {
+                key: Key::SchedulerConfig,
+            } => Some(Fact::Paused(false)),
+            Change::Put {
                 key: Key::AllocClient(id),
                 entity: Entity::AllocClient(client),
                 modify_index,

@@ -47,6 +47,10 @@ pub enum Fact {
     EndIsFinal,
     /// What an allocation is (its node, job, group and number) never changes.
     AllocationKeepsItsPlace,
+    /// Allocations make way only for another job whose priority is at least ten higher.
+    OnlyTheLessImportantMakeWay,
+    /// Whoever is evicted has its job looked at: the evaluation comes with the eviction.
+    EvictionIsFollowedUp,
     /// A job's version goes up by one with each change.
     VersionsCountUp,
     /// Within one leader's term nobody else holds its election key.
@@ -71,6 +75,8 @@ impl fmt::Display for Fact {
             Self::VersionIsKept => "the version that an allocation runs is kept",
             Self::EndIsFinal => "an end is final",
             Self::AllocationKeepsItsPlace => "an allocation keeps its place",
+            Self::OnlyTheLessImportantMakeWay => "only the less important make way",
+            Self::EvictionIsFollowedUp => "an eviction is followed up",
             Self::VersionsCountUp => "job versions count up by one",
             Self::OneLeaderATerm => "one leader a term",
             Self::EvaluationsEnd => "every evaluation ends",

@@ -2,9 +2,10 @@
 //!
 //! In reading order: [`ids`] names things; [`spec`] is a job as a user may write it, everything
 //! optional; [`job`] is the same job with every default filled in, the form that is stored;
-//! [`node`] is a machine; [`evaluation`] says "look at this job again"; [`plan`] is what a
-//! scheduler proposes; [`allocation`] is one task group placed on one node; [`deployment`] is the
-//! rollout of one job version.
+//! [`node`] is a machine, [`node_pool`] a named part of them; [`evaluation`] says "look at this job
+//! again"; [`scheduler_config`] is what operators choose about that; [`plan`] is what a scheduler
+//! proposes; [`allocation`] is one task group placed on one node; [`deployment`] is the rollout of
+//! one job version.
 //!
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
@@ -19,6 +20,7 @@ pub mod job;
 pub mod leader;
 pub mod memory_max;
 pub mod node;
+pub mod node_pool;
 pub mod plan;
 pub mod resources;
 pub mod scheduler_config;
@@ -40,6 +42,7 @@ pub use job::{Job, JobType, Task, TaskGroup};
 pub use leader::LeaderInfo;
 pub use memory_max::MemoryMax;
 pub use node::{Node, NodeEligibility, NodeStatus};
+pub use node_pool::NodePool;
 pub use plan::{Plan, PlanResult};
 pub use resources::{
     AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,

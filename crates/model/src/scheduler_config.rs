@@ -18,7 +18,7 @@ pub struct SchedulerConfiguration {
     pub reject_job_registration: bool,
     /// Evaluations are kept and none is handed out.
     pub pause_eval_broker: bool,
-    /// Node pool → what holds for its jobs instead.
+    /// Node pool → what holds for its jobs instead. Stored with the pools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pools: BTreeMap<String, PoolConfiguration>,
 }
@@ -46,6 +46,13 @@ pub struct PoolConfiguration {
     pub algorithm: Option<Algorithm>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_oversubscription_enabled: Option<bool>,
+}
+
+impl PoolConfiguration {
+    /// Tells whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Which of two feasible nodes is better, everything else being equal.

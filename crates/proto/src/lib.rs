@@ -18,8 +18,10 @@ mod job_diff;
 mod json;
 mod metric;
 mod node;
+mod node_pool;
 mod plan;
 mod plan_result;
+mod scheduler_config;
 pub mod status;
 #[cfg(test)]
 mod tests;

@@ -59,6 +59,7 @@ fn score_parts(wire: v1::ScoreParts) -> ScoreParts {
         affinity: wire.affinity,
         spread: wire.spread,
         devices: wire.devices,
+        preemption: wire.preemption,
     }
 }
 
@@ -105,6 +106,7 @@ impl From<ScoreParts> for v1::ScoreParts {
             affinity: parts.affinity,
             spread: parts.spread,
             devices: parts.devices,
+            preemption: parts.preemption,
         }
     }
 }

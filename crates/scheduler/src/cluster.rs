@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 use state::held::DeviceRef;
 use state::{Held, NodeTable, NodeUsage, Snapshot};
 
+use crate::choice::Choice;
+
 /// One node that the plan, or the job being placed, has something on.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
@@ -33,6 +35,21 @@ impl Slot {
         self.held.add(resources);
         for port in &resources.ports {
             move_one(&mut self.ports_removed, &mut self.ports_added, port.value);
+        }
+    }
+
+    /// Puts what differs from the snapshot into what the node holds there.
+    fn put_into(&self, usage: &mut NodeUsage) {
+        usage.total = self.used;
+        usage.change_held(&self.held);
+        for port in &self.ports_added {
+            *usage.ports.entry(*port).or_insert(0) += 1;
+        }
+        for port in &self.ports_removed {
+            match usage.ports.get(port).copied() {
+                Some(count) if count > 1 => drop(usage.ports.insert(*port, count - 1)),
+                _ => drop(usage.ports.remove(port)),
+            }
         }
     }
 
@@ -86,6 +103,8 @@ pub(crate) struct Cluster<'a> {
     slots: FxHashMap<usize, Slot>,
     /// What near-ties between nodes are broken by.
     seed: u64,
+    /// Scores closer than this are near-ties.
+    pub(crate) near_tie: f64,
 }
 
 impl<'a> Cluster<'a> {
@@ -95,6 +114,7 @@ impl<'a> Cluster<'a> {
             table: snapshot.node_table(),
             slots: FxHashMap::default(),
             seed,
+            near_tie: Choice::FIRST.near_tie,
         }
     }
 
@@ -156,6 +176,18 @@ impl<'a> Cluster<'a> {
             stored: usage.and_then(NodeUsage::held),
             change: self.slot(position).map(|slot| &slot.held),
         }
+    }
+
+    /// Returns what the node holds as the plan so far leaves it.
+    pub(crate) fn usage(&self, position: usize) -> NodeUsage {
+        let id = self.table.row(position).id;
+        let mut usage = self.snapshot.usage(id).cloned().unwrap_or_default();
+        if let Some(slot) = self.slot(position) {
+            slot.put_into(&mut usage);
+            let more = self.table.row(position).free_allocs - slot.free_allocs;
+            usage.alloc_count = usage.alloc_count.saturating_add_signed(more);
+        }
+        usage
     }
 
     /// Tells whether an allocation on the node holds `port`.

@@ -15,6 +15,7 @@ use state::{AllocView, Snapshot};
 
 use crate::cluster::Cluster;
 use crate::draw::Draw;
+use crate::preempt::Preempted;
 use crate::rank::{Ask, Found, Given, Preferences, Search, Wish};
 use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, Mark, Older, PlaceAsk, StopAsk};
 use crate::reconcile::reschedule::{events_of_replacement, failed_at};
@@ -48,6 +49,12 @@ pub(crate) struct Planner<'a> {
     pub(crate) canaries: Vec<(&'a str, AllocId)>,
     /// The nodes that have no room, when each of them should have; `None`: any node will do.
     pub(crate) waiting_nodes: Option<BTreeSet<NodeId>>,
+    /// Allocations of less important jobs may have to make way.
+    pub(crate) preempts: bool,
+    /// Those that have to.
+    pub(crate) preempted: Preempted,
+    /// Task group → how many have to, for people.
+    pub(crate) preemptions: BTreeMap<String, u32>,
 }
 
 impl<'a> Planner<'a> {
@@ -216,6 +223,7 @@ impl<'a> Planner<'a> {
             live: live
                 .map(|(node, name)| (node, name == group.name))
                 .collect(),
+            claim: self.claim(&job.value),
         };
         let mut search = Search::new(&mut cluster, ask);
         let mut template = Template::new(self, job, group, deployment_id, requirements);
@@ -228,8 +236,9 @@ impl<'a> Planner<'a> {
     /// Returns the nodes, without what the plan stops on them.
     fn cluster(&mut self) -> Cluster<'a> {
         let mut cluster = Cluster::new(self.snapshot, self.draw.seed());
-        for id in &self.stopped {
-            if let Some(view) = self.snapshot.alloc(*id) {
+        cluster.near_tie = self.draw.choice().near_tie;
+        for id in self.stopped.iter().copied().chain(self.preempted.ids()) {
+            if let Some(view) = self.snapshot.alloc(id) {
                 cluster.release(view.alloc.node_id, &view.alloc.resources);
             }
         }
@@ -279,9 +288,15 @@ impl<'a> Planner<'a> {
             search.release(view);
         }
         let wish = template.wish(ask.cause);
-        match search.find(&wish, &mut self.draw) {
-            Some(found) => {
-                let alloc = template.allocation(search, ask, found, self.now, &mut self.draw);
+        let found = search
+            .find(&wish, &mut self.draw)
+            .or_else(|| search.find_crowded(&wish, &self.preempted, &mut self.draw));
+        match found {
+            Some(mut found) => {
+                let victims = std::mem::take(&mut found.victims);
+                search.evict(&victims);
+                let mut alloc = template.allocation(search, ask, found, self.now, &mut self.draw);
+                self.evict(&victims, &mut alloc);
                 self.placed.push((alloc.node_id, &template.group.name));
                 if alloc.canary {
                     self.canaries.push((&template.group.name, alloc.id));
@@ -342,7 +357,7 @@ fn oversubscribes_memory(planner: &Planner<'_>, job: &Indexed<Job>, group: &Task
 
 /// What the new allocations of a group have in common.
 pub(crate) struct Template<'a> {
-    job: &'a Indexed<Job>,
+    pub(crate) job: &'a Indexed<Job>,
     pub(crate) group: &'a TaskGroup,
     alloc: Allocation,
 }
@@ -382,6 +397,7 @@ impl<'a> Template<'a> {
             next_alloc: None,
             followup_eval_id: None,
             preempted_by: None,
+            preempted_allocs: Vec::new(),
             reschedules: Vec::new(),
             create_time: planner.now,
             modify_time: Timestamp::NEVER,
@@ -417,7 +433,7 @@ impl<'a> Template<'a> {
         &self,
         search: &mut Search<'a, '_>,
         ask: &PlaceAsk<'a>,
-        found: Found,
+        found: Found<'a>,
         now: Timestamp,
         draw: &mut Draw,
     ) -> Allocation {

@@ -2,7 +2,7 @@
 
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
-    JobTally, LeaderInfo, Node, NodeId,
+    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
 };
 
 /// The name of one stored object.
@@ -21,6 +21,9 @@ pub enum Key {
     Deployment(DeploymentId),
     /// Who leads the named service.
     Election(String),
+    /// There is one.
+    SchedulerConfig,
+    NodePool(String),
 }
 
 impl Key {
@@ -34,6 +37,8 @@ impl Key {
             Self::Node(_) => Table::Nodes,
             Self::Deployment(_) => Table::Deployments,
             Self::Election(_) => Table::Elections,
+            Self::SchedulerConfig => Table::SchedulerConfig,
+            Self::NodePool(_) => Table::NodePools,
         }
     }
 }
@@ -48,10 +53,12 @@ pub enum Table {
     Nodes,
     Deployments,
     Elections,
+    SchedulerConfig,
+    NodePools,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: usize = 9;
 }
 
 /// A stored object, without its name.
@@ -67,6 +74,8 @@ pub enum Entity {
     Node(Box<Node>),
     Deployment(Box<Deployment>),
     Election(LeaderInfo),
+    SchedulerConfig(Box<SchedulerConfiguration>),
+    NodePool(Box<NodePool>),
 }
 
 /// One key's change, as a watch tells it.

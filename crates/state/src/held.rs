@@ -80,6 +80,21 @@ impl Held {
         }
     }
 
+    /// Adds the counts of `change`.
+    pub fn merge(&mut self, change: &Self) {
+        for (id, more) in &change.cores {
+            let place = self.cores.binary_search_by_key(id, |(core, _)| *core);
+            count_at(&mut self.cores, place, *more, || *id);
+        }
+        for (device, more) in &change.devices {
+            let wanted = device.as_ref();
+            let place = self
+                .devices
+                .binary_search_by(|(known, _)| known.as_ref().cmp(&wanted));
+            count_at(&mut self.devices, place, *more, || device.clone());
+        }
+    }
+
     /// Returns how many allocations hold the core.
     pub fn of_core(&self, id: u16) -> i32 {
         let place = self.cores.binary_search_by_key(&id, |(core, _)| *core);

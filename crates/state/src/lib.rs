@@ -3,6 +3,7 @@
 //! Pure: watched changes go in, a revision at a time ([`State::apply`]); [`Snapshot`]s come out,
 //! immutable and O(1). In reading order: [`change`] is what goes in, [`view`] joins the two sides
 //! of an allocation, [`usage`] is what a node's allocations hold, [`node_table`] is the scheduler's view of the nodes,
+//! [`priorities`] is what they could give up for somebody more important,
 //! `tables` keeps it all in step,
 //! [`snapshot`] is the reading side.
 //!
@@ -15,6 +16,8 @@ pub mod change;
 pub mod held;
 mod looked;
 pub mod node_table;
+pub mod priorities;
+mod scheduling;
 pub mod snapshot;
 pub mod summary;
 mod tables;
@@ -26,6 +29,7 @@ pub mod view;
 pub use change::{Change, Entity, Key, Table};
 pub use held::Held;
 pub use node_table::{NodeKind, NodeRow, NodeTable};
+pub use priorities::Share;
 pub use snapshot::{Snapshot, State};
 pub use summary::{DeploymentCounts, GroupSummary, JobStatus};
 pub use usage::NodeUsage;

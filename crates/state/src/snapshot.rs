@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use model::{
     AllocClient, AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey,
-    JobTally, LeaderInfo, Node, NodeId,
+    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
 };
 
 use crate::change::{Change, Table};
 use crate::node_table::NodeTable;
+use crate::priorities::Share;
 use crate::tables::Tables;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
@@ -241,6 +242,13 @@ impl Snapshot {
         self.tables.usage.get(&id)
     }
 
+    /// Returns what the node's allocations hold by the priority of their jobs, lowest first.
+    ///
+    /// One whose job version is not known is in none of them.
+    pub fn shares(&self, id: NodeId) -> &[Share] {
+        self.tables.priorities.shares(id)
+    }
+
     /// Returns the nodes as rows and kinds, for whoever has to look at all of them.
     pub fn node_table(&self) -> &NodeTable {
         &self.tables.node_table
@@ -283,6 +291,27 @@ impl Snapshot {
         self.deployments_by_job(key)
             .filter(|deployment| deployment.value.job_create_index == job_create_index)
             .max_by_key(|deployment| deployment.create_index)
+    }
+
+    /// Returns the scheduler's configuration as it holds: the defaults where nobody has chosen, and
+    /// with what the node pools have of their own.
+    pub fn scheduler_config(&self) -> &SchedulerConfiguration {
+        self.tables.scheduling.in_force()
+    }
+
+    /// Returns what somebody has chosen of it; `None`: nobody has, and the defaults hold.
+    pub fn stored_scheduler_config(&self) -> Option<&Arc<Indexed<SchedulerConfiguration>>> {
+        self.tables.scheduling.stored()
+    }
+
+    /// Returns a node pool that is stored: the built-in ones are not.
+    pub fn node_pool(&self, name: &str) -> Option<&Arc<Indexed<NodePool>>> {
+        self.tables.node_pools.get(name)
+    }
+
+    /// Returns every node pool that is stored, ordered by name.
+    pub fn node_pools(&self) -> impl Iterator<Item = &Arc<Indexed<NodePool>>> {
+        self.tables.node_pools.values()
     }
 
     /// Returns who leads `service`, with the revision that made it leader as the create index.

@@ -10,12 +10,14 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use imbl::{GenericHashMap, OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
-    JobKey, JobTally, LeaderInfo, Node, NodeId,
+    JobKey, JobTally, LeaderInfo, Node, NodeId, NodePool,
 };
 use rustc_hash::FxBuildHasher;
 
 use crate::change::{Change, Entity, Key, Table};
 use crate::node_table::NodeTable;
+use crate::priorities::Priorities;
+use crate::scheduling::Scheduling;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
 
@@ -45,10 +47,14 @@ pub(crate) struct Tables {
     pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<Node>>>,
     pub(crate) usage: Map<NodeId, NodeUsage>,
     pub(crate) node_table: NodeTable,
+    pub(crate) priorities: Priorities,
     pub(crate) deployments: Map<DeploymentId, Arc<Indexed<Deployment>>>,
     pub(crate) deployments_by_job: Map<JobKey, OrdSet<DeploymentId>>,
     pub(crate) active_deployments: OrdSet<DeploymentId>,
     pub(crate) leaders: OrdMap<String, Indexed<LeaderInfo>>,
+    /// Those that are stored: the built-in ones are not.
+    pub(crate) node_pools: OrdMap<String, Arc<Indexed<NodePool>>>,
+    pub(crate) scheduling: Scheduling,
 }
 
 impl Tables {
@@ -82,8 +88,8 @@ impl Tables {
                     .insert(key, indexed(*value, create_index, modify_index));
             }
             (Key::JobVersion(key, version), Entity::JobVersion(value)) => {
-                self.job_versions
-                    .insert((key, version), indexed(*value, create_index, modify_index));
+                let job = indexed(*value, create_index, modify_index);
+                self.put_job_version((key, version), job);
             }
             (Key::JobStable(key, version), Entity::JobStable) => {
                 self.stable_versions.insert((key, version), modify_index);
@@ -119,7 +125,64 @@ impl Tables {
                     },
                 );
             }
+            (Key::SchedulerConfig, Entity::SchedulerConfig(value)) => {
+                self.scheduling
+                    .put(indexed(*value, create_index, modify_index));
+            }
+            (Key::NodePool(name), Entity::NodePool(value)) => {
+                self.scheduling.put_pool(&name, value.scheduler_config);
+                self.node_pools
+                    .insert(name, indexed(*value, create_index, modify_index));
+            }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
+        }
+    }
+
+    fn put_job_version(&mut self, version: (JobKey, u64), job: Arc<Indexed<Job>>) {
+        let known = self.job_versions.get(&version);
+        let changes = known.is_some_and(|known| known.value.priority != job.value.priority);
+        if changes {
+            self.forget_priority(&version);
+        }
+        self.job_versions.insert(version.clone(), job);
+        if self.priorities.is_missed(&version) {
+            for view in self.live_of_version(&version) {
+                self.count_priority(&view);
+            }
+        }
+    }
+
+    /// Lets the allocations of a version count nowhere, until it is known (again).
+    fn forget_priority(&mut self, version: &(JobKey, u64)) {
+        let Some(job) = self.job_versions.get(version).cloned() else {
+            return;
+        };
+        for view in self.live_of_version(version) {
+            let alloc = &view.alloc;
+            self.priorities
+                .remove(alloc.node_id, job.value.priority, &alloc.resources);
+            self.priorities.miss(version.clone());
+        }
+    }
+
+    fn live_of_version(&self, (job, version): &(JobKey, u64)) -> Vec<AllocView> {
+        let ids = self.allocs_by_job.get(job).into_iter().flatten();
+        let views = ids.filter_map(|id| self.allocs.get(id));
+        views
+            .filter(|view| view.alloc.job_version == *version && !view.is_terminal())
+            .cloned()
+            .collect()
+    }
+
+    fn count_priority(&mut self, view: &AllocView) {
+        let alloc = &view.alloc;
+        let version = (alloc.job_key(), alloc.job_version);
+        match self.job_versions.get(&version) {
+            Some(job) => {
+                self.priorities
+                    .add(alloc.node_id, job.value.priority, &alloc.resources);
+            }
+            None => self.priorities.miss(version),
         }
     }
 
@@ -212,6 +275,7 @@ impl Tables {
             let usage = self.usage.entry(view.alloc.node_id).or_default();
             usage.add(&view.alloc.resources);
             self.node_table.set_usage(view.alloc.node_id, Some(usage));
+            self.count_priority(&view);
         }
         self.allocs.insert(id, view);
     }
@@ -226,6 +290,11 @@ impl Tables {
             if usage.is_empty() {
                 self.usage.remove(&node_id);
             }
+        }
+        let version = (view.alloc.job_key(), view.alloc.job_version);
+        if let Some(job) = self.job_versions.get(&version) {
+            self.priorities
+                .remove(node_id, job.value.priority, &view.alloc.resources);
         }
     }
 
@@ -257,7 +326,9 @@ impl Tables {
         match key {
             Key::Job(key) => drop(self.jobs.remove(key)),
             Key::JobVersion(key, version) => {
-                self.job_versions.remove(&(key.clone(), *version));
+                let version = (key.clone(), *version);
+                self.forget_priority(&version);
+                self.job_versions.remove(&version);
             }
             Key::JobStable(key, version) => {
                 self.stable_versions.remove(&(key.clone(), *version));
@@ -291,6 +362,12 @@ impl Tables {
                 }
             }
             Key::Election(service) => drop(self.leaders.remove(service)),
+            Key::SchedulerConfig => self.scheduling.delete(),
+            Key::NodePool(name) => {
+                self.scheduling
+                    .put_pool(name, model::PoolConfiguration::default());
+                self.node_pools.remove(name);
+            }
         }
     }
 

@@ -65,6 +65,18 @@ impl NodeUsage {
         }
     }
 
+    /// Counts a change of which cores and devices are held.
+    pub fn change_held(&mut self, change: &Held) {
+        if change.is_empty() {
+            return;
+        }
+        let held = Arc::make_mut(self.held.get_or_insert_default());
+        held.merge(change);
+        if held.is_empty() {
+            self.held = None;
+        }
+    }
+
     /// Returns which cores and devices are held; `None`: none.
     pub fn held(&self) -> Option<&Held> {
         self.held.as_deref()

@@ -3,7 +3,10 @@
 //! An id that stands in the key does not stand in the value; it is filled in on read. Indexes are
 //! never stored: they are the revisions of the key.
 
-use model::{AllocClient, Allocation, Deployment, Evaluation, Job, JobTally, LeaderInfo, Node};
+use model::{
+    AllocClient, Allocation, Deployment, Evaluation, Job, JobTally, LeaderInfo, Node, NodePool,
+    SchedulerConfiguration,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::{Entity, Key};
@@ -24,6 +27,8 @@ pub enum Value<'a> {
     Node(&'a Node),
     Deployment(&'a Deployment),
     Election(&'a LeaderInfo),
+    SchedulerConfig(&'a SchedulerConfiguration),
+    NodePool(&'a NodePool),
 }
 
 macro_rules! from_reference {
@@ -44,7 +49,9 @@ from_reference!(
     AllocClient(AllocClient),
     Node(Node),
     Deployment(Deployment),
-    Election(LeaderInfo)
+    Election(LeaderInfo),
+    SchedulerConfig(SchedulerConfiguration),
+    NodePool(NodePool)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -59,6 +66,8 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::Node(node) => Self::Node(node),
             Entity::Deployment(deployment) => Self::Deployment(deployment),
             Entity::Election(leader) => Self::Election(leader),
+            Entity::SchedulerConfig(config) => Self::SchedulerConfig(config),
+            Entity::NodePool(pool) => Self::NodePool(pool),
         }
     }
 }
@@ -76,6 +85,9 @@ impl Value<'_> {
             (Key::Alloc(id), Self::Alloc(alloc)) => alloc.id == *id,
             (Key::Node(id), Self::Node(node)) => node.id == *id,
             (Key::Deployment(id), Self::Deployment(deployment)) => deployment.id == *id,
+            (Key::NodePool(name), Self::NodePool(pool)) => pool.name == *name,
+            // Pools keep what is theirs under their own keys.
+            (Key::SchedulerConfig, Self::SchedulerConfig(config)) => config.pools.is_empty(),
             (Key::JobStable(..), Self::JobStable)
             | (Key::JobTally(_), Self::JobTally(_))
             | (Key::AllocClient(_), Self::AllocClient(_))
@@ -99,6 +111,8 @@ impl Value<'_> {
             Self::Node(node) => to_json(node),
             Self::Deployment(deployment) => to_json(deployment),
             Self::Election(leader) => to_json(leader),
+            Self::SchedulerConfig(config) => to_json(config),
+            Self::NodePool(pool) => to_json(pool),
         }
     }
 }
@@ -146,7 +160,23 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
             Entity::Deployment(deployment)
         }
         Key::Election(_) => Entity::Election(from_json(text)?),
+        Key::SchedulerConfig => {
+            let mut config = from_object::<Box<SchedulerConfiguration>>(text)?;
+            config.pools.clear();
+            Entity::SchedulerConfig(config)
+        }
+        Key::NodePool(name) => {
+            let mut pool = from_object::<Box<NodePool>>(text)?;
+            pool.name.clone_from(name);
+            Entity::NodePool(pool)
+        }
     })
+}
+
+/// As [`from_json`], for types whose fields may all be missing: `[]` is one of those to serde.
+fn from_object<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
+    let fields: serde_json::Map<String, serde_json::Value> = from_json(text)?;
+    serde_json::from_value(fields.into())
 }
 
 fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
@@ -157,8 +187,8 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
 mod tests {
     use model::allocation::RescheduleEvent;
     use model::{
-        AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, Ended, EvalId,
-        JobTally, ScoreParts,
+        Algorithm, AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, Ended,
+        EvalId, JobTally, PoolConfiguration, Preemption, ScoreParts,
     };
     use model::{JobKey, TaskState, Timestamp};
     use std::collections::BTreeMap;
@@ -185,6 +215,35 @@ mod tests {
             eval_priority: 50,
             create_time: Timestamp(1),
             modify_time: Timestamp(2),
+        }
+    }
+
+    fn scheduler_config() -> SchedulerConfiguration {
+        SchedulerConfiguration {
+            algorithm: Algorithm::Spread,
+            memory_oversubscription_enabled: true,
+            preemption: Preemption {
+                system: false,
+                sysbatch: true,
+                batch: true,
+                service: true,
+            },
+            reject_job_registration: true,
+            pause_eval_broker: true,
+            pools: BTreeMap::new(),
+        }
+    }
+
+    fn node_pool() -> NodePool {
+        NodePool {
+            description: "with cards".to_owned(),
+            meta: BTreeMap::from([("owner".to_owned(), "ml".to_owned())]),
+            scheduler_config: PoolConfiguration {
+                algorithm: Some(Algorithm::Spread),
+                memory_oversubscription_enabled: Some(true),
+            },
+            deleting: true,
+            ..NodePool::named("gpu")
         }
     }
 
@@ -248,6 +307,14 @@ mod tests {
                 Key::Election("eval-broker".to_owned()),
                 Entity::Election(leader),
             ),
+            (
+                Key::SchedulerConfig,
+                Entity::SchedulerConfig(Box::new(scheduler_config())),
+            ),
+            (
+                Key::NodePool("gpu".to_owned()),
+                Entity::NodePool(Box::new(node_pool())),
+            ),
         ]
     }
 
@@ -287,6 +354,7 @@ mod tests {
                 Key::Alloc(id) | Key::AllocClient(id) => id.to_string(),
                 Key::Node(id) => id.to_string(),
                 Key::Deployment(id) => id.to_string(),
+                Key::NodePool(name) => name,
                 _ => continue,
             };
             assert!(!text.contains(&id), "{text}");

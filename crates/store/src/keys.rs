@@ -1,19 +1,23 @@
 //! What keys look like in etcd: readable below one prefix, a word for the kind, then the name.
 //!
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
-//! `job-tally/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`, `deployment/<id>`,
-//! `election/<service>`. A job's id may contain slashes: it is what lies between the namespace,
+//! `job-tally/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
+//! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which
+//! there is one. A job's id may contain slashes: it is what lies between the namespace,
 //! which has none, and the version, which comes last.
 
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::JobKey;
+use model::{JobKey, NodePool};
 use state::Key;
 
 /// What the keys of this project begin with when nobody says otherwise.
 pub const DEFAULT_PREFIX: &str = "/kafila/v1/";
+
+/// A key without a name: there is one of its kind.
+const SCHEDULER_CONFIG: &str = "scheduler-config";
 
 /// The keys below one prefix. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +72,8 @@ impl Keyspace {
             Key::Node(id) => format!("{prefix}node/{id}"),
             Key::Deployment(id) => format!("{prefix}deployment/{id}"),
             Key::Election(service) => format!("{prefix}election/{service}"),
+            Key::SchedulerConfig => format!("{prefix}{SCHEDULER_CONFIG}"),
+            Key::NodePool(name) => format!("{prefix}node-pool/{name}"),
         }
     }
 
@@ -80,6 +86,9 @@ impl Keyspace {
         let foreign = || KeyError::Foreign(lossy());
         let full = std::str::from_utf8(text).map_err(|_| KeyError::Malformed(lossy()))?;
         let path = full.strip_prefix(&*self.prefix).ok_or_else(foreign)?;
+        if path == SCHEDULER_CONFIG {
+            return Ok(Key::SchedulerConfig);
+        }
         let (kind, name) = path.split_once('/').ok_or_else(foreign)?;
         let key = match kind {
             "job" => parse_job(name).map(Key::Job),
@@ -94,6 +103,9 @@ impl Keyspace {
             "node" => parse_id(name).map(Key::Node),
             "deployment" => parse_id(name).map(Key::Deployment),
             "election" => Some(Key::Election(name.to_owned())),
+            "node-pool" => NodePool::name_problem(name)
+                .is_none()
+                .then(|| Key::NodePool(name.to_owned())),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -163,6 +175,8 @@ mod tests {
             any::<u128>().prop_map(|bits| Key::Node(NodeId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::Deployment(DeploymentId::from_random(bits))),
             "\\PC{0,12}".prop_map(Key::Election),
+            Just(Key::SchedulerConfig),
+            "[a-zA-Z0-9_-]{1,12}".prop_map(Key::NodePool),
         ]
     }
 
@@ -202,6 +216,14 @@ mod tests {
             keyspace.encode(&election),
             "/kafila/v1/election/eval-broker"
         );
+        assert_eq!(
+            keyspace.encode(&Key::SchedulerConfig),
+            "/kafila/v1/scheduler-config"
+        );
+        assert_eq!(
+            keyspace.encode(&Key::NodePool("gpu".to_owned())),
+            "/kafila/v1/node-pool/gpu"
+        );
     }
 
     #[test]
@@ -212,6 +234,7 @@ mod tests {
             "/kafila/v1/variable/default/x",
             "/kafila/v2/job/default/x",
             "/kafila/v1/x",
+            "/kafila/v1/scheduler-config/x",
         ] {
             assert_eq!(error(foreign), KeyError::Foreign(foreign.to_owned()));
         }
@@ -221,6 +244,8 @@ mod tests {
             "/kafila/v1/job/default",
             "/kafila/v1/job-version/default/web/new",
             "/kafila/v1/job-version/default/web/01",
+            "/kafila/v1/node-pool/a/b",
+            "/kafila/v1/node-pool/",
         ] {
             assert_eq!(error(broken), KeyError::Malformed(broken.to_owned()));
         }

@@ -235,6 +235,7 @@ pub fn allocation(number: u128, job: &Job, node_id: NodeId) -> Allocation {
         next_alloc: None,
         followup_eval_id: None,
         preempted_by: None,
+        preempted_allocs: Vec::new(),
         reschedules: Vec::new(),
         create_time: Timestamp::NEVER,
         modify_time: Timestamp::NEVER,

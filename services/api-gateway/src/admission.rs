@@ -91,6 +91,12 @@ pub enum Refusal {
         "{open} evaluations wait to be looked at, as many as this cluster takes: try again later"
     )]
     Overloaded { open: usize },
+    /// Source: Nomad's text.
+    #[error(
+        "Job registration, dispatch, and scale are disabled by the scheduler configuration: \
+         reject_job_registration is true"
+    )]
+    Rejected,
     /// A dry run's: a registration is carried out, and its evaluation fails.
     #[error("the job could be registered, but its evaluation would fail: {reason}")]
     Unschedulable { reason: String },

@@ -9,6 +9,7 @@ use tonic::Code;
 
 use crate::nodes::{gate, reports};
 use crate::reads::prefix;
+use crate::settings::{node_pools, scheduler_config};
 use crate::turns::TurnError;
 use crate::{admission, logs};
 
@@ -18,6 +19,10 @@ pub enum Error {
     Invalid(#[from] FieldErrors),
     #[error(transparent)]
     Admission(#[from] admission::Refusal),
+    #[error(transparent)]
+    SchedulerConfig(#[from] scheduler_config::Refusal),
+    #[error(transparent)]
+    NodePool(#[from] node_pools::Refusal),
     #[error(transparent)]
     Session(#[from] gate::Refusal),
     #[error(transparent)]
@@ -92,12 +97,16 @@ impl Error {
             Self::Invalid(_)
             | Self::Admission(admission::Refusal::Invalid(_))
             | Self::Session(gate::Refusal::Invalid(_))
+            | Self::NodePool(
+                node_pools::Refusal::Invalid(_) | node_pools::Refusal::BuiltIn { .. },
+            )
             | Self::Reports(reports::Refusal::Invalid(_))
             | Self::NotFound(prefix::NotFound::Invalid(_))
             | Self::Logs(logs::Refusal::Invalid(_))
             | Self::ReportRefused { .. }
             | Self::TooLarge(_) => Code::InvalidArgument,
             Self::Admission(admission::Refusal::CheckIndex { .. })
+            | Self::SchedulerConfig(scheduler_config::Refusal::CheckIndex { .. })
             | Self::Contended { .. }
             | Self::Replaced => Code::Aborted,
             Self::Admission(admission::Refusal::Overloaded { .. })
@@ -107,12 +116,17 @@ impl Error {
                 Code::Internal
             }
             Self::Session(gate::Refusal::Unknown(_))
+            | Self::NodePool(node_pools::Refusal::NotFound { .. })
             | Self::NotFound(prefix::NotFound::None { .. })
             | Self::NoSuchJob { .. }
             | Self::NoSuchVersion { .. } => Code::NotFound,
-            Self::Session(gate::Refusal::WrongSecret(_))
+            Self::Admission(admission::Refusal::Rejected)
+            | Self::Session(gate::Refusal::WrongSecret(_))
             | Self::Reports(reports::Refusal::AnotherNodes { .. }) => Code::PermissionDenied,
             Self::Admission(admission::Refusal::Unschedulable { .. })
+            | Self::NodePool(
+                node_pools::Refusal::HasNodes { .. } | node_pools::Refusal::HasJobs { .. },
+            )
             | Self::Reports(reports::Refusal::NodeAway { .. })
             | Self::Logs(logs::Refusal::NotStarted { .. } | logs::Refusal::NodeGone { .. }) => {
                 Code::FailedPrecondition
@@ -135,6 +149,7 @@ impl Error {
             Self::Invalid(errors)
             | Self::Admission(admission::Refusal::Invalid(errors))
             | Self::Session(gate::Refusal::Invalid(errors))
+            | Self::NodePool(node_pools::Refusal::Invalid(errors))
             | Self::Reports(reports::Refusal::Invalid(errors))
             | Self::NotFound(prefix::NotFound::Invalid(errors))
             | Self::Logs(logs::Refusal::Invalid(errors)) => Some(errors),

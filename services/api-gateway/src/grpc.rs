@@ -6,6 +6,7 @@ mod deployments;
 mod evaluations;
 mod explain;
 mod jobs;
+mod node_pools;
 mod node_sessions;
 mod nodes;
 mod operator;
@@ -22,6 +23,7 @@ use proto::v1::allocations_server::{self, AllocationsServer};
 use proto::v1::deployments_server::{self, DeploymentsServer};
 use proto::v1::evaluations_server::{self, EvaluationsServer};
 use proto::v1::jobs_server::{self, JobsServer};
+use proto::v1::node_pools_server::{self, NodePoolsServer};
 use proto::v1::nodes_server::{self, NodesServer};
 use proto::v1::operator_server::{self, OperatorServer};
 use proto::v1::{QueryMeta, QueryOptions};
@@ -56,11 +58,12 @@ pub struct Api {
 }
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 7] = [
+pub(crate) const RPC_SERVICES: [&str; 8] = [
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
     evaluations_server::SERVICE_NAME,
     nodes_server::SERVICE_NAME,
+    node_pools_server::SERVICE_NAME,
     deployments_server::SERVICE_NAME,
     operator_server::SERVICE_NAME,
     node_sessions_server::SERVICE_NAME,
@@ -73,6 +76,7 @@ pub fn routes(gateway: Shared) -> Routes {
         .add_service(AllocationsServer::new(api.clone()))
         .add_service(EvaluationsServer::new(api.clone()))
         .add_service(NodesServer::new(api.clone()))
+        .add_service(NodePoolsServer::new(api.clone()))
         .add_service(DeploymentsServer::new(api.clone()))
         .add_service(OperatorServer::new(api.clone()))
         .add_service(NodeSessionsServer::new(api).max_decoding_message_size(MAX_REQUEST_BYTES))

@@ -1,9 +1,9 @@
 //! Admits, serves and translates: the public API and the nodes' sessions.
 //!
 //! In reading order: [`admission`] decides what becomes of a user's request, [`nodes`] what becomes
-//! of a node's; both return [`writes`], and [`gateway`] carries them out. [`reads`] answers
-//! questions from the replica, [`logs`] finds a task's output; `maintenance` passes on
-//! what operators ask the cluster-controller for; [`turns`] keeps dry runs from taking
+//! of a node's, [`settings`] of an operator's; all return [`writes`], and [`gateway`] carries them
+//! out. [`reads`] answers questions from the replica, [`logs`] finds a task's output; `maintenance`
+//! passes on what operators ask the cluster-controller for; [`turns`] keeps dry runs from taking
 //! every core. [`grpc`] translates; [`app`] wires
 //! it all together from a [`Config`]. Stateless: everything a gateway remembers is a view of the
 //! store, or a heartbeat that the next one repeats.
@@ -19,6 +19,7 @@ mod maintenance;
 pub mod metrics;
 pub mod nodes;
 pub mod reads;
+pub mod settings;
 #[cfg(test)]
 mod testing;
 pub mod turns;

@@ -20,6 +20,8 @@ pub enum Write {
     Delete { key: Key, modify_index: u64 },
     /// Writes nothing, but the key must not have changed since `modify_index`.
     RequireUnchanged { key: Key, modify_index: u64 },
+    /// Writes nothing, but the key must not exist.
+    RequireAbsent { key: Key },
 }
 
 impl Write {
@@ -29,7 +31,8 @@ impl Write {
             Self::Create { key, .. }
             | Self::Update { key, .. }
             | Self::Delete { key, .. }
-            | Self::RequireUnchanged { key, .. } => key,
+            | Self::RequireUnchanged { key, .. }
+            | Self::RequireAbsent { key } => key,
         }
     }
 
@@ -49,6 +52,7 @@ impl Write {
             Self::RequireUnchanged { key, modify_index } => {
                 txn.require_unchanged(key, *modify_index)
             }
+            Self::RequireAbsent { key } => txn.require_absent(key),
         }
         .map(|_| ())
     }

@@ -34,6 +34,7 @@ pub struct Metrics {
     total_blocked: Gauge,
     total_escaped: Gauge,
     sessions: Gauge,
+    paused: Gauge,
     ready: Family<TypeLabel, Gauge>,
     wait_time: Seconds,
     process_time: Seconds,
@@ -63,6 +64,7 @@ impl Metrics {
             total_blocked: Gauge::default(),
             total_escaped: Gauge::default(),
             sessions: Gauge::default(),
+            paused: Gauge::default(),
             ready: Family::default(),
             wait_time: family(),
             process_time: family(),
@@ -120,6 +122,11 @@ impl Metrics {
                 &self.total_escaped,
             ),
             ("sessions", "Connected workers", &self.sessions),
+            (
+                "paused",
+                "1 while the scheduler configuration pauses the broker",
+                &self.paused,
+            ),
         ];
         for (name, help, gauge) in levels {
             registry.register(name, help, gauge.clone());
@@ -181,6 +188,7 @@ impl Metrics {
         self.total_blocked.set(shown(stats.blocked));
         self.total_escaped.set(shown(stats.escaped));
         self.sessions.set(shown(stats.sessions));
+        self.paused.set(stats.paused.into());
         for (job_type, ready) in JobType::ALL.into_iter().zip(stats.ready_by_type) {
             self.ready.get_or_create(&label(job_type)).set(shown(ready));
         }

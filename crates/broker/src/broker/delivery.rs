@@ -9,8 +9,11 @@ use crate::event::SessionId;
 use crate::token::Token;
 
 impl Broker {
-    /// Hands out what is ready, as far as there is credit.
+    /// Hands out what is ready, as far as there is credit, unless the broker is paused.
     pub(super) fn deliver(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        if self.paused {
+            return;
+        }
         loop {
             let wanted = self.sessions.wanted();
             let Some((job_type, id)) = self.ready.choose(wanted, &mut self.rng) else {

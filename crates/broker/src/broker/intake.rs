@@ -22,6 +22,7 @@ impl Broker {
     pub fn resync(&mut self, now: Timestamp, snapshot: &Snapshot) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.base_index = self.base_index.max(snapshot.table_index(Table::Evals));
+        self.paused = snapshot.scheduler_config().pause_eval_broker;
         for fact in facts::capacity(snapshot) {
             self.learn(now, fact, &mut effects);
         }

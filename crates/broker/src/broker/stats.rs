@@ -25,6 +25,8 @@ pub struct Stats {
     pub failing: usize,
     /// Workers' open sessions.
     pub sessions: usize,
+    /// Nothing is handed out, because the operator wants it so.
+    pub paused: bool,
 }
 
 impl Broker {
@@ -41,6 +43,7 @@ impl Broker {
             cancelable: count(State::Superseded),
             failing: count(State::Failing),
             sessions: self.sessions.len(),
+            paused: self.paused,
         }
     }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, EvalId, EvalStatus, Evaluation, JobKey,
-    JobType, Node, NodeEligibility, NodeId, NodeStatus, Timestamp, TriggeredBy,
+    JobType, Node, NodeEligibility, NodeId, NodeStatus, SchedulerConfiguration, Timestamp,
+    TriggeredBy,
 };
 use state::{Change, Entity, Key, Snapshot, State as Replica};
 use test_kit::builders::{allocation, batch, node};
@@ -172,6 +173,20 @@ impl Desk {
         assert!(revision > self.revision, "revision {revision} is past");
         self.revision = revision - 1;
         self.put(&[eval]);
+    }
+
+    /// Writes the scheduler's configuration, with the broker paused or not.
+    pub(super) fn pause(&mut self, pause_eval_broker: bool) -> u64 {
+        let config = SchedulerConfiguration {
+            pause_eval_broker,
+            ..SchedulerConfiguration::default()
+        };
+        self.write(vec![Change::Put {
+            key: Key::SchedulerConfig,
+            entity: Entity::SchedulerConfig(Box::new(config)),
+            create_index: 0,
+            modify_index: 0,
+        }])
     }
 
     /// Writes the outcome of an evaluation: everything has a place.

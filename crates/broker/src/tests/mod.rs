@@ -4,6 +4,7 @@ mod blocked;
 mod delivery;
 mod desk;
 mod limits;
+mod paused;
 mod property;
 mod queues;
 mod replica;

@@ -60,6 +60,10 @@ enum Act {
     Write,
     Elect,
     Resync,
+    /// The operator pauses the broker, or lets it go on.
+    Pause {
+        paused: bool,
+    },
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -83,6 +87,7 @@ fn act() -> impl Strategy<Value = Act> {
         3 => Just(Act::Write),
         1 => Just(Act::Elect),
         1 => Just(Act::Resync),
+        1 => any::<bool>().prop_map(|paused| Act::Pause { paused }),
     ]
 }
 
@@ -222,6 +227,9 @@ impl World {
                 self.desk.elect();
             }
             Act::Resync => self.desk.resync(),
+            Act::Pause { paused } => {
+                self.desk.pause(paused);
+            }
         }
         self.collect();
         self.check();
@@ -287,7 +295,9 @@ impl World {
 
     /// Gives deliveries to their workers.
     fn collect(&mut self) {
+        let paused = self.desk.snapshot().scheduler_config().pause_eval_broker;
         for delivery in self.desk.deliveries() {
+            assert!(!paused, "delivered while paused");
             assert!(
                 self.sessions.contains(&delivery.session),
                 "delivered to a closed session"
@@ -333,6 +343,7 @@ impl World {
 
     /// No more faults: writes happen, one worker takes everything and does it well.
     fn settle(&mut self) {
+        self.perform(&Act::Pause { paused: false });
         self.open(&JobType::ALL, 1_000);
         let worker = *self.sessions.last().expect("just opened");
         for _ in 0..200 {

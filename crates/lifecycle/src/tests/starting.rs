@@ -284,6 +284,7 @@ fn allocation() -> Allocation {
         next_alloc: None,
         followup_eval_id: None,
         preempted_by: None,
+        preempted_allocs: Vec::new(),
         reschedules: Vec::new(),
         create_time: WALL_START,
         modify_time: Timestamp::NEVER,

@@ -65,6 +65,7 @@ fn score_parts(draw: &mut Draw) -> ScoreParts {
         affinity: draw.maybe(signed),
         spread: draw.maybe(signed),
         devices: draw.maybe(signed),
+        preemption: draw.maybe(signed),
     }
 }
 
@@ -124,6 +125,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
         next_alloc: draw.maybe(Draw::id),
         followup_eval_id: draw.maybe(Draw::id),
         preempted_by: draw.maybe(Draw::id),
+        preempted_allocs: draw.list(Draw::id),
         reschedules: draw.list(|draw| RescheduleEvent {
             time: draw.time(),
             previous_alloc: draw.id(),

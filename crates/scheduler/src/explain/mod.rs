@@ -199,7 +199,12 @@ pub struct Inquest<'a> {
 ///
 /// The same arguments give the same answer. Takes as long as scheduling the job and looking at
 /// every node once a group: milliseconds, or a second for ten thousand nodes and many groups.
-pub fn explain(
+pub fn explain(snapshot: &Snapshot, inquest: &Inquest<'_>) -> Explanation {
+    explain_with(snapshot.scheduler_config(), snapshot, inquest)
+}
+
+/// As [`explain`], the way the operator might choose.
+pub fn explain_with(
     config: &SchedulerConfiguration,
     snapshot: &Snapshot,
     inquest: &Inquest<'_>,

@@ -135,6 +135,7 @@ impl<'a, 'c> Survey<'a, 'c> {
                 .flatten()
                 .map(|live| (live.node_id, live.is_of_group))
                 .collect(),
+            claim: None,
         };
         let dynamic = requirements.ports.iter();
         let dynamic = dynamic.filter(|ask| ask.static_port.is_none());

@@ -30,6 +30,8 @@ pub(crate) struct Parts {
     pub(crate) spread: f64,
     /// How well the node's devices suit; `None`: the group's requests have no affinities.
     pub(crate) devices: Option<f64>,
+    /// `None`: nobody has to make way.
+    pub(crate) preemption: Option<f64>,
 }
 
 impl Parts {
@@ -37,7 +39,12 @@ impl Parts {
     pub(crate) fn base(&self) -> (f64, f64) {
         let mut sum = self.fit;
         let mut scorers = 1.0;
-        let parts = [self.anti_affinity, self.affinity, self.devices];
+        let parts = [
+            self.anti_affinity,
+            self.affinity,
+            self.devices,
+            self.preemption,
+        ];
         for part in parts.into_iter().flatten() {
             sum += part;
             scorers += 1.0;
@@ -60,6 +67,11 @@ impl Parts {
         ))
     }
 
+    /// Returns what is said of the node apart from how full it is and what has failed on it.
+    pub(crate) fn liking(&self) -> f64 {
+        self.anti_affinity.unwrap_or(0.0) + self.affinity.unwrap_or(0.0) + self.spread
+    }
+
     pub(crate) fn in_thousandths(&self) -> ScoreParts {
         ScoreParts {
             fit: thousandths(self.fit),
@@ -68,6 +80,7 @@ impl Parts {
             affinity: self.affinity.map(thousandths),
             spread: (self.spread.abs() >= NOTHING).then(|| thousandths(self.spread)),
             devices: self.devices.map(thousandths),
+            preemption: self.preemption.map(thousandths),
         }
     }
 }
@@ -193,6 +206,7 @@ mod tests {
             affinity: None,
             spread: 0.0,
             devices: None,
+            preemption: None,
         };
         assert!(close(parts.mean(), (0.9 - 0.75 - 1.0) / 3.0));
         let hopeless = Parts {
@@ -211,6 +225,7 @@ mod tests {
             affinity,
             spread: 0.0,
             devices: None,
+            preemption: None,
         };
         assert!(close(parts(None).mean(), 0.9));
         assert!(close(parts(Some(1.0)).mean(), 0.95));

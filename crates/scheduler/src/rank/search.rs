@@ -1,24 +1,23 @@
 //! Finds nodes for one task group, one allocation after the other.
 
-use model::{AllocMetric, AllocatedPort, AllocatedResources, ComparableResources, NodeId};
+use model::{AllocMetric, AllocatedResources, ComparableResources, NodeId};
 use placement::ports::check_static;
 use placement::{Exclusive, Exhausted, Level, PortAsk, Requirements, assign_ports};
 use state::{AllocView, NodeRow};
 
 use crate::cluster::Cluster;
 use crate::draw::Draw;
+use crate::preempt::Claim;
 use crate::rank::affinity::Affinities;
+use crate::rank::crowd::Crowd;
 use crate::rank::explain::{self, Groundwork};
+use crate::rank::given::Given;
 use crate::rank::preferences::Preferences;
 use crate::rank::property::PropertyLimit;
-use crate::rank::score::{Parts, anti_affinity, fit, penalised_mean};
+use crate::rank::score::{NOTHING, Parts, anti_affinity, fit, penalised_mean};
 use crate::rank::shelves::{Entry, Place, Shelves};
 use crate::rank::spread::{Changed, SpreadUse};
 use model::Algorithm;
-
-/// Scores closer than this are near-ties, between which the seed chooses: workers that plan at the
-/// same time then do not all pick one node. It is the resolution that scores are shown with.
-pub(crate) const NEAR_TIE: f64 = 0.001;
 
 /// What a group asks for, and where it is already.
 pub(crate) struct Ask<'a> {
@@ -28,6 +27,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) algorithm: Algorithm,
     /// The nodes of the job's allocations that hold a share, and whether each is of the group.
     pub(crate) live: Vec<(NodeId, bool)>,
+    /// Others may have to make way; `None`: nobody has to.
+    pub(crate) claim: Option<Claim>,
 }
 
 /// What one allocation asks for beyond what its group does.
@@ -41,18 +42,13 @@ pub(crate) struct Wish {
 
 /// A place for one allocation.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Found<'a> {
     pub(crate) position: usize,
     pub(crate) node_id: NodeId,
     pub(crate) given: Given,
     pub(crate) metric: AllocMetric,
-}
-
-/// What an allocation gets of its node beside amounts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
-    pub(crate) ports: Vec<AllocatedPort>,
-    pub(crate) exclusive: Exclusive,
+    /// Those that have to make way there.
+    pub(crate) victims: Vec<&'a AllocView>,
 }
 
 /// A node with one more allocation of the group on it.
@@ -67,17 +63,19 @@ pub(crate) struct Search<'a, 'c> {
     pub(crate) cluster: &'c mut Cluster<'a>,
     pub(crate) requirements: &'a Requirements,
     count: u32,
-    algorithm: Algorithm,
+    pub(super) algorithm: Algorithm,
     affinities: Affinities,
-    spreads: Vec<SpreadUse>,
+    pub(super) spreads: Vec<SpreadUse>,
     properties: Vec<PropertyLimit<'a>>,
     shelves: Shelves,
     /// By the position of the node.
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     /// What is the same for every allocation of the group.
-    groundwork: Groundwork,
+    pub(super) groundwork: Groundwork,
+    /// Nodes without room, for when others may have to make way.
+    pub(super) crowd: Option<Crowd>,
     has_static_ports: bool,
-    has_told_runners_up: bool,
+    pub(super) has_told_runners_up: bool,
 }
 
 impl<'a, 'c> Search<'a, 'c> {
@@ -123,6 +121,7 @@ impl<'a, 'c> Search<'a, 'c> {
             places: Vec::new(),
             groundwork: Groundwork::new(table, ask.requirements),
             has_static_ports: ask.requirements.ports.iter().any(is_static),
+            crowd: ask.claim.map(Crowd::new),
             has_told_runners_up: false,
         };
         search.ask_nodes();
@@ -171,6 +170,7 @@ impl<'a, 'c> Search<'a, 'c> {
                 affinity: self.affinities.of(position, row),
                 spread: 0.0,
                 devices: room.devices,
+                preemption: None,
             };
             let shelf = shelf as usize;
             if entries.len() <= shelf {
@@ -235,13 +235,13 @@ impl<'a, 'c> Search<'a, 'c> {
     }
 
     /// Returns the best node for one more allocation; the caller takes it with [`Self::take`].
-    pub(crate) fn find(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found> {
+    pub(crate) fn find(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
         if let Some(found) = self.find_preferred(wish, draw) {
             return Some(found);
         }
         let mut penalised = Vec::new();
         let mut best = None;
-        while let Some((entry, shelf, score)) = self.shelves.pop(&self.places) {
+        while let Some((entry, shelf, score)) = self.next(draw) {
             if !wish.penalised.is_empty() {
                 let node_id = self.cluster.table.row(entry.position()).id;
                 if wish.penalised.contains(&node_id) {
@@ -257,6 +257,40 @@ impl<'a, 'c> Search<'a, 'c> {
         self.weigh_penalised(penalised, &mut best, draw);
         let (entry, _, _, given) = best?;
         Some(self.found(entry.position(), wish, given))
+    }
+
+    /// Takes out the best node, or one of the best that the job likes no less: only the fit may be
+    /// worse.
+    fn next(&mut self, draw: &mut Draw) -> Option<(Entry, u32, f64)> {
+        let among = draw.choice().among as usize;
+        if among <= 1 {
+            return self.shelves.pop(&self.places);
+        }
+        let first = self.shelves.pop(&self.places)?;
+        let liking = self.liking(first.0);
+        let mut liked = vec![first];
+        let mut others = Vec::new();
+        while liked.len() + others.len() < among
+            && let Some(next) = self.shelves.pop(&self.places)
+        {
+            if self.liking(next.0) < liking - NOTHING {
+                others.push(next);
+            } else {
+                liked.push(next);
+            }
+        }
+        let count = u32::try_from(liked.len()).ok()?;
+        let drawn = liked.swap_remove(draw.below(count) as usize);
+        for (entry, shelf, _) in liked.into_iter().chain(others) {
+            self.shelves.push(shelf, entry, &self.places);
+        }
+        Some(drawn)
+    }
+
+    /// Returns what is said of a node apart from how full it is.
+    fn liking(&self, entry: Entry) -> f64 {
+        let parts = self.parts(entry.position());
+        parts.map_or(f64::NEG_INFINITY, |parts| parts.liking())
     }
 
     /// Lets the nodes on which a predecessor failed compete with the best of the others.
@@ -289,7 +323,7 @@ impl<'a, 'c> Search<'a, 'c> {
         self.cluster.table.row(entry.position()).id
     }
 
-    fn find_preferred(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found> {
+    fn find_preferred(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
         let position = self.cluster.position(wish.preferred?)?;
         if !self.places[position].is_somewhere() || self.is_next_to_another(position) {
             return None;
@@ -332,7 +366,7 @@ impl<'a, 'c> Search<'a, 'c> {
         Some(given)
     }
 
-    fn found(&mut self, position: usize, wish: &Wish, given: Given) -> Found {
+    fn found(&mut self, position: usize, wish: &Wish, given: Given) -> Found<'a> {
         let parts = self.parts_for(position, wish);
         let parts = parts.expect("a node that was found has room");
         let mut metric = self.groundwork.placed(&parts);
@@ -345,6 +379,7 @@ impl<'a, 'c> Search<'a, 'c> {
             node_id: self.cluster.table.row(position).id,
             given,
             metric,
+            victims: Vec::new(),
         }
     }
 
@@ -460,6 +495,9 @@ impl<'a, 'c> Search<'a, 'c> {
         if !place.is_somewhere() {
             return;
         }
+        if let Some(crowd) = &mut self.crowd {
+            crowd.touch(position);
+        }
         let changes = place.changes + 1;
         self.places[position].changes = changes;
         self.shelves.refresh(place.shelf, &self.places);
@@ -484,11 +522,11 @@ impl<'a, 'c> Search<'a, 'c> {
         self.shelves.push(shelf, entry, &self.places);
     }
 
-    /// Makes the entry of a node: its lot weighs as much in the mean as [`NEAR_TIE`] allows.
+    /// Makes the entry of a node: its lot weighs as much in the mean as a near-tie allows.
     fn entry(&self, id: NodeId, node: u32, parts: &Parts, changes: u32) -> Entry {
         let (sum, scorers) = parts.base();
         Entry {
-            key: sum + self.cluster.lot(id) * NEAR_TIE * scorers,
+            key: sum + self.cluster.lot(id) * self.cluster.near_tie * scorers,
             node,
             changes,
         }
@@ -507,16 +545,29 @@ impl<'a, 'c> Search<'a, 'c> {
     pub(crate) fn parts(&self, position: usize) -> Option<Parts> {
         let row = self.cluster.table.row(position);
         let room = self.room(position, row)?;
+        Some(self.parts_with(position, row, room.after, room.devices))
+    }
+
+    /// Returns how good a node is that holds `after` with one more on it, with `devices` said of the
+    /// devices that it gets.
+    pub(super) fn parts_with(
+        &self,
+        position: usize,
+        row: &NodeRow,
+        after: ComparableResources,
+        devices: Option<f64>,
+    ) -> Parts {
         let of_group = self.cluster.slot(position).map_or(0, |slot| slot.of_group);
         let shelf = self.places[position].shelf;
-        Some(Parts {
-            fit: fit(self.algorithm, row.available, room.after),
+        Parts {
+            fit: fit(self.algorithm, row.available, after),
             anti_affinity: anti_affinity(of_group, self.count),
             is_penalised: false,
             affinity: self.affinities.of(position, row),
             spread: self.shelves.total(shelf),
-            devices: room.devices,
-        })
+            devices,
+            preemption: None,
+        }
     }
 
     /// Returns what a node is like with one more on it; `None` when that is too much.
@@ -589,7 +640,7 @@ impl<'a, 'c> Search<'a, 'c> {
     }
 
     /// Returns the position of the `distinct_property` that keeps one more off a node.
-    fn limit_at(&self, position: usize) -> Option<usize> {
+    pub(super) fn limit_at(&self, position: usize) -> Option<usize> {
         let table = self.cluster.table;
         let mut limits = self.properties.iter();
         limits.position(|limit| !limit.admits(table, position))

@@ -18,10 +18,10 @@ use rand::{RngExt as _, SeedableRng as _};
 use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
+use crate::choice::Choice;
 use crate::cluster::Cluster;
 use crate::draw::Draw;
 use crate::rank::score::{NOTHING, anti_affinity, fit};
-use crate::rank::search::NEAR_TIE;
 use crate::rank::{Ask, Preferences, Search, Wish};
 use model::Algorithm;
 
@@ -284,7 +284,7 @@ impl World {
         parts.extend(devices);
         let spread = self.spread(node);
         // A lot is worth its part of the mean before others weigh in.
-        let lot = lot * NEAR_TIE * count(&parts);
+        let lot = lot * Choice::FIRST.near_tie * count(&parts);
         let without = mean(&parts, spread, lot);
         if !is_penalised {
             return without;
@@ -615,7 +615,7 @@ fn spread(rng: &mut StdRng) -> Spread {
 }
 
 /// Plays one random job on one random cluster; returns how many nodes were found.
-fn play(seed: u64) -> u32 {
+fn play(seed: u64, choice: Choice) -> u32 {
     let mut world = World::new(seed);
     let job = world.job.clone();
     let snapshot = world.snapshot.clone();
@@ -630,8 +630,9 @@ fn play(seed: u64) -> u32 {
         live: of_job
             .map(|held| (held.node_id, held.is_of_group))
             .collect(),
+        claim: None,
     };
-    let mut draw = Draw::new(seed, EvalId::default(), 1);
+    let mut draw = Draw::new(seed, EvalId::default(), 1).with_choice(choice);
     let mut cluster = Cluster::new(&snapshot, seed);
     let lots = cluster.clone();
     let mut search = Search::new(&mut cluster, ask);
@@ -702,6 +703,13 @@ fn play(seed: u64) -> u32 {
             .filter(|id| candidates.iter().any(|(node, ..)| node == id));
         if let Some(preferred) = preferred {
             assert_eq!(found.node_id, preferred, "{seen}");
+        } else if choice.among > 1 {
+            let others = candidates.iter().filter(|(.., is_penalised)| !is_penalised);
+            let better = others.filter(|(_, other, ..)| other - score > 1e-9).count();
+            assert!(
+                better < choice.among as usize,
+                "{seen}: {score} of {candidates:?}"
+            );
         } else {
             let best = candidates.iter().map(|(_, score, ..)| *score);
             let best = best.fold(f64::MIN, f64::max);
@@ -712,7 +720,10 @@ fn play(seed: u64) -> u32 {
             // Whatever the lots, nobody who is better by more than a near-tie is passed over.
             let best = candidates.iter().map(|(_, _, score, _)| *score);
             let best = best.fold(f64::MIN, f64::max);
-            assert!(best - without_lot < NEAR_TIE, "{seen}: {candidates:?}");
+            assert!(
+                best - without_lot < Choice::FIRST.near_tie,
+                "{seen}: {candidates:?}"
+            );
         }
         let told = found.metric.score_parts.unwrap();
         assert_eq!(told.reschedule_penalty.is_some(), *is_penalised, "{seen}");
@@ -740,14 +751,27 @@ fn play(seed: u64) -> u32 {
     found_count
 }
 
-#[test]
-fn the_search_finds_what_looking_at_everything_anew_finds() {
+/// Plays random jobs on random clusters.
+fn play_all(choice: Choice) {
     let asked = std::env::var("KAFILA_CASES").ok();
     let cases = asked.map_or(CASES, |text| text.parse().expect("a number of cases"));
-    let found: u32 = (0..cases).map(play).sum();
+    let found: u32 = (0..cases).map(|seed| play(seed, choice)).sum();
     let cases = u32::try_from(cases).unwrap();
     assert!(
         found > cases,
         "{found} nodes found in {cases} cases is no test"
     );
+}
+
+#[test]
+fn the_search_finds_what_looking_at_everything_anew_finds() {
+    play_all(Choice::FIRST);
+}
+
+#[test]
+fn a_node_that_is_drawn_is_one_of_the_best_and_none_is_lost() {
+    play_all(Choice {
+        among: 3,
+        ..Choice::FIRST
+    });
 }

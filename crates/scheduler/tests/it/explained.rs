@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use model::{Evaluation, Indexed, JobKey, NodeScore};
 use scheduler::explain::{
     ClassExplanation, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Verdict,
-    explain as ask,
+    explain_with as ask,
 };
 use state::Snapshot;
 

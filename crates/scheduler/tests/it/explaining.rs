@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use model::{EvalId, Job, NodeEligibility, NodeStatus, Operator, SchedulerConfiguration};
+use model::{EvalId, Job, NodeEligibility, NodeStatus, Operator};
 use placement::{Check, Scope};
 use scheduler::explain::{
-    Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle, Question, Verdict,
-    explain,
+    CLASSES_MAX, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle,
+    Question, REASONS_MAX, Verdict, explain,
 };
 use state::{Change, Entity, Key, Snapshot};
+use test_kit::builders;
 
+use crate::site::Site;
 use crate::world::{ANYWHERE, EVERYWHERE, Look, World, play};
 
 fn ask(world: &World, snapshot: &Snapshot, id: EvalId, node: Option<model::NodeId>) -> Explanation {
@@ -19,7 +21,7 @@ fn ask(world: &World, snapshot: &Snapshot, id: EvalId, node: Option<model::NodeI
         now: world.site.now,
         seed: 7,
     };
-    explain(&SchedulerConfiguration::default(), snapshot, &inquest)
+    explain(snapshot, &inquest)
 }
 
 fn check(world: &mut World, look: Look<'_>) {
@@ -239,4 +241,50 @@ fn every_node_is_counted_once_and_the_nearest_miss_is_one() {
 #[test]
 fn the_same_holds_where_every_node_should_have_one() {
     play(EVERYWHERE, check);
+}
+
+#[test]
+fn many_classes_and_many_reasons_are_cut_off_with_their_count() {
+    let mut site = Site::new(1);
+    for number in 1..=40 {
+        let mut node = builders::node(number);
+        node.node_class = format!("c{number:02}");
+        site.put_node(node);
+    }
+    // Every rack has one, and there is one more.
+    for number in 41..=60 {
+        let mut node = builders::node(number);
+        node.node_class = "racked".into();
+        node.meta.insert("rack".into(), format!("r{number}"));
+        node.computed_class = placement::computed_class(&node);
+        site.put_node(node);
+    }
+    let mut job = builders::service("web", 21);
+    job.constraints.push(model::Constraint {
+        left: "${meta.rack}".into(),
+        operator: Operator::DistinctProperty,
+        right: String::new(),
+    });
+    site.register(job.clone());
+    let id = site.add_eval(&job, model::TriggeredBy::JobRegister);
+    site.run(id);
+    let snapshot = site.snapshot();
+    let inquest = Inquest {
+        eval: snapshot.eval(id).unwrap(),
+        node: None,
+        now: site.now,
+        seed: 7,
+    };
+    let explanation = explain(&snapshot, &inquest);
+    let group = &explanation.groups[0];
+    assert_eq!((group.placed, group.live, group.missing), (20, 20, 1));
+    assert_eq!(group.counts.filtered, 60);
+    assert_eq!(group.classes.len(), CLASSES_MAX);
+    assert_eq!(group.classes_left_out as usize, 41 - CLASSES_MAX);
+    assert_eq!(group.nodes_left_out, group.classes_left_out);
+    let largest = &group.classes[0];
+    assert_eq!((&*largest.class, largest.counts.filtered), ("racked", 20));
+    assert_eq!(largest.reasons.len(), REASONS_MAX);
+    assert_eq!(largest.reasons_left_out as usize, 20 - REASONS_MAX);
+    assert_eq!(group.classes[1].class, "c01");
 }

@@ -16,6 +16,7 @@ mod explained;
 mod explaining;
 mod goldens;
 mod placing;
+mod preempting;
 mod preferences;
 mod properties;
 mod report;

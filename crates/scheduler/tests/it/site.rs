@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use applier::{Op, Verdict};
 use invariants::History;
-use model::SchedulerConfiguration;
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, DeploymentHealth, EvalId, EvalStatus,
-    Evaluation, Indexed, Job, JobKey, Node, NodeId, Plan, PlanResult, TaskPhase, TaskState,
-    Timestamp, TriggeredBy,
+    Evaluation, Indexed, Job, JobKey, Node, NodeId, NodePool, Plan, PlanResult,
+    SchedulerConfiguration, TaskPhase, TaskState, Timestamp, TriggeredBy,
 };
-use scheduler::{Decision, schedule_with};
+use scheduler::{Decision, schedule};
 use state::{AllocView, Change, Entity, Key, Snapshot};
 use test_kit::SeededIds;
 
@@ -138,11 +137,29 @@ impl Site {
         Indexed::clone(self.snapshot().eval(id).expect("the evaluation exists"))
     }
 
+    /// Stores the configuration, and what node pools have of their own, in one revision.
+    pub(crate) fn store_config(&mut self) {
+        let mut config = self.config.clone();
+        let pools = std::mem::take(&mut config.pools).into_iter();
+        let mut entities: Vec<_> = pools
+            .map(|(name, scheduler_config)| {
+                let pool = NodePool {
+                    scheduler_config,
+                    ..NodePool::named(&name)
+                };
+                (Key::NodePool(name), Some(Entity::NodePool(Box::new(pool))))
+            })
+            .collect();
+        let entity = Entity::SchedulerConfig(Box::new(config));
+        entities.push((Key::SchedulerConfig, Some(entity)));
+        self.apply(entities);
+    }
+
     /// Plans for an evaluation, without committing.
     pub(crate) fn decide(&mut self, id: EvalId) -> Decision {
         self.seed += 1;
         let (snapshot, eval) = (self.snapshot(), self.eval(id));
-        schedule_with(&self.config, &snapshot, &eval, self.now, self.seed)
+        schedule(&snapshot, &eval, self.now, self.seed)
     }
 
     /// Plans for an evaluation and commits the plan, which must be accepted as a whole: it was made
@@ -308,6 +325,10 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         Key::Deployment(id) => snapshot
             .deployment(*id)
             .map(|deployment| deployment.create_index),
+        Key::NodePool(name) => snapshot.node_pool(name).map(|pool| pool.create_index),
+        Key::SchedulerConfig => snapshot
+            .stored_scheduler_config()
+            .map(|config| config.create_index),
         Key::AllocClient(_) | Key::JobStable(..) | Key::JobTally(_) | Key::Election(_) => None,
     }
 }

@@ -9,7 +9,7 @@ use model::job::{
 use model::node::{DeviceInstance, NodeDevice};
 use model::{
     AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobType,
-    NodeEligibility, NodeStatus, Operator, Plan, TaskGroup, TriggeredBy,
+    NodeEligibility, NodeStatus, Operator, Plan, Preemption, TaskGroup, TriggeredBy,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -43,6 +43,8 @@ pub(crate) struct World {
 
 /// Service and batch jobs: whichever node is best.
 pub(crate) const ANYWHERE: &[JobType] = &[JobType::Service, JobType::Batch];
+/// All of them side by side, with priorities, and an operator who lets some types push others aside.
+pub(crate) const ALL: &[JobType] = &JobType::ALL;
 /// System and sysbatch jobs.
 pub(crate) const EVERYWHERE: &[JobType] = &[JobType::System, JobType::Sysbatch];
 
@@ -58,6 +60,16 @@ impl World {
         for _ in 0..world.rng.random_range(1..8) {
             world.add_node();
         }
+        if types == ALL {
+            let mut may = || world.rng.random();
+            world.site.config.preemption = Preemption {
+                system: may(),
+                sysbatch: may(),
+                batch: may(),
+                service: may(),
+            };
+            world.site.store_config();
+        }
         world
     }
 
@@ -68,8 +80,10 @@ impl World {
     fn add_node(&mut self) {
         self.nodes += 1;
         let mut node = builders::node(self.nodes);
-        node.resources.cpu_mhz = self.rng.random_range(500..4_000);
-        node.resources.memory_mib = self.rng.random_range(500..4_000);
+        // Where all types meet, it is about who has to make way.
+        let largest = if self.types == ALL { 1_500 } else { 4_000 };
+        node.resources.cpu_mhz = self.rng.random_range(500..largest);
+        node.resources.memory_mib = self.rng.random_range(500..largest);
         node.max_dynamic_port = node.min_dynamic_port + self.rng.random_range(0..4);
         if self.below(3) == 0 {
             node.max_allocs = self.below(8) + 1;
@@ -111,6 +125,9 @@ impl World {
                 let job_type = self.types[self.below(kinds) as usize];
                 let mut job = builders::service(&name, 0);
                 job.job_type = job_type;
+                if self.types == ALL {
+                    job.priority = 10 + u8::try_from(self.below(8) * 5).unwrap();
+                }
                 let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
                 let count = if is_everywhere { 1 } else { self.below(8) + 1 };
                 let mut group = builders::group("web", job_type, count);

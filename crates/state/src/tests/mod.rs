@@ -2,6 +2,7 @@
 
 mod derived;
 mod history;
+mod scheduling;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,6 +69,7 @@ fn allocation(id: u128, node: u128) -> Allocation {
         next_alloc: None,
         followup_eval_id: None,
         preempted_by: None,
+        preempted_allocs: Vec::new(),
         reschedules: Vec::new(),
         create_time: Timestamp(1),
         modify_time: Timestamp::NEVER,

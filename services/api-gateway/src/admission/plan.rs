@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 
 use jobdiff::{GroupUpdates, JobDiff};
-use model::{AllocMetric, EvalStatus, Evaluation, Job};
+use model::plan::Stop;
+use model::{AllocMetric, EvalStatus, Evaluation, Job, NodeId};
 use scheduler::DesiredUpdates;
-use state::{Change, Key, Snapshot};
+use state::{AllocView, Change, Key, Snapshot};
 
-use super::{Decision, Proposal, Refusal, RegisterRequest, Stamp, register};
+use super::{Proposal, Refusal, RegisterRequest, Stamp, register};
 use crate::writes::Write;
 
 /// What would happen.
@@ -25,24 +26,22 @@ pub struct DryRun {
     pub failed_task_groups: BTreeMap<String, AllocMetric>,
     /// Evaluations that the scheduler would make.
     pub created_evals: Vec<Evaluation>,
+    /// Allocations of other jobs that would have to go.
+    pub preempted: Vec<AllocView>,
     pub diff: Option<JobDiff>,
 }
 
 /// Returns what a registration of `job` would write.
 ///
 /// # Errors
-/// It would be refused. How many evaluations wait does not matter: this one joins no queue.
+/// It would be refused for what it is. How many evaluations wait does not matter, nor whether
+/// registrations are taken at all: this one joins no queue.
 pub fn propose(snapshot: &Snapshot, job: &Job, stamp: &Stamp) -> Result<Proposal, Refusal> {
     let request = RegisterRequest {
         max_open_evals: usize::MAX,
         ..RegisterRequest::default()
     };
-    match register(snapshot, job, &request, stamp)? {
-        Decision::Commit(proposal) => Ok(proposal),
-        Decision::Done(_) | Decision::NoSuchJob => {
-            unreachable!("the evaluation's id is new, and a registration needs no job")
-        }
-    }
+    register::propose(snapshot, job, &request, stamp)
 }
 
 /// Runs the scheduler on what would be there after `proposal`, which [`propose`] returned.
@@ -80,12 +79,24 @@ pub fn dry_run(
         diff
     });
     Ok(DryRun {
+        preempted: preempted(&foreseen, &decision.plan.preemptions),
         job_modify_index: proposal.job_modify_index,
         failed_task_groups: outcome.failed_task_groups,
         created_evals: decision.plan.followup_evals,
         diff,
         updates,
     })
+}
+
+/// Returns those that would be evicted, in the order of their jobs and names.
+fn preempted(snapshot: &Snapshot, evictions: &BTreeMap<NodeId, Vec<Stop>>) -> Vec<AllocView> {
+    let ids = evictions.values().flatten().map(|stop| stop.alloc_id);
+    let mut views: Vec<_> = ids.filter_map(|id| snapshot.alloc(id)).cloned().collect();
+    views.sort_by_key(|view| {
+        let alloc = &view.alloc;
+        (alloc.job_key(), alloc.task_group.clone(), alloc.name_index)
+    });
+    views
 }
 
 fn check_outcome(outcome: &Evaluation) -> Result<(), Refusal> {
@@ -129,7 +140,7 @@ fn change(snapshot: &Snapshot, write: Write, revision: u64) -> Option<Change> {
             })
         }
         Write::Delete { key, .. } => Some(Change::Delete { key }),
-        Write::RequireUnchanged { .. } => None,
+        Write::RequireUnchanged { .. } | Write::RequireAbsent { .. } => None,
     }
 }
 
@@ -147,6 +158,7 @@ fn counted(updates: DesiredUpdates) -> GroupUpdates {
         canary,
         disconnect,
         reconnect,
+        preemptions,
     } = updates;
     GroupUpdates {
         ignore: ignore.into(),
@@ -160,8 +172,7 @@ fn counted(updates: DesiredUpdates) -> GroupUpdates {
         canary: canary.into(),
         disconnect: disconnect.into(),
         reconnect: reconnect.into(),
-        // Nothing is preempted yet.
-        preemptions: 0,
+        preemptions: preemptions.into(),
     }
 }
 

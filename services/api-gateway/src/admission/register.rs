@@ -4,6 +4,7 @@ use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, TriggeredBy};
 use state::{Entity, Key, Snapshot};
 
 use super::{Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, eval_priority, versions};
+use crate::settings::{node_pools, scheduler_config};
 use crate::writes::Write;
 
 /// What is asked for, beside the job.
@@ -27,15 +28,36 @@ pub fn register(
     request: &RegisterRequest,
     stamp: &Stamp,
 ) -> Result<Decision, Refusal> {
-    let key = job.key();
     // First of all: what was carried out once would be refused by its own check index.
     if let Some(eval) = snapshot.eval(stamp.eval_id) {
-        return Ok(Decision::Done(answer_again(snapshot, &key, eval)));
+        let answer = answer_again(snapshot, &job.key(), eval);
+        return Ok(Decision::Done(answer));
     }
+    if snapshot.scheduler_config().reject_job_registration {
+        return Err(Refusal::Rejected);
+    }
+    let mut proposal = propose(snapshot, job, request, stamp)?;
+    // Once whoever turns registrations off has the answer, there is no further one.
+    proposal.writes.push(scheduler_config::guard(snapshot));
+    Ok(Decision::Commit(proposal))
+}
+
+/// Returns what a registration writes, whether registrations are taken or not.
+///
+/// # Errors
+/// Every [`Refusal`] that is about the job.
+pub(super) fn propose(
+    snapshot: &Snapshot,
+    job: &Job,
+    request: &RegisterRequest,
+    stamp: &Stamp,
+) -> Result<Proposal, Refusal> {
+    let key = job.key();
     let stored = snapshot.job(&key).map(|stored| &**stored);
     check_index(request.check_index, stored)?;
     let priority = eval_priority(request.eval_priority)?.unwrap_or(job.priority);
     check_update(stored, job)?;
+    let join = node_pools::join_as_job(snapshot, job)?;
     let open = snapshot.open_eval_count();
     if open >= request.max_open_evals {
         return Err(Refusal::Overloaded { open });
@@ -68,12 +90,13 @@ pub fn register(
             true
         }
     };
+    writes.extend(join);
     let job_modify_index = stored.map_or(0, |stored| stored.modify_index);
-    Ok(Decision::Commit(Proposal {
+    Ok(Proposal {
         writes,
         changed,
         job_modify_index,
-    }))
+    })
 }
 
 /// Returns the writes that make `job` the current one, as a version of its own.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use model::SchedulerConfiguration;
 use proto::v1;
 use scheduler::explain::{
     ClassExplanation, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle,
@@ -47,7 +46,7 @@ impl Api {
                 now,
                 seed,
             };
-            explain(&SchedulerConfiguration::default(), &snapshot, &inquest)
+            explain(&snapshot, &inquest)
         };
         let explanation = gateway
             .dry_runs

@@ -30,6 +30,7 @@ use crate::nodes::registration::{self, Registration};
 use crate::nodes::reports::{self, Reports};
 use crate::nodes::sessions::{Due, OpenSession};
 use crate::nodes::{gate, registration::check};
+use crate::settings::node_pools;
 
 /// How many jobs on one node are looked at again in the transaction that changes its record, which
 /// has a thousand operations at most. Further ones follow in transactions of their own.
@@ -134,16 +135,25 @@ impl Api {
             let stored = snapshot.node(node_id).map(|stored| &**stored);
             let status = stored.map_or(NodeStatus::Initializing, |stored| stored.value.status);
             match registration::decide(stored, node.clone(), now)? {
-                Registration::Unchanged => Ok(Step::Known((
-                    stored.map_or(0, |stored| stored.modify_index),
-                    status,
-                    Vec::new(),
-                ))),
+                Registration::Unchanged => {
+                    let index = stored.map_or(0, |stored| stored.modify_index);
+                    let pool = &node.node_pool;
+                    let missing = node_pools::is_missing(snapshot, pool);
+                    let Some(write) = node_pools::join_as_node(snapshot, pool).filter(|_| missing)
+                    else {
+                        return Ok(Step::Known((index, status, Vec::new())));
+                    };
+                    Ok(Step::Commit {
+                        writes: vec![write],
+                        answer: Box::new(move |_| (index, status, Vec::new())),
+                    })
+                }
                 Registration::Write {
                     write,
                     feasibility_changed,
                 } => {
                     let mut writes = vec![*write];
+                    writes.extend(node_pools::join_as_node(snapshot, &node.node_pool));
                     let mut further = Vec::new();
                     if feasibility_changed {
                         let next_id = || gateway.next_eval_id();

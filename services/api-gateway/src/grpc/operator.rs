@@ -1,13 +1,18 @@
 //! `kafila.v1.Operator`.
 
+use model::{FieldErrors, SchedulerConfiguration};
 use proto::v1;
 use proto::v1::operator_server::Operator;
 use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
+use tracing::info;
 
 use super::{Api, open};
+use crate::error::Error;
+use crate::gateway::Step;
 use crate::maintenance;
 use crate::reads::index;
+use crate::settings::scheduler_config::{self, Change};
 
 #[tonic::async_trait]
 impl Operator for Api {
@@ -55,5 +60,68 @@ impl Operator for Api {
     ) -> Result<Response<v1::GetVersionResponse>, Status> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Response::new(v1::GetVersionResponse { version }))
+    }
+
+    async fn get_scheduler_configuration(
+        &self,
+        request: Request<v1::GetSchedulerConfigurationRequest>,
+    ) -> Result<Response<v1::GetSchedulerConfigurationResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let tables = [Table::SchedulerConfig];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            let config = match snapshot.stored_scheduler_config() {
+                Some(stored) => (&**stored).into(),
+                None => (&SchedulerConfiguration::default()).into(),
+            };
+            Ok((config, String::new()))
+        };
+        let (config, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        Ok(Response::new(v1::GetSchedulerConfigurationResponse {
+            meta,
+            scheduler_config: Some(config),
+        }))
+    }
+
+    async fn set_scheduler_configuration(
+        &self,
+        request: Request<v1::SetSchedulerConfigurationRequest>,
+    ) -> Result<Response<v1::SetSchedulerConfigurationResponse>, Status> {
+        let request = request.into_inner();
+        let modify_index = Box::pin(self.set_scheduler_config(request)).await?;
+        Ok(Response::new(v1::SetSchedulerConfigurationResponse {
+            modify_index,
+        }))
+    }
+}
+
+impl Api {
+    async fn set_scheduler_config(
+        &self,
+        request: v1::SetSchedulerConfigurationRequest,
+    ) -> Result<u64, Error> {
+        let config: SchedulerConfiguration = match request.scheduler_config {
+            Some(config) => config.try_into()?,
+            None => {
+                let mut errors = FieldErrors::default();
+                errors.push("scheduler_config", "missing: want the whole configuration");
+                return Err(errors.into());
+            }
+        };
+        let decide = |snapshot: &Snapshot| {
+            let change = scheduler_config::set(snapshot, &config, request.check_index)?;
+            Ok(match change {
+                Change::Unchanged { modify_index } => Step::IfFresh(modify_index),
+                Change::Write(write) => Step::Commit {
+                    writes: vec![*write],
+                    answer: Box::new(|revision| revision),
+                },
+            })
+        };
+        let what = || "the scheduler configuration".to_owned();
+        let modify_index = self.gateway.carry_out(what, decide).await?;
+        info!(index = modify_index, ?config, "scheduler configuration set");
+        Ok(modify_index)
     }
 }

@@ -3,7 +3,7 @@
 //! The node knows its machine; its status and eligibility are the servers' and stay as they are.
 //! Source: Nomad's public behaviour.
 
-use model::{FieldErrors, Indexed, Node, NodeStatus, Timestamp};
+use model::{FieldErrors, Indexed, Node, NodePool, NodeStatus, Timestamp};
 use state::{Entity, Key};
 
 use super::gate::{self, same_secret};
@@ -117,11 +117,16 @@ pub fn check(node: &Node) -> Result<(), FieldErrors> {
             );
         }
     }
-    if node.node_pool == "all" {
+    if node.node_pool == NodePool::ALL {
         errors.push(
             "node.node_pool",
             "\"all\" means every pool: want the name of one, as in \"default\"",
         );
+    } else if let Some(problem) = NodePool::name_problem(&node.node_pool)
+        && !node.node_pool.is_empty()
+        && node.node_pool.len() <= MAX_NAME_BYTES
+    {
+        errors.push("node.node_pool", problem);
     }
     if !node.address.starts_with("http://") && !node.address.starts_with("https://") {
         errors.push(

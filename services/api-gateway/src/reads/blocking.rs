@@ -34,7 +34,7 @@ pub struct TableChanges {
     tables: [watch::Sender<u64>; ALL.len()],
 }
 
-const ALL: [Table; 7] = [
+const ALL: [Table; 9] = [
     Table::Jobs,
     Table::JobVersions,
     Table::Evals,
@@ -42,6 +42,8 @@ const ALL: [Table; 7] = [
     Table::Nodes,
     Table::Deployments,
     Table::Elections,
+    Table::SchedulerConfig,
+    Table::NodePools,
 ];
 
 impl Default for TableChanges {

@@ -43,6 +43,17 @@ impl PageKey for model::JobKey {
     }
 }
 
+/// A name.
+impl PageKey for String {
+    fn to_token(&self) -> String {
+        self.clone()
+    }
+
+    fn from_token(token: &str) -> Option<Self> {
+        Some(token.to_owned())
+    }
+}
+
 impl PageKey for model::NodeId {
     fn to_token(&self) -> String {
         self.to_string()

@@ -11,6 +11,7 @@ use proto::v1::allocations_client::AllocationsClient;
 use proto::v1::deployments_client::DeploymentsClient;
 use proto::v1::evaluations_client::EvaluationsClient;
 use proto::v1::jobs_client::JobsClient;
+use proto::v1::node_pools_client::NodePoolsClient;
 use proto::v1::nodes_client::NodesClient;
 use proto::v1::operator_client::OperatorClient;
 use service_kit::{CancellationToken, TracedChannel, connect_lazy};
@@ -123,6 +124,10 @@ impl Suite {
 
     pub(crate) fn nodes(&self, gateway: usize) -> NodesClient<TracedChannel> {
         NodesClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn node_pools(&self, gateway: usize) -> NodePoolsClient<TracedChannel> {
+        NodePoolsClient::new(self.channel(gateway))
     }
 
     pub(crate) fn operator(&self, gateway: usize) -> OperatorClient<TracedChannel> {

@@ -8,7 +8,6 @@ use proto::v1::ErrorDetail;
 use service_kit::request;
 use test_kit::builders::{batch, evaluation, node, service};
 use test_kit::wait_for;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 use tonic::Code;
 
@@ -209,13 +208,7 @@ async fn metrics_have_nomads_words() {
         "kafila_eval_broker_sessions 1",
     ];
     wait_for("the metrics", PATIENCE, async || {
-        let mut stream = tokio::net::TcpStream::connect(leader.metrics)
-            .await
-            .unwrap();
-        let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        stream.write_all(get).await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
+        let text = leader.metrics().await;
         wanted.iter().all(|line| text.contains(line)).then_some(())
     })
     .await;

@@ -4,5 +4,6 @@
 
 mod delivery;
 mod failover;
+mod pausing;
 mod suite;
 mod writes;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use embedded_etcd::EmbeddedEtcd;
 use eval_broker::{App, Config, Error, SERVICE};
-use model::{EvalId, Evaluation, Job, Node};
+use model::{EvalId, Evaluation, Job, Node, SchedulerConfiguration};
 use proto::internal::v1::eval_broker_client::EvalBrokerClient;
 use proto::internal::v1::{
     AckRequest, Delivery, DequeueRequest, ExtendRequest, NackRequest, StatsRequest, StatsResponse,
@@ -14,7 +14,8 @@ use service_kit::{CancellationToken, TracedChannel, connect_lazy, request};
 use state::{Entity, Key};
 use store::{Client, ClientOptions, Commit, Stored, Txn};
 use test_kit::wait_for;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
@@ -26,7 +27,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// One replica of the service, running until dropped.
 pub(crate) struct Replica {
     pub(crate) address: String,
-    pub(crate) metrics: std::net::SocketAddr,
+    metrics: std::net::SocketAddr,
     pub(crate) drain: CancellationToken,
     pub(crate) running: JoinHandle<Result<(), Error>>,
 }
@@ -35,6 +36,18 @@ impl Drop for Replica {
     fn drop(&mut self) {
         self.drain.cancel();
         self.running.abort();
+    }
+}
+
+impl Replica {
+    /// Returns what its metrics say.
+    pub(crate) async fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(self.metrics).await.unwrap();
+        let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(get).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
     }
 }
 
@@ -184,6 +197,21 @@ impl Suite {
         let mut txn = self.txn();
         txn.create(&Key::Node(node.id), node).unwrap();
         self.commit(&txn).await
+    }
+
+    /// Stores the scheduler's configuration, with the broker paused or not.
+    pub(crate) async fn pause(&self, pause_eval_broker: bool) {
+        let config = SchedulerConfiguration {
+            pause_eval_broker,
+            ..SchedulerConfiguration::default()
+        };
+        let mut txn = self.txn();
+        let key = Key::SchedulerConfig;
+        match self.store.get(&key).await.unwrap() {
+            Some(stored) => txn.update(&key, stored.mod_revision, &config).unwrap(),
+            None => txn.create(&key, &config).unwrap(),
+        };
+        self.commit(&txn).await;
     }
 
     /// Writes what has become of an evaluation, as the plan-applier does.

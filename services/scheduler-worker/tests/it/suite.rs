@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use embedded_etcd::EmbeddedEtcd;
-use model::{Evaluation, Job, LeaderInfo};
+use model::{Algorithm, Evaluation, Job, LeaderInfo, NodeId, SchedulerConfiguration};
 use proto::internal::v1::Delivery;
 use proto::internal::v1::eval_broker_server::EvalBrokerServer;
 use proto::internal::v1::plan_applier_server::PlanApplierServer;
@@ -149,6 +149,33 @@ impl Suite {
         txn.create(&Key::Eval(eval.id), &eval).unwrap();
         let revision = self.commit(&txn).await;
         (eval, revision)
+    }
+
+    /// Stores the scheduler's configuration, with this algorithm.
+    pub(crate) async fn choose(&self, algorithm: Algorithm) {
+        let config = SchedulerConfiguration {
+            algorithm,
+            ..SchedulerConfiguration::default()
+        };
+        let snapshot = self.newest().await;
+        let mut txn = self.txn();
+        let key = Key::SchedulerConfig;
+        match snapshot.stored_scheduler_config() {
+            Some(stored) => txn.update(&key, stored.modify_index, &config).unwrap(),
+            None => txn.create(&key, &config).unwrap(),
+        };
+        self.commit(&txn).await;
+    }
+
+    /// Registers a service job of one allocation, lets the worker place it, and returns its node.
+    pub(crate) async fn place(&self, name: &str) -> NodeId {
+        let (eval, index) = self.register(name, 1).await;
+        self.deliver(&eval, index, name);
+        let acked = Told::Ack(name.to_owned());
+        self.wait_for_told("the ack", |told| *told == acked).await;
+        let snapshot = self.newest().await;
+        let view = snapshot.allocs_by_job(&eval.job).next().unwrap();
+        view.alloc.node_id
     }
 
     /// Delivers an evaluation under the token `token`.

@@ -1,6 +1,6 @@
 //! What a worker does with what it is delivered.
 
-use model::EvalStatus;
+use model::{Algorithm, EvalStatus};
 use test_kit::wait_for;
 use tokio::sync::oneshot;
 use tonic::Status;
@@ -39,6 +39,18 @@ async fn an_evaluation_becomes_a_plan_and_is_acked_once_it_is_committed() {
     suite
         .wait_for_told("a grant", |told| *told == Told::Granted(1))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_evaluation_goes_by_what_was_configured_before_it() {
+    let mut suite = Suite::start().await;
+    suite.work(|_| {}).await;
+    let first = suite.place("a").await;
+    assert_eq!(suite.place("b").await, first, "nodes fill up by default");
+    suite.choose(Algorithm::Spread).await;
+    assert_ne!(suite.place("c").await, first);
+    suite.choose(Algorithm::Binpack).await;
+    assert_eq!(suite.place("d").await, first);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,7 +22,7 @@ fn a_new_job_is_stored_with_its_first_version_and_an_evaluation_in_one_transacti
         proposal
             .writes
             .iter()
-            .all(|write| matches!(write, Write::Create { .. }))
+            .all(|write| matches!(write, Write::Create { .. } | Write::RequireAbsent { .. }))
     );
     assert_eq!(world.commit(&proposal), 100);
 
@@ -63,9 +63,12 @@ fn scenario_001_an_unchanged_job_is_not_written_but_evaluated_again() {
                     ..
                 },
                 Write::RequireUnchanged {
+                    key: Key::Job(_),
                     modify_index: 100,
-                    ..
-                }
+                },
+                Write::RequireAbsent {
+                    key: Key::SchedulerConfig
+                },
             ]
         ),
         "{:?}",
@@ -317,4 +320,48 @@ fn every_type_of_job_is_admitted() {
         let admitted = canonicalise(&spec::Job::from(&job), NOW).unwrap();
         assert_eq!(admitted.job.job_type, job_type);
     }
+}
+
+#[test]
+fn jobs_are_refused_while_the_configuration_says_so_and_only_then() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    let stamp = world.stamp();
+    let registered = register(&world.snapshot(), &job, &request(), &stamp).unwrap();
+    world.commit(&proposal(registered));
+    world.configure(true);
+    assert_eq!(world.decide(&job, &request()), Err(Refusal::Rejected));
+    let text = Refusal::Rejected.to_string();
+    assert!(
+        text.starts_with(
+            "Job registration, dispatch, and scale are disabled by the scheduler configuration"
+        ),
+        "{text}"
+    );
+    // What was carried out before is answered again, not refused.
+    let again = register(&world.snapshot(), &job, &request(), &stamp);
+    assert!(matches!(again, Ok(Decision::Done(_))), "{again:?}");
+    // Jobs can be stopped, and tried out.
+    world.deregister(&job, false);
+    let stamp = world.stamp();
+    crate::admission::plan::propose(&world.snapshot(), &job, &stamp).unwrap();
+    world.configure(false);
+    world.register(&job);
+}
+
+#[test]
+fn a_registration_holds_for_the_configuration_it_was_decided_on() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    let guards = |world: &mut World| -> Vec<Write> {
+        let decided = world.decide(&job, &request()).unwrap();
+        let writes = proposal(decided).writes.into_iter();
+        writes
+            .filter(|write| *write.key() == Key::SchedulerConfig)
+            .collect()
+    };
+    let key = Key::SchedulerConfig;
+    let absent = Write::RequireAbsent { key: key.clone() };
+    assert_eq!(guards(&mut world), [absent]);
+    let modify_index = world.configure(false);
+    let unchanged = Write::RequireUnchanged { key, modify_index };
+    assert_eq!(guards(&mut world), [unchanged]);
 }

@@ -1,6 +1,6 @@
 //! A stored world that decisions are made on and carried out in, without a store.
 
-use model::{AllocId, EvalId, Job, JobKey, NodeId, Timestamp};
+use model::{AllocId, EvalId, Job, JobKey, NodeId, SchedulerConfiguration, Timestamp};
 use state::{Change, Entity, Key, Snapshot};
 use test_kit::builders;
 
@@ -23,6 +23,16 @@ pub(super) struct World {
 impl World {
     pub(super) fn snapshot(&self) -> Snapshot {
         self.stored.snapshot()
+    }
+
+    /// Stores the scheduler's configuration; returns the revision.
+    pub(super) fn configure(&mut self, reject_job_registration: bool) -> u64 {
+        let config = SchedulerConfiguration {
+            reject_job_registration,
+            ..SchedulerConfiguration::default()
+        };
+        let entity = Entity::SchedulerConfig(Box::new(config));
+        self.stored.put(Key::SchedulerConfig, entity)
     }
 
     /// Marks a version as stable.
@@ -87,6 +97,9 @@ impl World {
                 Write::RequireUnchanged { key, modify_index } => {
                     let (_, modified) = indexes(&snapshot, &key).expect("it exists");
                     assert_eq!(modified, modify_index, "{key:?} changed");
+                }
+                Write::RequireAbsent { key } => {
+                    assert_eq!(indexes(&snapshot, &key), None, "{key:?} exists");
                 }
             }
         }
@@ -174,6 +187,12 @@ fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
             .map(|index| (index, index)),
         Key::Eval(id) => snapshot
             .eval(*id)
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::SchedulerConfig => snapshot
+            .stored_scheduler_config()
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::NodePool(name) => snapshot
+            .node_pool(name)
             .map(|row| (row.create_index, row.modify_index)),
         other => panic!("admission does not write {other:?}"),
     }

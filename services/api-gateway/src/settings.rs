@@ -1,0 +1,6 @@
+//! What becomes of an operator's request to change how the cluster works: refused, or these writes.
+//!
+//! Pure, as `admission` is.
+
+pub mod node_pools;
+pub mod scheduler_config;

@@ -1,0 +1,144 @@
+//! The scheduler's configuration: replaced as a whole, by compare.
+
+use model::SchedulerConfiguration;
+use state::{Entity, Key, Snapshot};
+
+use crate::writes::Write;
+
+/// What a change comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// So it is already.
+    Unchanged {
+        modify_index: u64,
+    },
+    Write(Box<Write>),
+}
+
+/// Why the configuration stays as it is. Final only when the snapshot was as new as the request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error(
+        "the scheduler configuration has modify index {found}, not {want}: somebody has changed \
+         it; look at it again and retry"
+    )]
+    CheckIndex { want: u64, found: u64 },
+}
+
+/// Returns the index that changes: 0 while the defaults hold that nobody has chosen.
+pub fn modify_index(snapshot: &Snapshot) -> u64 {
+    snapshot
+        .stored_scheduler_config()
+        .map_or(0, |stored| stored.modify_index)
+}
+
+/// Decides on replacing the configuration; `check_index`: only if it has this modify index.
+///
+/// # Errors
+/// See [`Refusal`].
+pub fn set(
+    snapshot: &Snapshot,
+    config: &SchedulerConfiguration,
+    check_index: Option<u64>,
+) -> Result<Change, Refusal> {
+    let found = modify_index(snapshot);
+    if let Some(want) = check_index.filter(|want| *want != found) {
+        return Err(Refusal::CheckIndex { want, found });
+    }
+    let key = Key::SchedulerConfig;
+    let entity = Entity::SchedulerConfig(Box::new(config.clone()));
+    Ok(match snapshot.stored_scheduler_config() {
+        Some(stored) if stored.value == *config => Change::Unchanged {
+            modify_index: found,
+        },
+        Some(_) => Change::Write(Box::new(Write::Update {
+            key,
+            modify_index: found,
+            entity,
+        })),
+        None => Change::Write(Box::new(Write::Create { key, entity })),
+    })
+}
+
+/// Returns what keeps a transaction from being made once the configuration is another.
+pub fn guard(snapshot: &Snapshot) -> Write {
+    let key = Key::SchedulerConfig;
+    match modify_index(snapshot) {
+        0 => Write::RequireAbsent { key },
+        modify_index => Write::RequireUnchanged { key, modify_index },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Algorithm;
+
+    use super::*;
+    use crate::testing::Stored;
+
+    fn spread() -> SchedulerConfiguration {
+        SchedulerConfiguration {
+            algorithm: Algorithm::Spread,
+            ..SchedulerConfiguration::default()
+        }
+    }
+
+    fn entity(config: SchedulerConfiguration) -> Entity {
+        Entity::SchedulerConfig(Box::new(config))
+    }
+
+    #[test]
+    fn what_was_never_chosen_is_created_and_what_was_is_updated_at_its_index() {
+        let mut stored = Stored::default();
+        stored.advance(41);
+        let key = Key::SchedulerConfig;
+        for check_index in [None, Some(0)] {
+            let change = set(&stored.snapshot(), &spread(), check_index).unwrap();
+            let entity = entity(spread());
+            let key = key.clone();
+            assert_eq!(
+                change,
+                Change::Write(Box::new(Write::Create { key, entity }))
+            );
+        }
+        stored.put(key.clone(), entity(spread()));
+        for check_index in [None, Some(42)] {
+            let config = SchedulerConfiguration::default();
+            let change = set(&stored.snapshot(), &config, check_index).unwrap();
+            let write = Write::Update {
+                key: key.clone(),
+                modify_index: 42,
+                entity: entity(config),
+            };
+            assert_eq!(change, Change::Write(Box::new(write)));
+        }
+    }
+
+    #[test]
+    fn the_defaults_can_be_chosen_and_are_stored_then() {
+        let default = SchedulerConfiguration::default();
+        let change = set(&Stored::default().snapshot(), &default, None).unwrap();
+        assert!(matches!(change, Change::Write(_)));
+    }
+
+    #[test]
+    fn what_is_so_already_is_not_written() {
+        let mut stored = Stored::default();
+        let modify_index = stored.put(Key::SchedulerConfig, entity(spread()));
+        let change = set(&stored.snapshot(), &spread(), None).unwrap();
+        assert_eq!(change, Change::Unchanged { modify_index });
+    }
+
+    #[test]
+    fn another_index_is_a_refusal_that_names_both() {
+        let mut stored = Stored::default();
+        let refusal = set(&stored.snapshot(), &spread(), Some(7)).unwrap_err();
+        assert_eq!(refusal, Refusal::CheckIndex { want: 7, found: 0 });
+        stored.advance(8);
+        stored.put(Key::SchedulerConfig, entity(spread()));
+        for want in [0, 8, 10] {
+            let refusal = set(&stored.snapshot(), &spread(), Some(want)).unwrap_err();
+            assert_eq!(refusal, Refusal::CheckIndex { want, found: 9 });
+        }
+    }
+}

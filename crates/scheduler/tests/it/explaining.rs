@@ -128,7 +128,12 @@ fn check_missing(world: &World, snapshot: &Snapshot, id: EvalId) {
         };
         explain_with(&config, snapshot, &inquest).groups
     };
-    for group in ask(snapshot, None) {
+    let groups = ask(snapshot, None);
+    if groups.len() > 1 {
+        // A little more room may be enough for one group, which then leaves more or less to others.
+        return;
+    }
+    for group in groups {
         let Some(mut short) = group.nearest.clone() else {
             continue;
         };

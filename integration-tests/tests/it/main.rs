@@ -8,6 +8,7 @@ mod e2e_agent_restart;
 mod e2e_dev;
 mod e2e_examples;
 mod e2e_gc;
+mod e2e_operator;
 mod e2e_plan;
 mod e2e_preemption;
 mod e2e_trace;

@@ -159,10 +159,6 @@ const COMMANDS: &[Command] = &[
     command("namespace", "name one with -namespace; it needs no making"),
     command("node config", "the setting gateways of the client-node"),
     command("node drain", "stop the jobs, or end the client-node"),
-    command(
-        "node eligibility",
-        "keep jobs away with a constraint on node.unique.id",
-    ),
     command("node identity", NO_USERS),
     command("node intro", NO_USERS),
     command(

@@ -1,11 +1,13 @@
 //! `kafila node …`
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List nodes, or show one
     Status(Status),
+    /// Let a node take new allocations, or not
+    Eligibility(Eligibility),
     /// Node pools: named parts of the cluster's nodes
     #[command(subcommand)]
     Pool(super::node_pool::Command),
@@ -50,3 +52,26 @@ Examples:
   kafila node status -verbose 4d2ba53b         with every attribute that constraints can see
 
 Exit codes: 0 shown; 1 no such node, several, or the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = ELIGIBILITY_EXAMPLES,
+    group = ArgGroup::new("wanted").args(["enable", "disable"]).required(true)
+)]
+pub struct Eligibility {
+    /// The node, or the start of its id
+    pub id: String,
+    /// New allocations may be placed on it
+    #[arg(long)]
+    pub enable: bool,
+    /// No new allocations are placed on it; those that run there go on
+    #[arg(long)]
+    pub disable: bool,
+}
+
+const ELIGIBILITY_EXAMPLES: &str = "\
+Examples:
+  kafila node eligibility -disable 4d2ba53b
+  kafila node eligibility -enable 4d2ba53b
+
+Exit codes: 0 set; 1 no such node, several, or the gateway did not answer.";

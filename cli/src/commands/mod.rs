@@ -48,6 +48,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Node(crate::args::node::Command::Status(args)) | Command::NodeStatus(args) => {
             node::status(context, &args).await
         }
+        Command::Node(crate::args::node::Command::Eligibility(args)) => {
+            node::eligibility(context, &args).await
+        }
         Command::Node(crate::args::node::Command::Pool(command)) => {
             node_pool::run(context, &command).await
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proto::v1;
 
-use crate::args::node::Status;
+use crate::args::node::{Eligibility, Status};
 use crate::commands::page::next_page;
 use crate::context::Context;
 use crate::error::Error;
@@ -94,5 +94,22 @@ pub(super) async fn show(
     context
         .printer
         .out(&status.render(&context.style(verbose)))?;
+    Ok(Exit::Success)
+}
+
+pub(super) async fn eligibility(context: &Context, args: &Eligibility) -> Result<Exit, Error> {
+    let connection = &context.connection;
+    let node = resolve::node(connection, &args.id, &context.style_err(false)).await?;
+    let wanted = if args.enable {
+        "eligible"
+    } else {
+        "ineligible"
+    };
+    connection.set_eligibility(&node.id, wanted).await?;
+    let said = format!(
+        "Node {:?} scheduling eligibility set: {wanted} for scheduling",
+        node.id
+    );
+    context.printer.out(&said)?;
     Ok(Exit::Success)
 }

@@ -44,4 +44,23 @@ impl Connection {
             .await?;
         Ok(answer.allocations)
     }
+
+    /// Asked twice, it changes nothing the second time.
+    pub(crate) async fn set_eligibility(
+        &self,
+        node_id: &str,
+        eligibility: &str,
+    ) -> Result<(), Error> {
+        let message = v1::UpdateNodeEligibilityRequest {
+            node_id: node_id.to_owned(),
+            eligibility: eligibility.to_owned(),
+        };
+        let doing = "updating scheduling eligibility";
+        let _: v1::UpdateNodeEligibilityResponse = self
+            .call_until_answered(doing, message, |channel, request| async move {
+                client(channel).update_eligibility(request).await
+            })
+            .await?;
+        Ok(())
+    }
 }

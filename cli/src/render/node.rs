@@ -120,8 +120,31 @@ impl Status<'_> {
                     ""
                 },
             )
-            .add("Driver Status", self.drivers());
+            .add("Driver Status", self.drivers())
+            .add_some("Reservable Cores", self.cores())
+            .add_some("Devices", self.devices());
         fields
+    }
+
+    /// Returns how many cores tasks may have for themselves; empty: none.
+    fn cores(&self) -> String {
+        match self.node.cores.len() {
+            0 => String::new(),
+            cores => cores.to_string(),
+        }
+    }
+
+    /// Returns the kinds of devices, as in `nvidia/gpu/t4 (3, 1 unhealthy)`.
+    fn devices(&self) -> String {
+        let kinds = self.node.devices.iter().map(|device| {
+            let (vendor, kind, name) = (&device.vendor, &device.r#type, &device.name);
+            let instances = device.instances.len();
+            match device.instances.iter().filter(|it| !it.healthy).count() {
+                0 => format!("{vendor}/{kind}/{name} ({instances})"),
+                ill => format!("{vendor}/{kind}/{name} ({instances}, {ill} unhealthy)"),
+            }
+        });
+        kinds.collect::<Vec<_>>().join(", ")
     }
 
     /// Returns the drivers that were found, as in `mock_driver,raw_exec (unhealthy)`.

@@ -422,3 +422,35 @@ fn placement_failures_come_with_what_to_do() {
         &format!("{}\n", blocks.concat().join("\n")),
     );
 }
+
+#[test]
+fn a_node_shows_what_tasks_may_have_for_themselves() {
+    let mut node = fixtures::node();
+    node.cores = [(0, 2_000), (1, 2_000)].into();
+    let instance = |id: &str, healthy| v1::DeviceInstance {
+        id: id.to_owned(),
+        healthy,
+    };
+    node.devices = vec![v1::NodeDevice {
+        vendor: "nvidia".to_owned(),
+        r#type: "gpu".to_owned(),
+        name: "t4".to_owned(),
+        instances: vec![instance("a", true), instance("b", false)],
+        ..v1::NodeDevice::default()
+    }];
+    let status = node::Status {
+        node: &node,
+        allocs: &[],
+        short: true,
+    };
+    let shown = status.render(&style(false));
+    let says = |field: &str, value: &str| {
+        let mut lines = shown.lines().map(str::trim_end);
+        lines.any(|line| line.starts_with(field) && line.ends_with(value))
+    };
+    assert!(says("Reservable Cores", "= 2"), "{shown}");
+    assert!(
+        says("Devices", "= nvidia/gpu/t4 (2, 1 unhealthy)"),
+        "{shown}"
+    );
+}

@@ -508,6 +508,20 @@ impl Deployments for Fake {
 
 #[tonic::async_trait]
 impl Nodes for Fake {
+    async fn update_eligibility(
+        &self,
+        request: Request<UpdateNodeEligibilityRequest>,
+    ) -> Answer<UpdateNodeEligibilityResponse> {
+        self.seen("UpdateEligibility", &request, None).await?;
+        let message = request.into_inner();
+        let mut world = self.world();
+        let mut nodes = world.nodes.iter_mut();
+        let found = nodes.find(|node| node.id == message.node_id);
+        let node = found.ok_or_else(|| Status::not_found("no such node"))?;
+        node.eligibility = message.eligibility;
+        Ok(Response::new(UpdateNodeEligibilityResponse::default()))
+    }
+
     async fn get(&self, _: Request<GetNodeRequest>) -> Answer<GetNodeResponse> {
         Err(Status::unimplemented("commands list by prefix"))
     }

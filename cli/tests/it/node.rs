@@ -102,3 +102,29 @@ async fn wrong_ids_are_explained() {
     said.ended(1)
         .complained(&["Identifier must contain at least two characters."]);
 }
+
+#[tokio::test]
+async fn a_node_is_made_ineligible_and_eligible_again() {
+    let gateway = Gateway::start(World::running()).await;
+    for (flag, word) in [("-disable", "ineligible"), ("-enable", "eligible")] {
+        let line = format!("node eligibility {flag} 4d2b");
+        let said = kafila(&line).at(&gateway.address).await;
+        let expected = format!(
+            "Node \"{}\" scheduling eligibility set: {word} for scheduling\n",
+            fixtures::NODE
+        );
+        assert_eq!(said.ended(0).stdout, expected);
+        assert_eq!(gateway.world().nodes[0].eligibility, word);
+    }
+    let table = [
+        ("4d2b", "-enable"),
+        ("-enable -disable 4d2b", "cannot be used with"),
+        ("-enable", "<ID>"),
+        ("-enable ffff", "ffff"),
+    ];
+    for (words, part) in table {
+        let line = format!("node eligibility {words}");
+        let said = kafila(&line).at(&gateway.address).await;
+        said.ended(1).complained(&[part]);
+    }
+}

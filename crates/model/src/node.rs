@@ -156,6 +156,8 @@ pub enum NodeEligibility {
 }
 
 impl NodeEligibility {
+    pub const ALL: [Self; 2] = [Self::Eligible, Self::Ineligible];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Eligible => "eligible",

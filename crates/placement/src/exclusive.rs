@@ -75,6 +75,9 @@ pub struct Exclusive {
 impl Exclusive {
     /// Puts it to what an allocation holds.
     pub fn give_to(self, resources: &mut AllocatedResources) {
+        if self.cores.is_empty() && self.devices.is_empty() {
+            return;
+        }
         resources.total.cpu_mhz = resources.total.cpu_mhz.saturating_add(self.cpu_mhz);
         resources.cores = self.cores;
         resources.devices = self.devices;

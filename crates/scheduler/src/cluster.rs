@@ -20,8 +20,9 @@ pub(crate) struct Slot {
     pub(crate) of_group: u32,
     /// As in [`state::NodeRow`].
     pub(crate) free_allocs: i32,
-    /// By how much the plan changes which cores and devices are held.
-    held: Held,
+    /// By how much the plan changes which cores and devices are held; `None`, as mostly: not at all.
+    /// Apart, because there is a slot for every node that a plan touches.
+    held: Option<Box<Held>>,
     /// Ports that the plan gives out.
     ports_added: Vec<u16>,
     /// Ports that the plan frees; one is listed as often as it is freed.
@@ -32,16 +33,28 @@ impl Slot {
     fn hold(&mut self, resources: &AllocatedResources) {
         self.used = self.used.plus(resources.total);
         self.free_allocs = self.free_allocs.saturating_sub(1);
-        self.held.add(resources);
+        self.change_held(resources, Held::add);
         for port in &resources.ports {
             move_one(&mut self.ports_removed, &mut self.ports_added, port.value);
+        }
+    }
+
+    fn change_held(
+        &mut self,
+        resources: &AllocatedResources,
+        count: impl FnOnce(&mut Held, &AllocatedResources),
+    ) {
+        if !resources.cores.is_empty() || !resources.devices.is_empty() {
+            count(self.held.get_or_insert_default(), resources);
         }
     }
 
     /// Puts what differs from the snapshot into what the node holds there.
     fn put_into(&self, usage: &mut NodeUsage) {
         usage.total = self.used;
-        usage.change_held(&self.held);
+        if let Some(change) = &self.held {
+            usage.change_held(change);
+        }
         for port in &self.ports_added {
             *usage.ports.entry(*port).or_insert(0) += 1;
         }
@@ -56,7 +69,7 @@ impl Slot {
     fn give_up(&mut self, resources: &AllocatedResources) {
         self.used = self.used.minus(resources.total);
         self.free_allocs = self.free_allocs.saturating_add(1);
-        self.held.remove(resources);
+        self.change_held(resources, Held::remove);
         for port in &resources.ports {
             move_one(&mut self.ports_added, &mut self.ports_removed, port.value);
         }
@@ -133,7 +146,7 @@ impl<'a> Cluster<'a> {
         self.slots.entry(position).or_insert_with(|| Slot {
             used: table.row(position).used,
             free_allocs: table.row(position).free_allocs,
-            held: Held::default(),
+            held: None,
             of_job: 0,
             of_group: 0,
             ports_added: Vec::new(),
@@ -174,7 +187,7 @@ impl<'a> Cluster<'a> {
         let usage = self.snapshot.usage(self.table.row(position).id);
         Holding {
             stored: usage.and_then(NodeUsage::held),
-            change: self.slot(position).map(|slot| &slot.held),
+            change: self.slot(position).and_then(|slot| slot.held.as_deref()),
         }
     }
 

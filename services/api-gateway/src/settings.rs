@@ -2,5 +2,6 @@
 //!
 //! Pure, as `admission` is.
 
+pub mod eligibility;
 pub mod node_pools;
 pub mod scheduler_config;

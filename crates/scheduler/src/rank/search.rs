@@ -572,8 +572,11 @@ impl<'a, 'c> Search<'a, 'c> {
 
     /// Returns what a node is like with one more on it; `None` when that is too much.
     fn room(&self, position: usize, row: &NodeRow) -> Option<Room> {
-        let used = self.cluster.used(position);
-        self.room_beside(position, row, used, self.cluster.free_allocs(position))
+        let (used, free_allocs) = match self.cluster.slot(position) {
+            Some(slot) => (slot.used, slot.free_allocs),
+            None => (row.used, row.free_allocs),
+        };
+        self.room_beside(position, row, used, free_allocs)
     }
 
     /// As [`Self::room`], of a node of which `used` is used and that takes `free_allocs` more.

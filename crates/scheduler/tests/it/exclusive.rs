@@ -218,6 +218,7 @@ fn memory_is_oversubscribed_where_the_operator_says_so() {
     ] {
         let mut site = Site::new(7);
         site.config.memory_oversubscription_enabled = allowed;
+        site.store_config();
         site.put_node(builders::node(1));
         let job = job("web", 1, |task| task.resources.memory_max = memory_max);
         let decision = run(&mut site, &job);

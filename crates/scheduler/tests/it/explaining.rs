@@ -35,6 +35,7 @@ fn check(world: &mut World, look: Look<'_>) {
             check_counts(&snapshot, look.job, group);
             if let Some(nearest) = &group.nearest {
                 check_nearest(world, &snapshot, id, group, nearest);
+                check_missing(world, &snapshot, id, group, nearest);
             }
         }
     }
@@ -100,6 +101,32 @@ fn check_nearest(
         let takes_one = node.verdict == Verdict::Chosen;
         assert!(is_placed || takes_one, "{group:#?}\n{after:#?}");
     }
+}
+
+/// With one unit less than is said to be missing, a node that lacks nothing else is still full.
+fn check_missing(
+    world: &World,
+    snapshot: &Snapshot,
+    id: EvalId,
+    group: &GroupExplanation,
+    nearest: &NodeExplanation,
+) {
+    let mut short = nearest.clone();
+    let [Obstacle::Amount { missing, .. }] = &mut short.obstacles[..] else {
+        return;
+    };
+    if group.question == Question::WouldPlace {
+        // With more room, what would be placed may go elsewhere.
+        return;
+    }
+    *missing -= 1;
+    let changed = without(snapshot, id, &group.name, &short);
+    let explanation = ask(world, &changed, id, Some(nearest.node_id));
+    let mut groups = explanation.groups.iter();
+    let after = groups.find(|after| after.name == group.name).unwrap();
+    let verdict = after.node.as_ref().unwrap().verdict;
+    assert_eq!(verdict, Verdict::Exhausted, "{group:#?}\n{after:#?}");
+    assert_eq!(after.missing, group.missing, "{group:#?}\n{after:#?}");
 }
 
 /// Returns the state in which every obstacle of a node is removed as the explanation says.

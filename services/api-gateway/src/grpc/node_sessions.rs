@@ -31,10 +31,11 @@ use crate::nodes::reports::{self, Reports};
 use crate::nodes::sessions::{Due, OpenSession};
 use crate::nodes::{gate, registration::check};
 use crate::settings::node_pools;
+use crate::writes::Write;
 
 /// How many jobs on one node are looked at again in the transaction that changes its record, which
 /// has a thousand operations at most. Further ones follow in transactions of their own.
-const MAX_NODE_EVALS: usize = 900;
+pub(super) const MAX_NODE_EVALS: usize = 900;
 /// How long the replica may take to reach what a node has seen before the store itself is asked: a
 /// replica is milliseconds behind.
 const CATCH_UP: Duration = Duration::from_secs(1);
@@ -169,14 +170,7 @@ impl Api {
         let (node_modify_index, status, further) = gateway
             .carry_out(|| format!("node {node_id}"), decide)
             .await?;
-        for evals in further.chunks(MAX_NODE_EVALS) {
-            // Their ids are new, so nothing can be in the way.
-            if let Err(error) = gateway.commit(evals, gateway.deadline()).await {
-                let left = further.len();
-                error!(%node_id, left, %error, "jobs on a changed node are not looked at again");
-                return Err(error);
-            }
-        }
+        self.commit_further(node_id, &further).await?;
         info!(%node_id, index = node_modify_index, "node registered");
         // It lives: its first heartbeat need not be waited for.
         gateway.heard().heard(node_id, Instant::now());
@@ -186,6 +180,24 @@ impl Api {
             status: status.as_str().to_owned(),
             gateways: gateway.gateways.clone(),
         })
+    }
+
+    /// Writes the evaluations that found no room in the transaction that changed a node.
+    pub(super) async fn commit_further(
+        &self,
+        node_id: NodeId,
+        further: &[Write],
+    ) -> Result<(), Error> {
+        let gateway = &self.gateway;
+        for evals in further.chunks(MAX_NODE_EVALS) {
+            // Their ids are new, so nothing can be in the way.
+            if let Err(error) = gateway.commit(evals, gateway.deadline()).await {
+                let left = further.len();
+                error!(%node_id, left, %error, "jobs on a changed node are not looked at again");
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     async fn report(&self, request: ReportAllocationsRequest) -> Result<u64, Error> {

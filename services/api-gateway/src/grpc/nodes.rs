@@ -1,16 +1,23 @@
 //! `kafila.v1.Nodes`.
 
-use model::NodeId;
+use model::{NodeEligibility, NodeId};
 use proto::v1;
 use proto::v1::nodes_server::Nodes;
-use state::{Snapshot, Table};
+use service_kit::current_trace_parent;
+use state::{Key, Snapshot, Table};
 use tonic::{Request, Response, Status};
+use tracing::info;
 
+use super::node_sessions::MAX_NODE_EVALS;
 use super::{Api, open};
 use crate::error::Error;
+use crate::gateway::Step;
+use crate::nodes::node_evals::node_evals;
 use crate::reads::options::uuid_prefix;
 use crate::reads::page::Page;
 use crate::reads::{index, prefix, view};
+use crate::settings::eligibility::{self, Change};
+use crate::writes::Write;
 
 const TABLES: [Table; 1] = [Table::Nodes];
 
@@ -91,6 +98,63 @@ impl Nodes for Api {
             meta,
             allocations,
         }))
+    }
+
+    async fn update_eligibility(
+        &self,
+        request: Request<v1::UpdateNodeEligibilityRequest>,
+    ) -> Result<Response<v1::UpdateNodeEligibilityResponse>, Status> {
+        let response = Box::pin(self.set_eligibility(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+}
+
+impl Api {
+    async fn set_eligibility(
+        &self,
+        request: v1::UpdateNodeEligibilityRequest,
+    ) -> Result<v1::UpdateNodeEligibilityResponse, Error> {
+        let gateway = &self.gateway;
+        let wanted = eligibility::read(&request.eligibility)?;
+        let (now, trace_parent) = (gateway.now(), current_trace_parent());
+        let decide = |snapshot: &Snapshot| {
+            let id = find(snapshot, &request.node_id)?;
+            let change = eligibility::set(snapshot, id, wanted);
+            Ok(match change.expect("found in this very snapshot") {
+                Change::Unchanged { modify_index } => {
+                    Step::IfFresh((id, modify_index, Vec::new(), Vec::new()))
+                }
+                Change::Write { node, write } => {
+                    let mut writes = vec![*write];
+                    let mut evals = Vec::new();
+                    if node.eligibility == NodeEligibility::Eligible {
+                        let next_id = || gateway.next_eval_id();
+                        evals = node_evals(snapshot, &node, now, &trace_parent, next_id);
+                    }
+                    let ids: Vec<String> = evals.iter().filter_map(eval_id).collect();
+                    let further = evals.split_off(evals.len().min(MAX_NODE_EVALS));
+                    writes.extend(evals);
+                    let answer = Box::new(move |revision| (id, revision, ids, further));
+                    Step::Commit { writes, answer }
+                }
+            })
+        };
+        let what = || format!("node {}", request.node_id);
+        let (node_id, index, eval_ids, further) = gateway.carry_out(what, decide).await?;
+        self.commit_further(node_id, &further).await?;
+        info!(%node_id, index, eligibility = wanted.as_str(), "node eligibility set");
+        Ok(v1::UpdateNodeEligibilityResponse {
+            node_modify_index: index,
+            eval_create_index: if eval_ids.is_empty() { 0 } else { index },
+            eval_ids,
+        })
+    }
+}
+
+fn eval_id(write: &Write) -> Option<String> {
+    match write.key() {
+        Key::Eval(id) => Some(id.to_string()),
+        _ => None,
     }
 }
 

@@ -103,6 +103,16 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_that_is_no_list_is_named() {
+        let mut config = Config::default();
+        check(&config).unwrap();
+        config.reserved.cores = "0..1".to_owned();
+        let error = check(&config).unwrap_err().to_string();
+        assert!(error.starts_with("`reserved.cores`"), "{error}");
+        assert!(error.contains("\"0-3,7\""), "{error}");
+    }
+
+    #[test]
     fn tasks_get_what_the_operator_leaves_and_no_more_than_the_whole() {
         let allowed = set(&[0, 1, 2, 3]);
         let speed = |id: u16| if id < 2 { 3_000 } else { 2_000 };

@@ -271,3 +271,34 @@ fn a_nodes_jobs_get_one_evaluation_each_while_something_is_left_to_decide() {
         .collect();
     assert_eq!(jobs, want);
 }
+
+#[test]
+fn other_devices_may_suit_other_groups() {
+    let mut changed = sent();
+    changed.devices = vec![model::node::NodeDevice {
+        vendor: "nvidia".into(),
+        device_type: "gpu".into(),
+        name: "k80".into(),
+        instances: ["a", "b"]
+            .map(|id| model::node::DeviceInstance {
+                id: id.into(),
+                healthy: true,
+            })
+            .into(),
+        ..model::node::NodeDevice::default()
+    }];
+    check(&changed).unwrap();
+    let result = decide(Some(&stored()), changed.clone(), Timestamp(9_000)).unwrap();
+    let is_looked_at = matches!(
+        result,
+        Registration::Write {
+            feasibility_changed: true,
+            ..
+        }
+    );
+    assert!(is_looked_at, "{result:?}");
+    changed.devices[0].instances[1].id = "a".into();
+    let errors = check(&changed).unwrap_err();
+    assert_eq!(errors.0[0].field, "node.devices");
+    assert!(errors.0[0].message.contains("\"a\" twice"), "{errors:?}");
+}

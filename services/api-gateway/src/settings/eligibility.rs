@@ -1,0 +1,94 @@
+//! Whether anything new may be placed on a node.
+
+use model::{FieldErrors, Node, NodeEligibility, NodeId};
+use state::{Entity, Key, Snapshot};
+
+use crate::writes::Write;
+
+/// What a change comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// So it is already.
+    Unchanged { modify_index: u64 },
+    /// The node as it will be. When it becomes eligible, jobs have to be looked at that may want
+    /// it; what is blocked, the eval-broker sees by itself.
+    Write { node: Box<Node>, write: Box<Write> },
+}
+
+/// Reads an eligibility.
+///
+/// # Errors
+/// It is none.
+pub fn read(text: &str) -> Result<NodeEligibility, FieldErrors> {
+    let mut all = NodeEligibility::ALL.into_iter();
+    all.find(|one| one.as_str() == text).ok_or_else(|| {
+        let mut errors = FieldErrors::default();
+        let problem = format!("{text:?} is not known here: want eligible or ineligible");
+        errors.push("eligibility", problem);
+        errors
+    })
+}
+
+/// Decides on a change of a node; `None`: there is no such node.
+pub fn set(snapshot: &Snapshot, id: NodeId, eligibility: NodeEligibility) -> Option<Change> {
+    let stored = snapshot.node(id)?;
+    let modify_index = stored.modify_index;
+    if stored.value.eligibility == eligibility {
+        return Some(Change::Unchanged { modify_index });
+    }
+    let node = Box::new(Node {
+        eligibility,
+        ..stored.value.clone()
+    });
+    let write = Box::new(Write::Update {
+        key: Key::Node(id),
+        modify_index,
+        entity: Entity::Node(node.clone()),
+    });
+    Some(Change::Write { node, write })
+}
+
+#[cfg(test)]
+mod tests {
+    use test_kit::builders;
+
+    use super::*;
+    use crate::testing::Stored;
+
+    #[test]
+    fn only_what_differs_is_written_and_nothing_else_of_the_node_changes() {
+        let mut stored = Stored::default();
+        let node = builders::node(1);
+        assert_eq!(node.eligibility, NodeEligibility::Eligible);
+        let gone = set(&stored.snapshot(), node.id, NodeEligibility::Ineligible);
+        assert_eq!(gone, None);
+        stored.advance(6);
+        let modify_index = stored.put_node(&node);
+        let same = set(&stored.snapshot(), node.id, NodeEligibility::Eligible);
+        assert_eq!(same, Some(Change::Unchanged { modify_index }));
+        let changed = set(&stored.snapshot(), node.id, NodeEligibility::Ineligible);
+        let expected = Node {
+            eligibility: NodeEligibility::Ineligible,
+            ..node.clone()
+        };
+        let write = Write::Update {
+            key: Key::Node(node.id),
+            modify_index: 7,
+            entity: Entity::Node(Box::new(expected.clone())),
+        };
+        let expected = Change::Write {
+            node: Box::new(expected),
+            write: Box::new(write),
+        };
+        assert_eq!(changed, Some(expected));
+    }
+
+    #[test]
+    fn what_is_no_eligibility_is_named() {
+        assert_eq!(read("eligible"), Ok(NodeEligibility::Eligible));
+        for text in ["", "Eligible", "drained"] {
+            let errors = read(text).unwrap_err();
+            assert_eq!(errors.0[0].field, "eligibility");
+        }
+    }
+}

@@ -8,6 +8,7 @@ use state::NodeUsage;
 
 use crate::preempt::candidates::Candidate;
 use crate::preempt::cost::{Need, penalty};
+use crate::preempt::devices::cheapest_kind;
 use crate::preempt::preempted::Preempted;
 use crate::rank::Given;
 
@@ -59,6 +60,12 @@ pub(crate) fn victims(
         need: Need::new(room.requirements.resources),
     };
     while let Err(short) = room.with(&choice.usage).find() {
+        if short == Exhausted::Amount(Exhausted::NO_DEVICES)
+            && let Some(of_kind) = cheapest_kind(room, candidates, &choice.taken, &choice.usage)
+        {
+            of_kind.into_iter().for_each(|one| choice.take(one));
+            continue;
+        }
         let next = choice.cheapest(|candidate| holds(room, candidate, &short));
         // Somebody is left, as it fits without all of them.
         let next = next.or_else(|| choice.cheapest(|_| true))?;

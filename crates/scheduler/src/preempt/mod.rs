@@ -12,6 +12,7 @@
 mod candidates;
 mod choice;
 mod cost;
+mod devices;
 mod preempted;
 #[cfg(test)]
 mod tests;

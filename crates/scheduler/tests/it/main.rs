@@ -17,6 +17,7 @@ mod explaining;
 mod goldens;
 mod placing;
 mod preempting;
+mod preempting_devices;
 mod preferences;
 mod properties;
 mod report;

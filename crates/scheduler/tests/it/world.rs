@@ -126,7 +126,7 @@ impl World {
                 let mut job = builders::service(&name, 0);
                 job.job_type = job_type;
                 if self.types == ALL {
-                    job.priority = 10 + u8::try_from(self.below(8) * 5).unwrap();
+                    job.priority = 10 + u8::try_from(self.below(40)).unwrap();
                 }
                 let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
                 let count = if is_everywhere { 1 } else { self.below(8) + 1 };
@@ -138,6 +138,10 @@ impl World {
             }
         };
         job.stop = false;
+        if self.types == ALL && self.below(8) == 0 {
+            // What runs in the version before keeps that version's priority.
+            job.priority = 10 + u8::try_from(self.below(40)).unwrap();
+        }
         self.change(&mut job);
         job
     }

@@ -74,6 +74,7 @@ pub struct TaskGroup {
     pub migrate: Option<MigrateStrategy>,
     pub disconnect: Option<DisconnectStrategy>,
     pub ephemeral_disk: Option<EphemeralDisk>,
+    pub volumes: Option<BTreeMap<String, VolumeRequest>>,
     pub meta: Option<BTreeMap<String, String>>,
     pub shutdown_delay: Option<Span>,
     pub max_run_duration: Option<Span>,
@@ -100,6 +101,7 @@ pub struct Task {
     pub lifecycle: Option<Lifecycle>,
     #[serde(rename = "LogConfig")]
     pub logs: Option<LogConfig>,
+    pub volume_mounts: Option<Vec<VolumeMount>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -111,6 +113,29 @@ pub struct Resources {
     pub memory: Option<i64>,
     #[serde(rename = "MemoryMaxMB")]
     pub memory_max: Option<i64>,
+}
+
+/// A volume that a group asks for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct VolumeRequest {
+    /// The key that it stands under, again.
+    pub name: Option<String>,
+    #[serde(rename = "Type")]
+    pub volume_type: Option<String>,
+    pub source: Option<String>,
+    pub read_only: Option<bool>,
+    pub sticky: Option<bool>,
+    pub per_alloc: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct VolumeMount {
+    pub volume: Option<String>,
+    pub destination: Option<String>,
+    pub read_only: Option<bool>,
+    pub propagation_mode: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,6 +172,7 @@ pub struct Port {
     pub value: Option<i64>,
     pub to: Option<i64>,
     pub host_network: Option<String>,
+    pub ignore_collision: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

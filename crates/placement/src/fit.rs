@@ -5,6 +5,8 @@ use std::fmt;
 use model::{AllocatedResources, ComparableResources, Node};
 use state::NodeUsage;
 
+use crate::ports::check_given;
+
 /// What a node has too little of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exhausted {
@@ -14,6 +16,8 @@ pub enum Exhausted {
     PortCollision { label: String, port: u16 },
     /// No port of the dynamic range is free.
     DynamicPorts,
+    /// The host network has no address.
+    NoAddresses { network: String },
 }
 
 /// The dimension's name in metrics.
@@ -25,6 +29,9 @@ impl fmt::Display for Exhausted {
                 write!(f, "network: reserved port collision {label}={port}")
             }
             Self::DynamicPorts => f.write_str("network: dynamic port selection failed"),
+            Self::NoAddresses { network } => {
+                write!(f, "network: no addresses available for {network} network")
+            }
         }
     }
 }
@@ -65,42 +72,14 @@ pub fn check_change<'a>(
         after.remove(resources);
     }
     for resources in added {
-        for port in &resources.ports {
-            if after.holds_port(port.value) || node.reserved_ports.contains(&port.value) {
-                return Err(Exhausted::PortCollision {
-                    label: port.label.clone(),
-                    port: port.value,
-                });
-            }
-        }
-        let before = after.ports.len();
+        check_given(node, &after.ports, &resources.ports)?;
         after.add(resources);
-        if after.ports.len() < before + resources.ports.len() {
-            // The allocation itself names one port twice.
-            return Err(twice(resources));
-        }
     }
     fits(
         node.available(),
         after.total,
         ComparableResources::default(),
     )
-}
-
-fn twice(resources: &AllocatedResources) -> Exhausted {
-    let ports = &resources.ports;
-    let doubled = ports.iter().enumerate().find(|(position, port)| {
-        ports[..*position]
-            .iter()
-            .any(|other| other.value == port.value)
-    });
-    match doubled {
-        Some((_, port)) => Exhausted::PortCollision {
-            label: port.label.clone(),
-            port: port.value,
-        },
-        None => unreachable!("fewer ports were added than listed, so one is listed twice"),
-    }
 }
 
 #[cfg(test)]
@@ -125,6 +104,7 @@ mod tests {
                     value: *port,
                     to: *port,
                     host_ip: "127.0.0.1".into(),
+                    ignore_collision: false,
                 })
                 .collect(),
             ..AllocatedResources::default()

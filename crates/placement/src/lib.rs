@@ -8,7 +8,7 @@
 //! compares versions, [`check`] is one constraint made ready, [`scope`] is the job's pool and
 //! datacenters, [`feasible`] asks a node everything that does not depend on what runs there,
 //! [`distinct`] asks what depends on where the job's other allocations are, [`fit`] is about
-//! amounts, [`ports`] hands out ports, [`class`] names what several nodes share.
+//! amounts, [`ports`] hands out ports, [`volumes`] is about directories of a node, [`class`] names what several nodes share.
 //!
 //! **Usage, for everybody:** an allocation holds its share of a node until it is terminal: stopped
 //! or evicted by the server, or ended on its node. `state` keeps that sum ([`state::NodeUsage`]).
@@ -22,6 +22,7 @@ pub mod ports;
 pub mod scope;
 pub mod target;
 pub mod version;
+pub mod volumes;
 
 pub use check::Check;
 pub use class::computed_class;
@@ -31,3 +32,4 @@ pub use fit::{Exhausted, check_change, fits};
 pub use ports::{PortAsk, assign_ports};
 pub use scope::Scope;
 pub use target::Target;
+pub use volumes::VolumeAsks;

@@ -4,7 +4,7 @@
 
 use model::{AllocatedResources, ComparableResources, NodeId};
 use rustc_hash::FxHashMap;
-use state::{NodeTable, Snapshot};
+use state::{NO_PORTS, NodeTable, PortUse, Snapshot};
 
 /// One node that the plan, or the job being placed, has something on.
 #[derive(Clone, Debug)]
@@ -14,34 +14,8 @@ pub(crate) struct Slot {
     pub(crate) of_job: u32,
     /// How many of them are of the group being placed.
     pub(crate) of_group: u32,
-    /// Ports that the plan gives out.
-    ports_added: Vec<u16>,
-    /// Ports that the plan frees; one is listed as often as it is freed.
-    ports_removed: Vec<u16>,
-}
-
-impl Slot {
-    fn hold(&mut self, resources: &AllocatedResources) {
-        self.used = self.used.plus(resources.total);
-        for port in &resources.ports {
-            move_one(&mut self.ports_removed, &mut self.ports_added, port.value);
-        }
-    }
-
-    fn give_up(&mut self, resources: &AllocatedResources) {
-        self.used = self.used.minus(resources.total);
-        for port in &resources.ports {
-            move_one(&mut self.ports_added, &mut self.ports_removed, port.value);
-        }
-    }
-}
-
-/// Takes `port` out of `from`, or puts it into `to` when it is not there.
-fn move_one(from: &mut Vec<u16>, to: &mut Vec<u16>, port: u16) {
-    match from.iter().position(|other| *other == port) {
-        Some(position) => drop(from.swap_remove(position)),
-        None => to.push(port),
-    }
+    /// The ports that are held; `None`: as in the snapshot.
+    ports: Option<PortUse>,
 }
 
 /// All nodes, by their positions in the snapshot's table.
@@ -81,8 +55,7 @@ impl<'a> Cluster<'a> {
             used: table.row(position).used,
             of_job: 0,
             of_group: 0,
-            ports_added: Vec::new(),
-            ports_removed: Vec::new(),
+            ports: None,
         })
     }
 
@@ -106,31 +79,46 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Tells whether an allocation on the node holds `port`.
-    pub(crate) fn holds_port(&self, position: usize, port: u16) -> bool {
-        let row = self.table.row(position);
-        let mut holders = 0;
-        if row.port_count > 0
-            && let Some(usage) = self.snapshot.usage(row.id)
-        {
-            holders = usage.ports.get(&port).copied().unwrap_or(0) as usize;
+    /// Returns the ports that allocations on the node hold.
+    pub(crate) fn ports(&self, position: usize) -> &PortUse {
+        let slot = self.slot(position);
+        match slot.and_then(|slot| slot.ports.as_ref()) {
+            Some(ports) => ports,
+            None => self.ports_before(position),
         }
-        let Some(slot) = self.slot(position) else {
-            return holders > 0;
-        };
-        let count = |ports: &[u16]| ports.iter().filter(|other| **other == port).count();
-        holders + count(&slot.ports_added) > count(&slot.ports_removed)
+    }
+
+    fn ports_before(&self, position: usize) -> &'a PortUse {
+        let row = self.table.row(position);
+        if row.port_count == 0 {
+            return &NO_PORTS;
+        }
+        let usage = self.snapshot.usage(row.id);
+        usage.map_or(&NO_PORTS, |usage| &usage.ports)
     }
 
     /// Counts what an allocation takes.
     pub(crate) fn hold(&mut self, position: usize, resources: &AllocatedResources) {
-        self.slot_mut(position).hold(resources);
+        let before = self.ports_before(position);
+        let slot = self.slot_mut(position);
+        slot.used = slot.used.plus(resources.total);
+        if !resources.ports.is_empty() {
+            let ports = slot.ports.get_or_insert_with(|| before.clone());
+            ports.add(&resources.ports);
+        }
     }
 
     /// Counts what a stopped allocation gives up.
     pub(crate) fn release(&mut self, node: NodeId, resources: &AllocatedResources) {
-        if let Some(position) = self.position(node) {
-            self.slot_mut(position).give_up(resources);
+        let Some(position) = self.position(node) else {
+            return;
+        };
+        let before = self.ports_before(position);
+        let slot = self.slot_mut(position);
+        slot.used = slot.used.minus(resources.total);
+        if !resources.ports.is_empty() {
+            let ports = slot.ports.get_or_insert_with(|| before.clone());
+            ports.remove(&resources.ports);
         }
     }
 

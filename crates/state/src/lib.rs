@@ -2,7 +2,7 @@
 //!
 //! Pure: watched changes go in, a revision at a time ([`State::apply`]); [`Snapshot`]s come out,
 //! immutable and O(1). In reading order: [`change`] is what goes in, [`view`] joins the two sides
-//! of an allocation, [`usage`] is what a node's allocations hold, [`node_table`] is the scheduler's view of the nodes,
+//! of an allocation, [`usage`] is what a node's allocations hold, [`ports`] which of its ports, [`node_table`] is the scheduler's view of the nodes,
 //! `tables` keeps it all in step,
 //! [`snapshot`] is the reading side.
 //!
@@ -14,6 +14,7 @@
 pub mod change;
 mod looked;
 pub mod node_table;
+pub mod ports;
 mod scheduling;
 pub mod snapshot;
 pub mod summary;
@@ -25,6 +26,7 @@ pub mod view;
 
 pub use change::{Change, Entity, Key, Table};
 pub use node_table::{NodeKind, NodeRow, NodeTable};
+pub use ports::{AddressPorts, NO_PORTS, PortUse};
 pub use snapshot::{Snapshot, State};
 pub use summary::{DeploymentCounts, GroupSummary, JobStatus};
 pub use usage::NodeUsage;

@@ -26,7 +26,7 @@ pub struct NodeRow {
     pub kind: u32,
     /// Something new may be placed on it; `false` for a row that no node has.
     pub is_schedulable: bool,
-    /// How many different ports its allocations hold.
+    /// How many ports its allocations hold, on all addresses.
     pub port_count: u32,
     pub available: ComparableResources,
     /// The sum over its allocations that are not terminal.
@@ -99,7 +99,7 @@ impl NodeTable {
             id,
             kind: 0,
             is_schedulable: node.value.is_schedulable(),
-            port_count: usage.map_or(0, port_count),
+            port_count: usage.map_or(0, |usage| usage.ports.len()),
             available: node.value.available(),
             used: usage.map_or_else(ComparableResources::default, |usage| usage.total),
         };
@@ -159,7 +159,7 @@ impl NodeTable {
         };
         let old = self.rows[position];
         let new = NodeRow {
-            port_count: usage.map_or(0, port_count),
+            port_count: usage.map_or(0, |usage| usage.ports.len()),
             used: usage.map_or_else(ComparableResources::default, |usage| usage.total),
             ..old
         };
@@ -223,10 +223,6 @@ impl NodeTable {
 
 fn small(position: usize) -> u32 {
     u32::try_from(position).expect("no cluster has four thousand million nodes")
-}
-
-fn port_count(usage: &NodeUsage) -> u32 {
-    small(usage.ports.len())
 }
 
 /// Returns the facts of one heading that several nodes may share.

@@ -1,15 +1,15 @@
 //! What a node's allocations hold, kept up to date with each change instead of summed up each time.
 
-use imbl::OrdMap;
 use model::{AllocatedResources, ComparableResources};
+
+use crate::ports::PortUse;
 
 /// The sum over a node's allocations that are not terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeUsage {
     pub total: ComparableResources,
     pub alloc_count: u32,
-    /// Port → how many allocations hold it; more than one is a collision.
-    pub ports: OrdMap<u16, u32>,
+    pub ports: PortUse,
 }
 
 impl NodeUsage {
@@ -21,28 +21,13 @@ impl NodeUsage {
     pub fn add(&mut self, resources: &AllocatedResources) {
         self.total = self.total.plus(resources.total);
         self.alloc_count += 1;
-        for port in &resources.ports {
-            *self.ports.entry(port.value).or_insert(0) += 1;
-        }
+        self.ports.add(&resources.ports);
     }
 
     /// Counts one less.
     pub fn remove(&mut self, resources: &AllocatedResources) {
         self.total = self.total.minus(resources.total);
         self.alloc_count = self.alloc_count.saturating_sub(1);
-        for port in &resources.ports {
-            match self.ports.get(&port.value).copied() {
-                Some(count) if count > 1 => {
-                    self.ports.insert(port.value, count - 1);
-                }
-                _ => {
-                    self.ports.remove(&port.value);
-                }
-            }
-        }
-    }
-
-    pub fn holds_port(&self, port: u16) -> bool {
-        self.ports.contains_key(&port)
+        self.ports.remove(&resources.ports);
     }
 }

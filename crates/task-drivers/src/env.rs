@@ -3,7 +3,9 @@
 //! Source: Nomad's public list of runtime variables.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
+use model::node::HostVolume;
 use model::{Allocation, Job, Node, Task, TaskGroup};
 use serde_json::{Map, Value};
 
@@ -14,6 +16,8 @@ use crate::dirs::TaskDirs;
 pub struct NodeFacts {
     variables: BTreeMap<String, String>,
     datacenter: String,
+    /// Name → directory that jobs may ask for.
+    volumes: BTreeMap<String, HostVolume>,
 }
 
 impl NodeFacts {
@@ -38,7 +42,13 @@ impl NodeFacts {
         Self {
             variables,
             datacenter: node.datacenter.clone(),
+            volumes: node.host_volumes.clone(),
         }
+    }
+
+    /// Returns the volume of this name that the node offers.
+    pub fn volume(&self, name: &str) -> Option<&HostVolume> {
+        self.volumes.get(name)
     }
 }
 
@@ -76,6 +86,7 @@ impl<'a> TaskEnv<'a> {
         };
         env.add_names(job, group, task, alloc);
         env.add_resources(task, alloc);
+        env.add_volumes(group, alloc);
         for meta in [&job.meta, &group.meta, &task.meta] {
             env.add_meta(meta);
         }
@@ -119,7 +130,10 @@ impl<'a> TaskEnv<'a> {
         for port in &alloc.resources.ports {
             let (label, ip) = (&port.label, &port.host_ip);
             let inside = if port.to > 0 { port.to } else { port.value };
-            let address = format!("{ip}:{}", port.value);
+            let address = match ip.parse() {
+                Ok(ip) => SocketAddr::new(ip, port.value).to_string(),
+                Err(_) => format!("{ip}:{}", port.value),
+            };
             self.set_clean("NOMAD_IP_", label, ip.clone());
             self.set_clean("NOMAD_PORT_", label, inside.to_string());
             self.set_clean("NOMAD_ADDR_", label, address.clone());
@@ -127,6 +141,17 @@ impl<'a> TaskEnv<'a> {
             self.set(&format!("NOMAD_HOST_IP_{label}"), ip.clone());
             self.set(&format!("NOMAD_HOST_ADDR_{label}"), address);
             self.set(&format!("NOMAD_ALLOC_PORT_{label}"), inside.to_string());
+        }
+    }
+
+    /// Tells where the group's volumes are on the node: not a variable of Nomad's, but the only way
+    /// to them for a task that sees the node's own files.
+    fn add_volumes(&mut self, group: &TaskGroup, alloc: &Allocation) {
+        for (name, request) in &group.volumes {
+            let volume = self.node.volume(&request.source_for(alloc.name_index));
+            if let Some(path) = volume.map(|volume| volume.path.clone()) {
+                self.set_clean("KAFILA_VOLUME_", name, path);
+            }
         }
     }
 
@@ -282,6 +307,7 @@ mod tests {
         NodeFacts {
             variables: env(&[("attr.kernel.name", "linux"), ("node.datacenter", "dc1")]),
             datacenter: "dc1".to_owned(),
+            volumes: BTreeMap::new(),
         }
     }
 

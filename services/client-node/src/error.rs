@@ -10,6 +10,10 @@ pub enum Error {
     Serve(#[from] service_kit::server::ServeError),
     #[error("`gateways` is empty: name at least one, as in http://10.0.0.1:4646")]
     NoGateways,
+    #[error("`{field}`: {what}")]
+    Setting { field: String, what: String },
+    #[error("cannot list the machine's network interfaces")]
+    Interfaces(#[source] std::io::Error),
     #[error("{}: {what}", path.display())]
     Path {
         path: PathBuf,

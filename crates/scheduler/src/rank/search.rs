@@ -37,6 +37,8 @@ pub(crate) struct Wish {
     pub(crate) preferred: Option<NodeId>,
     /// Where it has failed before.
     pub(crate) penalised: Vec<NodeId>,
+    /// The number in its name, by which it may ask for volumes of its own.
+    pub(crate) name_index: u32,
 }
 
 /// A place for one allocation.
@@ -63,6 +65,9 @@ pub(crate) struct Search<'a, 'c> {
     /// What is the same for every allocation of the group.
     groundwork: Groundwork,
     has_static_ports: bool,
+    /// The number in the name of the allocation that a place is looked for, if it asks for volumes
+    /// of its own.
+    own_volumes_of: Option<u32>,
     has_told_runners_up: bool,
 }
 
@@ -107,6 +112,7 @@ impl<'a, 'c> Search<'a, 'c> {
             places: Vec::new(),
             groundwork: Groundwork::new(table, ask.requirements),
             has_static_ports: ask.requirements.ports.iter().any(is_static),
+            own_volumes_of: None,
             has_told_runners_up: false,
         };
         search.ask_nodes();
@@ -116,7 +122,7 @@ impl<'a, 'c> Search<'a, 'c> {
     fn ask_nodes(&mut self) {
         let table = self.cluster.table;
         let combinations = self.combinations_of_kinds();
-        let asks_nodes = self.requirements.escapes_class();
+        let asks_nodes = self.requirements.asks_nodes();
         let mut entries = Vec::<Vec<Entry>>::new();
         // How many nodes a shelf has if all have the same: a guess that saves growing. Where nodes
         // differ one by one there may be as many shelves, with a node each.
@@ -178,7 +184,7 @@ impl<'a, 'c> Search<'a, 'c> {
         let Some(node) = self.cluster.table.node(position) else {
             return false;
         };
-        match self.requirements.check_unique(&node.value) {
+        match self.requirements.check_own(&node.value) {
             Ok(()) => true,
             Err(infeasible) => {
                 self.groundwork.filter(infeasible.reason(), 1);
@@ -222,12 +228,20 @@ impl<'a, 'c> Search<'a, 'c> {
 
     /// Returns the best node for one more allocation; the caller takes it with [`Self::take`].
     pub(crate) fn find(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found> {
+        let asks_for_own = self.requirements.volumes.differ_by_alloc();
+        self.own_volumes_of = asks_for_own.then_some(wish.name_index);
         if let Some(found) = self.find_preferred(wish, draw) {
             return Some(found);
         }
+        // Nothing for this allocation, but perhaps for the next.
+        let mut passed_over = Vec::new();
         let mut penalised = Vec::new();
         let mut best = None;
         while let Some((entry, shelf, score)) = self.shelves.pop(&self.places) {
+            if !self.has_own_volumes(entry.position()) {
+                passed_over.push((entry, shelf));
+                continue;
+            }
             if !wish.penalised.is_empty() {
                 let node_id = self.cluster.table.row(entry.position()).id;
                 if wish.penalised.contains(&node_id) {
@@ -239,6 +253,9 @@ impl<'a, 'c> Search<'a, 'c> {
                 best = Some((entry, shelf, score, ports));
                 break;
             }
+        }
+        for (entry, shelf) in passed_over {
+            self.shelves.push(shelf, entry, &self.places);
         }
         self.weigh_penalised(penalised, &mut best, draw);
         let (entry, _, _, ports) = best?;
@@ -277,7 +294,10 @@ impl<'a, 'c> Search<'a, 'c> {
 
     fn find_preferred(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found> {
         let position = self.cluster.position(wish.preferred?)?;
-        if !self.places[position].is_somewhere() || self.is_next_to_another(position) {
+        if !self.places[position].is_somewhere()
+            || self.is_next_to_another(position)
+            || !self.has_own_volumes(position)
+        {
             return None;
         }
         let parts = self.parts(position)?;
@@ -306,8 +326,8 @@ impl<'a, 'c> Search<'a, 'c> {
             return Some(Vec::new());
         }
         let node = &table.node(position)?.value;
-        let holds = |port| self.cluster.holds_port(position, port);
-        assign_ports(node, holds, asks, |bound| draw.below(bound)).ok()
+        let held = self.cluster.ports(position);
+        assign_ports(node, held, asks, |bound| draw.below(bound)).ok()
     }
 
     fn found(&mut self, position: usize, wish: &Wish, ports: Vec<AllocatedPort>) -> Found {
@@ -336,7 +356,7 @@ impl<'a, 'c> Search<'a, 'c> {
             };
             seen.push((entry, shelf));
             let other = entry.position();
-            if other == position || self.limit_at(other).is_some() {
+            if other == position || self.limit_at(other).is_some() || !self.has_own_volumes(other) {
                 continue;
             }
             if let Some(parts) = self.parts_for(other, wish) {
@@ -513,8 +533,7 @@ impl<'a, 'c> Search<'a, 'c> {
         }
         let asks = &self.requirements.ports;
         let node = &self.cluster.table.node(position)?.value;
-        let holds = |port| self.cluster.holds_port(position, port);
-        check_static(node, holds, asks).err()
+        check_static(node, self.cluster.ports(position), asks).err()
     }
 
     /// Tells whether `distinct_hosts` keeps one more off a node.
@@ -529,6 +548,15 @@ impl<'a, 'c> Search<'a, 'c> {
         })
     }
 
+    /// Tells whether a node has the volumes that the allocation alone asks for.
+    fn has_own_volumes(&self, position: usize) -> bool {
+        let Some(name_index) = self.own_volumes_of else {
+            return true;
+        };
+        let node = self.cluster.table.node(position);
+        node.is_some_and(|node| self.requirements.volumes.pass(&node.value, name_index))
+    }
+
     /// Returns the position of the `distinct_property` that keeps one more off a node.
     fn limit_at(&self, position: usize) -> Option<usize> {
         let table = self.cluster.table;
@@ -540,6 +568,9 @@ impl<'a, 'c> Search<'a, 'c> {
     pub(crate) fn ruled_out(&self, position: usize) -> Option<String> {
         if self.is_next_to_another(position) {
             return Some(placement::DistinctHosts::REASON.to_owned());
+        }
+        if !self.has_own_volumes(position) {
+            return Some(placement::VolumeAsks::REASON.to_owned());
         }
         let limit = self.limit_at(position)?;
         Some(self.properties[limit].reason(self.cluster.table, position))

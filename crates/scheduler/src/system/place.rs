@@ -114,8 +114,8 @@ impl<'a> Planner<'a> {
         }
         fits(node.available(), without.total, requirements.resources)?;
         let draw = &mut self.draw;
-        let holds = |port| without.holds_port(port);
-        let ports = assign_ports(node, holds, &requirements.ports, |bound| draw.below(bound))?;
+        let (held, asks) = (&without.ports, &requirements.ports);
+        let ports = assign_ports(node, held, asks, |bound| draw.below(bound))?;
         let alloc = template.fill(&place.ask, node.id, ports, self.now, &mut self.draw);
         without.add(&alloc.resources);
         *usage = without;

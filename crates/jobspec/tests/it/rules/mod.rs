@@ -6,6 +6,7 @@ mod job;
 mod policies;
 mod rank;
 mod task;
+mod volume;
 
 use jobspec::canonicalise;
 

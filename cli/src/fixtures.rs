@@ -52,6 +52,7 @@ pub(crate) fn job() -> v1::Job {
             cpu: Some(500),
             memory_mb: Some(256),
             memory_max_mb: Some(0),
+            ..v1::Resources::default()
         }),
         ..v1::Task::default()
     };
@@ -354,6 +355,7 @@ pub(crate) fn alloc() -> v1::Allocation {
                     reschedule_penalty: Some(-1_000),
                     affinity: Some(0),
                     spread: Some(650),
+                    ..v1::ScoreParts::default()
                 }),
             }],
             ..v1::AllocMetric::default()

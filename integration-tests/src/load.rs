@@ -187,7 +187,7 @@ pub fn sleeper(name: &str, count: u32) -> v1::Job {
         resources: Some(v1::Resources {
             cpu: Some(20),
             memory_mb: Some(10),
-            memory_max_mb: None,
+            ..v1::Resources::default()
         }),
         logs: Some(v1::LogConfig {
             max_files: Some(1),

@@ -67,10 +67,10 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Operator(crate::args::operator::Command::Leaders(args)) => {
             operator::leaders(context, &args).await
         }
-        Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Operator(crate::args::operator::Command::Scheduler(command)) => {
             operator::scheduler(context, &command).await
         }
+        Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,
         Command::Completions(args) => completions::run(context, &args),

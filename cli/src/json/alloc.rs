@@ -42,6 +42,7 @@ pub(crate) struct Allocation<'a> {
     previous_allocation: &'a str,
     next_allocation: &'a str,
     preempted_by_allocation: &'a str,
+    preempted_allocations: &'a [String],
     reschedule_tracker: Option<RescheduleTracker<'a>>,
     metrics: Option<AllocMetric<'a>>,
     create_index: u64,
@@ -81,6 +82,7 @@ impl<'a> From<&'a v1::Allocation> for Allocation<'a> {
             previous_allocation: &alloc.previous_allocation,
             next_allocation: &alloc.next_allocation,
             preempted_by_allocation: &alloc.preempted_by_allocation,
+            preempted_allocations: &alloc.preempted_allocations,
             reschedule_tracker: RescheduleTracker::of(alloc),
             metrics: alloc
                 .metric

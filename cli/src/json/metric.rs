@@ -65,10 +65,12 @@ impl<'a> From<&'a v1::NodeScore> for NodeScore<'a> {
 pub(crate) fn named(parts: &v1::ScoreParts) -> impl Iterator<Item = (&'static str, i32)> {
     let parts = [
         ("binpack", Some(parts.fit)),
+        ("devices", parts.devices),
         ("job-anti-affinity", parts.anti_affinity),
         ("node-affinity", parts.affinity),
         ("node-reschedule-penalty", parts.reschedule_penalty),
         ("allocation-spread", parts.spread),
+        ("preemption", parts.preemption),
     ];
     parts
         .into_iter()

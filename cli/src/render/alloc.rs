@@ -143,6 +143,9 @@ impl Status<'_> {
             "Preempted By Alloc ID",
             style.id(&alloc.preempted_by_allocation),
         );
+        let preempted = alloc.preempted_allocations.iter();
+        let preempted: Vec<_> = preempted.map(|id| style.id(id)).collect();
+        fields.add_some("Preempted Alloc IDs", preempted.join(", "));
         fields.add_some("Followup Eval ID", style.id(&alloc.followup_eval_id));
         if !alloc.reschedules.is_empty() {
             fields.add("Reschedule Attempts", self.attempts());
@@ -223,26 +226,35 @@ impl Status<'_> {
                 other.per_mille,
             ));
         }
-        let mut table = Table::new([
+        let preempts = rows.iter().any(|(_, parts, _)| parts.preemption.is_some());
+        let mut head = vec![
             "Node",
             "binpack",
             "job-anti-affinity",
             "node-affinity",
             "node-reschedule-penalty",
             "allocation-spread",
-            "final score",
-        ]);
+        ];
+        if preempts {
+            head.push("preemption");
+        }
+        head.push("final score");
+        let mut table = Table::new(head);
         for (node_id, parts, mean) in rows {
             let said = |part: Option<i32>| part.map_or_else(|| "-".to_owned(), score);
-            table.row(vec![
+            let mut row = vec![
                 style.id(node_id),
                 score(parts.fit),
                 said(parts.anti_affinity),
                 said(parts.affinity),
                 said(parts.reschedule_penalty),
                 said(parts.spread),
-                score(mean),
-            ]);
+            ];
+            if preempts {
+                row.push(said(parts.preemption));
+            }
+            row.push(score(mean));
+            table.row(row);
         }
         format!("\n{}", table.render())
     }

@@ -31,26 +31,6 @@ pub(crate) fn leaders(leaders: &[v1::Leader]) -> Table {
     table
 }
 
-/// Says how much was forgotten.
-pub(crate) fn collected(collected: &v1::CollectGarbageResponse) -> String {
-    let kinds = [
-        ("Jobs", collected.jobs),
-        ("Evaluations", collected.evaluations),
-        ("Allocations", collected.allocations),
-        ("Deployments", collected.deployments),
-        ("Nodes", collected.nodes),
-    ];
-    let mut fields = Fields::new();
-    for (kind, count) in kinds {
-        fields.add(kind, count.to_string());
-    }
-    let mut text = fields.render();
-    if collected.overtaken > 0 {
-        text.push_str("\nSome of it was changed meanwhile and stays: run the command again.\n");
-    }
-    text
-}
-
 pub(crate) fn scheduler_config(config: &v1::SchedulerConfiguration) -> Fields {
     let preemption = config.preemption_config.unwrap_or_default();
     let mut fields = Fields::new();
@@ -83,4 +63,24 @@ pub(crate) fn scheduler_config(config: &v1::SchedulerConfiguration) -> Fields {
     }
     fields.add("Modify Index", config.modify_index.to_string());
     fields
+}
+
+/// Says how much was forgotten.
+pub(crate) fn collected(collected: &v1::CollectGarbageResponse) -> String {
+    let kinds = [
+        ("Jobs", collected.jobs),
+        ("Evaluations", collected.evaluations),
+        ("Allocations", collected.allocations),
+        ("Deployments", collected.deployments),
+        ("Nodes", collected.nodes),
+    ];
+    let mut fields = Fields::new();
+    for (kind, count) in kinds {
+        fields.add(kind, count.to_string());
+    }
+    let mut text = fields.render();
+    if collected.overtaken > 0 {
+        text.push_str("\nSome of it was changed meanwhile and stays: run the command again.\n");
+    }
+    text
 }

@@ -163,12 +163,19 @@ fn unset(time: String) -> String {
 /// Disk is the task group's, and shown with each of its tasks.
 fn resources_table(resources: &v1::Resources, disk_mb: u64) -> String {
     let amount = |value: i64| u64::try_from(value).unwrap_or_default();
-    let memory = match amount(resources.memory_max_mb()) {
-        0 => mib(amount(resources.memory_mb())),
-        max => format!("{} (max {})", mib(amount(resources.memory_mb())), mib(max)),
+    let asked = mib(amount(resources.memory_mb()));
+    let memory = match resources.memory_max_mb() {
+        0 => asked,
+        -1 => format!("{asked} (no limit)"),
+        max => format!("{asked} (max {})", mib(amount(max))),
+    };
+    let cpu = match resources.cores() {
+        0 => format!("{} MHz", resources.cpu()),
+        1 => "1 core".to_owned(),
+        cores => format!("{cores} cores"),
     };
     let mut table = Table::new(["CPU", "Memory", "Disk"]);
-    table.row([format!("{} MHz", resources.cpu()), memory, mib(disk_mb)]);
+    table.row([cpu, memory, mib(disk_mb)]);
     format!("Task Resources:\n{}", table.render())
 }
 

@@ -63,7 +63,11 @@ async fn scenario_021_a_job_is_followed_until_its_deployment_is_successful() {
     let job = request.job.clone().unwrap();
     assert_eq!((job.id(), job.namespace()), ("web", "default"));
     assert_eq!(
-        job.task_groups[0].tasks[0].resources.unwrap().memory_mb(),
+        job.task_groups[0].tasks[0]
+            .resources
+            .as_ref()
+            .unwrap()
+            .memory_mb(),
         256
     );
 }

@@ -19,11 +19,11 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<v1::Node>,
     pub(crate) node_pools: Vec<v1::NodePool>,
     pub(crate) leaders: Vec<v1::Leader>,
-    pub(crate) garbage: v1::CollectGarbageResponse,
     pub(crate) scheduler_config: v1::SchedulerConfiguration,
     /// What others set, one before each time that somebody sets it.
     pub(crate) other_configs: VecDeque<v1::SchedulerConfiguration>,
     pub(crate) set_config_requests: Vec<v1::SetSchedulerConfigurationRequest>,
+    pub(crate) garbage: v1::CollectGarbageResponse,
     /// What an object becomes, one step with each time it is read on its own.
     pub(crate) next_evals: VecDeque<v1::Evaluation>,
     pub(crate) next_deployments: VecDeque<v1::Deployment>,

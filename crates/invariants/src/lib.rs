@@ -10,6 +10,7 @@
 //! the first revision on.
 
 pub mod at_rest;
+mod exclusive;
 pub mod history;
 pub mod indexes;
 pub mod replay;

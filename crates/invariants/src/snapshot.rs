@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::{ClientStatus, ComparableResources, JobKey, JobType, NodeId};
 use state::{AllocView, Snapshot};
 
+use crate::exclusive;
 use crate::violation::{Fact, Violation};
 
 /// Looks at every node and every job; for one revision of a long history see [`crate::History`].
@@ -65,6 +66,15 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
             format!("node {id}: {counted:?} counted, {sum:?} summed up"),
         );
     }
+    let held = snapshot.usage(id).and_then(|usage| usage.held());
+    let held = held.cloned().unwrap_or_default();
+    if held != exclusive::sum(&live) {
+        let text = format!("node {id}: {held:?} counted, of cores and devices");
+        violate(Fact::UsageIsTheSum, text);
+    }
+    for (fact, text) in exclusive::held_twice(&live) {
+        violate(fact, format!("node {id}: {text}"));
+    }
     for ((address, port), views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
         let ids: Vec<_> = views.iter().map(|view| view.alloc.id).collect();
         violate(
@@ -87,6 +97,9 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
                 violate(Fact::ReservedPortsAreFree, text);
             }
         }
+    }
+    if let Some(text) = exclusive::too_many(&node.value, &live) {
+        violate(Fact::NodeNotOvercommitted, format!("node {id}: {text}"));
     }
     if let Some(dimension) = sum.exceeds(node.value.available()) {
         let offers = node.value.available();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{
     AllocClient, AllocId, AllocatedPort, AllocatedResources, Allocation, ClientStatus,
     ComparableResources, Deployment, DeploymentId, DeploymentStatus, DesiredStatus,
-    DesiredTransition, EvalId, EvalStatus, Job, LeaderInfo, Node, Timestamp,
+    DesiredTransition, EvalId, EvalStatus, Job, LeaderInfo, Node, Timestamp, TriggeredBy,
 };
 use state::{Change, Entity, Key};
 use test_kit::builders;
@@ -44,6 +44,7 @@ fn alloc(id: u128, node: &Node, number: u32) -> Allocation {
         next_alloc: None,
         followup_eval_id: None,
         preempted_by: None,
+        preempted_allocs: Vec::new(),
         reschedules: Vec::new(),
         create_time: Timestamp(1),
         modify_time: Timestamp::NEVER,
@@ -352,6 +353,84 @@ fn an_allocation_that_moves_is_found() {
 }
 
 #[test]
+fn an_eviction_that_nobody_follows_up_is_found() {
+    let node = builders::node(1);
+    let first = alloc(1, &node, 0);
+    let mut evicted = first.clone();
+    evicted.desired_status = DesiredStatus::Evict;
+    let mut eval = builders::evaluation(1, &web(1));
+    eval.triggered_by = TriggeredBy::Preemption;
+    let followed_up = |index| Change::Put {
+        key: Key::Eval(eval.id),
+        entity: Entity::Eval(Box::new(eval.clone())),
+        create_index: index,
+        modify_index: index,
+    };
+    for (with, job, expected) in [
+        (vec![followed_up(4)], Some(web(1)), vec![]),
+        (vec![], Some(web(1)), vec![Fact::EvictionIsFollowedUp]),
+        (
+            vec![followed_up(3)],
+            Some(web(1)),
+            vec![Fact::EvictionIsFollowedUp],
+        ),
+        (vec![], None, vec![]),
+    ] {
+        let mut history = History::default();
+        history.apply(
+            2,
+            job.iter()
+                .flat_map(|job| [put_job(job), put_version(job)])
+                .collect(),
+        );
+        history.apply(3, vec![put_node(&node), put_alloc(&first)]);
+        let mut changes = with;
+        changes.push(put_alloc(&evicted));
+        history.apply(4, changes);
+        let found = history.violations().iter().map(|found| found.fact);
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn somebody_too_important_who_makes_way_is_found() {
+    let (node, other_node) = (builders::node(1), builders::node(2));
+    let named = |name: &str, priority| {
+        let mut job = builders::service(name, 1);
+        job.task_groups[0].name = "app".to_owned();
+        job.priority = priority;
+        job
+    };
+    let mut gone = alloc(1, &node, 0);
+    gone.desired_status = DesiredStatus::Stop;
+    let live = alloc(1, &node, 0);
+    let mut elsewhere = alloc(1, &other_node, 0);
+    elsewhere.desired_status = DesiredStatus::Stop;
+    let wrong = vec![Fact::OnlyTheLessImportantMakeWay];
+    for (winner_job, priority, victim, expected) in [
+        ("db", 60, &gone, vec![]),
+        ("db", 59, &gone, wrong.clone()),
+        ("web", 60, &gone, wrong.clone()),
+        ("db", 60, &live, wrong.clone()),
+        ("db", 60, &elsewhere, wrong),
+    ] {
+        let mut winner = alloc(2, &node, 1);
+        winner.job_id = winner_job.into();
+        winner.job_version = 1;
+        winner.preempted_allocs = vec![victim.id];
+        let mut own = named(winner_job, priority);
+        own.version = 1;
+        let changes = [
+            put_version(&named("web", 50)),
+            put_version(&own),
+            put_alloc(victim),
+            put_alloc(&winner),
+        ];
+        assert_eq!(broken(changes), expected, "{winner_job} {priority}");
+    }
+}
+
+#[test]
 fn a_version_that_is_skipped_or_kept_is_found() {
     for (next, expected) in [(1, vec![]), (2, vec![Fact::VersionsCountUp])] {
         let mut job = web(1);
@@ -428,4 +507,53 @@ fn at_rest_no_evaluation_is_pending() {
     assert_eq!(with(EvalStatus::Pending, Timestamp(5)), []);
     assert_eq!(with(EvalStatus::Blocked, Timestamp::NEVER), []);
     assert_eq!(with(EvalStatus::Complete, Timestamp::NEVER), []);
+}
+
+#[test]
+fn cores_and_devices_held_twice_are_found() {
+    let node = builders::node(1);
+    let with = |id, number, edit: fn(&mut AllocatedResources)| {
+        let mut alloc = alloc(id, &node, number);
+        edit(&mut alloc.resources);
+        put_alloc(&alloc)
+    };
+    let core: fn(&mut AllocatedResources) = |resources| {
+        resources.cores.push(model::AllocatedCores {
+            task: "t".to_owned(),
+            ids: vec![3],
+        });
+    };
+    let gpu: fn(&mut AllocatedResources) = |resources| {
+        resources.devices.push(model::AllocatedDevice {
+            task: "t".to_owned(),
+            vendor: "nvidia".to_owned(),
+            device_type: "gpu".to_owned(),
+            name: "k80".to_owned(),
+            instance_ids: vec!["a".to_owned()],
+        });
+    };
+    assert_eq!(
+        broken([put_node(&node), with(1, 0, core), with(2, 1, gpu)]),
+        []
+    );
+    assert_eq!(
+        broken([put_node(&node), with(1, 0, core), with(2, 1, core)]),
+        [Fact::CoreHeldOnce]
+    );
+    assert_eq!(
+        broken([put_node(&node), with(1, 0, gpu), with(2, 1, gpu)]),
+        [Fact::DeviceHeldOnce]
+    );
+}
+
+#[test]
+fn a_node_with_more_allocations_than_it_takes_is_found() {
+    let mut node = builders::node(1);
+    node.max_allocs = 1;
+    let [first, second] = [alloc(1, &node, 0), alloc(2, &node, 1)];
+    assert_eq!(broken([put_node(&node), put_alloc(&first)]), []);
+    assert_eq!(
+        broken([put_node(&node), put_alloc(&first), put_alloc(&second)]),
+        [Fact::NodeNotOvercommitted]
+    );
 }

@@ -1,8 +1,12 @@
 //! What is true of every single change: from the state before it to the state after it.
 
+use model::{Allocation, DesiredStatus, TriggeredBy};
 use state::{Key, Snapshot};
 
 use crate::violation::{Fact, Violation};
+
+/// How much more important than its victims a job is at least. Source: Nomad's public behaviour.
+const PRIORITY_DELTA: u16 = 10;
 
 /// Looks at one key that changed between `before` and `after`.
 pub(crate) fn check_key(
@@ -13,7 +17,10 @@ pub(crate) fn check_key(
 ) {
     let broken = match key {
         Key::Eval(id) => eval_goes_back(before, after, *id),
-        Key::Alloc(id) | Key::AllocClient(id) => alloc_goes_wrong(before, after, *id),
+        Key::Alloc(id) => alloc_goes_wrong(before, after, *id)
+            .or_else(|| eviction_is_forgotten(before, after, *id))
+            .or_else(|| makes_the_wrong_go(before, after, *id)),
+        Key::AllocClient(id) => alloc_goes_wrong(before, after, *id),
         Key::Deployment(id) => deployment_goes_back(before, after, *id),
         Key::Job(job) => version_jumps(before, after, job),
         Key::Election(service) => leader_is_replaced(before, after, service),
@@ -96,6 +103,59 @@ fn alloc_goes_wrong(
             ),
         )
     })
+}
+
+fn eviction_is_forgotten(
+    before: &Snapshot,
+    after: &Snapshot,
+    id: model::AllocId,
+) -> Option<(Fact, String)> {
+    let alloc = &after.alloc(id)?.alloc;
+    let was_evicted = before
+        .alloc(id)
+        .is_some_and(|view| view.alloc.desired_status == DesiredStatus::Evict);
+    let job = alloc.job_key();
+    if was_evicted || alloc.desired_status != DesiredStatus::Evict || after.job(&job).is_none() {
+        return None;
+    }
+    let is_followed_up = after.evals_by_job(&job).any(|eval| {
+        eval.value.triggered_by == TriggeredBy::Preemption && eval.create_index == after.index()
+    });
+    (!is_followed_up).then(|| {
+        let text = format!("allocation {id} is evicted, and nobody looks at {job}");
+        (Fact::EvictionIsFollowedUp, text)
+    })
+}
+
+/// Looks at a new allocation and those that made way for it.
+fn makes_the_wrong_go(
+    before: &Snapshot,
+    after: &Snapshot,
+    id: model::AllocId,
+) -> Option<(Fact, String)> {
+    let winner = &after.alloc(id)?.alloc;
+    if before.alloc(id).is_some() {
+        return None;
+    }
+    let priority = |alloc: &Allocation| {
+        let version = after.job_version(&alloc.job_key(), alloc.job_version);
+        version.map(|job| u16::from(job.value.priority))
+    };
+    let victims = winner.preempted_allocs.iter();
+    let victims = victims.filter_map(|victim| after.alloc(*victim));
+    for victim in victims {
+        let alloc = &victim.alloc;
+        let is_too_important = match (priority(winner), priority(alloc)) {
+            (Some(own), Some(other)) => own < other + PRIORITY_DELTA,
+            _ => false,
+        };
+        let is_own = alloc.job_key() == winner.job_key();
+        if is_too_important || is_own || alloc.node_id != winner.node_id || !victim.is_terminal() {
+            let text = format!("allocation {} makes way for {id}", alloc.id);
+            return Some((Fact::OnlyTheLessImportantMakeWay, text));
+        }
+    }
+    None
 }
 
 fn version_jumps(

@@ -25,10 +25,14 @@ impl fmt::Display for Violation {
 /// What must be true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fact {
-    /// A node's live allocations fit into what it offers, in every dimension.
+    /// A node's live allocations fit into what it offers, in every dimension, and are not too many.
     NodeNotOvercommitted,
     /// No two live allocations of a node hold one port.
     PortHeldOnce,
+    /// No two live allocations of a node hold one core.
+    CoreHeldOnce,
+    /// No two live allocations of a node hold one device instance.
+    DeviceHeldOnce,
     /// One live allocation for each name of a job, canaries and unknown ones aside.
     NameUsedOnce,
     /// The replica's running totals are what a sum over the allocations gives.
@@ -43,6 +47,10 @@ pub enum Fact {
     EndIsFinal,
     /// What an allocation is (its node, job, group and number) never changes.
     AllocationKeepsItsPlace,
+    /// Allocations make way only for another job whose priority is at least ten higher.
+    OnlyTheLessImportantMakeWay,
+    /// Whoever is evicted has its job looked at: the evaluation comes with the eviction.
+    EvictionIsFollowedUp,
     /// A job's version goes up by one with each change.
     VersionsCountUp,
     /// Within one leader's term nobody else holds its election key.
@@ -58,6 +66,8 @@ impl fmt::Display for Fact {
         f.write_str(match self {
             Self::NodeNotOvercommitted => "no node is overcommitted",
             Self::PortHeldOnce => "a port is held once",
+            Self::CoreHeldOnce => "a core is held once",
+            Self::DeviceHeldOnce => "a device is held once",
             Self::NameUsedOnce => "a name is used by one live allocation",
             Self::UsageIsTheSum => "a node's usage is the sum over its allocations",
             Self::IndexesAreRight => "indexes are right",
@@ -65,6 +75,8 @@ impl fmt::Display for Fact {
             Self::VersionIsKept => "the version that an allocation runs is kept",
             Self::EndIsFinal => "an end is final",
             Self::AllocationKeepsItsPlace => "an allocation keeps its place",
+            Self::OnlyTheLessImportantMakeWay => "only the less important make way",
+            Self::EvictionIsFollowedUp => "an eviction is followed up",
             Self::VersionsCountUp => "job versions count up by one",
             Self::OneLeaderATerm => "one leader a term",
             Self::EvaluationsEnd => "every evaluation ends",

@@ -77,14 +77,14 @@ fn resources(resources: &TaskResources) -> Shape {
         cpu_mhz,
         cores,
         memory_mib,
-        memory_max_mib,
+        memory_max,
         devices,
     } = resources;
     Shape::new("Resources")
         .field("CPU", cpu_mhz)
         .field("Cores", cores)
         .field("MemoryMB", memory_mib)
-        .field("MemoryMaxMB", memory_max_mib)
+        .field("MemoryMaxMB", i64::from(*memory_max))
         .objects(devices.iter().map(device))
 }
 

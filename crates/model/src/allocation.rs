@@ -72,6 +72,9 @@ pub struct Allocation {
     pub followup_eval_id: Option<EvalId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempted_by: Option<AllocId>,
+    /// Those that had to make way for it, on its node.
+    #[serde(rename = "pre", default, skip_serializing_if = "Vec::is_empty")]
+    pub preempted_allocs: Vec<AllocId>,
     /// Oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reschedules: Vec<RescheduleEvent>,
@@ -299,6 +302,12 @@ pub struct ScoreParts {
     /// How far the node's values are below (or above) their share.
     #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
     pub spread: Option<i32>,
+    /// −1000 to 1000: the weights of the device requests' affinities that match.
+    #[serde(rename = "d", skip_serializing_if = "Option::is_none")]
+    pub devices: Option<i32>,
+    /// 1000 to 0: how few and unimportant those are that have to make way.
+    #[serde(rename = "e", skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<i32>,
 }
 
 impl ScoreParts {
@@ -306,10 +315,12 @@ impl ScoreParts {
     pub fn named(&self) -> impl Iterator<Item = (&'static str, i32)> {
         [
             ("binpack", Some(self.fit)),
+            ("devices", self.devices),
             ("job-anti-affinity", self.anti_affinity),
             ("node-reschedule-penalty", self.reschedule_penalty),
             ("node-affinity", self.affinity),
             ("allocation-spread", self.spread),
+            ("preemption", self.preemption),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::constraint::{Affinity, Constraint, Spread};
 use crate::ids::JobKey;
+use crate::memory_max::MemoryMax;
 use crate::resources::ComparableResources;
 use crate::time::{Timestamp, duration_ns};
 
@@ -130,7 +131,8 @@ impl TaskGroup {
     ///
     /// Tasks of different lifecycle stages do not run at the same time, so each dimension is the
     /// largest of three sums: before the main tasks, with them, after them. Disk is the group's
-    /// ephemeral disk, once.
+    /// ephemeral disk, once. What cores of a task's own come to depends on the node, and is not in
+    /// it: they are held all the time, beside the largest sum.
     /// Source: Nomad 2.0 behaviour.
     pub fn ask(&self) -> ComparableResources {
         let mut prestart = ComparableResources::default();
@@ -208,8 +210,9 @@ pub struct TaskResources {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cores: u32,
     pub memory_mib: u32,
-    /// How far memory may go beyond `memory_mib` if the operator allows it; 0: not at all.
-    pub memory_max_mib: u32,
+    /// How far memory may go beyond `memory_mib` if the operator allows it.
+    #[serde(rename = "memory_max_mib")]
+    pub memory_max: MemoryMax,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceRequest>,
 }
@@ -279,7 +282,11 @@ fn is_zero(value: &u32) -> bool {
 impl TaskResources {
     fn comparable(&self) -> ComparableResources {
         ComparableResources {
-            cpu_mhz: u64::from(self.cpu_mhz),
+            cpu_mhz: if self.cores > 0 {
+                0
+            } else {
+                u64::from(self.cpu_mhz)
+            },
             memory_mib: u64::from(self.memory_mib),
             disk_mib: 0,
         }

@@ -46,6 +46,16 @@ impl ComparableResources {
         }
     }
 
+    /// Returns the smaller of both in each dimension.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        Self {
+            cpu_mhz: self.cpu_mhz.min(other.cpu_mhz),
+            memory_mib: self.memory_mib.min(other.memory_mib),
+            disk_mib: self.disk_mib.min(other.disk_mib),
+        }
+    }
+
     /// Returns the first dimension in which `self` is more than `available`: cpu, memory, disk.
     pub fn exceeds(self, available: Self) -> Option<&'static str> {
         if self.cpu_mhz > available.cpu_mhz {

@@ -109,10 +109,24 @@ pub struct Task {
 pub struct Resources {
     #[serde(rename = "CPU")]
     pub cpu: Option<i64>,
+    #[serde(rename = "Cores")]
+    pub cores: Option<i64>,
     #[serde(rename = "MemoryMB")]
     pub memory: Option<i64>,
+    /// −1: no limit.
     #[serde(rename = "MemoryMaxMB")]
     pub memory_max: Option<i64>,
+    #[serde(rename = "Devices")]
+    pub devices: Option<Vec<Device>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Device {
+    pub name: Option<String>,
+    pub count: Option<i64>,
+    pub constraints: Option<Vec<Constraint>>,
+    pub affinities: Option<Vec<Affinity>>,
 }
 
 /// A volume that a group asks for.

@@ -153,7 +153,11 @@ fn within(version: &str, bounds: Option<&Bounds>) -> bool {
     }
 }
 
-fn compare_texts(left: &str, operator: Operator, right: &str) -> bool {
+/// Compares two texts by an operator that wants both.
+///
+/// # Panics
+/// When it does not.
+pub(crate) fn compare_texts(left: &str, operator: Operator, right: &str) -> bool {
     match operator {
         Operator::Equal => left == right,
         Operator::Less => order(left, right).is_some_and(Ordering::is_lt),

@@ -4,13 +4,15 @@
 //! fact, so a question is asked once per class. Amounts, status, driver health and ports are not
 //! part of it, and no answer that depends on them is remembered by class.
 
+use std::collections::BTreeMap;
+
 use model::Node;
-use model::node::UNIQUE_PREFIX;
+use model::node::{NodeDevice, UNIQUE_PREFIX};
 
 /// Returns `v1:` and 16 hexadecimal digits.
 ///
 /// Source: Nomad's public behaviour for what goes in: datacenter, class, pool, attributes and meta
-/// that are not unique.
+/// that are not unique, and devices, but for their instances.
 pub fn computed_class(node: &Node) -> String {
     let mut hash = Fnv::new();
     hash.field(&node.datacenter);
@@ -18,14 +20,20 @@ pub fn computed_class(node: &Node) -> String {
     hash.field(&node.node_pool);
     for (marker, facts) in [("attr", &node.attributes), ("meta", &node.meta)] {
         hash.field(marker);
-        for (key, value) in facts {
-            if !key.starts_with(UNIQUE_PREFIX) {
-                hash.field(key);
-                hash.field(value);
-            }
-        }
+        hash.facts(facts);
+    }
+    let mut devices: Vec<_> = node.devices.iter().collect();
+    devices.sort_by(|left, right| names(left).cmp(&names(right)));
+    for device in devices {
+        hash.field("device");
+        names(device).into_iter().for_each(|name| hash.field(name));
+        hash.facts(&device.attributes);
     }
     format!("v1:{:016x}", hash.0)
+}
+
+fn names(device: &NodeDevice) -> [&str; 3] {
+    [&device.vendor, &device.device_type, &device.name]
 }
 
 /// FNV-1a, 64 bits: written out because the class is stored, so it must never change with a
@@ -44,6 +52,16 @@ impl Fnv {
         }
         // No UTF-8 text holds this byte.
         self.byte(0xff);
+    }
+
+    /// Takes in those that several nodes may share.
+    fn facts(&mut self, facts: &BTreeMap<String, String>) {
+        for (key, value) in facts {
+            if !key.starts_with(UNIQUE_PREFIX) {
+                self.field(key);
+                self.field(value);
+            }
+        }
     }
 
     fn byte(&mut self, byte: u8) {
@@ -67,18 +85,21 @@ mod tests {
         other.meta.insert("unique.serial".into(), "77".into());
         other.resources.cpu_mhz *= 2;
         other.drivers.clear();
+        other.cores.insert(0, 1_000);
+        other.max_allocs = 3;
         assert_eq!(computed_class(&other), class);
     }
 
     #[test]
     fn what_constraints_can_share_changes_the_class() {
         let class = computed_class(&node());
-        let edits: [fn(&mut Node); 6] = [
+        let edits: [fn(&mut Node); 7] = [
             |node| node.datacenter = "dc2".into(),
             |node| node.node_class = "small".into(),
             |node| node.node_pool = "gpu".into(),
             |node| drop(node.attributes.insert("cpu.arch".into(), "arm64".into())),
             |node| drop(node.meta.insert("rack".into(), "r2".into())),
+            |node| node.devices.push(gpu("8 GiB")),
             // The same words under the other heading.
             |node| {
                 let rack = node.meta.remove("rack").unwrap();
@@ -90,6 +111,42 @@ mod tests {
             edit(&mut other);
             assert_ne!(computed_class(&other), class, "edit {position}");
         }
+    }
+
+    fn gpu(memory: &str) -> NodeDevice {
+        NodeDevice {
+            vendor: "nvidia".into(),
+            device_type: "gpu".into(),
+            name: "1080ti".into(),
+            attributes: [("memory".into(), memory.into())].into(),
+            ..NodeDevice::default()
+        }
+    }
+
+    #[test]
+    fn devices_are_told_apart_by_what_nodes_share_of_them() {
+        let with = |devices: &[NodeDevice]| {
+            let mut node = node();
+            node.devices = devices.to_vec();
+            computed_class(&node)
+        };
+        let fpga = NodeDevice {
+            device_type: "fpga".into(),
+            ..gpu("1 GiB")
+        };
+        let mut own = gpu("8 GiB");
+        own.attributes.insert("unique.serial".into(), "7".into());
+        own.instances = vec![model::node::DeviceInstance {
+            id: "GPU-1".into(),
+            healthy: false,
+        }];
+        own.env = "CUDA".into();
+        assert_eq!(with(&[own]), with(&[gpu("8 GiB")]));
+        assert_ne!(with(&[gpu("4 GiB")]), with(&[gpu("8 GiB")]));
+        assert_eq!(
+            with(&[gpu("8 GiB"), fpga.clone()]),
+            with(&[fpga, gpu("8 GiB")])
+        );
     }
 
     /// Stored classes are compared with new ones, so the hash is part of the format.

@@ -1,8 +1,9 @@
 //! Whether a node can run a task group at all, whatever else runs there.
 //!
 //! What depends only on facts that a computed class holds is decided once per class; constraints
-//! on unique facts, the health of drivers, host networks and host volumes are asked of every node.
-//! (Remembering those by class would let one node's broken driver rule out its whole class.)
+//! on unique facts, devices, the health of drivers, host networks and host volumes are asked of every
+//! node. (Remembering those by class would let one node's broken driver, or its few devices, rule out
+//! its whole class.)
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::check::Check;
 use crate::distinct::{DistinctHosts, DistinctProperty, Level};
+use crate::exclusive::ExclusiveAsk;
 use crate::ports::PortAsk;
 use crate::scope::Scope;
 use crate::volumes::VolumeAsks;
@@ -37,6 +39,7 @@ pub struct Requirements {
     /// Ports are on a host network that not every node has.
     names_host_networks: bool,
     pub volumes: VolumeAsks,
+    pub exclusive: ExclusiveAsk,
 }
 
 impl Requirements {
@@ -70,6 +73,7 @@ impl Requirements {
             names_host_networks: !ports.iter().all(PortAsk::is_on_default),
             ports,
             volumes: VolumeAsks::of_group(group),
+            exclusive: ExclusiveAsk::of_group(group),
         }
     }
 
@@ -79,9 +83,12 @@ impl Requirements {
     }
 
     /// Tells whether each node has to be asked itself, because nodes that share all that a class
-    /// holds may answer differently: by unique facts, addresses or volumes.
+    /// holds may answer differently: by unique facts, devices, addresses or volumes.
     pub fn asks_nodes(&self) -> bool {
-        self.escapes_class() || self.names_host_networks || !self.volumes.is_empty()
+        self.escapes_class()
+            || self.exclusive.asks_devices()
+            || self.names_host_networks
+            || !self.volumes.is_empty()
     }
 
     /// Returns whether the nodes of `node`'s class are in scope and pass every constraint that a
@@ -112,14 +119,19 @@ impl Requirements {
         self.check_belongings(node)
     }
 
-    /// Asks for constraints on unique facts alone.
+    /// Asks for constraints on unique facts, and devices, of which nodes of one class may have
+    /// different numbers.
     ///
     /// # Errors
-    /// The first constraint that `node` fails.
+    /// The first constraint that it fails, or that its devices will not do.
     pub fn check_unique(&self, node: &Node) -> Result<(), Infeasible<'_>> {
-        match self.node_checks.iter().find(|check| !check.passes(node)) {
-            Some(check) => Err(Infeasible::Constraint(check.reason())),
-            None => Ok(()),
+        if let Some(check) = self.node_checks.iter().find(|check| !check.passes(node)) {
+            return Err(Infeasible::Constraint(check.reason()));
+        }
+        if self.exclusive.has_devices(node) {
+            Ok(())
+        } else {
+            Err(Infeasible::Devices)
         }
     }
 
@@ -181,6 +193,8 @@ pub enum Infeasible<'a> {
     Drivers,
     Network(Cow<'a, str>),
     Volumes,
+    /// It has too few devices of the kinds asked for, even if all were free.
+    Devices,
 }
 
 impl Infeasible<'_> {
@@ -191,6 +205,7 @@ impl Infeasible<'_> {
             Self::Network(reason) => reason,
             Self::Drivers => "missing drivers",
             Self::Volumes => VolumeAsks::REASON,
+            Self::Devices => "missing devices",
         }
     }
 }
@@ -216,7 +231,8 @@ impl<'a> Feasibility<'a> {
     /// allocation.
     ///
     /// # Errors
-    /// The first reason against `node`, in the order: constraints, drivers, network, host volumes.
+    /// The first reason against `node`, in the order: constraints, devices, drivers, network, host
+    /// volumes.
     pub fn check(&mut self, node: &'a Node) -> Result<(), Infeasible<'a>> {
         if let Some(check) = self.failed_in_class(node) {
             return Err(Infeasible::Constraint(check.reason()));

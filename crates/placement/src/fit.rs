@@ -5,12 +5,13 @@ use std::fmt;
 use model::{AllocatedResources, ComparableResources, Node};
 use state::NodeUsage;
 
+use crate::exclusive;
 use crate::ports::check_given;
 
 /// What a node has too little of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// `cpu`, `memory` or `disk`.
+    /// `cpu`, `memory` or `disk`, or one of the constants below.
     Amount(&'static str),
     /// A static port is held already, or never given out.
     PortCollision { label: String, port: u16 },
@@ -18,6 +19,17 @@ pub enum Exhausted {
     DynamicPorts,
     /// The host network has no address.
     NoAddresses { network: String },
+}
+
+impl Exhausted {
+    /// There are as many allocations as the node takes, whatever their size.
+    pub const MAX_ALLOCS: &'static str = "max allocation exceeded";
+    /// Too few cores are free, or one of them is not.
+    pub const CORES: &'static str = "cores";
+    /// The node has devices that would do, and too few of them are free.
+    pub const NO_DEVICES: &'static str = "devices: no devices match request";
+    /// A device is not free.
+    pub const DEVICE_OVERSUBSCRIBED: &'static str = "device oversubscribed";
 }
 
 /// The dimension's name in metrics.
@@ -60,7 +72,8 @@ pub fn fits(
 /// counts: a node that has shrunk takes nothing more.
 ///
 /// # Errors
-/// The first thing that the node is short of: ports, then cpu, memory, disk.
+/// The first thing that the node is short of: ports, cores, devices, then allocations, cpu, memory,
+/// disk.
 pub fn check_change<'a>(
     node: &Node,
     usage: &NodeUsage,
@@ -73,7 +86,11 @@ pub fn check_change<'a>(
     }
     for resources in added {
         check_given(node, &after.ports, &resources.ports)?;
+        exclusive::check(node, usage, &after, resources)?;
         after.add(resources);
+    }
+    if node.max_allocs > 0 && after.alloc_count > node.max_allocs {
+        return Err(Exhausted::Amount(Exhausted::MAX_ALLOCS));
     }
     fits(
         node.available(),

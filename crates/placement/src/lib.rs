@@ -8,17 +8,22 @@
 //! compares versions, [`check`] is one constraint made ready, [`scope`] is the job's pool and
 //! datacenters, [`feasible`] asks a node everything that does not depend on what runs there,
 //! [`distinct`] asks what depends on where the job's other allocations are, [`fit`] is about
-//! amounts, [`ports`] hands out ports, [`volumes`] is about directories of a node, [`class`] names what several nodes share.
+//! amounts, [`ports`] hands out ports, [`volumes`] is about directories of a node, [`exclusive`]
+//! hands out cores and devices, which `devices` compares as `quantity` reads them; [`class`] names
+//! what several nodes share.
 //!
 //! **Usage, for everybody:** an allocation holds its share of a node until it is terminal: stopped
 //! or evicted by the server, or ended on its node. `state` keeps that sum ([`state::NodeUsage`]).
 
 pub mod check;
 pub mod class;
+mod devices;
 pub mod distinct;
+pub mod exclusive;
 pub mod feasible;
 pub mod fit;
 pub mod ports;
+mod quantity;
 pub mod scope;
 pub mod target;
 pub mod version;
@@ -27,6 +32,7 @@ pub mod volumes;
 pub use check::Check;
 pub use class::computed_class;
 pub use distinct::{DistinctHosts, DistinctProperty, Level};
+pub use exclusive::{Exclusive, ExclusiveAsk, Holds};
 pub use feasible::{Feasibility, Infeasible, Requirements};
 pub use fit::{Exhausted, check_change, fits};
 pub use ports::{PortAsk, assign_ports};

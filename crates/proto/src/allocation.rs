@@ -69,6 +69,8 @@ pub(crate) fn read(wire: v1::Allocation) -> Read<Allocation> {
         next_alloc: optional_id(&wire.next_allocation).at("next_allocation")?,
         followup_eval_id: optional_id(&wire.followup_eval_id).at("followup_eval_id")?,
         preempted_by: optional_id(&wire.preempted_by_allocation).at("preempted_by_allocation")?,
+        preempted_allocs: each(wire.preempted_allocations, |text| id(&text))
+            .at("preempted_allocations")?,
         reschedules: each(wire.reschedules, read_reschedule).at("reschedules")?,
         create_time: time(wire.create_time_ns),
         modify_time: time(wire.modify_time_ns),
@@ -233,6 +235,11 @@ impl From<&Allocation> for v1::Allocation {
             next_allocation: id_or_empty(alloc.next_alloc),
             followup_eval_id: id_or_empty(alloc.followup_eval_id),
             preempted_by_allocation: id_or_empty(alloc.preempted_by),
+            preempted_allocations: alloc
+                .preempted_allocs
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             reschedules: alloc.reschedules.iter().map(reschedule).collect(),
             metric: alloc.metric.as_deref().map(Into::into),
             create_time_ns: alloc.create_time.0,

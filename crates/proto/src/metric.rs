@@ -58,6 +58,8 @@ fn score_parts(wire: v1::ScoreParts) -> ScoreParts {
         reschedule_penalty: wire.reschedule_penalty,
         affinity: wire.affinity,
         spread: wire.spread,
+        devices: wire.devices,
+        preemption: wire.preemption,
     }
 }
 
@@ -103,6 +105,8 @@ impl From<ScoreParts> for v1::ScoreParts {
             reschedule_penalty: parts.reschedule_penalty,
             affinity: parts.affinity,
             spread: parts.spread,
+            devices: parts.devices,
+            preemption: parts.preemption,
         }
     }
 }

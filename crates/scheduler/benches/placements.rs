@@ -1,5 +1,5 @@
-//! `cargo bench -p scheduler`: one evaluation that places a whole group, and one that places a
-//! single allocation in a full cluster.
+//! `cargo bench -p scheduler`: one evaluation that places a whole group, one that places a single
+//! allocation in a full cluster, and one for which others have to make way.
 //!
 //! Measures a part of the grid; `KAFILA_BENCH=full` measures all of it, and a filter as in
 //! `cargo bench -p scheduler -- spread/10000` chooses by name. The example `grid` prints the grid as
@@ -63,5 +63,32 @@ fn steady_state(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, placements, steady_state);
+/// Others make way: ten allocations on every node, and none has room.
+fn preemption(criterion: &mut Criterion) {
+    for nodes in [1_000, 10_000] {
+        let full = setup::crowd(&setup::cluster(nodes, 50), nodes * 10);
+        let mut group = criterion.benchmark_group(format!("preemption/{nodes}x50"));
+        for shape in [Shape::Plain, Shape::Spread, Shape::Ports] {
+            for count in [1, 300] {
+                let mut job = setup::job(shape, count, 50);
+                job.priority = 90;
+                let (snapshot, eval) = setup::register(&full, job);
+                let found = setup::plan_with_preemption(&snapshot, &eval, 1).plan;
+                let evicted = found.preemptions.values().flatten().count();
+                assert_eq!(found.placement_count(), count as usize);
+                assert!(evicted >= count as usize, "{evicted}");
+                group.throughput(Throughput::Elements(u64::from(count)));
+                let mut seed = 0;
+                group.bench_function(format!("{}/{count}", shape.name()), |bencher| {
+                    bencher.iter(|| {
+                        seed += 1;
+                        setup::plan_with_preemption(&snapshot, &eval, seed)
+                    });
+                });
+            }
+        }
+    }
+}
+
+criterion_group!(benches, placements, steady_state, preemption);
 criterion_main!(benches);

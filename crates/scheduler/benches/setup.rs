@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use model::job::{Network, Port};
 use model::{
-    Affinity, AllocatedPort, Constraint, Evaluation, Indexed, Job, Node, Operator, Spread,
-    Timestamp,
+    Affinity, AllocatedPort, Constraint, Evaluation, Indexed, Job, Node, Operator,
+    SchedulerConfiguration, Spread, Timestamp,
 };
 use nix::time::{ClockId, clock_gettime};
-use scheduler::{Decision, schedule};
+use scheduler::{Decision, schedule, schedule_with};
 use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
@@ -116,6 +116,44 @@ pub(crate) fn fill(snapshot: &Snapshot, allocs: u32) -> Snapshot {
         put(Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc)), 2)
     });
     state.apply(2, changes.collect::<Vec<_>>());
+    state.snapshot()
+}
+
+/// Fills the nodes of `snapshot` so that none has room for one of [`job`]: with `allocs` allocations of
+/// a thousand other jobs, whose priorities go from 10 to 50.
+pub(crate) fn crowd(snapshot: &Snapshot, allocs: u32) -> Snapshot {
+    let nodes: Vec<_> = snapshot.nodes().map(|node| node.value.id).collect();
+    let per_node = (allocs as usize / nodes.len()).max(1) as u64;
+    let mut state = snapshot.to_state();
+    let jobs: Vec<_> = (0..1_000_u32)
+        .map(|number| {
+            let mut job = builders::service(&format!("job{number}"), 1);
+            job.priority = 10 + u8::try_from(number % 5).expect("below 5") * 10;
+            job
+        })
+        .collect();
+    let registered = jobs.iter().flat_map(|job| {
+        let version = Key::JobVersion(job.key(), job.version);
+        [
+            put(version, Entity::JobVersion(Box::new(job.clone())), 2),
+            put(Key::Job(job.key()), Entity::Job(Box::new(job.clone())), 2),
+        ]
+    });
+    let placed = (0..allocs).map(|number| {
+        let place = number as usize % nodes.len();
+        // A node's allocations are of different jobs and priorities.
+        let job = &jobs[(place + number as usize / nodes.len() * 7) % jobs.len()];
+        let mut alloc = builders::allocation(u128::from(number) + 1, job, nodes[place]);
+        alloc.job_create_index = 2;
+        let percent = 85 + place as u64 % 11;
+        let amount = 32_768 * percent / 100 / per_node;
+        alloc.resources.total.memory_mib = amount;
+        alloc.resources.total.cpu_mhz = amount;
+        alloc.resources.total.disk_mib = 1;
+        put(Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc)), 2)
+    });
+    let changes: Vec<_> = registered.chain(placed).collect();
+    state.apply(2, changes);
     state.snapshot()
 }
 
@@ -222,6 +260,17 @@ pub(crate) fn register(snapshot: &Snapshot, job: Job) -> (Snapshot, Indexed<Eval
 
 pub(crate) fn plan(snapshot: &Snapshot, eval: &Indexed<Evaluation>, seed: u64) -> Decision {
     schedule(snapshot, eval, NOW, seed)
+}
+
+/// As [`plan`], by an operator who lets services push others aside.
+pub(crate) fn plan_with_preemption(
+    snapshot: &Snapshot,
+    eval: &Indexed<Evaluation>,
+    seed: u64,
+) -> Decision {
+    let mut config = SchedulerConfiguration::default();
+    config.preemption.service = true;
+    schedule_with(&config, snapshot, eval, NOW, seed)
 }
 
 /// Returns the time that this thread was on a core: what else the machine does is no part of it.

@@ -3,8 +3,12 @@
 //! A plan touches few nodes of many, so only those are copied.
 
 use model::{AllocatedResources, ComparableResources, NodeId};
+use placement::Holds;
 use rustc_hash::FxHashMap;
-use state::{NO_PORTS, NodeTable, PortUse, Snapshot};
+use state::held::DeviceRef;
+use state::{Held, NO_PORTS, NodeTable, NodeUsage, PortUse, Snapshot};
+
+use crate::choice::Choice;
 
 /// One node that the plan, or the job being placed, has something on.
 #[derive(Clone, Debug)]
@@ -14,8 +18,46 @@ pub(crate) struct Slot {
     pub(crate) of_job: u32,
     /// How many of them are of the group being placed.
     pub(crate) of_group: u32,
+    /// As in [`state::NodeRow`].
+    pub(crate) free_allocs: i32,
+    /// By how much the plan changes which cores and devices are held.
+    held: Held,
     /// The ports that are held; `None`: as in the snapshot.
     ports: Option<PortUse>,
+}
+
+impl Slot {
+    /// Puts what differs from the snapshot into what the node holds there.
+    fn put_into(&self, usage: &mut NodeUsage) {
+        usage.total = self.used;
+        usage.change_held(&self.held);
+        if let Some(ports) = &self.ports {
+            usage.ports = ports.clone();
+        }
+    }
+}
+
+/// What allocations hold of a node's cores and devices, as the plan leaves it.
+pub(crate) struct Holding<'a> {
+    stored: Option<&'a Held>,
+    change: Option<&'a Held>,
+}
+
+impl Holding<'_> {
+    fn count(&self, of: impl Fn(&Held) -> i32) -> i32 {
+        let both = [self.stored, self.change].into_iter();
+        both.flatten().map(of).sum()
+    }
+}
+
+impl Holds for Holding<'_> {
+    fn holds_core(&self, id: u16) -> bool {
+        self.count(|held| held.of_core(id)) > 0
+    }
+
+    fn holds_device(&self, device: DeviceRef<'_>) -> bool {
+        self.count(|held| held.of_device(device)) > 0
+    }
 }
 
 /// All nodes, by their positions in the snapshot's table.
@@ -27,6 +69,8 @@ pub(crate) struct Cluster<'a> {
     slots: FxHashMap<usize, Slot>,
     /// What near-ties between nodes are broken by.
     seed: u64,
+    /// Scores closer than this are near-ties.
+    pub(crate) near_tie: f64,
 }
 
 impl<'a> Cluster<'a> {
@@ -36,6 +80,7 @@ impl<'a> Cluster<'a> {
             table: snapshot.node_table(),
             slots: FxHashMap::default(),
             seed,
+            near_tie: Choice::FIRST.near_tie,
         }
     }
 
@@ -53,6 +98,8 @@ impl<'a> Cluster<'a> {
         let table = self.table;
         self.slots.entry(position).or_insert_with(|| Slot {
             used: table.row(position).used,
+            free_allocs: table.row(position).free_allocs,
+            held: Held::default(),
             of_job: 0,
             of_group: 0,
             ports: None,
@@ -79,6 +126,35 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    /// Returns how many more allocations the node takes, whatever their size; below 1: none.
+    pub(crate) fn free_allocs(&self, position: usize) -> i32 {
+        match self.slot(position) {
+            Some(slot) => slot.free_allocs,
+            None => self.table.row(position).free_allocs,
+        }
+    }
+
+    /// Returns which of the node's cores and devices are held.
+    pub(crate) fn holding(&self, position: usize) -> Holding<'_> {
+        let usage = self.snapshot.usage(self.table.row(position).id);
+        Holding {
+            stored: usage.and_then(NodeUsage::held),
+            change: self.slot(position).map(|slot| &slot.held),
+        }
+    }
+
+    /// Returns what the node holds as the plan so far leaves it.
+    pub(crate) fn usage(&self, position: usize) -> NodeUsage {
+        let id = self.table.row(position).id;
+        let mut usage = self.snapshot.usage(id).cloned().unwrap_or_default();
+        if let Some(slot) = self.slot(position) {
+            slot.put_into(&mut usage);
+            let more = self.table.row(position).free_allocs - slot.free_allocs;
+            usage.alloc_count = usage.alloc_count.saturating_add_signed(more);
+        }
+        usage
+    }
+
     /// Returns the ports that allocations on the node hold.
     pub(crate) fn ports(&self, position: usize) -> &PortUse {
         let slot = self.slot(position);
@@ -102,6 +178,8 @@ impl<'a> Cluster<'a> {
         let before = self.ports_before(position);
         let slot = self.slot_mut(position);
         slot.used = slot.used.plus(resources.total);
+        slot.free_allocs = slot.free_allocs.saturating_sub(1);
+        slot.held.add(resources);
         if !resources.ports.is_empty() {
             let ports = slot.ports.get_or_insert_with(|| before.clone());
             ports.add(&resources.ports);
@@ -116,6 +194,8 @@ impl<'a> Cluster<'a> {
         let before = self.ports_before(position);
         let slot = self.slot_mut(position);
         slot.used = slot.used.minus(resources.total);
+        slot.free_allocs = slot.free_allocs.saturating_add(1);
+        slot.held.remove(resources);
         if !resources.ports.is_empty() {
             let ports = slot.ports.get_or_insert_with(|| before.clone());
             ports.remove(&resources.ports);

@@ -4,6 +4,8 @@ use model::{AllocId, DeploymentId, EvalId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::choice::Choice;
+
 /// Draws ids and numbers.
 ///
 /// The evaluation and the snapshot are part of the seed: two runs that were given the same number
@@ -11,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 #[derive(Debug)]
 pub(crate) struct Draw {
     rng: StdRng,
+    choice: Choice,
 }
 
 impl Draw {
@@ -21,7 +24,17 @@ impl Draw {
         bytes[24..].copy_from_slice(&snapshot_index.to_le_bytes());
         Self {
             rng: StdRng::from_seed(bytes),
+            choice: Choice::FIRST,
         }
+    }
+
+    pub(crate) fn with_choice(self, choice: Choice) -> Self {
+        Self { choice, ..self }
+    }
+
+    /// Returns how nodes are chosen.
+    pub(crate) fn choice(&self) -> Choice {
+        self.choice
     }
 
     pub(crate) fn alloc_id(&mut self) -> AllocId {

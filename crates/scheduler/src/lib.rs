@@ -6,19 +6,24 @@
 //! plan was refused.
 //!
 //! In reading order: `reconcile` compares what the job has with what it wants; `in_place` says who
-//! may take a new version as it runs; `rank` finds nodes, by what the operator has chosen; `planner` writes the plan;
+//! may take a new version as it runs; `rank` finds nodes, by what the operator has chosen and as
+//! freely as `choice` says; `planner` writes the plan;
+//! `preempt` says who has to make way for a job that is more important, and `evict` writes that down;
 //! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
 //!
 //! `system` is the same for jobs that want to be on every node. [`explain`] asks every node for an
 //! evaluation's sake, for people; nothing is decided there.
 
+mod choice;
 mod cluster;
 mod draw;
+mod evict;
 pub mod explain;
 mod in_place;
 mod outcome;
 mod planner;
+mod preempt;
 mod rank;
 mod reconcile;
 mod run;
@@ -33,9 +38,12 @@ use model::{
 use placement::Requirements;
 use state::Snapshot;
 
+#[doc(hidden)]
+pub use choice::Choice;
 use draw::Draw;
 use in_place::InPlace;
 use planner::Planner;
+use preempt::Preempted;
 use reconcile::Context;
 pub use reconcile::changes::DesiredUpdates;
 use reconcile::changes::{GroupChanges, JobChanges};
@@ -71,13 +79,14 @@ pub fn schedule_with(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    decide(config, snapshot, eval, now, seed, None)
+    decide(config, Choice::FIRST, snapshot, eval, now, seed, None)
 }
 
 /// As [`schedule_with`]; with `gives_up`, the plan only says that the evaluation failed for that reason,
 /// and leaves a blocked one to try again.
 pub(crate) fn decide(
     config: &SchedulerConfiguration,
+    choice: Choice,
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,
     now: Timestamp,
@@ -93,7 +102,7 @@ pub(crate) fn decide(
     }
     let requirements = requirements(wanted);
     let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
-    let draw = Draw::new(seed, eval.value.id, snapshot.index());
+    let draw = Draw::new(seed, eval.value.id, snapshot.index()).with_choice(choice);
     let context = Context::new(snapshot, &eval.value, wanted, runs_to_end, now, draw);
     let mut in_place = InPlace::new(snapshot, &eval.value.job, &requirements);
     let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
@@ -115,7 +124,7 @@ pub(crate) fn decide(
     };
     let older = older_requirements(snapshot, &eval.value.job, changes.groups());
     let groups = changes.groups().iter();
-    let desired_updates = groups
+    let mut desired_updates: BTreeMap<_, _> = groups
         .map(|group| (group.name.clone(), group.desired))
         .collect();
     let mut planner = Planner {
@@ -123,6 +132,7 @@ pub(crate) fn decide(
         eval: &eval.value,
         requirements: &requirements,
         older: &older,
+        config,
         algorithm: config.algorithm(wanted.map_or("", |job| &job.value.node_pool)),
         now,
         draw,
@@ -135,14 +145,23 @@ pub(crate) fn decide(
         full: BTreeSet::new(),
         canaries: Vec::new(),
         waiting_nodes: None,
+        preempts: config.preemption.is_enabled(job_type),
+        preempted: Preempted::default(),
+        preemptions: BTreeMap::new(),
     };
     match changes {
         Changes::Anywhere(changes) => planner.carry_out(wanted, changes),
         Changes::Everywhere(job, changes) => planner.carry_out_everywhere(job, changes),
     }
+    planner.spare_who_can_stay();
     match gives_up {
         None => outcome::settle(&mut planner),
         Some(reason) => outcome::give_up(&mut planner, reason),
+    }
+    for (group, count) in &planner.preemptions {
+        if let Some(desired) = desired_updates.get_mut(group) {
+            desired.preemptions = *count;
+        }
     }
     Decision {
         plan: planner.plan,

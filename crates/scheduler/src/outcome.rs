@@ -100,6 +100,7 @@ pub(crate) fn give_up(planner: &mut Planner<'_>, description: String) {
     planner.plan.stops.clear();
     planner.plan.placements.clear();
     planner.plan.preemptions.clear();
+    planner.preemptions.clear();
     planner.plan.deployment = None;
     planner.plan.deployment_updates.clear();
     planner.plan.followup_evals.clear();

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use model::job::TaskGroup;
 use model::plan::Stop;
 use model::{
-    AllocId, AllocMetric, AllocatedPort, AllocatedResources, Allocation, ClientStatus, Deployment,
-    DeploymentId, DesiredStatus, DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan,
-    Timestamp,
+    AllocId, AllocMetric, AllocatedResources, Allocation, ClientStatus, Deployment, DeploymentId,
+    DesiredStatus, DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan,
+    SchedulerConfiguration, Timestamp,
 };
 use placement::Requirements;
 use state::{AllocView, Snapshot};
 
 use crate::cluster::Cluster;
 use crate::draw::Draw;
-use crate::rank::{Ask, Found, Preferences, Search, Wish};
+use crate::preempt::Preempted;
+use crate::rank::{Ask, Found, Given, Preferences, Search, Wish};
 use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, Mark, Older, PlaceAsk, StopAsk};
 use crate::reconcile::classify::{Home, home};
 use crate::reconcile::reschedule::{events_of_replacement, failed_at};
@@ -28,6 +29,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) requirements: &'a BTreeMap<String, Requirements>,
     /// The same of older versions, by group and version.
     pub(crate) older: &'a BTreeMap<(String, u64), Requirements>,
+    pub(crate) config: &'a SchedulerConfiguration,
     pub(crate) algorithm: Algorithm,
     pub(crate) now: Timestamp,
     pub(crate) draw: Draw,
@@ -48,6 +50,12 @@ pub(crate) struct Planner<'a> {
     pub(crate) canaries: Vec<(&'a str, AllocId)>,
     /// The nodes that have no room, when each of them should have; `None`: any node will do.
     pub(crate) waiting_nodes: Option<BTreeSet<NodeId>>,
+    /// Allocations of less important jobs may have to make way.
+    pub(crate) preempts: bool,
+    /// Those that have to.
+    pub(crate) preempted: Preempted,
+    /// Task group → how many have to, for people.
+    pub(crate) preemptions: BTreeMap<String, u32>,
 }
 
 impl<'a> Planner<'a> {
@@ -223,6 +231,7 @@ impl<'a> Planner<'a> {
             live: live
                 .map(|(node, name)| (node, name == group.name))
                 .collect(),
+            claim: self.claim(&job.value),
         };
         let mut search = Search::new(&mut cluster, ask);
         let mut template = Template::new(self, job, group, deployment_id, requirements);
@@ -235,8 +244,9 @@ impl<'a> Planner<'a> {
     /// Returns the nodes, without what the plan stops on them.
     fn cluster(&mut self) -> Cluster<'a> {
         let mut cluster = Cluster::new(self.snapshot, self.draw.seed());
-        for id in &self.stopped {
-            if let Some(view) = self.snapshot.alloc(*id) {
+        cluster.near_tie = self.draw.choice().near_tie;
+        for id in self.stopped.iter().copied().chain(self.preempted.ids()) {
+            if let Some(view) = self.snapshot.alloc(id) {
                 cluster.release(view.alloc.node_id, &view.alloc.resources);
             }
         }
@@ -287,9 +297,15 @@ impl<'a> Planner<'a> {
             search.release(view);
         }
         let wish = template.wish(ask);
-        match search.find(&wish, &mut self.draw) {
-            Some(found) => {
-                let alloc = template.allocation(search, ask, found, self.now, &mut self.draw);
+        let found = search
+            .find(&wish, &mut self.draw)
+            .or_else(|| search.find_crowded(&wish, &self.preempted, &mut self.draw));
+        match found {
+            Some(mut found) => {
+                let victims = std::mem::take(&mut found.victims);
+                search.evict(&victims);
+                let mut alloc = template.allocation(search, ask, found, self.now, &mut self.draw);
+                self.evict(&victims, &mut alloc);
                 self.placed.push((alloc.node_id, &template.group.name));
                 if alloc.canary {
                     self.canaries.push((&template.group.name, alloc.id));
@@ -341,9 +357,16 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// Tells whether a task of the group wants more memory than it asks for, and may have it.
+fn oversubscribes_memory(planner: &Planner<'_>, job: &Indexed<Job>, group: &TaskGroup) -> bool {
+    let mut tasks = group.tasks.iter();
+    tasks.any(|task| task.resources.memory_max.is_more())
+        && planner.config.oversubscribes_memory(&job.value.node_pool)
+}
+
 /// What the new allocations of a group have in common.
 pub(crate) struct Template<'a> {
-    job: &'a Indexed<Job>,
+    pub(crate) job: &'a Indexed<Job>,
     pub(crate) group: &'a TaskGroup,
     alloc: Allocation,
 }
@@ -369,7 +392,7 @@ impl<'a> Template<'a> {
             name_index: 0,
             resources: AllocatedResources {
                 total: requirements.resources,
-                ports: Vec::new(),
+                memory_oversubscribed: oversubscribes_memory(planner, job, group),
                 ..AllocatedResources::default()
             },
             desired_status: DesiredStatus::Run,
@@ -383,6 +406,7 @@ impl<'a> Template<'a> {
             next_alloc: None,
             followup_eval_id: None,
             preempted_by: None,
+            preempted_allocs: Vec::new(),
             reschedules: Vec::new(),
             create_time: planner.now,
             modify_time: Timestamp::NEVER,
@@ -423,11 +447,11 @@ impl<'a> Template<'a> {
         &self,
         search: &mut Search<'a, '_>,
         ask: &PlaceAsk<'a>,
-        found: Found,
+        found: Found<'a>,
         now: Timestamp,
         draw: &mut Draw,
     ) -> Allocation {
-        let mut alloc = self.fill(ask, found.node_id, found.ports, now, draw);
+        let mut alloc = self.fill(ask, found.node_id, found.given, now, draw);
         alloc.metric = Some(Box::new(found.metric));
         search.take(found.position, &alloc.resources);
         alloc
@@ -438,7 +462,7 @@ impl<'a> Template<'a> {
         &self,
         ask: &PlaceAsk<'a>,
         node_id: NodeId,
-        ports: Vec<AllocatedPort>,
+        given: Given,
         now: Timestamp,
         draw: &mut Draw,
     ) -> Allocation {
@@ -446,7 +470,8 @@ impl<'a> Template<'a> {
         alloc.id = draw.alloc_id();
         alloc.node_id = node_id;
         alloc.name_index = ask.name_index;
-        alloc.resources.ports = ports;
+        alloc.resources.ports = given.ports;
+        given.exclusive.give_to(&mut alloc.resources);
         alloc.canary = ask.is_canary && alloc.deployment_id.is_some();
         if let Some(previous) = ask.cause.previous() {
             alloc.previous_alloc = Some(previous.alloc.id);

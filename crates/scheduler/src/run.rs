@@ -5,7 +5,7 @@ use model::job::JobType;
 use model::{EvalId, EvalStatus, Plan, PlanResult, Timestamp};
 use state::Snapshot;
 
-use crate::{Decision, decide, schedule};
+use crate::{Choice, Decision, decide};
 
 /// How often a service's plan may be refused without progress. Source: Nomad's public behaviour.
 const ATTEMPTS_MAX_SERVICE: u32 = 5;
@@ -15,9 +15,23 @@ const ATTEMPTS_MAX_BATCH: u32 = 2;
 /// job changed, another delivery) has settled by then, or the broker delivers the evaluation again.
 const GIVE_UPS_MAX: u32 = 3;
 
+/// How nodes are chosen at first, and by who has met others. Source:
+/// `docs/decisions/0006-near-ties-and-collisions.md`.
+const CHOICES: &[Choice] = &[
+    Choice::FIRST,
+    Choice {
+        among: 16,
+        ..Choice::FIRST
+    },
+];
+
 /// Carries one evaluation to its end.
 #[derive(Clone, Debug)]
 pub struct Run {
+    /// How nodes are chosen at first, after one collision, and so on; the last holds from then on.
+    choices: &'static [Choice],
+    /// Plans of which other plans had taken nodes.
+    collisions: usize,
     eval_id: EvalId,
     eval_token: String,
     job_type: JobType,
@@ -52,6 +66,8 @@ impl Run {
     /// Starts the run of an evaluation that the broker delivered under `eval_token`.
     pub fn new(eval_id: EvalId, eval_token: String) -> Self {
         Self {
+            choices: CHOICES,
+            collisions: 0,
             eval_id,
             eval_token,
             job_type: JobType::Service,
@@ -59,6 +75,13 @@ impl Run {
             give_ups: 0,
             refusal: None,
         }
+    }
+
+    /// Chooses nodes otherwise: for measuring what that would do.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_choices(self, choices: &'static [Choice]) -> Self {
+        Self { choices, ..self }
     }
 
     /// Looks at the job once more.
@@ -72,16 +95,24 @@ impl Run {
             EvalStatus::Pending | EvalStatus::Blocked
         ));
         self.job_type = eval.value.job_type;
+        let config = snapshot.scheduler_config();
         let mut decision = if self.attempts < self.attempts_max() {
-            schedule(snapshot, eval, now, seed)
+            decide(config, self.choice(), snapshot, eval, now, seed, None)
         } else {
             let mut reason = format!("maximum attempts reached ({})", self.attempts_max());
             if let Some(refusal) = &self.refusal {
                 // Whoever reads it can do something about what the store refuses, say.
                 reason = format!("{reason}: {refusal}");
             }
-            let config = snapshot.scheduler_config();
-            decide(config, snapshot, eval, now, seed, Some(reason))
+            decide(
+                config,
+                Choice::FIRST,
+                snapshot,
+                eval,
+                now,
+                seed,
+                Some(reason),
+            )
         };
         decision.plan.eval_token.clone_from(&self.eval_token);
         Attempt::Submit(Box::new(decision))
@@ -93,6 +124,7 @@ impl Run {
         if is_whole {
             return Settled::Done;
         }
+        self.collisions += usize::from(!result.rejected_nodes.is_empty());
         let gave_up = self.attempts >= self.attempts_max();
         self.refusal.clone_from(&result.refused);
         if gave_up {
@@ -107,6 +139,14 @@ impl Run {
         }
         let refresh_index = result.refresh_index.max(plan.snapshot_index);
         Settled::Retry { refresh_index }
+    }
+
+    fn choice(&self) -> Choice {
+        let choice = self.choices.get(self.collisions);
+        choice
+            .or(self.choices.last())
+            .copied()
+            .unwrap_or(Choice::FIRST)
     }
 
     fn attempts_max(&self) -> u32 {

@@ -2,7 +2,9 @@
 //!
 //! Pure: watched changes go in, a revision at a time ([`State::apply`]); [`Snapshot`]s come out,
 //! immutable and O(1). In reading order: [`change`] is what goes in, [`view`] joins the two sides
-//! of an allocation, [`usage`] is what a node's allocations hold, [`ports`] which of its ports, [`node_table`] is the scheduler's view of the nodes,
+//! of an allocation, [`usage`] is what a node's allocations hold, [`ports`] which of its ports,
+//! [`node_table`] is the scheduler's view of the nodes,
+//! [`priorities`] is what they could give up for somebody more important,
 //! `tables` keeps it all in step,
 //! [`snapshot`] is the reading side.
 //!
@@ -12,9 +14,11 @@
 //! The crate `store` feeds it from etcd and knows what keys look like there.
 
 pub mod change;
+pub mod held;
 mod looked;
 pub mod node_table;
 pub mod ports;
+pub mod priorities;
 mod scheduling;
 pub mod snapshot;
 pub mod summary;
@@ -25,8 +29,10 @@ pub mod usage;
 pub mod view;
 
 pub use change::{Change, Entity, Key, Table};
+pub use held::Held;
 pub use node_table::{NodeKind, NodeRow, NodeTable};
 pub use ports::{AddressPorts, NO_PORTS, PortUse};
+pub use priorities::Share;
 pub use snapshot::{Snapshot, State};
 pub use summary::{DeploymentCounts, GroupSummary, JobStatus};
 pub use usage::NodeUsage;

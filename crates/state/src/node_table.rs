@@ -28,6 +28,8 @@ pub struct NodeRow {
     pub is_schedulable: bool,
     /// How many ports its allocations hold, on all addresses.
     pub port_count: u32,
+    /// How many more allocations it takes, whatever their size; below 1: none.
+    pub free_allocs: i32,
     pub available: ComparableResources,
     /// The sum over its allocations that are not terminal.
     pub used: ComparableResources,
@@ -100,6 +102,7 @@ impl NodeTable {
             kind: 0,
             is_schedulable: node.value.is_schedulable(),
             port_count: usage.map_or(0, |usage| usage.ports.len()),
+            free_allocs: free_allocs(&node.value, usage),
             available: node.value.available(),
             used: usage.map_or_else(ComparableResources::default, |usage| usage.total),
         };
@@ -158,8 +161,11 @@ impl NodeTable {
             return;
         };
         let old = self.rows[position];
+        let node = self.nodes[position].as_ref();
+        let free_allocs = node.map_or(0, |node| free_allocs(&node.value, usage));
         let new = NodeRow {
             port_count: usage.map_or(0, |usage| usage.ports.len()),
+            free_allocs,
             used: usage.map_or_else(ComparableResources::default, |usage| usage.total),
             ..old
         };
@@ -225,6 +231,16 @@ fn small(position: usize) -> u32 {
     u32::try_from(position).expect("no cluster has four thousand million nodes")
 }
 
+/// Returns how many more allocations `node` takes; the largest number: there is no limit.
+fn free_allocs(node: &Node, usage: Option<&NodeUsage>) -> i32 {
+    if node.max_allocs == 0 {
+        return i32::MAX;
+    }
+    let count = usage.map_or(0, |usage| usage.alloc_count);
+    let free = i64::from(node.max_allocs) - i64::from(count);
+    i32::try_from(free).unwrap_or(i32::MAX)
+}
+
 /// Returns the facts of one heading that several nodes may share.
 fn shared(facts: &BTreeMap<String, String>) -> impl Iterator<Item = (&String, &String)> {
     facts
@@ -238,6 +254,19 @@ fn drivers(node: &Node) -> impl Iterator<Item = (&String, bool)> {
     drivers.map(|(name, info)| (name, info.detected && info.healthy))
 }
 
+/// Returns what several nodes may share of their devices: everything but the instances.
+fn devices(node: &Node) -> impl Iterator<Item = impl PartialEq> {
+    node.devices.iter().map(|device| {
+        let attributes: Vec<_> = shared(&device.attributes).collect();
+        (
+            &device.vendor,
+            &device.device_type,
+            &device.name,
+            attributes,
+        )
+    })
+}
+
 /// Tells whether both are of one kind: they differ in amounts, status, ports and unique facts only.
 fn shares_facts(left: &Node, right: &Node) -> bool {
     left.computed_class == right.computed_class
@@ -247,6 +276,7 @@ fn shares_facts(left: &Node, right: &Node) -> bool {
         && drivers(left).eq(drivers(right))
         && shared(&left.attributes).eq(shared(&right.attributes))
         && shared(&left.meta).eq(shared(&right.meta))
+        && devices(left).eq(devices(right))
 }
 
 fn hash_of_facts(node: &Node) -> u64 {

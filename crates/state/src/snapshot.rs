@@ -9,6 +9,7 @@ use model::{
 
 use crate::change::{Change, Table};
 use crate::node_table::NodeTable;
+use crate::priorities::Share;
 use crate::tables::Tables;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
@@ -239,6 +240,13 @@ impl Snapshot {
     /// Returns what the node's allocations hold; `None` when none does.
     pub fn usage(&self, id: NodeId) -> Option<&NodeUsage> {
         self.tables.usage.get(&id)
+    }
+
+    /// Returns what the node's allocations hold by the priority of their jobs, lowest first.
+    ///
+    /// One whose job version is not known is in none of them.
+    pub fn shares(&self, id: NodeId) -> &[Share] {
+        self.tables.priorities.shares(id)
     }
 
     /// Returns the nodes as rows and kinds, for whoever has to look at all of them.

@@ -16,6 +16,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::change::{Change, Entity, Key, Table};
 use crate::node_table::NodeTable;
+use crate::priorities::Priorities;
 use crate::scheduling::Scheduling;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
@@ -46,6 +47,7 @@ pub(crate) struct Tables {
     pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<Node>>>,
     pub(crate) usage: Map<NodeId, NodeUsage>,
     pub(crate) node_table: NodeTable,
+    pub(crate) priorities: Priorities,
     pub(crate) deployments: Map<DeploymentId, Arc<Indexed<Deployment>>>,
     pub(crate) deployments_by_job: Map<JobKey, OrdSet<DeploymentId>>,
     pub(crate) active_deployments: OrdSet<DeploymentId>,
@@ -86,8 +88,8 @@ impl Tables {
                     .insert(key, indexed(*value, create_index, modify_index));
             }
             (Key::JobVersion(key, version), Entity::JobVersion(value)) => {
-                self.job_versions
-                    .insert((key, version), indexed(*value, create_index, modify_index));
+                let job = indexed(*value, create_index, modify_index);
+                self.put_job_version((key, version), job);
             }
             (Key::JobStable(key, version), Entity::JobStable) => {
                 self.stable_versions.insert((key, version), modify_index);
@@ -133,6 +135,54 @@ impl Tables {
                     .insert(name, indexed(*value, create_index, modify_index));
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
+        }
+    }
+
+    fn put_job_version(&mut self, version: (JobKey, u64), job: Arc<Indexed<Job>>) {
+        let known = self.job_versions.get(&version);
+        let changes = known.is_some_and(|known| known.value.priority != job.value.priority);
+        if changes {
+            self.forget_priority(&version);
+        }
+        self.job_versions.insert(version.clone(), job);
+        if self.priorities.is_missed(&version) {
+            for view in self.live_of_version(&version) {
+                self.count_priority(&view);
+            }
+        }
+    }
+
+    /// Lets the allocations of a version count nowhere, until it is known (again).
+    fn forget_priority(&mut self, version: &(JobKey, u64)) {
+        let Some(job) = self.job_versions.get(version).cloned() else {
+            return;
+        };
+        for view in self.live_of_version(version) {
+            let alloc = &view.alloc;
+            self.priorities
+                .remove(alloc.node_id, job.value.priority, &alloc.resources);
+            self.priorities.miss(version.clone());
+        }
+    }
+
+    fn live_of_version(&self, (job, version): &(JobKey, u64)) -> Vec<AllocView> {
+        let ids = self.allocs_by_job.get(job).into_iter().flatten();
+        let views = ids.filter_map(|id| self.allocs.get(id));
+        views
+            .filter(|view| view.alloc.job_version == *version && !view.is_terminal())
+            .cloned()
+            .collect()
+    }
+
+    fn count_priority(&mut self, view: &AllocView) {
+        let alloc = &view.alloc;
+        let version = (alloc.job_key(), alloc.job_version);
+        match self.job_versions.get(&version) {
+            Some(job) => {
+                self.priorities
+                    .add(alloc.node_id, job.value.priority, &alloc.resources);
+            }
+            None => self.priorities.miss(version),
         }
     }
 
@@ -225,6 +275,7 @@ impl Tables {
             let usage = self.usage.entry(view.alloc.node_id).or_default();
             usage.add(&view.alloc.resources);
             self.node_table.set_usage(view.alloc.node_id, Some(usage));
+            self.count_priority(&view);
         }
         self.allocs.insert(id, view);
     }
@@ -239,6 +290,11 @@ impl Tables {
             if usage.is_empty() {
                 self.usage.remove(&node_id);
             }
+        }
+        let version = (view.alloc.job_key(), view.alloc.job_version);
+        if let Some(job) = self.job_versions.get(&version) {
+            self.priorities
+                .remove(node_id, job.value.priority, &view.alloc.resources);
         }
     }
 
@@ -270,7 +326,9 @@ impl Tables {
         match key {
             Key::Job(key) => drop(self.jobs.remove(key)),
             Key::JobVersion(key, version) => {
-                self.job_versions.remove(&(key.clone(), *version));
+                let version = (key.clone(), *version);
+                self.forget_priority(&version);
+                self.job_versions.remove(&version);
             }
             Key::JobStable(key, version) => {
                 self.stable_versions.remove(&(key.clone(), *version));

@@ -384,7 +384,7 @@ mod tests {
                 anti_affinity: Some(-20),
                 affinity: Some(1_000),
                 spread: Some(-1_000),
-                reschedule_penalty: None,
+                ..ScoreParts::default()
             }),
             ..AllocMetric::default()
         }));

@@ -1,8 +1,9 @@
 //! What keys look like in etcd: readable below one prefix, a word for the kind, then the name.
 //!
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
-//! `job-tally/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`, `deployment/<id>`,
-//! `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which there is one. A job's id may contain slashes: it is what lies between the namespace,
+//! `job-tally/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
+//! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which
+//! there is one. A job's id may contain slashes: it is what lies between the namespace,
 //! which has none, and the version, which comes last.
 
 use std::borrow::Cow;

@@ -8,17 +8,20 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use model::MemoryMax;
 use serde::{Deserialize, Serialize};
+
+use crate::allowance::{self, Allowance};
 
 /// The node's slice, below the root of the hierarchy.
 pub(crate) const DEFAULT_PARENT: &str = "kafila.slice";
 /// Where supervisors live, away from the agent: stopping the agent's own group spares them.
 const SUPERVISORS: &str = "supervisors.scope";
 /// The controllers that limits need.
-const CONTROLLERS: [&str; 2] = ["+memory", "+cpu"];
+const CONTROLLERS: [&str; 3] = ["+memory", "+cpu", "+cpuset"];
 
 /// What a task may use, as the kernel wants it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Limits {
     /// 0: no limit.
     pub(crate) memory_max_bytes: u64,
@@ -26,20 +29,32 @@ pub(crate) struct Limits {
     pub(crate) memory_low_bytes: u64,
     /// 1 to 10,000.
     pub(crate) cpu_weight: u64,
+    /// The only cores that it runs on; empty: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) cores: Vec<u16>,
 }
 
 impl Limits {
-    pub(crate) fn new(resources: &model::job::TaskResources) -> Self {
+    pub(crate) fn new(allowance: &Allowance) -> Self {
         const MIB: u64 = 1024 * 1024;
-        let memory = u64::from(resources.memory_mib) * MIB;
-        let ceiling = u64::from(resources.memory_max_mib) * MIB;
+        let memory = u64::from(allowance.memory_mib) * MIB;
+        let memory_max_bytes = match allowance.memory_max {
+            MemoryMax::AsAsked => memory,
+            MemoryMax::Mib(mib) => memory.max(u64::from(mib) * MIB),
+            MemoryMax::Unlimited => 0,
+        };
         // A share of 1,024 per core, as in cgroup version 1, is what a job's MHz have always been;
         // the formula is the kernel documentation's.
-        let shares = u64::from(resources.cpu_mhz).clamp(2, 262_144);
+        let shares = allowance.cpu_mhz.clamp(2, 262_144);
         Self {
-            memory_max_bytes: memory.max(ceiling),
-            memory_low_bytes: if ceiling > memory { memory } else { 0 },
+            memory_max_bytes,
+            memory_low_bytes: if memory_max_bytes == memory {
+                0
+            } else {
+                memory
+            },
             cpu_weight: 1 + (shares - 2) * 9_999 / 262_142,
+            cores: allowance.cores.clone(),
         }
     }
 }
@@ -95,7 +110,7 @@ impl TaskCgroup {
         }
     }
 
-    pub(crate) fn create(&self, limits: Limits) -> io::Result<()> {
+    pub(crate) fn create(&self, limits: &Limits) -> io::Result<()> {
         match fs::create_dir(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
@@ -105,7 +120,7 @@ impl TaskCgroup {
     }
 
     /// Sets what can be set: the files are there only when the controller is.
-    fn limit(&self, limits: Limits) {
+    fn limit(&self, limits: &Limits) {
         let set = |file: &str, value: u64| {
             let path = self.directory.join(file);
             if value > 0 && path.exists() {
@@ -117,6 +132,12 @@ impl TaskCgroup {
         // A task dies as one when it dies of hunger.
         set("memory.oom.group", 1);
         set("cpu.weight", limits.cpu_weight);
+    }
+
+    /// Keeps what is in the group on `cores`; tells whether it does, which takes the controller.
+    pub(crate) fn confine(&self, cores: &[u16]) -> bool {
+        let path = self.directory.join("cpuset.cpus");
+        path.exists() && fs::write(path, allowance::list(cores)).is_ok()
     }
 
     /// Moves the calling process in; what it spawns then is in it from its first instruction.
@@ -158,35 +179,39 @@ impl TaskCgroup {
 
 #[cfg(test)]
 mod tests {
-    use model::job::TaskResources;
-
     use super::*;
 
     #[test]
     fn limits_are_in_the_kernels_units() {
-        let plain = TaskResources {
+        let plain = Allowance {
             cpu_mhz: 1024,
             memory_mib: 300,
-            memory_max_mib: 0,
-            ..TaskResources::default()
+            ..Allowance::default()
         };
         let limits = Limits::new(&plain);
         assert_eq!(limits.memory_max_bytes, 300 << 20);
         assert_eq!(limits.memory_low_bytes, 0);
         assert_eq!(limits.cpu_weight, 39);
-        let more = TaskResources {
-            memory_max_mib: 500,
-            ..plain
-        };
-        assert_eq!(Limits::new(&more).memory_max_bytes, 500 << 20);
-        assert_eq!(Limits::new(&more).memory_low_bytes, 300 << 20);
+        for (memory_max, max) in [
+            (MemoryMax::Mib(500), 500 << 20),
+            // No limit, and still some of it is the task's.
+            (MemoryMax::Unlimited, 0),
+        ] {
+            let more = Allowance {
+                memory_max,
+                ..plain.clone()
+            };
+            assert_eq!(Limits::new(&more).memory_max_bytes, max);
+            assert_eq!(Limits::new(&more).memory_low_bytes, 300 << 20);
+        }
     }
 
     #[test]
     fn only_controllers_that_are_there_are_set() {
         let slice = tempfile::tempdir().unwrap();
         let group = TaskCgroup::at(slice.path(), "a");
-        group.create(Limits::default()).unwrap();
+        group.create(&Limits::default()).unwrap();
+        assert!(!group.confine(&[1]));
         let file = |name: &str| slice.path().join("a.scope").join(name);
         fs::write(file("memory.max"), "max").unwrap();
         fs::write(file("memory.events"), "low 0\noom_kill 2\n").unwrap();
@@ -194,8 +219,12 @@ mod tests {
             memory_max_bytes: 5,
             memory_low_bytes: 4,
             cpu_weight: 3,
+            cores: Vec::new(),
         };
-        group.create(limits).unwrap();
+        group.create(&limits).unwrap();
+        fs::write(file("cpuset.cpus"), "").unwrap();
+        assert!(group.confine(&[0, 1, 4]));
+        assert_eq!(fs::read_to_string(file("cpuset.cpus")).unwrap(), "0-1,4");
         assert_eq!(fs::read_to_string(file("memory.max")).unwrap(), "5");
         assert!(!file("cpu.weight").exists());
         assert!(group.was_out_of_memory());

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 
-use model::job::{LogConfig, TaskResources};
+use model::job::LogConfig;
 use model::{AllocId, ExitResult, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::allowance::Allowance;
 use crate::dirs::TaskDirs;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -113,7 +114,7 @@ pub struct TaskConfig {
     pub env: BTreeMap<String, String>,
     /// `None` on a node that only pretends to run tasks.
     pub dirs: Option<TaskDirs>,
-    pub resources: TaskResources,
+    pub allowance: Allowance,
     pub logs: LogConfig,
     /// Cancelled when the start is not wanted any more.
     pub cancel: CancellationToken,

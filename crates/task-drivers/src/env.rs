@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use model::node::HostVolume;
-use model::{Allocation, Job, Node, Task, TaskGroup};
+use model::node::{HostVolume, NodeDevice};
+use model::{Allocation, Job, MemoryMax, Node, Task, TaskGroup};
 use serde_json::{Map, Value};
 
+use crate::allowance::{self, Allowance};
 use crate::dirs::TaskDirs;
 
 /// What `${node.…}`, `${attr.…}` and `${meta.…}` stand for on one node. Built once, shared by tasks.
@@ -18,9 +19,17 @@ pub struct NodeFacts {
     datacenter: String,
     /// Name → directory that jobs may ask for.
     volumes: BTreeMap<String, HostVolume>,
+    core_mhz: BTreeMap<u16, u32>,
+    /// Those that have a variable for their tasks.
+    devices: Vec<NodeDevice>,
 }
 
 impl NodeFacts {
+    /// Returns what `task` of `alloc` may use here.
+    pub fn allowance(&self, task: &Task, alloc: &Allocation) -> Allowance {
+        Allowance::new(task, alloc, &self.core_mhz)
+    }
+
     pub fn new(node: &Node, region: &str) -> Self {
         let mut variables = BTreeMap::new();
         for (name, value) in &node.attributes {
@@ -43,6 +52,13 @@ impl NodeFacts {
             variables,
             datacenter: node.datacenter.clone(),
             volumes: node.host_volumes.clone(),
+            core_mhz: node.cores.clone(),
+            devices: node
+                .devices
+                .iter()
+                .filter(|device| !device.env.is_empty())
+                .cloned()
+                .collect(),
         }
     }
 
@@ -101,7 +117,31 @@ impl<'a> TaskEnv<'a> {
             let value = env.interpolate(value);
             env.set(&env.interpolate(name), value);
         }
+        // What a task says of its devices cannot give it others.
+        env.add_devices(task, alloc);
         env
+    }
+
+    /// Names the instances that the task got of each kind of device, as in `CUDA_VISIBLE_DEVICES`.
+    fn add_devices(&mut self, task: &Task, alloc: &Allocation) {
+        let node = self.node;
+        let mut given = BTreeMap::<&str, Vec<&str>>::new();
+        let devices = alloc.resources.devices.iter();
+        for device in devices.filter(|device| device.task == task.name) {
+            let mut kinds = node.devices.iter();
+            let kind = kinds.find(|kind| {
+                kind.vendor == device.vendor
+                    && kind.device_type == device.device_type
+                    && kind.name == device.name
+            });
+            if let Some(kind) = kind {
+                let ids = device.instance_ids.iter().map(String::as_str);
+                given.entry(&kind.env).or_default().extend(ids);
+            }
+        }
+        for (name, ids) in given {
+            self.set(name, ids.join(","));
+        }
     }
 
     fn add_names(&mut self, job: &Job, group: &TaskGroup, task: &Task, alloc: &Allocation) {
@@ -119,13 +159,14 @@ impl<'a> TaskEnv<'a> {
     }
 
     fn add_resources(&mut self, task: &Task, alloc: &Allocation) {
-        self.set("NOMAD_CPU_LIMIT", task.resources.cpu_mhz.to_string());
-        self.set("NOMAD_MEMORY_LIMIT", task.resources.memory_mib.to_string());
-        if task.resources.memory_max_mib > 0 {
-            self.set(
-                "NOMAD_MEMORY_MAX_LIMIT",
-                task.resources.memory_max_mib.to_string(),
-            );
+        let allowance = self.node.allowance(task, alloc);
+        self.set("NOMAD_CPU_LIMIT", allowance.cpu_mhz.to_string());
+        if !allowance.cores.is_empty() {
+            self.set("NOMAD_CPU_CORES", allowance::list(&allowance.cores));
+        }
+        self.set("NOMAD_MEMORY_LIMIT", allowance.memory_mib.to_string());
+        if let MemoryMax::Mib(mib) = allowance.memory_max {
+            self.set("NOMAD_MEMORY_MAX_LIMIT", mib.to_string());
         }
         for port in &alloc.resources.ports {
             let (label, ip) = (&port.label, &port.host_ip);
@@ -307,7 +348,7 @@ mod tests {
         NodeFacts {
             variables: env(&[("attr.kernel.name", "linux"), ("node.datacenter", "dc1")]),
             datacenter: "dc1".to_owned(),
-            volumes: BTreeMap::new(),
+            ..NodeFacts::default()
         }
     }
 

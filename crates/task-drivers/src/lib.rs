@@ -1,6 +1,6 @@
 //! The code that starts processes: what Nomad calls drivers.
 //!
-//! In reading order: [`driver`] is what every driver can do; [`dirs`] are an allocation's
+//! In reading order: [`driver`] is what every driver can do; [`allowance`] is what a task may use; [`dirs`] are an allocation's
 //! directories, [`env`](mod@env) the variables a task sees and their interpolation, [`config`] the
 //! options of a task's `config` block; [`mock_driver`] only pretends; [`raw_exec`] runs plain
 //! processes, each under its own [`supervisor`], a small process that outlives the agent, owns the
@@ -8,6 +8,8 @@
 //!
 //! When a task starts, and whether it starts again, is decided elsewhere (`crates/lifecycle`).
 
+mod affinity;
+pub mod allowance;
 mod cgroup;
 pub mod config;
 pub mod dirs;
@@ -21,6 +23,7 @@ pub mod raw_exec;
 mod signals;
 pub mod supervisor;
 
+pub use allowance::Allowance;
 pub use dirs::{AllocDirs, TaskDirs};
 pub use driver::{
     BoxFuture, Driver, DriverError, Fingerprint, Messages, Recovery, StartError, TaskConfig, TaskId,

@@ -203,7 +203,7 @@ impl RawExec {
             }),
             cgroup_slice: self.slice.clone(),
             cgroup_name: cgroup_name(&config.id),
-            limits: Limits::new(&config.resources),
+            limits: Limits::new(&config.allowance),
             oom_score_adj: options.oom_score_adj,
             logs,
         })

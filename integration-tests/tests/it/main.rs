@@ -9,5 +9,6 @@ mod e2e_dev;
 mod e2e_examples;
 mod e2e_gc;
 mod e2e_plan;
+mod e2e_preemption;
 mod e2e_trace;
 mod fault_kill;

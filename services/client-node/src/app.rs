@@ -83,6 +83,8 @@ impl App {
             return Err(Error::NoGateways);
         }
         let offers = Offers::resolve(&config)?;
+        crate::devices::check(&config.devices)?;
+        fingerprint::check_cores(&config)?;
         let registry = service_kit::Metrics::new(SERVICE);
         let metrics = registry.register(Metrics::register);
         let ids = IdSource::from_os();

@@ -10,6 +10,8 @@ use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{ListenConfig, TelemetryConfig};
 
+use crate::devices::DeviceConfig;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -50,6 +52,15 @@ pub struct Config {
     pub disk_total_mb: u64,
     /// What of it is not for allocations.
     pub reserved: ReservedConfig,
+    /// The cores that tasks may have for themselves, as in `0-3,7`; empty: all that the agent may
+    /// run on, but for `reserved.cores`.
+    pub reservable_cores: String,
+    /// How many allocations the node takes, whatever their size; 0: as many as fit.
+    pub node_max_allocs: u32,
+    /// Devices that tasks may have for themselves: `[[devices]]` with `vendor`, `type`, `name`,
+    /// `instances` (their ids), `unhealthy` (those not to be given out), `attributes` and `env`,
+    /// the variable that tells a task which are its own.
+    pub devices: Vec<DeviceConfig>,
     /// The range of ports that schedulers choose from, both ends inclusive. Source: Nomad's default.
     pub min_dynamic_port: u16,
     /// The last of them.
@@ -75,8 +86,10 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReservedConfig {
-    /// In MHz.
+    /// In MHz, beside what `cores` come to.
     pub cpu: u64,
+    /// Cores that no task gets for itself, as in `0-1`; what they come to is not for allocations.
+    pub cores: String,
     /// In MiB.
     pub memory_mb: u64,
     /// In MiB.
@@ -160,6 +173,9 @@ impl Default for Config {
             memory_total_mb: 0,
             disk_total_mb: 0,
             reserved: ReservedConfig::default(),
+            reservable_cores: String::new(),
+            node_max_allocs: 0,
+            devices: Vec::new(),
             min_dynamic_port: 20_000,
             max_dynamic_port: 32_000,
             drivers: DriversConfig::default(),

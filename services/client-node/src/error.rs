@@ -10,8 +10,8 @@ pub enum Error {
     Serve(#[from] service_kit::server::ServeError),
     #[error("`gateways` is empty: name at least one, as in http://10.0.0.1:4646")]
     NoGateways,
-    #[error("`{field}`: {what}")]
-    Setting { field: String, what: String },
+    #[error("`{field}`: {problem}")]
+    Setting { field: String, problem: String },
     #[error("cannot list the machine's network interfaces")]
     Interfaces(#[source] std::io::Error),
     #[error("{}: {what}", path.display())]

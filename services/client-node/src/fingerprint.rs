@@ -1,9 +1,11 @@
 //! What the machine has, in the words of Nomad's attributes.
 //!
-//! In reading order: [`cpu`], [`memory`], [`disk`], [`host`], [`network`] each look at one thing;
-//! [`offers`] is what the operator lets tasks have of it; [`node`] puts the node's record together. What cannot be found out is left out, never guessed,
+//! In reading order: [`cpu`], [`cores`], [`memory`], [`disk`], [`host`], [`network`] each look at one
+//! thing; [`offers`] is what the operator lets tasks have of it; [`node`] puts the node's record
+//! together. What cannot be found out is left out, never guessed,
 //! but for a core's speed.
 
+mod cores;
 mod cpu;
 mod disk;
 mod host;
@@ -21,6 +23,7 @@ use task_drivers::Fingerprint;
 use crate::config::Config;
 use crate::identity::Identity;
 
+pub(crate) use cores::check as check_cores;
 pub(crate) use offers::Offers;
 
 /// Attribute → value, as in `cpu.arch` → `amd64`.
@@ -39,6 +42,9 @@ pub(crate) fn node(
 ) -> Node {
     let mut attributes = Attributes::new();
     let cpu_mhz = cpu::fingerprint(config.cpu_total_compute, &mut attributes);
+    let cores = cores::fingerprint(config, cpu_mhz);
+    let reservable = cores.reservable.len().to_string();
+    attributes.insert("cpu.reservablecores".to_owned(), reservable);
     let memory_mib = memory::fingerprint(config.memory_total_mb, &mut attributes);
     let disk_mib = disk::fingerprint(config.disk_total_mb, directory, &mut attributes);
     let hostname = host::fingerprint(&mut attributes);
@@ -53,7 +59,7 @@ pub(crate) fn node(
     }
     attributes.retain(|_, value| !value.is_empty());
     let reserved = ComparableResources {
-        cpu_mhz: config.reserved.cpu,
+        cpu_mhz: config.reserved.cpu.saturating_add(cores.reserved_mhz),
         memory_mib: config.reserved.memory_mb,
         disk_mib: config.reserved.disk_mb,
     };
@@ -82,9 +88,9 @@ pub(crate) fn node(
         max_dynamic_port: config.max_dynamic_port,
         host_ip: host_ip.to_string(),
         host_networks: offers.host_networks.clone(),
-        cores: BTreeMap::new(),
-        max_allocs: 0,
-        devices: Vec::new(),
+        cores: cores.reservable,
+        max_allocs: config.node_max_allocs,
+        devices: config.devices.iter().map(Into::into).collect(),
         host_volumes: offers.host_volumes.clone(),
         // What follows is for the servers to say.
         computed_class: String::new(),
@@ -146,6 +152,7 @@ mod tests {
         for name in [
             "cpu.arch",
             "cpu.numcores",
+            "cpu.reservablecores",
             "cpu.totalcompute",
             "memory.totalbytes",
             "unique.storage.bytestotal",
@@ -165,6 +172,10 @@ mod tests {
         assert_eq!(node.attributes["kernel.name"], "linux");
         assert!(node.resources.cpu_mhz >= 100);
         assert!(node.resources.memory_mib >= 100);
+        let cores = node.cores.values().map(|mhz| u64::from(*mhz));
+        let together: u64 = cores.sum();
+        assert!(together > 0, "{:?}", node.cores);
+        assert!(together <= node.resources.cpu_mhz, "{:?}", node.cores);
         assert!(node.resources.disk_mib >= 1);
         assert_eq!(node.node_class, "large");
         assert!(node.host_ip.parse::<std::net::IpAddr>().is_ok());
@@ -179,6 +190,8 @@ mod tests {
             disk_total_mb: 50_000,
             name: Some("n1".to_owned()),
             host_ip: Some([10, 0, 0, 9].into()),
+            node_max_allocs: 7,
+            reservable_cores: "60000".to_owned(),
             ..Config::default()
         };
         let offers = Offers {
@@ -196,6 +209,8 @@ mod tests {
             (8_192_u64 << 20).to_string()
         );
         assert_eq!(node.resources.disk_mib, 50_000);
+        assert_eq!(node.max_allocs, 7);
+        assert_eq!(node.cores.len(), 0, "this machine has no such core");
         assert_eq!(
             (node.name.as_str(), node.host_ip.as_str()),
             ("n1", "10.0.0.9")

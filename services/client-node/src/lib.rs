@@ -20,6 +20,7 @@ mod assignment;
 mod clock;
 pub mod config;
 mod context;
+pub mod devices;
 mod error;
 mod fingerprint;
 mod gateways;

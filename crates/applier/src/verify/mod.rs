@@ -4,6 +4,7 @@
 //! not depend on each other, so they may be checked in parallel ([`Verification::check_node`]).
 //! Only afterwards is looked across nodes: what replaces an allocation that stays is withheld.
 
+mod evictions;
 mod node;
 mod whole;
 mod writes;

@@ -11,6 +11,7 @@ use state::{AllocView, Entity, Key, Snapshot};
 
 use crate::op::Op;
 use crate::pending::Pending;
+use crate::verify::evictions::Evictions;
 use crate::verify::whole::deployments;
 
 /// Operations of one plan, by where a cut may go.
@@ -102,9 +103,13 @@ impl<'a> Writer<'a> {
             }
         }
         let mut units = Vec::with_capacity(placements.len());
+        let mut evictions = Evictions::default();
         for node_id in nodes {
             self.write_stops(*node_id, &mut units).ok()?;
+            self.write_evictions(*node_id, withheld, &mut evictions)
+                .ok()?;
         }
+        units.extend(evictions.into_units(self.snapshot, plan, self.now));
         for alloc in placements {
             self.write_placement(alloc, &mut units).ok()?;
         }
@@ -124,18 +129,39 @@ impl<'a> Writer<'a> {
 
     fn write_stops(&mut self, node_id: NodeId, units: &mut Vec<Unit>) -> Result<(), Predicted> {
         let plan = self.plan;
-        let lists = [
-            (&plan.stops, DesiredStatus::Stop),
-            (&plan.preemptions, DesiredStatus::Evict),
-        ];
-        for (stops, desired) in lists {
-            for stop in stops.get(&node_id).into_iter().flatten() {
-                if let Some(op) = self.stop(stop, desired)? {
-                    units.push(Unit {
-                        ops: vec![op],
-                        node_check: None,
-                    });
-                }
+        for stop in plan.stops.get(&node_id).into_iter().flatten() {
+            if let Some(op) = self.stop(stop, DesiredStatus::Stop)? {
+                units.push(Unit {
+                    ops: vec![op],
+                    node_check: None,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn write_evictions(
+        &mut self,
+        node_id: NodeId,
+        withheld: &BTreeSet<AllocId>,
+        evictions: &mut Evictions,
+    ) -> Result<(), Predicted> {
+        let plan = self.plan;
+        let placements = plan.placements.get(&node_id);
+        // Nobody makes way for who does not come; but who comes beside may count on the room.
+        let is_in_vain = placements.is_some_and(|placements| {
+            let mut placements = placements.iter();
+            placements.all(|alloc| withheld.contains(&alloc.id))
+        });
+        if is_in_vain {
+            return Ok(());
+        }
+        for stop in plan.preemptions.get(&node_id).into_iter().flatten() {
+            let Some(view) = self.snapshot.alloc(stop.alloc_id) else {
+                continue;
+            };
+            if let Some(op) = self.stop(stop, DesiredStatus::Evict)? {
+                evictions.add(view.alloc.job_key(), op);
             }
         }
         Ok(())

@@ -4,7 +4,8 @@ use applier::{Accepted, Op, Verdict, verify};
 use model::plan::DeploymentUpdate;
 use model::{
     AllocClient, AllocId, ClientStatus, Deployment, DeploymentGroup, DeploymentStatus,
-    DesiredStatus, EvalStatus, Evaluation, NodeEligibility, NodeId, NodeStatus, Plan, TriggeredBy,
+    DesiredStatus, EvalStatus, Evaluation, JobType, NodeEligibility, NodeId, NodeStatus, Plan,
+    TriggeredBy,
 };
 use state::{Entity, Key};
 use test_kit::builders;
@@ -308,6 +309,138 @@ fn scenario_149_what_has_ended_is_not_evicted() {
     assert_eq!(store.alloc(ended).desired_status, DesiredStatus::Run);
     assert_eq!(store.alloc(running).desired_status, DesiredStatus::Evict);
     assert_eq!(store.alloc(running).preempted_by, Some(winner));
+    assert_eq!(followed_up(&store, "low"), 1);
+    // Nobody is evicted, so nobody is told.
+    let mut plan = store.start_plan("high");
+    store.place(&mut plan, node, 100);
+    plan.preemptions.insert(node, vec![evict(running)]);
+    store.must_commit(&plan);
+    assert_eq!(followed_up(&store, "low"), 1);
+}
+
+/// Returns how many evaluations of a job were made because something of it was evicted.
+fn followed_up(store: &Store, job: &str) -> usize {
+    let snapshot = store.snapshot();
+    let job = model::JobKey::new("default", job);
+    let evals = snapshot.evals_by_job(&job);
+    evals
+        .filter(|eval| eval.value.triggered_by == TriggeredBy::Preemption)
+        .count()
+}
+
+#[test]
+fn every_job_that_loses_something_is_looked_at() {
+    let mut store = Store::new(30);
+    let nodes = [store.add_node(1, |_| {}), store.add_node(2, |_| {})];
+    let full = store.add_node(3, |_| {});
+    let mut victims = Vec::new();
+    for name in ["low", "lower"] {
+        for node in nodes {
+            victims.push((node, store.running(name, node, 1_000)));
+        }
+    }
+    let spared = store.running("spared", full, 4_000);
+    let mut low = builders::service("low", 10);
+    low.job_type = JobType::Batch;
+    low.priority = 20;
+    store.put(Key::Job(low.key()), Entity::Job(Box::new(low)));
+    let mut plan = store.start_plan("high");
+    plan.trace_parent = "00-trace-span-01".to_owned();
+    for (node, victim) in &victims {
+        store.place(&mut plan, *node, 1_500);
+        plan.preemptions
+            .entry(*node)
+            .or_default()
+            .push(stop(*victim));
+    }
+    store.place(&mut plan, full, 5_000);
+    plan.preemptions.insert(full, vec![stop(spared)]);
+    let accepted = accept(&store, &plan);
+    assert_eq!(accepted.rejected_nodes.keys().collect::<Vec<_>>(), [&full]);
+    for piece in &accepted.pieces {
+        store.commit(std::slice::from_ref(piece)).unwrap();
+    }
+    let snapshot = store.snapshot();
+    let made = snapshot.evals().map(|eval| &eval.value);
+    let made = made.filter(|eval| eval.triggered_by == TriggeredBy::Preemption);
+    let mut told: Vec<_> = made
+        .map(|eval| {
+            assert_eq!(eval.status, EvalStatus::Pending);
+            assert_eq!(eval.trace_parent, plan.trace_parent);
+            (&*eval.job.job_id, eval.job_type, eval.priority)
+        })
+        .collect();
+    told.sort_by_key(|(job, ..)| *job);
+    let expected = [("low", JobType::Batch, 20), ("lower", JobType::Service, 50)];
+    assert_eq!(told, expected);
+    // A node that was rejected keeps all it has.
+    assert_eq!(store.alloc(spared).desired_status, DesiredStatus::Run);
+}
+
+#[test]
+fn an_eviction_is_never_without_its_evaluation() {
+    let mut store = Store::new(31);
+    let mut victims = Vec::new();
+    for number in 1..=40 {
+        let node = store.add_node(number, |_| {});
+        for _ in 0..40 {
+            victims.push((node, store.running("low", node, 10)));
+        }
+    }
+    let mut plan = store.start_plan("high");
+    for (node, victim) in &victims {
+        plan.preemptions
+            .entry(*node)
+            .or_default()
+            .push(stop(*victim));
+        if !plan.placements.contains_key(node) {
+            store.place(&mut plan, *node, 4_000);
+        }
+    }
+    let accepted = accept(&store, &plan);
+    assert!(accepted.pieces.len() > 1, "it takes several transactions");
+    let mut evicted = 0;
+    for piece in &accepted.pieces {
+        let told = followed_up(&store, "low");
+        store.commit(std::slice::from_ref(piece)).unwrap();
+        let gone = victims
+            .iter()
+            .filter(|(_, id)| store.alloc(*id).desired_status == DesiredStatus::Evict);
+        let gone = gone.count();
+        let more = followed_up(&store, "low") > told;
+        assert_eq!(more, gone > evicted, "{gone} after {evicted}");
+        evicted = gone;
+    }
+    assert_eq!(evicted, victims.len());
+}
+
+#[test]
+fn nobody_makes_way_for_who_is_withheld() {
+    let mut store = Store::new(32);
+    let (old_home, new_home) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));
+    let old = store.running("web", old_home, 100);
+    let victim = store.running("low", new_home, 4_000);
+    let mut plan = store.start_plan("web");
+    plan.stops.insert(old_home, vec![stop(old)]);
+    store.place(&mut plan, old_home, 9_000);
+    store.place(&mut plan, new_home, 3_000);
+    plan.placements.get_mut(&new_home).unwrap()[0].previous_alloc = Some(old);
+    plan.preemptions.insert(new_home, vec![stop(victim)]);
+    let mut both = plan.clone();
+    let accepted = accept(&store, &plan);
+    assert_eq!(accepted.rejected_nodes.len(), 2);
+    for piece in &accepted.pieces {
+        store.commit(std::slice::from_ref(piece)).unwrap();
+    }
+    assert_eq!(store.alloc(victim).desired_status, DesiredStatus::Run);
+    // Another one counts on the room.
+    let other = store.place(&mut both, new_home, 1_000);
+    let accepted = accept(&store, &both);
+    assert_eq!(placed(&accepted), [other]);
+    for piece in &accepted.pieces {
+        store.commit(std::slice::from_ref(piece)).unwrap();
+    }
+    assert_eq!(store.alloc(victim).desired_status, DesiredStatus::Evict);
 }
 
 #[test]

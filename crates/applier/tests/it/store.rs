@@ -219,6 +219,7 @@ fn allocation(
         next_alloc: None,
         followup_eval_id: None,
         preempted_by: None,
+        preempted_allocs: Vec::new(),
         reschedules: Vec::new(),
         create_time: NOW,
         modify_time: Timestamp::NEVER,

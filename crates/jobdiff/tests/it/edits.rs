@@ -272,7 +272,7 @@ pub(crate) const EDITS: &[Edit] = &[
         &["app/server/Resources/MemoryMB 256 => 7"],
     ),
     (
-        |job| server(job).resources.memory_max_mib = 7,
+        |job| server(job).resources.memory_max = model::MemoryMax::Mib(7),
         &["app/server/Resources/MemoryMaxMB 0 => 7"],
     ),
     (

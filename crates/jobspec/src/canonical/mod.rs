@@ -7,6 +7,7 @@
 
 mod check;
 mod constraint;
+mod device;
 mod disconnect;
 mod driver_config;
 mod environment;

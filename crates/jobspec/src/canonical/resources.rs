@@ -1,9 +1,10 @@
-//! What one task may use: cpu in MHz, memory in MiB.
+//! What one task may use: cpu in MHz or whole cores, memory in MiB, devices.
 
 use model::job::TaskResources;
-use model::spec;
+use model::{MemoryMax, spec};
 
 use super::check::{Check, Path};
+use super::device;
 
 /// Source: Nomad's defaults and least values.
 const DEFAULT_CPU_MHZ: u32 = 100;
@@ -20,8 +21,15 @@ pub(super) fn resources(
     let path = path.block("resources");
     let none = spec::Resources::default();
     let spec = spec.unwrap_or(&none);
-    let cpu_mhz = check.number(path.field("cpu"), spec.cpu, DEFAULT_CPU_MHZ);
-    if cpu_mhz < MIN_CPU_MHZ {
+    let cores = check.number(path.field("cores"), spec.cores, 0);
+    let default_mhz = if cores > 0 { 0 } else { DEFAULT_CPU_MHZ };
+    let cpu_mhz = check.number(path.field("cpu"), spec.cpu, default_mhz);
+    if cores > 0 && cpu_mhz > 0 {
+        let message = "Task can only ask for 'cpu' or 'cores' resource, not both: remove cpu for \
+                       cores of the task's own, or cores for a share of all";
+        check.error(path.field("cores"), message);
+    }
+    if cores == 0 && cpu_mhz < MIN_CPU_MHZ {
         let message = format!(
             "minimum CPU value is {MIN_CPU_MHZ}; got {cpu_mhz}: cpu is in MHz, leave it out for \
              {DEFAULT_CPU_MHZ}",
@@ -36,13 +44,13 @@ pub(super) fn resources(
         );
         check.error(path.field("memory"), message);
     }
-    let memory_max_mib = memory_max(check, &path, spec.memory_max, memory_mib, task);
+    let memory_max = memory_max(check, &path, spec.memory_max, memory_mib, task);
     TaskResources {
         cpu_mhz,
-        cores: 0,
+        cores,
         memory_mib,
-        memory_max_mib,
-        devices: Vec::new(),
+        memory_max,
+        devices: device::devices(check, &path, spec.devices.as_deref()),
     }
 }
 
@@ -52,28 +60,30 @@ fn memory_max(
     memory_max: Option<i64>,
     memory_mib: u32,
     task: &str,
-) -> u32 {
+) -> MemoryMax {
     let field = path.field("memory_max");
-    if memory_max == Some(-1) {
-        let message = "unlimited memory is not supported by this version of Kafila: write the \
-                       most that the task may use, in MB, or leave memory_max out";
-        check.error(field, message);
-        return 0;
-    }
-    let memory_max_mib = check.number(field.clone(), memory_max, 0);
-    if memory_max_mib == 0 {
-        return 0;
-    }
-    if memory_max_mib < memory_mib {
+    let max = match memory_max.map(MemoryMax::try_from) {
+        None => MemoryMax::AsAsked,
+        Some(Ok(max)) => max,
+        Some(Err(problem)) => {
+            check.error(field, problem.to_string());
+            return MemoryMax::AsAsked;
+        }
+    };
+    if let MemoryMax::Mib(max_mib) = max
+        && max_mib < memory_mib
+    {
         let message = format!(
-            "MemoryMaxMB value ({memory_max_mib}) should be larger than MemoryMB value \
-             ({memory_mib}): raise memory_max, or leave it out",
+            "MemoryMaxMB value ({max_mib}) should be larger than MemoryMB value ({memory_mib}): \
+             raise memory_max, or leave it out",
         );
         check.error(field, message);
     }
-    check.warn(format!(
-        "Memory oversubscription is not enabled; Task {task:?} memory_max value will be ignored. \
-         Ask for what the task needs with memory",
-    ));
-    memory_max_mib
+    if max.is_more() {
+        check.warn(format!(
+            "Task {task:?} may use memory up to memory_max only where the scheduler configuration \
+             enables memory oversubscription; elsewhere memory is its limit",
+        ));
+    }
+    max
 }

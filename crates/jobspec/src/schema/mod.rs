@@ -5,6 +5,7 @@
 //! version does not carry out stands in the tables too, with what to do instead: it is refused,
 //! never ignored.
 
+mod device;
 mod group;
 mod job;
 mod policies;

@@ -1,5 +1,6 @@
 //! Tasks, their resources, lifecycle and logs.
 
+use super::device::DEVICE;
 use super::policies::RESTART;
 use super::rank::{AFFINITY, CONSTRAINT};
 use super::{
@@ -106,10 +107,10 @@ static RESOURCES: Schema = Schema {
         attribute("cpu", "CPU", Kind::Whole),
         attribute("memory", "MemoryMB", Kind::Whole),
         attribute("memory_max", "MemoryMaxMB", Kind::Whole),
+        attribute("cores", "Cores", Kind::Whole),
     ],
-    blocks: &[],
+    blocks: &[many(&DEVICE, "Devices")],
     refused: &[
-        refused_argument("cores", "Cores", "ask for cpu in MHz instead"),
         refused_argument("secrets", "SecretsMB", "remove it"),
         refused_argument(
             "disk",
@@ -121,11 +122,6 @@ static RESOURCES: Schema = Schema {
             "network",
             "Networks",
             "write the network block in the group instead",
-        ),
-        refused_block(
-            "device",
-            "Devices",
-            "keep the device's nodes apart with a constraint",
         ),
         refused_block("numa", "NUMA", "remove it"),
     ],

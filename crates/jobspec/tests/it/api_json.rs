@@ -97,8 +97,8 @@ fn what_this_version_does_not_carry_out_is_refused_unless_it_is_empty() {
         json!({"Services": [{"Name": "x"}]}),
         json!({"Vault": {"Role": "x"}}),
         json!({"Identity": {"Name": "default", "Env": true}}),
-        json!({"Resources": {"Cores": 2}}),
-        json!({"Resources": {"Devices": [{"Name": "gpu"}]}}),
+        json!({"Resources": {"SecretsMB": 2}}),
+        json!({"Resources": {"NUMA": {"Affinity": "require"}}}),
     ] {
         let errors = parse_api_json("j.json", &with_task(&fields)).expect_err(&fields.to_string());
         assert!(

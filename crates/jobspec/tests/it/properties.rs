@@ -362,9 +362,15 @@ fn task() -> impl Strategy<Value = spec::Task> {
                     sidecar: Some(sidecar),
                 }),
                 resources: resources.map(|(cpu, memory)| spec::Resources {
-                    cpu: Some(cpu),
+                    cpu: (cpu % 3 > 0).then_some(cpu),
+                    cores: (cpu % 3 == 0).then_some(cpu % 4 + 1),
                     memory: Some(memory),
-                    memory_max: None,
+                    memory_max: match cpu % 5 {
+                        0 => Some(-1),
+                        1 => Some(memory),
+                        _ => None,
+                    },
+                    devices: (memory % 2 == 0).then(|| vec![device(cpu)]),
                 }),
                 kill_signal: kill_timeout.is_some().then(|| "SIGINT".to_owned()),
                 kill_timeout,
@@ -376,6 +382,19 @@ fn task() -> impl Strategy<Value = spec::Task> {
                 ..Default::default()
             },
         )
+}
+
+fn device(number: i64) -> spec::Device {
+    spec::Device {
+        name: Some("nvidia/gpu".to_owned()),
+        count: (number % 2 == 0).then_some(number % 7 + 1),
+        constraints: Some(vec![spec::Constraint {
+            left: Some("${device.attr.memory}".to_owned()),
+            operator: Some(">=".to_owned()),
+            right: Some(format!("{number} GiB")),
+        }]),
+        affinities: None,
+    }
 }
 
 /// The property above says nothing about jobs that are refused.

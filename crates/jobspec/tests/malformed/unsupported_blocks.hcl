@@ -21,8 +21,8 @@ job "web" {
         source = "https://example.com"
       }
       resources {
-        cores = 2
-        device "gpu" {}
+        secrets = 2
+        numa {}
       }
     }
   }

@@ -178,7 +178,7 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
         resources: TaskResources {
             cpu_mhz: 100,
             memory_mib: 300,
-            memory_max_mib: 0,
+            memory_max: model::MemoryMax::AsAsked,
             ..TaskResources::default()
         },
         restart: RestartPolicy {
@@ -284,6 +284,7 @@ fn allocation() -> Allocation {
         next_alloc: None,
         followup_eval_id: None,
         preempted_by: None,
+        preempted_allocs: Vec::new(),
         reschedules: Vec::new(),
         create_time: WALL_START,
         modify_time: Timestamp::NEVER,

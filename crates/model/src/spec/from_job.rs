@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Affinity, Constraint, DisconnectStrategy, EphemeralDisk, Job, Lifecycle, LogConfig,
+    Affinity, Constraint, Device, DisconnectStrategy, EphemeralDisk, Job, Lifecycle, LogConfig,
     MigrateStrategy, Network, Port, ReschedulePolicy, Resources, RestartPolicy, Spread,
     SpreadTarget, Task, TaskGroup, UpdateStrategy, VolumeMount, VolumeRequest,
 };
@@ -124,7 +124,20 @@ impl From<&job::TaskResources> for Resources {
         Self {
             cpu: Some(i64::from(resources.cpu_mhz)),
             memory: Some(i64::from(resources.memory_mib)),
-            memory_max: Some(i64::from(resources.memory_max_mib)),
+            memory_max: Some(resources.memory_max.into()),
+            cores: Some(i64::from(resources.cores)),
+            devices: list(&resources.devices),
+        }
+    }
+}
+
+impl From<&job::DeviceRequest> for Device {
+    fn from(request: &job::DeviceRequest) -> Self {
+        Self {
+            name: Some(request.name.clone()),
+            count: Some(i64::try_from(request.count).unwrap_or(i64::MAX)),
+            constraints: list(&request.constraints),
+            affinities: list(&request.affinities),
         }
     }
 }

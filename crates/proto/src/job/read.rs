@@ -140,6 +140,8 @@ fn task(wire: v1::Task) -> Read<spec::Task> {
             cpu: resources.cpu,
             memory: resources.memory_mb,
             memory_max: resources.memory_max_mb,
+            cores: resources.cores,
+            devices: plain(resources.devices, device),
         }),
         restart: errors.part("restart", wire.restart, restart),
         kill_timeout: errors.span("kill_timeout", wire.kill_timeout),
@@ -183,6 +185,15 @@ fn volumes(
         (name, volume)
     });
     Some(named.collect())
+}
+
+fn device(wire: v1::DeviceRequest) -> spec::Device {
+    spec::Device {
+        name: wire.name,
+        count: wire.count,
+        constraints: plain(wire.constraints, constraint),
+        affinities: plain(wire.affinities, affinity),
+    }
 }
 
 fn network(wire: v1::Network) -> spec::Network {

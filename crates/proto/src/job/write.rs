@@ -182,6 +182,8 @@ fn task(task: &spec::Task, mode: Mode<'_>) -> Read<v1::Task> {
             cpu: resources.cpu,
             memory_mb: resources.memory,
             memory_max_mb: resources.memory_max,
+            cores: resources.cores,
+            devices: plain(&resources.devices, device),
         }),
         restart: writer.part("restart", &task.restart, restart),
         kill_timeout: writer.span("kill_timeout", &task.kill_timeout),
@@ -223,6 +225,15 @@ fn volumes(
         (name.clone(), volume)
     });
     named.collect()
+}
+
+fn device(device: &spec::Device) -> v1::DeviceRequest {
+    v1::DeviceRequest {
+        name: device.name.clone(),
+        count: device.count,
+        constraints: plain(&device.constraints, constraint),
+        affinities: plain(&device.affinities, affinity),
+    }
 }
 
 fn network(network: &spec::Network) -> v1::Network {

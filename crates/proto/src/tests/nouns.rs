@@ -64,6 +64,8 @@ fn score_parts(draw: &mut Draw) -> ScoreParts {
         reschedule_penalty: draw.maybe(signed),
         affinity: draw.maybe(signed),
         spread: draw.maybe(signed),
+        devices: draw.maybe(signed),
+        preemption: draw.maybe(signed),
     }
 }
 
@@ -124,6 +126,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
         next_alloc: draw.maybe(Draw::id),
         followup_eval_id: draw.maybe(Draw::id),
         preempted_by: draw.maybe(Draw::id),
+        preempted_allocs: draw.list(Draw::id),
         reschedules: draw.list(|draw| RescheduleEvent {
             time: draw.time(),
             previous_alloc: draw.id(),
@@ -468,6 +471,13 @@ fn task(draw: &mut Draw) -> spec::Task {
             cpu: draw.maybe(Draw::i64),
             memory: draw.maybe(Draw::i64),
             memory_max: draw.maybe(Draw::i64),
+            cores: draw.maybe(Draw::i64),
+            devices: draw.maybe_list(|draw| spec::Device {
+                name: draw.maybe(Draw::text),
+                count: draw.maybe(Draw::i64),
+                constraints: draw.maybe_list(constraint),
+                affinities: draw.maybe_list(affinity),
+            }),
         }),
         restart: draw.maybe(restart),
         kill_timeout: draw.maybe(span),

@@ -137,6 +137,7 @@ impl<'a, 'c> Survey<'a, 'c> {
                 .flatten()
                 .map(|live| (live.node_id, live.is_of_group))
                 .collect(),
+            claim: None,
         };
         let dynamic = requirements.ports.iter();
         let dynamic = dynamic.filter(|ask| ask.static_port.is_none());
@@ -280,7 +281,18 @@ impl<'a, 'c> Survey<'a, 'c> {
     /// Looks at amounts and ports.
     fn amounts(&self, position: usize, node: &Node, found: &mut Vec<Obstacle>) {
         let cluster = &self.search.cluster;
-        let asked = self.requirements.resources;
+        let mut asked = self.requirements.resources;
+        if !self.requirements.exclusive.is_empty() {
+            let exclusive = &self.requirements.exclusive;
+            let (given, short) = exclusive.assign_what_there_is(node, &cluster.holding(position));
+            asked.cpu_mhz = asked.cpu_mhz.saturating_add(given.cpu_mhz);
+            let dimensions = short.into_iter().map(|exhausted| exhausted.to_string());
+            found.extend(dimensions.map(|dimension| Obstacle::Exhausted { dimension }));
+        }
+        if cluster.free_allocs(position) < 1 {
+            let dimension = Exhausted::MAX_ALLOCS.to_owned();
+            found.push(Obstacle::Exhausted { dimension });
+        }
         let after = cluster.used(position).plus(asked).dimensions();
         let dimensions = after.into_iter().zip(node.available().dimensions());
         for ((after, available), asked) in dimensions.zip(asked.dimensions()) {

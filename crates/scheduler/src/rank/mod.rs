@@ -7,12 +7,14 @@
 //! In reading order: `score` is the arithmetic; `preferences` is what a group would rather have and
 //! `affinity` how much it likes each node;
 //! `column` reads an attribute of all nodes once; `spread` and `property` count allocations by
-//! value; `shelves` keeps nodes in order; `search` joins them with what rules nodes out; `explain`
-//! tells people why.
+//! value; `shelves` keeps nodes in order; `search` joins them with what rules nodes out;
+//! `crowd` finds nodes where others have to make way; `explain` tells people why.
 
 mod affinity;
 mod column;
+mod crowd;
 pub(crate) mod explain;
+mod given;
 mod preferences;
 mod property;
 pub(crate) mod score;
@@ -22,5 +24,6 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use given::Given;
 pub(crate) use preferences::Preferences;
 pub(crate) use search::{Ask, Found, Search, Wish};

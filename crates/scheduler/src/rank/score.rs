@@ -28,6 +28,10 @@ pub(crate) struct Parts {
     pub(crate) affinity: Option<f64>,
     /// 0 does not count.
     pub(crate) spread: f64,
+    /// How well the node's devices suit; `None`: the group's requests have no affinities.
+    pub(crate) devices: Option<f64>,
+    /// `None`: nobody has to make way.
+    pub(crate) preemption: Option<f64>,
 }
 
 impl Parts {
@@ -35,7 +39,13 @@ impl Parts {
     pub(crate) fn base(&self) -> (f64, f64) {
         let mut sum = self.fit;
         let mut scorers = 1.0;
-        for part in [self.anti_affinity, self.affinity].into_iter().flatten() {
+        let parts = [
+            self.anti_affinity,
+            self.affinity,
+            self.devices,
+            self.preemption,
+        ];
+        for part in parts.into_iter().flatten() {
             sum += part;
             scorers += 1.0;
         }
@@ -57,6 +67,11 @@ impl Parts {
         ))
     }
 
+    /// Returns what is said of the node apart from how full it is and what has failed on it.
+    pub(crate) fn liking(&self) -> f64 {
+        self.anti_affinity.unwrap_or(0.0) + self.affinity.unwrap_or(0.0) + self.spread
+    }
+
     pub(crate) fn in_thousandths(&self) -> ScoreParts {
         ScoreParts {
             fit: thousandths(self.fit),
@@ -64,6 +79,8 @@ impl Parts {
             reschedule_penalty: self.is_penalised.then(|| thousandths(RESCHEDULE_PENALTY)),
             affinity: self.affinity.map(thousandths),
             spread: (self.spread.abs() >= NOTHING).then(|| thousandths(self.spread)),
+            devices: self.devices.map(thousandths),
+            preemption: self.preemption.map(thousandths),
         }
     }
 }
@@ -188,6 +205,8 @@ mod tests {
             is_penalised: true,
             affinity: None,
             spread: 0.0,
+            devices: None,
+            preemption: None,
         };
         assert!(close(parts.mean(), (0.9 - 0.75 - 1.0) / 3.0));
         let hopeless = Parts {
@@ -205,6 +224,8 @@ mod tests {
             is_penalised: false,
             affinity,
             spread: 0.0,
+            devices: None,
+            preemption: None,
         };
         assert!(close(parts(None).mean(), 0.9));
         assert!(close(parts(Some(1.0)).mean(), 0.95));

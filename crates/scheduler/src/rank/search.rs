@@ -1,24 +1,23 @@
 //! Finds nodes for one task group, one allocation after the other.
 
-use model::{AllocMetric, AllocatedPort, AllocatedResources, ComparableResources, NodeId};
+use model::{AllocMetric, AllocatedResources, ComparableResources, NodeId};
 use placement::ports::check_static;
-use placement::{Exhausted, Level, PortAsk, Requirements, assign_ports};
+use placement::{Exclusive, Exhausted, Level, PortAsk, Requirements, assign_ports};
 use state::{AllocView, NodeRow};
 
 use crate::cluster::Cluster;
 use crate::draw::Draw;
+use crate::preempt::Claim;
 use crate::rank::affinity::Affinities;
+use crate::rank::crowd::Crowd;
 use crate::rank::explain::{self, Groundwork};
+use crate::rank::given::Given;
 use crate::rank::preferences::Preferences;
 use crate::rank::property::PropertyLimit;
-use crate::rank::score::{Parts, anti_affinity, fit, penalised_mean};
+use crate::rank::score::{NOTHING, Parts, anti_affinity, fit, penalised_mean};
 use crate::rank::shelves::{Entry, Place, Shelves};
 use crate::rank::spread::{Changed, SpreadUse};
 use model::Algorithm;
-
-/// Scores closer than this are near-ties, between which the seed chooses: workers that plan at the
-/// same time then do not all pick one node. It is the resolution that scores are shown with.
-pub(crate) const NEAR_TIE: f64 = 0.001;
 
 /// What a group asks for, and where it is already.
 pub(crate) struct Ask<'a> {
@@ -28,6 +27,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) algorithm: Algorithm,
     /// The nodes of the job's allocations that hold a share, and whether each is of the group.
     pub(crate) live: Vec<(NodeId, bool)>,
+    /// Others may have to make way; `None`: nobody has to.
+    pub(crate) claim: Option<Claim>,
 }
 
 /// What one allocation asks for beyond what its group does.
@@ -43,11 +44,20 @@ pub(crate) struct Wish {
 
 /// A place for one allocation.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Found<'a> {
     pub(crate) position: usize,
     pub(crate) node_id: NodeId,
-    pub(crate) ports: Vec<AllocatedPort>,
+    pub(crate) given: Given,
     pub(crate) metric: AllocMetric,
+    /// Those that have to make way there.
+    pub(crate) victims: Vec<&'a AllocView>,
+}
+
+/// A node with one more allocation of the group on it.
+struct Room {
+    after: ComparableResources,
+    /// What is said of its devices.
+    devices: Option<f64>,
 }
 
 /// The search for one group.
@@ -55,20 +65,22 @@ pub(crate) struct Search<'a, 'c> {
     pub(crate) cluster: &'c mut Cluster<'a>,
     pub(crate) requirements: &'a Requirements,
     count: u32,
-    algorithm: Algorithm,
+    pub(super) algorithm: Algorithm,
     affinities: Affinities,
-    spreads: Vec<SpreadUse>,
+    pub(super) spreads: Vec<SpreadUse>,
     properties: Vec<PropertyLimit<'a>>,
     shelves: Shelves,
     /// By the position of the node.
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     /// What is the same for every allocation of the group.
-    groundwork: Groundwork,
+    pub(super) groundwork: Groundwork,
+    /// Nodes without room, for when others may have to make way.
+    pub(super) crowd: Option<Crowd>,
     has_static_ports: bool,
     /// The number in the name of the allocation that a place is looked for, if it asks for volumes
     /// of its own.
     own_volumes_of: Option<u32>,
-    has_told_runners_up: bool,
+    pub(super) has_told_runners_up: bool,
 }
 
 impl<'a, 'c> Search<'a, 'c> {
@@ -95,11 +107,13 @@ impl<'a, 'c> Search<'a, 'c> {
         let properties = rules
             .map(|rule| PropertyLimit::new(rule, table, &live))
             .collect();
-        let scorers = if ask.preferences.has_affinities() {
-            2.0
-        } else {
-            1.0
-        };
+        let mut scorers = 1.0;
+        if ask.preferences.has_affinities() {
+            scorers += 1.0;
+        }
+        if ask.requirements.exclusive.has_device_affinities() {
+            scorers += 1.0;
+        }
         let mut search = Self {
             affinities: Affinities::new(table, &ask.preferences),
             cluster,
@@ -113,6 +127,7 @@ impl<'a, 'c> Search<'a, 'c> {
             groundwork: Groundwork::new(table, ask.requirements),
             has_static_ports: ask.requirements.ports.iter().any(is_static),
             own_volumes_of: None,
+            crowd: ask.claim.map(Crowd::new),
             has_told_runners_up: false,
         };
         search.ask_nodes();
@@ -150,19 +165,18 @@ impl<'a, 'c> Search<'a, 'c> {
             let shelf = Shelves::shelf(combination, false);
             self.places.push(Place { shelf, changes: 0 });
             // As if nothing differed from the table; where something does is asked again below.
-            let after = row.used.plus(self.requirements.resources);
-            let is_short =
-                after.exceeds(row.available).is_some() || self.lacks_ports(position).is_some();
-            if is_short {
+            let Some(room) = self.room_beside(position, row, row.used, row.free_allocs) else {
                 self.groundwork.exhausted += 1;
                 continue;
-            }
+            };
             let parts = Parts {
-                fit: fit(self.algorithm, row.available, after),
+                fit: fit(self.algorithm, row.available, room.after),
                 anti_affinity: None,
                 is_penalised: false,
                 affinity: self.affinities.of(position, row),
                 spread: 0.0,
+                devices: room.devices,
+                preemption: None,
             };
             let shelf = shelf as usize;
             if entries.len() <= shelf {
@@ -227,7 +241,7 @@ impl<'a, 'c> Search<'a, 'c> {
     }
 
     /// Returns the best node for one more allocation; the caller takes it with [`Self::take`].
-    pub(crate) fn find(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found> {
+    pub(crate) fn find(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
         let asks_for_own = self.requirements.volumes.differ_by_alloc();
         self.own_volumes_of = asks_for_own.then_some(wish.name_index);
         if let Some(found) = self.find_preferred(wish, draw) {
@@ -237,7 +251,7 @@ impl<'a, 'c> Search<'a, 'c> {
         let mut passed_over = Vec::new();
         let mut penalised = Vec::new();
         let mut best = None;
-        while let Some((entry, shelf, score)) = self.shelves.pop(&self.places) {
+        while let Some((entry, shelf, score)) = self.next(draw) {
             if !self.has_own_volumes(entry.position()) {
                 passed_over.push((entry, shelf));
                 continue;
@@ -249,8 +263,8 @@ impl<'a, 'c> Search<'a, 'c> {
                     continue;
                 }
             }
-            if let Some(ports) = self.accept(entry, draw) {
-                best = Some((entry, shelf, score, ports));
+            if let Some(given) = self.accept(entry, draw) {
+                best = Some((entry, shelf, score, given));
                 break;
             }
         }
@@ -258,15 +272,49 @@ impl<'a, 'c> Search<'a, 'c> {
             self.shelves.push(shelf, entry, &self.places);
         }
         self.weigh_penalised(penalised, &mut best, draw);
-        let (entry, _, _, ports) = best?;
-        Some(self.found(entry.position(), wish, ports))
+        let (entry, _, _, given) = best?;
+        Some(self.found(entry.position(), wish, given))
+    }
+
+    /// Takes out the best node, or one of the best that the job likes no less: only the fit may be
+    /// worse.
+    fn next(&mut self, draw: &mut Draw) -> Option<(Entry, u32, f64)> {
+        let among = draw.choice().among as usize;
+        if among <= 1 {
+            return self.shelves.pop(&self.places);
+        }
+        let first = self.shelves.pop(&self.places)?;
+        let liking = self.liking(first.0);
+        let mut liked = vec![first];
+        let mut others = Vec::new();
+        while liked.len() + others.len() < among
+            && let Some(next) = self.shelves.pop(&self.places)
+        {
+            if self.liking(next.0) < liking - NOTHING {
+                others.push(next);
+            } else {
+                liked.push(next);
+            }
+        }
+        let count = u32::try_from(liked.len()).ok()?;
+        let drawn = liked.swap_remove(draw.below(count) as usize);
+        for (entry, shelf, _) in liked.into_iter().chain(others) {
+            self.shelves.push(shelf, entry, &self.places);
+        }
+        Some(drawn)
+    }
+
+    /// Returns what is said of a node apart from how full it is.
+    fn liking(&self, entry: Entry) -> f64 {
+        let parts = self.parts(entry.position());
+        parts.map_or(f64::NEG_INFINITY, |parts| parts.liking())
     }
 
     /// Lets the nodes on which a predecessor failed compete with the best of the others.
     fn weigh_penalised(
         &mut self,
         penalised: Vec<(Entry, u32)>,
-        best: &mut Option<(Entry, u32, f64, Vec<AllocatedPort>)>,
+        best: &mut Option<(Entry, u32, f64, Given)>,
         draw: &mut Draw,
     ) {
         for (entry, shelf) in penalised {
@@ -279,10 +327,10 @@ impl<'a, 'c> Search<'a, 'c> {
                 self.shelves.push(shelf, entry, &self.places);
                 continue;
             }
-            let Some(ports) = self.accept(entry, draw) else {
+            let Some(given) = self.accept(entry, draw) else {
                 continue;
             };
-            if let Some((loser, shelf, _, _)) = best.replace((entry, shelf, score, ports)) {
+            if let Some((loser, shelf, _, _)) = best.replace((entry, shelf, score, given)) {
                 self.shelves.push(shelf, loser, &self.places);
             }
         }
@@ -292,7 +340,7 @@ impl<'a, 'c> Search<'a, 'c> {
         self.cluster.table.row(entry.position()).id
     }
 
-    fn find_preferred(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found> {
+    fn find_preferred(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
         let position = self.cluster.position(wish.preferred?)?;
         if !self.places[position].is_somewhere()
             || self.is_next_to_another(position)
@@ -308,29 +356,37 @@ impl<'a, 'c> Search<'a, 'c> {
             // Its entry is still on its shelf, so nothing is to be parked.
             return None;
         }
-        let ports = self.accept(entry, draw)?;
-        Some(self.found(position, wish, ports))
+        let given = self.accept(entry, draw)?;
+        Some(self.found(position, wish, given))
     }
 
     /// Gives the node of `entry` to an allocation, unless something rules it out; then it comes up
     /// again only after a change.
-    fn accept(&mut self, entry: Entry, draw: &mut Draw) -> Option<Vec<AllocatedPort>> {
+    fn accept(&mut self, entry: Entry, draw: &mut Draw) -> Option<Given> {
         let position = entry.position();
         let table = self.cluster.table;
         if let Some(limit) = self.limit_at(position) {
             self.properties[limit].park(table, entry);
             return None;
         }
-        let asks = &self.requirements.ports;
-        if asks.is_empty() {
-            return Some(Vec::new());
+        let (asks, exclusive) = (&self.requirements.ports, &self.requirements.exclusive);
+        let mut given = Given::default();
+        if asks.is_empty() && exclusive.is_empty() {
+            return Some(given);
         }
         let node = &table.node(position)?.value;
-        let held = self.cluster.ports(position);
-        assign_ports(node, held, asks, |bound| draw.below(bound)).ok()
+        if !asks.is_empty() {
+            let held = self.cluster.ports(position);
+            given.ports = assign_ports(node, held, asks, |bound| draw.below(bound)).ok()?;
+        }
+        if !exclusive.is_empty() {
+            let holding = self.cluster.holding(position);
+            given.exclusive = exclusive.assign(node, &holding).ok()?;
+        }
+        Some(given)
     }
 
-    fn found(&mut self, position: usize, wish: &Wish, ports: Vec<AllocatedPort>) -> Found {
+    fn found(&mut self, position: usize, wish: &Wish, given: Given) -> Found<'a> {
         let parts = self.parts_for(position, wish);
         let parts = parts.expect("a node that was found has room");
         let mut metric = self.groundwork.placed(&parts);
@@ -341,8 +397,9 @@ impl<'a, 'c> Search<'a, 'c> {
         Found {
             position,
             node_id: self.cluster.table.row(position).id,
-            ports,
+            given,
             metric,
+            victims: Vec::new(),
         }
     }
 
@@ -458,6 +515,9 @@ impl<'a, 'c> Search<'a, 'c> {
         if !place.is_somewhere() {
             return;
         }
+        if let Some(crowd) = &mut self.crowd {
+            crowd.touch(position);
+        }
         let changes = place.changes + 1;
         self.places[position].changes = changes;
         self.shelves.refresh(place.shelf, &self.places);
@@ -482,11 +542,11 @@ impl<'a, 'c> Search<'a, 'c> {
         self.shelves.push(shelf, entry, &self.places);
     }
 
-    /// Makes the entry of a node: its lot weighs as much in the mean as [`NEAR_TIE`] allows.
+    /// Makes the entry of a node: its lot weighs as much in the mean as a near-tie allows.
     fn entry(&self, id: NodeId, node: u32, parts: &Parts, changes: u32) -> Entry {
         let (sum, scorers) = parts.base();
         Entry {
-            key: sum + self.cluster.lot(id) * NEAR_TIE * scorers,
+            key: sum + self.cluster.lot(id) * self.cluster.near_tie * scorers,
             node,
             changes,
         }
@@ -504,26 +564,76 @@ impl<'a, 'c> Search<'a, 'c> {
     /// Returns how good a node is for one more; `None` when it has no room.
     pub(crate) fn parts(&self, position: usize) -> Option<Parts> {
         let row = self.cluster.table.row(position);
-        let after = self.room(position, row)?;
+        let room = self.room(position, row)?;
+        Some(self.parts_with(position, row, room.after, room.devices))
+    }
+
+    /// Returns how good a node is that holds `after` with one more on it, with `devices` said of the
+    /// devices that it gets.
+    pub(super) fn parts_with(
+        &self,
+        position: usize,
+        row: &NodeRow,
+        after: ComparableResources,
+        devices: Option<f64>,
+    ) -> Parts {
         let of_group = self.cluster.slot(position).map_or(0, |slot| slot.of_group);
         let shelf = self.places[position].shelf;
-        Some(Parts {
+        Parts {
             fit: fit(self.algorithm, row.available, after),
             anti_affinity: anti_affinity(of_group, self.count),
             is_penalised: false,
             affinity: self.affinities.of(position, row),
             spread: self.shelves.total(shelf),
-        })
+            devices,
+            preemption: None,
+        }
     }
 
-    /// Returns what a node holds with one more on it; `None` when that is too much.
-    fn room(&self, position: usize, row: &NodeRow) -> Option<ComparableResources> {
+    /// Returns what a node is like with one more on it; `None` when that is too much.
+    fn room(&self, position: usize, row: &NodeRow) -> Option<Room> {
         let used = self.cluster.used(position);
-        let after = used.plus(self.requirements.resources);
-        if after.exceeds(row.available).is_some() || self.lacks_ports(position).is_some() {
+        self.room_beside(position, row, used, self.cluster.free_allocs(position))
+    }
+
+    /// As [`Self::room`], of a node of which `used` is used and that takes `free_allocs` more.
+    ///
+    /// What costs least is asked first; [`Self::exhausted`] tells of them in the right order.
+    fn room_beside(
+        &self,
+        position: usize,
+        row: &NodeRow,
+        used: ComparableResources,
+        free_allocs: i32,
+    ) -> Option<Room> {
+        let mut room = Room {
+            after: used.plus(self.requirements.resources),
+            devices: None,
+        };
+        if room.after.exceeds(row.available).is_some()
+            || free_allocs < 1
+            || self.lacks_ports(position).is_some()
+        {
             return None;
         }
-        Some(after)
+        if !self.requirements.exclusive.is_empty() {
+            let given = self.exclusive(position).ok()?;
+            room.after.cpu_mhz = room.after.cpu_mhz.saturating_add(given.cpu_mhz);
+            if room.after.cpu_mhz > row.available.cpu_mhz {
+                return None;
+            }
+            room.devices = given.device_score;
+        }
+        Some(room)
+    }
+
+    /// Returns the cores and devices that one more would get.
+    fn exclusive(&self, position: usize) -> Result<Exclusive, Exhausted> {
+        let Some(node) = self.cluster.table.node(position) else {
+            return Err(Exhausted::Amount(Exhausted::CORES));
+        };
+        let holding = self.cluster.holding(position);
+        self.requirements.exclusive.assign(&node.value, &holding)
     }
 
     /// Returns which static port is not free.
@@ -549,7 +659,7 @@ impl<'a, 'c> Search<'a, 'c> {
     }
 
     /// Tells whether a node has the volumes that the allocation alone asks for.
-    fn has_own_volumes(&self, position: usize) -> bool {
+    pub(super) fn has_own_volumes(&self, position: usize) -> bool {
         let Some(name_index) = self.own_volumes_of else {
             return true;
         };
@@ -558,7 +668,7 @@ impl<'a, 'c> Search<'a, 'c> {
     }
 
     /// Returns the position of the `distinct_property` that keeps one more off a node.
-    fn limit_at(&self, position: usize) -> Option<usize> {
+    pub(super) fn limit_at(&self, position: usize) -> Option<usize> {
         let table = self.cluster.table;
         let mut limits = self.properties.iter();
         limits.position(|limit| !limit.admits(table, position))
@@ -578,13 +688,23 @@ impl<'a, 'c> Search<'a, 'c> {
 
     /// Returns what a node is short of for one more.
     pub(crate) fn exhausted(&self, position: usize, row: &NodeRow) -> Option<Exhausted> {
-        let used = self
+        if let Some(exhausted) = self.lacks_ports(position) {
+            return Some(exhausted);
+        }
+        let mut after = self
             .cluster
-            .slot(position)
-            .map_or(row.used, |slot| slot.used);
-        let after = used.plus(self.requirements.resources);
-        self.lacks_ports(position)
-            .or_else(|| after.exceeds(row.available).map(Exhausted::Amount))
+            .used(position)
+            .plus(self.requirements.resources);
+        if !self.requirements.exclusive.is_empty() {
+            match self.exclusive(position) {
+                Ok(given) => after.cpu_mhz = after.cpu_mhz.saturating_add(given.cpu_mhz),
+                Err(exhausted) => return Some(exhausted),
+            }
+        }
+        if self.cluster.free_allocs(position) < 1 {
+            return Some(Exhausted::Amount(Exhausted::MAX_ALLOCS));
+        }
+        after.exceeds(row.available).map(Exhausted::Amount)
     }
 
     /// Returns the nodes that could take one of the group, if it were for facts alone.

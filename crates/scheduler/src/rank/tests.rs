@@ -1,15 +1,16 @@
 //! The search against a slow one that looks at everything anew, on random clusters and jobs.
 //!
 //! The slow one shares the arithmetic of a fit and of affinities, which have tests of their own; it
-//! counts allocations, shares and ports from lists. A failure names its seed.
+//! counts allocations, shares, ports, cores and devices from lists. A failure names its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::job::{Network, Port};
-use model::node::HostNetwork;
+use model::job::{DeviceRequest, Network, Port};
+use model::node::{DeviceInstance, HostNetwork, NodeDevice};
 use model::{
-    Affinity, AllocatedPort, AllocatedResources, ComparableResources, Constraint, EvalId, Job,
-    Node, NodeEligibility, NodeId, Operator, Spread, SpreadTarget,
+    Affinity, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources,
+    ComparableResources, Constraint, EvalId, Job, Node, NodeEligibility, NodeId, Operator, Spread,
+    SpreadTarget,
 };
 use placement::{Feasibility, Level, Requirements, Target};
 use rand::rngs::StdRng;
@@ -17,10 +18,10 @@ use rand::{RngExt as _, SeedableRng as _};
 use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
+use crate::choice::Choice;
 use crate::cluster::Cluster;
 use crate::draw::Draw;
 use crate::rank::score::{NOTHING, anti_affinity, fit};
-use crate::rank::search::NEAR_TIE;
 use crate::rank::{Ask, Preferences, Search, Wish};
 use model::Algorithm;
 
@@ -93,6 +94,10 @@ impl World {
                 let address = ["127.0.0.1", ADDRESSES[0]][self.rng.random_range(0..2)];
                 alloc.resources.ports = vec![port_of("x", port, address)];
             }
+            if self.rng.random() {
+                alloc.resources.cores = self.free_core(&node);
+                alloc.resources.devices = self.free_device(&node);
+            }
             self.held.push(Held {
                 node_id: node.id,
                 is_of_job: of_job,
@@ -108,6 +113,96 @@ impl World {
             modify_index: 1,
         });
         self.snapshot = State::from_list(1, changes).snapshot();
+    }
+
+    /// Returns what an allocation has that holds the last free core.
+    fn free_core(&self, node: &Node) -> Vec<AllocatedCores> {
+        let id = self.free_cores(node).pop();
+        let cores = id.into_iter().map(|(id, _)| AllocatedCores {
+            task: "x".into(),
+            ids: vec![id],
+        });
+        cores.collect()
+    }
+
+    /// Returns what an allocation has that holds a device, if one is free.
+    fn free_device(&self, node: &Node) -> Vec<AllocatedDevice> {
+        let mut kinds = node.devices.iter();
+        let free = kinds.find_map(|kind| Some((kind, self.free_instances(node, kind).pop()?)));
+        let devices = free.into_iter().map(|(kind, id)| AllocatedDevice {
+            task: "x".into(),
+            vendor: kind.vendor.clone(),
+            device_type: kind.device_type.clone(),
+            name: kind.name.clone(),
+            instance_ids: vec![id],
+        });
+        devices.collect()
+    }
+
+    fn free_cores(&self, node: &Node) -> Vec<(u16, u32)> {
+        let held = self.on(node.id).flat_map(|held| &held.resources.cores);
+        let held: BTreeSet<_> = held.flat_map(|cores| &cores.ids).collect();
+        let cores = node.cores.iter().filter(|(id, _)| !held.contains(id));
+        cores.map(|(id, mhz)| (*id, *mhz)).collect()
+    }
+
+    fn free_instances(&self, node: &Node, kind: &NodeDevice) -> Vec<String> {
+        let held = self.on(node.id).flat_map(|held| &held.resources.devices);
+        let held: BTreeSet<_> = held
+            .filter(|devices| devices.name == kind.name)
+            .flat_map(|devices| &devices.instance_ids)
+            .collect();
+        let healthy = kind.instances.iter().filter(|instance| instance.healthy);
+        healthy
+            .map(|instance| instance.id.clone())
+            .filter(|id| !held.contains(id))
+            .collect()
+    }
+
+    /// Returns what one more allocation's cores come to and what is said of its devices; `None`:
+    /// it does not get them.
+    fn exclusive(&self, node: &Node) -> Option<(u64, Option<f64>)> {
+        let wanted = &self.job.task_groups[0].tasks[0].resources;
+        let free = self.free_cores(node);
+        let cores = free.get(..wanted.cores as usize)?;
+        let cpu_mhz = cores.iter().map(|(_, mhz)| u64::from(*mhz)).sum();
+        let free: Vec<_> = node
+            .devices
+            .iter()
+            .map(|kind| self.free_instances(node, kind).len())
+            .collect();
+        // Every kind for every request, those first that earlier requests like best.
+        let mut ways: Vec<(Vec<f64>, Vec<usize>)> = vec![(Vec::new(), free)];
+        for request in &wanted.devices {
+            let liking = |kind: &NodeDevice| -> f64 {
+                let affinities = request.affinities.iter();
+                let matching = affinities.filter(|affinity| affinity.right == kind.name);
+                matching.map(|affinity| f64::from(affinity.weight)).sum()
+            };
+            let mut more = Vec::new();
+            for (liked, free) in ways {
+                let mut kinds: Vec<_> = (0..free.len()).collect();
+                kinds.sort_by(|left, right| {
+                    liking(&node.devices[*right]).total_cmp(&liking(&node.devices[*left]))
+                });
+                for kind in kinds {
+                    let mut free = free.clone();
+                    let count = usize::try_from(request.count).unwrap();
+                    if let Some(left) = free[kind].checked_sub(count) {
+                        free[kind] = left;
+                        let mut liked = liked.clone();
+                        liked.push(liking(&node.devices[kind]));
+                        more.push((liked, free));
+                    }
+                }
+            }
+            ways = more;
+        }
+        let (liked, _) = ways.first()?;
+        let affinities = wanted.devices.iter().flat_map(|it| &it.affinities);
+        let weight: f64 = affinities.map(|it| f64::from(it.weight).abs()).sum();
+        let score = (weight > 0.0).then(|| liked.iter().sum::<f64>() / weight);
+        Some((cpu_mhz, score))
     }
 
     fn node(&self, id: NodeId) -> &Node {
@@ -127,9 +222,16 @@ impl World {
         {
             return false;
         }
-        let used = self
+        let Some((cpu_mhz, _)) = self.exclusive(node) else {
+            return false;
+        };
+        if node.max_allocs > 0 && self.on(node.id).count() >= node.max_allocs as usize {
+            return false;
+        }
+        let mut used = self
             .on(node.id)
             .fold(group.ask(), |sum, held| sum.plus(held.resources.total));
+        used.cpu_mhz += cpu_mhz;
         if used.exceeds(node.available()).is_some() || !self.has_ports(node) {
             return false;
         }
@@ -176,9 +278,11 @@ impl World {
     fn score(&self, node: &Node, is_penalised: bool, lot: f64) -> f64 {
         let group = &self.job.task_groups[0];
         let preferences = Preferences::new(&self.job, group);
-        let after = self
+        let (cpu_mhz, devices) = self.exclusive(node).unwrap();
+        let mut after = self
             .on(node.id)
             .fold(group.ask(), |sum, held| sum.plus(held.resources.total));
+        after.cpu_mhz += cpu_mhz;
         let collisions = self.on(node.id).filter(|held| held.is_of_group).count();
         let mut parts = vec![fit(self.algorithm, node.available(), after)];
         parts.extend(anti_affinity(
@@ -188,9 +292,10 @@ impl World {
         if preferences.has_affinities() {
             parts.push(preferences.affinity(node));
         }
+        parts.extend(devices);
         let spread = self.spread(node);
         // A lot is worth its part of the mean before others weigh in.
-        let lot = lot * NEAR_TIE * count(&parts);
+        let lot = lot * Choice::FIRST.near_tie * count(&parts);
         let without = mean(&parts, spread, lot);
         if !is_penalised {
             return without;
@@ -369,10 +474,52 @@ fn nodes(rng: &mut StdRng) -> Vec<Node> {
             };
             node.host_networks.insert("public".into(), public);
         }
+        if rng.random_range(0..4) == 0 {
+            node.max_allocs = rng.random_range(1..6);
+        }
+        for id in 0..rng.random_range(0..5) {
+            node.cores.insert(id * 2, rng.random_range(50..400));
+        }
+        for name in ["k80", "t4"] {
+            if rng.random_range(0..3) > 0 {
+                node.devices.push(device(rng, name));
+            }
+        }
         // Stored classes may be stale, so nothing may be taken from them.
         nodes.push(node);
     }
     nodes
+}
+
+fn device(rng: &mut StdRng, name: &str) -> NodeDevice {
+    let ids = 0..rng.random_range(0..4);
+    let instances = ids.map(|id| DeviceInstance {
+        id: id.to_string(),
+        healthy: rng.random_range(0..5) > 0,
+    });
+    NodeDevice {
+        vendor: "nvidia".into(),
+        device_type: "gpu".into(),
+        name: name.into(),
+        instances: instances.collect(),
+        ..NodeDevice::default()
+    }
+}
+
+fn device_request(rng: &mut StdRng) -> DeviceRequest {
+    let liked = ["k80", "t4", "none"][rng.random_range(0..3)];
+    let affinity = Affinity {
+        left: "${device.model}".into(),
+        operator: Operator::Equal,
+        right: liked.into(),
+        weight: [-100, 50, 100][rng.random_range(0..3)],
+    };
+    DeviceRequest {
+        name: ["gpu", "nvidia/gpu"][rng.random_range(0..2)].into(),
+        count: rng.random_range(1..3),
+        constraints: Vec::new(),
+        affinities: Vec::from_iter(rng.random::<bool>().then_some(affinity)),
+    }
 }
 
 fn job(rng: &mut StdRng) -> Job {
@@ -381,6 +528,14 @@ fn job(rng: &mut StdRng) -> Job {
     let group = &mut job.task_groups[0];
     group.tasks[0].resources.cpu_mhz = u32::try_from(resources.cpu_mhz).unwrap();
     group.tasks[0].resources.memory_mib = u32::try_from(resources.memory_mib).unwrap();
+    if rng.random_range(0..4) == 0 {
+        group.tasks[0].resources.cpu_mhz = 0;
+        group.tasks[0].resources.cores = rng.random_range(1..3);
+    }
+    if rng.random_range(0..4) == 0 {
+        let count = rng.random_range(1..3);
+        group.tasks[0].resources.devices = (0..count).map(|_| device_request(rng)).collect();
+    }
     if rng.random_range(0..3) == 0 {
         let host_network = ["default", "public"][rng.random_range(0..2)];
         let ports = [Some(STATIC_PORT), None]
@@ -481,7 +636,7 @@ fn spread(rng: &mut StdRng) -> Spread {
 }
 
 /// Plays one random job on one random cluster; returns how many nodes were found.
-fn play(seed: u64) -> u32 {
+fn play(seed: u64, choice: Choice) -> u32 {
     let mut world = World::new(seed);
     let job = world.job.clone();
     let snapshot = world.snapshot.clone();
@@ -496,8 +651,9 @@ fn play(seed: u64) -> u32 {
         live: of_job
             .map(|held| (held.node_id, held.is_of_group))
             .collect(),
+        claim: None,
     };
-    let mut draw = Draw::new(seed, EvalId::default(), 1);
+    let mut draw = Draw::new(seed, EvalId::default(), 1).with_choice(choice);
     let mut cluster = Cluster::new(&snapshot, seed);
     let lots = cluster.clone();
     let mut search = Search::new(&mut cluster, ask);
@@ -568,6 +724,13 @@ fn play(seed: u64) -> u32 {
             .filter(|id| candidates.iter().any(|(node, ..)| node == id));
         if let Some(preferred) = preferred {
             assert_eq!(found.node_id, preferred, "{seen}");
+        } else if choice.among > 1 {
+            let others = candidates.iter().filter(|(.., is_penalised)| !is_penalised);
+            let better = others.filter(|(_, other, ..)| other - score > 1e-9).count();
+            assert!(
+                better < choice.among as usize,
+                "{seen}: {score} of {candidates:?}"
+            );
         } else {
             let best = candidates.iter().map(|(_, score, ..)| *score);
             let best = best.fold(f64::MIN, f64::max);
@@ -578,7 +741,10 @@ fn play(seed: u64) -> u32 {
             // Whatever the lots, nobody who is better by more than a near-tie is passed over.
             let best = candidates.iter().map(|(_, _, score, _)| *score);
             let best = best.fold(f64::MIN, f64::max);
-            assert!(best - without_lot < NEAR_TIE, "{seen}: {candidates:?}");
+            assert!(
+                best - without_lot < Choice::FIRST.near_tie,
+                "{seen}: {candidates:?}"
+            );
         }
         let told = found.metric.score_parts.unwrap();
         assert_eq!(told.reschedule_penalty.is_some(), *is_penalised, "{seen}");
@@ -587,11 +753,14 @@ fn play(seed: u64) -> u32 {
         for other in &found.metric.runners_up {
             assert_ne!(other.node_id, found.node_id, "{seen}");
         }
-        let resources = AllocatedResources {
+        let mut resources = AllocatedResources {
             total: requirements.resources,
-            ports: found.ports,
+            ports: found.given.ports,
             ..AllocatedResources::default()
         };
+        let (cpu_mhz, _) = world.exclusive(world.node(found.node_id)).unwrap();
+        assert_eq!(found.given.exclusive.cpu_mhz, cpu_mhz, "{seen}");
+        found.given.exclusive.give_to(&mut resources);
         search.take(found.position, &resources);
         world.held.push(Held {
             node_id: found.node_id,
@@ -603,14 +772,27 @@ fn play(seed: u64) -> u32 {
     found_count
 }
 
-#[test]
-fn the_search_finds_what_looking_at_everything_anew_finds() {
+/// Plays random jobs on random clusters.
+fn play_all(choice: Choice) {
     let asked = std::env::var("KAFILA_CASES").ok();
     let cases = asked.map_or(CASES, |text| text.parse().expect("a number of cases"));
-    let found: u32 = (0..cases).map(play).sum();
+    let found: u32 = (0..cases).map(|seed| play(seed, choice)).sum();
     let cases = u32::try_from(cases).unwrap();
     assert!(
         found > cases,
         "{found} nodes found in {cases} cases is no test"
     );
+}
+
+#[test]
+fn the_search_finds_what_looking_at_everything_anew_finds() {
+    play_all(Choice::FIRST);
+}
+
+#[test]
+fn a_node_that_is_drawn_is_one_of_the_best_and_none_is_lost() {
+    play_all(Choice {
+        among: 3,
+        ..Choice::FIRST
+    });
 }

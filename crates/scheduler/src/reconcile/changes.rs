@@ -193,4 +193,6 @@ pub struct DesiredUpdates {
     pub disconnect: u32,
     /// Back in reach, and kept.
     pub reconnect: u32,
+    /// Allocations of other jobs that make way for placements.
+    pub preemptions: u32,
 }

@@ -178,7 +178,7 @@ mod tests {
                 job.task_groups[0].tasks[0].resources.memory_mib += 1
             }),
             ("memory_max", |job| {
-                job.task_groups[0].tasks[0].resources.memory_max_mib += 1
+                job.task_groups[0].tasks[0].resources.memory_max = model::MemoryMax::Mib(900)
             }),
             ("logs.disabled", |job| {
                 job.task_groups[0].tasks[0].logs.disabled = true

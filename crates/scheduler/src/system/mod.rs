@@ -15,7 +15,10 @@ mod property;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::job::{TaskGroup, UpdateStrategy};
-use model::{AllocMetric, ClientStatus, Deployment, DeploymentGroup, Indexed, Job, Node, NodeId};
+use model::{
+    AllocMetric, ClientStatus, Deployment, DeploymentGroup, DesiredStatus, Indexed, Job, Node,
+    NodeId,
+};
 use placement::{Feasibility, Requirements, Scope};
 use state::AllocView;
 
@@ -345,9 +348,11 @@ impl<'a> SystemReconciler<'a, '_> {
 
     /// Tells whether `view`, which has ended, has done what the job asks for.
     ///
-    /// What was lost with its node has not. (Nomad takes it for done.)
+    /// What was lost with its node has not (Nomad takes it for done), nor what had to make way.
     fn is_done(&self, group: &'a TaskGroup, view: &AllocView) -> bool {
-        if !self.context.batch || view.client_status() == ClientStatus::Lost {
+        let was_cut_short = view.client_status() == ClientStatus::Lost
+            || view.alloc.desired_status == DesiredStatus::Evict;
+        if !self.context.batch || was_cut_short {
             return false;
         }
         let context = &self.context;

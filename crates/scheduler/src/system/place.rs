@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Deployment, DeploymentStatus, Indexed, Job, NodeId};
-use placement::{Exhausted, Requirements, assign_ports, fits};
+use model::{Deployment, DeploymentStatus, Indexed, Job, Node, NodeId};
+use placement::{Exhausted, Requirements};
 use rustc_hash::FxHashMap;
 use state::NodeUsage;
 
 use crate::planner::{Planner, Template};
+use crate::rank::Given;
 use crate::reconcile::rollout;
 use crate::system::{Everywhere, NodeAsk, SystemChanges};
 
@@ -112,11 +113,21 @@ impl<'a> Planner<'a> {
         if let Some(view) = replaced {
             without.remove(&view.alloc.resources);
         }
-        fits(node.available(), without.total, requirements.resources)?;
-        let draw = &mut self.draw;
-        let (held, asks) = (&without.ports, &requirements.ports);
-        let ports = assign_ports(node, held, asks, |bound| draw.below(bound))?;
-        let alloc = template.fill(&place.ask, node.id, ports, self.now, &mut self.draw);
+        let mut victims = Vec::new();
+        let given = match self.room_on(node, &without, requirements) {
+            Ok(given) => given,
+            Err(exhausted) => {
+                let job = &template.job.value;
+                let found = self.who_makes_way(job, node, &without, requirements);
+                victims = found.ok_or(exhausted)?;
+                for victim in &victims {
+                    without.remove(&victim.alloc.resources);
+                }
+                self.room_on(node, &without, requirements)?
+            }
+        };
+        let mut alloc = template.fill(&place.ask, node.id, given, self.now, &mut self.draw);
+        self.evict(&victims, &mut alloc);
         without.add(&alloc.resources);
         *usage = without;
         if alloc.canary {
@@ -129,7 +140,18 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    fn usage_without_stopped(&self, node_id: NodeId) -> NodeUsage {
+    /// Returns what one more gets on a node that holds `usage`.
+    fn room_on(
+        &mut self,
+        node: &Node,
+        usage: &NodeUsage,
+        requirements: &Requirements,
+    ) -> Result<Given, Exhausted> {
+        let draw = &mut self.draw;
+        Given::on(node, usage, requirements, |bound| draw.below(bound))
+    }
+
+    pub(crate) fn usage_without_stopped(&self, node_id: NodeId) -> NodeUsage {
         let mut usage = self.snapshot.usage(node_id).cloned().unwrap_or_default();
         for stop in self.plan.stops.get(&node_id).into_iter().flatten() {
             let view = self.snapshot.alloc(stop.alloc_id);

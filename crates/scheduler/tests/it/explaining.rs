@@ -6,11 +6,13 @@ use model::node::{HostNetwork, HostVolume};
 use model::{EvalId, Job, Node, NodeEligibility, NodeStatus, Operator};
 use placement::{Check, Scope};
 use scheduler::explain::{
-    Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle, Question, Verdict,
-    explain,
+    CLASSES_MAX, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle,
+    Question, REASONS_MAX, Verdict, explain,
 };
 use state::{Change, Entity, Key, Snapshot};
+use test_kit::builders;
 
+use crate::site::Site;
 use crate::world::{ANYWHERE, EVERYWHERE, Look, World, play};
 
 fn ask(world: &World, snapshot: &Snapshot, id: EvalId, node: Option<model::NodeId>) -> Explanation {
@@ -89,7 +91,12 @@ fn check_nearest(
     let is_feasible = node.verdict >= Verdict::Outscored;
     let is_placed = after.missing < group.missing || node.holds > nearest.holds;
     // A node that comes back is for all groups, and one before may have taken what there was.
-    let is_shared = others.iter().any(|other| other.would_place > 0);
+    let mut obstacles = nearest.obstacles.iter();
+    let was_away = obstacles.any(|obstacle| matches!(obstacle, Obstacle::Status(_)));
+    // Those that were to be given up with it stay.
+    let mut here = snapshot.allocs_by_node(nearest.node_id);
+    let keeps_others = was_away && here.any(|view| !view.is_terminal());
+    let is_shared = keeps_others || others.iter().any(|other| other.would_place > 0);
     assert!(
         is_feasible || is_placed || is_shared,
         "nearest was {nearest:#?}\nand is {node:#?}\nbefore {group:#?}\nafter {after:#?}"
@@ -141,6 +148,17 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
             Obstacle::DynamicPorts { missing } => {
                 node.max_dynamic_port += u16::try_from(*missing).unwrap();
             }
+            Obstacle::Unfit { reason } if reason == "missing devices" => add_devices(&mut node),
+            Obstacle::Exhausted { dimension } => match dimension.as_str() {
+                "max allocation exceeded" => node.max_allocs = 0,
+                "cores" => {
+                    node.cores.extend((100..200).map(|id| (id, 1)));
+                    // What the cores come to is only known once there are enough.
+                    node.resources.cpu_mhz += 10_000;
+                }
+                "devices: no devices match request" => add_devices(&mut node),
+                other => panic!("worlds have no such thing: {other:?}"),
+            },
             other => panic!("worlds have no such thing: {other:?}"),
         }
     }
@@ -172,6 +190,16 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
     });
     state.apply(revision, changes.collect::<Vec<_>>());
     state.snapshot()
+}
+
+fn add_devices(node: &mut model::Node) {
+    let mut kinds = node.devices.iter_mut();
+    let t4 = kinds.find(|device| device.name == "t4").unwrap();
+    t4.instances
+        .extend((100..150).map(|id| model::node::DeviceInstance {
+            id: id.to_string(),
+            healthy: true,
+        }));
 }
 
 fn create_index(snapshot: &Snapshot, key: &Key) -> u64 {
@@ -241,4 +269,50 @@ fn every_node_is_counted_once_and_the_nearest_miss_is_one() {
 #[test]
 fn the_same_holds_where_every_node_should_have_one() {
     play(EVERYWHERE, check);
+}
+
+#[test]
+fn many_classes_and_many_reasons_are_cut_off_with_their_count() {
+    let mut site = Site::new(1);
+    for number in 1..=40 {
+        let mut node = builders::node(number);
+        node.node_class = format!("c{number:02}");
+        site.put_node(node);
+    }
+    // Every rack has one, and there is one more.
+    for number in 41..=60 {
+        let mut node = builders::node(number);
+        node.node_class = "racked".into();
+        node.meta.insert("rack".into(), format!("r{number}"));
+        node.computed_class = placement::computed_class(&node);
+        site.put_node(node);
+    }
+    let mut job = builders::service("web", 21);
+    job.constraints.push(model::Constraint {
+        left: "${meta.rack}".into(),
+        operator: Operator::DistinctProperty,
+        right: String::new(),
+    });
+    site.register(job.clone());
+    let id = site.add_eval(&job, model::TriggeredBy::JobRegister);
+    site.run(id);
+    let snapshot = site.snapshot();
+    let inquest = Inquest {
+        eval: snapshot.eval(id).unwrap(),
+        node: None,
+        now: site.now,
+        seed: 7,
+    };
+    let explanation = explain(&snapshot, &inquest);
+    let group = &explanation.groups[0];
+    assert_eq!((group.placed, group.live, group.missing), (20, 20, 1));
+    assert_eq!(group.counts.filtered, 60);
+    assert_eq!(group.classes.len(), CLASSES_MAX);
+    assert_eq!(group.classes_left_out as usize, 41 - CLASSES_MAX);
+    assert_eq!(group.nodes_left_out, group.classes_left_out);
+    let largest = &group.classes[0];
+    assert_eq!((&*largest.class, largest.counts.filtered), ("racked", 20));
+    assert_eq!(largest.reasons.len(), REASONS_MAX);
+    assert_eq!(largest.reasons_left_out as usize, 20 - REASONS_MAX);
+    assert_eq!(group.classes[1].class, "c01");
 }

@@ -86,6 +86,7 @@ tables! {
     ranking,
     explain,
     others,
+    preemption,
 }
 
 #[test]

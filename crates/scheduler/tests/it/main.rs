@@ -12,10 +12,12 @@
 )]
 
 mod belongings;
+mod exclusive;
 mod explained;
 mod explaining;
 mod goldens;
 mod placing;
+mod preempting;
 mod preferences;
 mod properties;
 mod report;

@@ -4,13 +4,23 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use model::{Affinity, JobKey, NodeId, Operator, ScoreParts, Spread, SpreadTarget};
-use model::{Algorithm, PoolConfiguration};
+use model::{Algorithm, PoolConfiguration, Preemption};
 
 use crate::report::ranges;
 use crate::site::Site;
 
 pub(crate) fn configure(site: &mut Site, choices: &[(&str, &str)]) {
     for (key, value) in choices {
+        if *key == "preempts" {
+            let named = |job_type: &str| value.split(',').any(|word| word == job_type);
+            site.config.preemption = Preemption {
+                system: named("system"),
+                sysbatch: named("sysbatch"),
+                batch: named("batch"),
+                service: named("service"),
+            };
+            continue;
+        }
         let algorithm = match *value {
             "binpack" => Algorithm::Binpack,
             "spread" => Algorithm::Spread,

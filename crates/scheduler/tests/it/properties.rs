@@ -16,7 +16,7 @@ use state::AllocView;
 
 use crate::report::describe;
 use crate::site::Site;
-use crate::world::{ANYWHERE, EVERYWHERE, Look, World, play, play_and};
+use crate::world::{ALL, ANYWHERE, EVERYWHERE, Look, World, play, play_and};
 
 /// How many rounds of good news a world may take to come to rest: a rolling update of twelve, one at
 /// a time, behind another group's, with room to spare.
@@ -156,6 +156,13 @@ fn planning_twice_changes_nothing() {
 #[test]
 fn planning_twice_changes_nothing_everywhere() {
     play(EVERYWHERE, |world, shown| {
+        looking_again_changes_nothing(world, &shown);
+    });
+}
+
+#[test]
+fn planning_twice_changes_nothing_where_others_make_way() {
+    play(ALL, |world, shown| {
         looking_again_changes_nothing(world, &shown);
     });
 }
@@ -322,6 +329,7 @@ fn somebody_looks_when_the_time_of_those_out_of_reach_is_over() {
 fn a_job_comes_to_rest_when_all_turns_out_well() {
     play_and(ANYWHERE, |_, _| {}, rests);
     play_and(EVERYWHERE, |_, _| {}, rests);
+    play_and(ALL, |_, _| {}, rests);
 }
 
 fn rests(world: &mut World) {

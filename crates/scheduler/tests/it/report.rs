@@ -62,6 +62,7 @@ pub(crate) fn describe(decision: &Decision, snapshot: &Snapshot, now: Timestamp)
 
 fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) {
     let mut lines = BTreeMap::<String, BTreeMap<String, Vec<u32>>>::new();
+    let mut evicted = Vec::new();
     let outcome = decision.plan.eval_outcome.as_ref();
     let is_everywhere =
         outcome.is_some_and(|eval| matches!(eval.job_type, JobType::System | JobType::Sysbatch));
@@ -87,12 +88,32 @@ fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) 
         let line = format!("{word}: {}", stop.description);
         add(line, &view.alloc);
     }
+    for eviction in decision.plan.preemptions.values().flatten() {
+        let view = snapshot
+            .alloc(eviction.alloc_id)
+            .expect("who is evicted exists");
+        let winner = eviction.preempted_by.expect("somebody takes its place");
+        assert_eq!(
+            eviction.description,
+            format!("Preempted by alloc ID {winner}")
+        );
+        let node = &snapshot
+            .node(view.alloc.node_id)
+            .expect("it is there")
+            .value;
+        let name = view.alloc.name();
+        evicted.push(format!("{name} on {}", node.name));
+    }
     for alloc in decision.plan.placements.values().flatten() {
         let line = match snapshot.alloc(alloc.id).map(|view| &view.alloc) {
             Some(old) => describe_edit(old, alloc),
             None => describe_new(decision, snapshot, alloc),
         };
         add(line, alloc);
+    }
+    evicted.sort();
+    if !evicted.is_empty() {
+        writeln!(text, "makes way: {}", evicted.join(", ")).unwrap();
     }
     for (line, groups) in lines {
         let names: Vec<_> = groups
@@ -233,6 +254,7 @@ fn counts(desired: &DesiredUpdates) -> String {
         ("canary", desired.canary),
         ("disconnect", desired.disconnect),
         ("reconnect", desired.reconnect),
+        ("preemptions", desired.preemptions),
     ];
     let shown = named.into_iter().filter(|(_, count)| *count > 0);
     let shown: String = shown

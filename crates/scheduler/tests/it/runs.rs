@@ -1,6 +1,8 @@
 //! The retry loop: an evaluation through several plans.
 
-use model::{EvalStatus, JobType, Plan, PlanResult, TriggeredBy};
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Affinity, EvalStatus, JobType, NodeId, Operator, Plan, PlanResult, TriggeredBy};
 use scheduler::{Attempt, Decision, Run, Settled};
 use test_kit::builders;
 
@@ -242,4 +244,83 @@ fn an_evaluation_names_the_deployment_that_is_under_way() {
     let stopping = site.add_eval(&job, TriggeredBy::JobDeregister);
     site.run(stopping);
     assert_eq!(site.eval(stopping).value.deployment_id, None);
+}
+
+/// Lets 150 evaluations for one allocation go through `refusals`, on 100 nodes of which each is a
+/// little worse than the one before; returns which nodes they choose then, by their numbers.
+fn chosen_after(refusals: &[PlanResult], affinities: Vec<Affinity>) -> BTreeSet<u64> {
+    let mut site = Site::new(9);
+    let mut numbers = BTreeMap::new();
+    for number in 0..100 {
+        let mut node = builders::node(u128::from(number) + 1);
+        // A larger node is less full, by more than a near-tie and by less than matters.
+        node.resources.cpu_mhz += 50 * number;
+        node.meta.insert("tens".into(), (number / 10).to_string());
+        node.computed_class = placement::computed_class(&node);
+        numbers.insert(node.id, number);
+        site.put_node(node);
+    }
+    let mut job = builders::service("web", 1);
+    job.affinities = affinities;
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let chosen = (0..150).map(|seed| {
+        let mut run = Run::new(eval, String::new());
+        let mut attempt = |refused: Option<(&Plan, &PlanResult)>| {
+            if let Some((plan, result)) = refused {
+                run.settle(plan, result);
+            }
+            match run.attempt(&site.snapshot(), site.now, seed) {
+                Attempt::Submit(decision) => decision.plan,
+                Attempt::Overtaken => panic!("nobody else works on it"),
+            }
+        };
+        let first = attempt(None);
+        let plan = refusals
+            .iter()
+            .fold(first, |plan, refusal| attempt(Some((&plan, refusal))));
+        let node = plan.placements.keys().next().expect("there is room");
+        numbers[node]
+    });
+    chosen.collect()
+}
+
+fn collision() -> PlanResult {
+    PlanResult {
+        rejected_nodes: BTreeMap::from([(NodeId::default(), "cpu".to_owned())]),
+        refresh_index: 1,
+        ..PlanResult::default()
+    }
+}
+
+#[test]
+fn who_has_met_others_on_a_node_goes_out_of_their_way() {
+    let alone = chosen_after(&[], Vec::new());
+    assert_eq!(alone, BTreeSet::from([0]), "the best there is");
+    let once = chosen_after(&[collision()], Vec::new());
+    assert_eq!(once, (0..16).collect(), "one of the best 16");
+    let twice = chosen_after(&[collision(), collision()], Vec::new());
+    assert_eq!(twice, once);
+}
+
+#[test]
+fn who_goes_out_of_the_way_of_others_still_goes_where_the_job_likes_to_be() {
+    let likes = Affinity {
+        left: "${meta.tens}".into(),
+        operator: Operator::Equal,
+        right: "5".into(),
+        weight: 50,
+    };
+    let chosen = chosen_after(&[collision()], vec![likes]);
+    assert_eq!(chosen, (50..60).collect());
+}
+
+#[test]
+fn a_plan_that_no_node_was_the_reason_to_refuse_is_made_again_as_it_was() {
+    let refused = PlanResult {
+        refused: Some("the job has changed".to_owned()),
+        refresh_index: 1,
+        ..PlanResult::default()
+    };
+    assert_eq!(chosen_after(&[refused], Vec::new()), BTreeSet::from([0]));
 }

@@ -7,7 +7,7 @@
 //! job NAME [KEY=VALUE …]          registers a job, or its next version with these changes: type
 //!                                 count update canary cpu memory env kill_timeout constraint pool dc
 //!                                 port disk reschedule distinct_hosts distinct_property sticky
-//!                                 lost_after stop_after replace reconcile auto_promote
+//!                                 lost_after stop_after replace reconcile auto_promote priority migrate
 //!                                 affinity spread (of the job) group_affinity group_spread
 //! group JOB NAME [KEY=VALUE …]    the same for another group of the job; `remove=yes` takes it out
 //! stop NAME, purge NAME           the job is stopped, or forgotten
@@ -28,7 +28,8 @@
 //! everywhere JOB WORD             the same for all live allocations of a job
 //! wait SECONDS                    time passes
 //! show JOB                        prints who lives where
-//! config KEY=VALUE                algorithm=spread, or pool.NAME=spread for one node pool
+//! config KEY=VALUE                algorithm=spread, or pool.NAME=spread for one node pool;
+//!                                 preempts=TYPE,TYPE: jobs of these types and no others
 //! scores JOB                      prints what scorers said at the last placement of each group
 //! explain JOB [node=NAME]         prints what nodes say of the job's newest evaluation
 //! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest; of several live
@@ -275,6 +276,10 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
     match key {
         "count" => group.count = value.parse().unwrap(),
         "update" => *update = Some(builders::rolling_update(value.parse().unwrap())),
+        "migrate" => {
+            let migrate = group.migrate.as_mut().expect("only services move");
+            migrate.max_parallel = value.parse().unwrap();
+        }
         "canary" => {
             update
                 .get_or_insert_with(|| builders::rolling_update(1))

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::job::{
-    DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy, UpdateStrategy,
-    VolumeRequest, VolumeType,
+    DeviceRequest, DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy,
+    UpdateStrategy, VolumeRequest, VolumeType,
 };
-use model::node::{HostNetwork, HostVolume};
+use model::node::{DeviceInstance, HostNetwork, HostVolume, NodeDevice};
 use model::{
     AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobType, Node,
-    NodeEligibility, NodeStatus, Operator, Plan, TaskGroup, TriggeredBy,
+    NodeEligibility, NodeStatus, Operator, Plan, Preemption, TaskGroup, TriggeredBy,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -44,6 +44,8 @@ pub(crate) struct World {
 
 /// Service and batch jobs: whichever node is best.
 pub(crate) const ANYWHERE: &[JobType] = &[JobType::Service, JobType::Batch];
+/// All of them side by side, with priorities, and an operator who lets some types push others aside.
+pub(crate) const ALL: &[JobType] = &JobType::ALL;
 /// System and sysbatch jobs.
 pub(crate) const EVERYWHERE: &[JobType] = &[JobType::System, JobType::Sysbatch];
 
@@ -59,6 +61,16 @@ impl World {
         for _ in 0..world.rng.random_range(1..8) {
             world.add_node();
         }
+        if types == ALL {
+            let mut may = || world.rng.random();
+            world.site.config.preemption = Preemption {
+                system: may(),
+                sysbatch: may(),
+                batch: may(),
+                service: may(),
+            };
+            world.site.store_config();
+        }
         world
     }
 
@@ -69,9 +81,31 @@ impl World {
     fn add_node(&mut self) {
         self.nodes += 1;
         let mut node = builders::node(self.nodes);
-        node.resources.cpu_mhz = self.rng.random_range(500..4_000);
-        node.resources.memory_mib = self.rng.random_range(500..4_000);
+        // Where all types meet, it is about who has to make way.
+        let largest = if self.types == ALL { 1_500 } else { 4_000 };
+        node.resources.cpu_mhz = self.rng.random_range(500..largest);
+        node.resources.memory_mib = self.rng.random_range(500..largest);
         node.max_dynamic_port = node.min_dynamic_port + self.rng.random_range(0..4);
+        if self.below(3) == 0 {
+            node.max_allocs = self.below(8) + 1;
+        }
+        for id in 0..self.rng.random_range(0..5) {
+            node.cores.insert(id, self.rng.random_range(50..400));
+        }
+        for name in ["k80", "t4"] {
+            let ids = 0..self.below(4);
+            let instances = ids.map(|id| DeviceInstance {
+                id: id.to_string(),
+                healthy: true,
+            });
+            node.devices.push(NodeDevice {
+                vendor: "nvidia".into(),
+                device_type: "gpu".into(),
+                name: name.into(),
+                instances: instances.collect(),
+                ..NodeDevice::default()
+            });
+        }
         let rack = self.below(3);
         node.meta.insert("rack".into(), format!("r{rack}"));
         self.furnish(&mut node);
@@ -124,6 +158,9 @@ impl World {
                 let job_type = self.types[self.below(kinds) as usize];
                 let mut job = builders::service(&name, 0);
                 job.job_type = job_type;
+                if self.types == ALL {
+                    job.priority = 10 + u8::try_from(self.below(8) * 5).unwrap();
+                }
                 let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
                 let count = if is_everywhere { 1 } else { self.below(8) + 1 };
                 let mut group = builders::group("web", job_type, count);
@@ -162,7 +199,7 @@ impl World {
             }
         }
         let position = self.rng.random_range(0..job.task_groups.len());
-        let (what, amount) = (self.below(20), self.rng.random_range(1..600));
+        let (what, amount) = (self.below(23), self.rng.random_range(1..600));
         let update = self.update(job_type);
         let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
         let count = if is_everywhere {
@@ -190,7 +227,7 @@ impl World {
                     ports: vec![port],
                 }];
             }
-            18 => {
+            21 => {
                 let volume = VolumeRequest {
                     volume_type: VolumeType::Host,
                     source: "data".into(),
@@ -200,7 +237,7 @@ impl World {
                 };
                 group.volumes = BTreeMap::from([("data".to_owned(), volume)]);
             }
-            19 => group.volumes.clear(),
+            22 => group.volumes.clear(),
             16 if !is_everywhere => {
                 let text = ["${meta.rack}/50", "${meta.rack}/50/r1:60,*:10"];
                 let spread = preferences::spread(text[amount as usize % 2]);
@@ -236,6 +273,21 @@ impl World {
                     operator: Operator::NotEqual,
                     right: format!("r{}", amount % 4),
                 }];
+            }
+            18 => {
+                group.tasks[0].resources.cores = amount % 3;
+                if amount % 3 > 0 {
+                    group.tasks[0].resources.cpu_mhz = 0;
+                }
+            }
+            19 | 20 => {
+                let request = (amount % 4 > 0).then(|| DeviceRequest {
+                    name: ["gpu", "nvidia/gpu/t4"][amount as usize % 2].into(),
+                    count: u64::from(amount % 3) + 1,
+                    constraints: Vec::new(),
+                    affinities: Vec::new(),
+                });
+                group.tasks[0].resources.devices = Vec::from_iter(request);
             }
             6 => group.ephemeral_disk.sticky = !group.ephemeral_disk.sticky,
             7 => group.tasks[0].kill_timeout = Duration::from_secs(u64::from(amount)),
@@ -405,6 +457,13 @@ impl World {
             1 | 2 => node.status = NodeStatus::Disconnected,
             3 => node.status = NodeStatus::Initializing,
             4 => node.eligibility = NodeEligibility::Ineligible,
+            6 if !node.devices.is_empty() => {
+                for device in &mut node.devices {
+                    for instance in &mut device.instances {
+                        instance.healthy = self.rng.random();
+                    }
+                }
+            }
             5 if self.below(4) == 0 => {
                 self.site.apply(vec![(Key::Node(node.id), None)]);
                 return;

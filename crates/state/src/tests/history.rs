@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{AllocId, Allocation, ClientStatus, DesiredStatus, EvalId, NodeId};
+use model::{
+    AllocId, Allocation, ClientStatus, ComparableResources, DesiredStatus, EvalId, NodeId,
+};
 use proptest::prelude::*;
 
-use super::{alloc_id, allocation, eval_id, machine, node_id, put_alloc, put_client, put_node};
-use crate::{Change, Key, NodeUsage, Snapshot, State};
+use super::{
+    alloc_id, allocation, eval_id, job, job_key, machine, node_id, put_alloc, put_client, put_node,
+};
+use crate::{Change, Entity, Key, NodeUsage, Share, Snapshot, State};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -39,6 +43,17 @@ enum Step {
     ForgetNode {
         node: u128,
     },
+    PutVersion {
+        version: u64,
+        priority: u8,
+    },
+    ForgetVersion {
+        version: u64,
+    },
+    Update {
+        id: u128,
+        version: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -62,6 +77,9 @@ fn step() -> impl Strategy<Value = Step> {
             eligible
         }),
         (1..4_u128).prop_map(|node| Step::ForgetNode { node }),
+        (0..3_u64, 1..4_u8).prop_map(|(version, priority)| Step::PutVersion { version, priority }),
+        (0..3_u64).prop_map(|version| Step::ForgetVersion { version }),
+        (1..12_u128, 0..3_u64).prop_map(|(id, version)| Step::Update { id, version }),
     ]
 }
 
@@ -107,6 +125,21 @@ fn change(snapshot: &Snapshot, step: &Step, revision: u64) -> Option<Change> {
         Step::ForgetNode { node } => Some(Change::Delete {
             key: Key::Node(node_id(node)),
         }),
+        Step::PutVersion { version, priority } => {
+            let mut job = job(false);
+            job.version = version;
+            job.priority = priority;
+            Some(Change::Put {
+                key: Key::JobVersion(job_key(), version),
+                entity: Entity::JobVersion(Box::new(job)),
+                create_index: revision,
+                modify_index: revision,
+            })
+        }
+        Step::ForgetVersion { version } => Some(Change::Delete {
+            key: Key::JobVersion(job_key(), version),
+        }),
+        Step::Update { id, version } => rewrite(id, &|alloc| alloc.job_version = version),
     }
 }
 
@@ -150,6 +183,32 @@ fn assert_consistent(snapshot: &Snapshot) {
         assert_eq!(found, expected, "allocations of {eval}");
     }
     assert_table_is_consistent(snapshot);
+    assert_shares_are_consistent(snapshot);
+}
+
+fn assert_shares_are_consistent(snapshot: &Snapshot) {
+    let mut shares = BTreeMap::<(NodeId, u8), (u32, ComparableResources)>::new();
+    for view in snapshot.allocs().filter(|view| !view.is_terminal()) {
+        let alloc = &view.alloc;
+        let version = snapshot.job_version(&alloc.job_key(), alloc.job_version);
+        if let Some(job) = version {
+            let key = (alloc.node_id, job.value.priority);
+            let (count, total) = shares.entry(key).or_default();
+            *count += 1;
+            *total = total.plus(alloc.resources.total);
+        }
+    }
+    for node in (1..4).map(node_id) {
+        let of_node = shares.iter().filter(|((id, _), _)| *id == node);
+        let expected: Vec<_> = of_node
+            .map(|((_, priority), (alloc_count, total))| Share {
+                priority: *priority,
+                alloc_count: *alloc_count,
+                total: *total,
+            })
+            .collect();
+        assert_eq!(snapshot.shares(node), expected, "shares of {node}");
+    }
 }
 
 /// Asks the node table about every node, and the nodes about the table's kinds.

@@ -70,6 +70,7 @@ fn allocation(id: u128, node: u128) -> Allocation {
         next_alloc: None,
         followup_eval_id: None,
         preempted_by: None,
+        preempted_allocs: Vec::new(),
         reschedules: Vec::new(),
         create_time: Timestamp(1),
         modify_time: Timestamp::NEVER,
@@ -112,7 +113,7 @@ fn job(stop: bool) -> Job {
                 resources: TaskResources {
                     cpu_mhz: 100,
                     memory_mib: 64,
-                    memory_max_mib: 0,
+                    memory_max: model::MemoryMax::AsAsked,
                     ..TaskResources::default()
                 },
                 restart,

@@ -17,6 +17,8 @@ use super::logs::STREAMS;
 use super::protocol::VERSION;
 use super::reap::Reaped;
 use super::run::Outputs;
+use crate::affinity;
+use crate::allowance;
 use crate::cgroup::{self, TaskCgroup};
 use crate::process_id::{MARKER, ProcessId, boot_id};
 
@@ -56,7 +58,7 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
     let mut command = command(intent, inputs).map_err(|error| Failure::new("task", &error))?;
     let _ = fs::write("/proc/self/oom_score_adj", intent.oom_score_adj.to_string());
     let cgroup = cgroup.filter(|cgroup| cgroup.enter().is_ok());
-    let spawned = command.spawn();
+    let spawned = spawn(&mut command, cgroup.as_ref(), &intent.limits.cores);
     // Killing the group must not kill the supervisor: a group it cannot leave is not used so.
     let cgroup = cgroup.filter(|_| {
         intent
@@ -141,9 +143,28 @@ fn write_state(directory: &Path, started: &Started) -> io::Result<()> {
     files::write(directory, STATE, &state, Survives::Crash)
 }
 
+/// Starts the process on its cores: the control group keeps it there, or the scheduler does.
+fn spawn(
+    command: &mut Command,
+    cgroup: Option<&TaskCgroup>,
+    cores: &[u16],
+) -> io::Result<std::process::Child> {
+    let is_confined = cores.is_empty() || cgroup.is_some_and(|cgroup| cgroup.confine(cores));
+    if is_confined {
+        return command.spawn();
+    }
+    let on_cores = affinity::enter(cores).map_err(|error| {
+        let list = allowance::list(cores);
+        io::Error::new(error.kind(), format!("not on its cores, {list}: {error}"))
+    })?;
+    let spawned = command.spawn();
+    drop(on_cores);
+    spawned
+}
+
 fn make_cgroup(intent: &Intent) -> Option<TaskCgroup> {
     let cgroup = TaskCgroup::at(intent.cgroup_slice.as_deref()?, &intent.cgroup_name);
-    cgroup.create(intent.limits).ok()?;
+    cgroup.create(&intent.limits).ok()?;
     Some(cgroup)
 }
 

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::job::{LogConfig, TaskResources};
+use model::job::LogConfig;
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::log_files::{self, LogStream};
 use task_drivers::{
-    AllocDirs, Driver, RawExec, RawExecSettings, Recovery, StartError, SupervisorCommand,
-    TaskConfig, TaskDirs, TaskId,
+    AllocDirs, Allowance, Driver, RawExec, RawExecSettings, Recovery, StartError,
+    SupervisorCommand, TaskConfig, TaskDirs, TaskId,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -83,11 +83,10 @@ impl Bench {
             config: config.as_object().unwrap().clone(),
             env: [("NOMAD_TASK_NAME".to_owned(), "web".to_owned())].into(),
             dirs: Some(self.dirs()),
-            resources: TaskResources {
+            allowance: Allowance {
                 cpu_mhz: 100,
                 memory_mib: 300,
-                memory_max_mib: 0,
-                ..TaskResources::default()
+                ..Allowance::default()
             },
             logs: LogConfig {
                 max_files: 10,

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use model::job::{VolumeRequest, VolumeType};
-use model::node::HostVolume;
-use model::{AllocatedPort, NodeId};
+use model::node::{HostVolume, NodeDevice};
+use model::{AllocatedDevice, AllocatedPort, NodeId};
 use task_drivers::{AllocDirs, NodeFacts, TaskEnv};
 
 /// Everything that `variables` holds, a line each.
@@ -15,6 +15,16 @@ fn lines(variables: std::collections::BTreeMap<String, String>) -> Vec<String> {
         .collect()
 }
 
+fn gpu(name: &str) -> NodeDevice {
+    NodeDevice {
+        vendor: "nvidia".to_owned(),
+        device_type: "gpu".to_owned(),
+        name: name.to_owned(),
+        env: format!("{}_DEVICES", name.to_uppercase()),
+        ..NodeDevice::default()
+    }
+}
+
 #[test]
 fn a_task_sees_who_where_and_what_it_is() {
     let mut job = test_kit::builders::service("shop", 1);
@@ -22,15 +32,20 @@ fn a_task_sees_who_where_and_what_it_is() {
     let group = &mut job.task_groups[0];
     group.meta.insert("team".to_owned(), "blue".to_owned());
     let task = &mut group.tasks[0];
-    task.resources.memory_max_mib = 512;
+    task.resources.memory_max = model::MemoryMax::Mib(512);
     task.env.insert(
         "LISTEN".to_owned(),
         "${NOMAD_ADDR_http_api} on ${attr.kernel.name}".to_owned(),
     );
     task.env
         .insert("ODD".to_owned(), "${no.such.thing}".to_owned());
+    // The node has the last word on this one.
+    task.env.insert("K80_DEVICES".to_owned(), "all".to_owned());
+    let task_name = task.name.clone();
     let mut node = test_kit::builders::node(1);
     node.node_class = "large".to_owned();
+    node.cores = [(0, 1_000), (1, 2_000), (2, 2_500)].into();
+    node.devices = ["k80", "t4"].map(gpu).into();
     let mut alloc = test_kit::builders::allocation(7, &job, NodeId::from_random(1));
     alloc.name_index = 3;
     alloc.resources.ports = vec![AllocatedPort {
@@ -40,6 +55,20 @@ fn a_task_sees_who_where_and_what_it_is() {
         host_ip: "10.0.0.5".to_owned(),
         ignore_collision: false,
     }];
+    alloc.resources.memory_oversubscribed = true;
+    alloc.resources.cores = vec![model::AllocatedCores {
+        task: task_name.clone(),
+        ids: vec![1, 2],
+    }];
+    alloc.resources.devices = [("k80", ["a", "b"]), ("t4", ["a", "x"])]
+        .map(|(name, ids)| AllocatedDevice {
+            task: task_name.clone(),
+            vendor: "nvidia".to_owned(),
+            device_type: "gpu".to_owned(),
+            name: name.to_owned(),
+            instance_ids: ids.map(str::to_owned).into(),
+        })
+        .into();
     let dirs = AllocDirs::new(Path::new("/var/allocs"), alloc.id).task("server");
     let facts = NodeFacts::new(&node, "global");
     let (group, task) = (&job.task_groups[0], &job.task_groups[0].tasks[0]);
@@ -50,6 +79,7 @@ fn a_task_sees_who_where_and_what_it_is() {
     );
     let id = alloc.id;
     let want = [
+        "K80_DEVICES=a,b".to_owned(),
         "LISTEN=10.0.0.5:20001 on linux".to_owned(),
         "NOMAD_ADDR_http_api=10.0.0.5:20001".to_owned(),
         format!("NOMAD_ALLOC_DIR=/var/allocs/{id}/alloc"),
@@ -57,7 +87,8 @@ fn a_task_sees_who_where_and_what_it_is() {
         "NOMAD_ALLOC_INDEX=3".to_owned(),
         "NOMAD_ALLOC_NAME=shop.web[3]".to_owned(),
         "NOMAD_ALLOC_PORT_http-api=80".to_owned(),
-        "NOMAD_CPU_LIMIT=500".to_owned(),
+        "NOMAD_CPU_CORES=1-2".to_owned(),
+        "NOMAD_CPU_LIMIT=4500".to_owned(),
         "NOMAD_DC=dc1".to_owned(),
         "NOMAD_GROUP_NAME=web".to_owned(),
         "NOMAD_HOST_ADDR_http-api=10.0.0.5:20001".to_owned(),
@@ -78,6 +109,7 @@ fn a_task_sees_who_where_and_what_it_is() {
         format!("NOMAD_TASK_DIR=/var/allocs/{id}/server/local"),
         "NOMAD_TASK_NAME=server".to_owned(),
         "ODD=${no.such.thing}".to_owned(),
+        "T4_DEVICES=a,x".to_owned(),
     ];
     assert_eq!(lines(env.into_variables()), want);
 }

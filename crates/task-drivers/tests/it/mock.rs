@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use model::job::{LogConfig, TaskResources};
+use model::job::LogConfig;
 use model::{AllocId, Timestamp};
 use task_drivers::{
-    AllocDirs, Driver, DriverError, MockDriver, Recovery, StartError, TaskConfig, TaskId,
+    AllocDirs, Allowance, Driver, DriverError, MockDriver, Recovery, StartError, TaskConfig, TaskId,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -26,11 +26,10 @@ fn config(config: serde_json::Value) -> TaskConfig {
         config: config.as_object().unwrap().clone(),
         env: std::collections::BTreeMap::new(),
         dirs: None,
-        resources: TaskResources {
+        allowance: Allowance {
             cpu_mhz: 100,
             memory_mib: 300,
-            memory_max_mib: 0,
-            ..TaskResources::default()
+            ..Allowance::default()
         },
         logs: LogConfig {
             max_files: 10,

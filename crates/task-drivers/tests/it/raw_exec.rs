@@ -63,6 +63,37 @@ async fn a_task_sees_its_variables_its_directory_and_nothing_of_the_agents_secre
     bench.finish().await;
 }
 
+/// Whether a control group keeps it there or the kernel's scheduler does.
+#[tokio::test]
+async fn a_task_runs_on_its_own_cores_and_no_others() {
+    let allowed = fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = allowed
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap();
+    let last = allowed.trim().rsplit([',', '-']).next().unwrap();
+    let bench = Bench::new();
+    let mut config = bench.shell("sh -c 'grep Cpus_allowed_list /proc/self/status'");
+    config.allowance.cores = vec![last.parse().unwrap()];
+    bench.driver.start(config).await.unwrap();
+    assert_eq!(bench.wait().await.code, 0);
+    assert_eq!(bench.stdout(), format!("Cpus_allowed_list:\t{last}\n"));
+    bench.finish().await;
+}
+
+/// To run it where it was not promised to would take from others what is theirs.
+#[tokio::test]
+async fn a_task_whose_cores_are_not_there_does_not_start() {
+    let bench = Bench::new();
+    let mut config = bench.shell("true");
+    config.allowance.cores = vec![1_000];
+    let error = bench.driver.start(config).await.unwrap_err();
+    assert!(
+        error.to_string().contains("not on its cores, 1000"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn a_program_that_is_not_there_is_no_use_trying_again() {
     let bench = Bench::new();

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use jobdiff::{GroupUpdates, JobDiff};
-use model::{AllocMetric, EvalStatus, Evaluation, Job};
+use model::plan::Stop;
+use model::{AllocMetric, EvalStatus, Evaluation, Job, NodeId};
 use scheduler::DesiredUpdates;
-use state::{Change, Key, Snapshot};
+use state::{AllocView, Change, Key, Snapshot};
 
 use super::{Proposal, Refusal, RegisterRequest, Stamp, register};
 use crate::writes::Write;
@@ -25,6 +26,8 @@ pub struct DryRun {
     pub failed_task_groups: BTreeMap<String, AllocMetric>,
     /// Evaluations that the scheduler would make.
     pub created_evals: Vec<Evaluation>,
+    /// Allocations of other jobs that would have to go.
+    pub preempted: Vec<AllocView>,
     pub diff: Option<JobDiff>,
 }
 
@@ -76,12 +79,24 @@ pub fn dry_run(
         diff
     });
     Ok(DryRun {
+        preempted: preempted(&foreseen, &decision.plan.preemptions),
         job_modify_index: proposal.job_modify_index,
         failed_task_groups: outcome.failed_task_groups,
         created_evals: decision.plan.followup_evals,
         diff,
         updates,
     })
+}
+
+/// Returns those that would be evicted, in the order of their jobs and names.
+fn preempted(snapshot: &Snapshot, evictions: &BTreeMap<NodeId, Vec<Stop>>) -> Vec<AllocView> {
+    let ids = evictions.values().flatten().map(|stop| stop.alloc_id);
+    let mut views: Vec<_> = ids.filter_map(|id| snapshot.alloc(id)).cloned().collect();
+    views.sort_by_key(|view| {
+        let alloc = &view.alloc;
+        (alloc.job_key(), alloc.task_group.clone(), alloc.name_index)
+    });
+    views
 }
 
 fn check_outcome(outcome: &Evaluation) -> Result<(), Refusal> {
@@ -143,6 +158,7 @@ fn counted(updates: DesiredUpdates) -> GroupUpdates {
         canary,
         disconnect,
         reconnect,
+        preemptions,
     } = updates;
     GroupUpdates {
         ignore: ignore.into(),
@@ -156,8 +172,7 @@ fn counted(updates: DesiredUpdates) -> GroupUpdates {
         canary: canary.into(),
         disconnect: disconnect.into(),
         reconnect: reconnect.into(),
-        // Nothing is preempted yet.
-        preemptions: 0,
+        preemptions: preemptions.into(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `kafila.v1.Jobs.Plan`: a registration, tried out.
 
 use proto::v1;
+use state::Snapshot;
 use tokio::time::Instant;
 use tracing::{Instrument as _, info, info_span};
 
@@ -9,6 +10,7 @@ use super::jobs::read_spec;
 use crate::admission::Stamp;
 use crate::admission::plan::{self, DryRun};
 use crate::error::Error;
+use crate::reads::view;
 use crate::writes::into_txn;
 
 impl Api {
@@ -33,6 +35,7 @@ impl Api {
         into_txn(gateway.writer.txn(), &proposal.writes).map_err(Error::TooLarge)?;
         let seed = gateway.ids.next_u64();
         let job = admitted.job;
+        let before = snapshot.clone();
         let run = move || plan::dry_run(&snapshot, &job, proposal, &stamp, seed, request.diff);
         let ended = gateway
             .dry_runs
@@ -51,21 +54,22 @@ impl Api {
         Ok(v1::PlanJobResponse {
             warnings: admitted.warnings,
             index,
-            ..answer(&found)
+            ..answer(&before, &found)
         })
     }
 }
 
-fn answer(found: &DryRun) -> v1::PlanJobResponse {
+fn answer(snapshot: &Snapshot, found: &DryRun) -> v1::PlanJobResponse {
     let updates = found.updates.iter();
     let updates = updates.map(|(group, updates)| (group.clone(), updates.into()));
+    let preempted = found.preempted.iter();
+    let preempted = preempted.map(|view| view::allocation(snapshot, view));
     let failed = found.failed_task_groups.iter();
     let failed = failed.map(|(group, metric)| (group.clone(), metric.into()));
     v1::PlanJobResponse {
         annotations: Some(v1::PlanAnnotations {
             desired_updates: updates.collect(),
-            // Nothing is preempted yet.
-            preempted_allocations: Vec::new(),
+            preempted_allocations: preempted.collect(),
         }),
         failed_task_groups: failed.collect(),
         job_modify_index: found.job_modify_index,

@@ -75,7 +75,7 @@ pub fn decide(
     })
 }
 
-/// Tells whether constraints may answer otherwise. Amounts do not count: more of them is capacity,
+/// Tells whether a group may suit the node otherwise than before. Amounts do not count: more of them is capacity,
 /// which the eval-broker sees by itself.
 fn feasibility_differs(old: &Node, new: &Node) -> bool {
     old.datacenter != new.datacenter
@@ -87,6 +87,7 @@ fn feasibility_differs(old: &Node, new: &Node) -> bool {
         || old.drivers != new.drivers
         || old.host_networks != new.host_networks
         || old.host_volumes != new.host_volumes
+        || old.devices != new.devices
 }
 
 /// Checks a record as its node sent it.
@@ -154,6 +155,17 @@ pub fn check(node: &Node) -> Result<(), FieldErrors> {
             "node.reserved",
             format!("reserves more {dimension} than the node has: want at most node.resources"),
         );
+    }
+    for device in &node.devices {
+        let mut ids: Vec<_> = device.instances.iter().map(|it| &it.id).collect();
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            let message = format!(
+                "{}/{}/{} has instance {:?} twice: want each id once",
+                device.vendor, device.device_type, device.name, pair[0]
+            );
+            errors.push("node.devices", message);
+        }
     }
     if node.min_dynamic_port > node.max_dynamic_port {
         errors.push(

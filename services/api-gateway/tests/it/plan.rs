@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{Affinity, Job, Operator};
+use model::{Affinity, Job, JobType, Operator};
 use proto::v1;
 use state::Key;
 use tonic::{Code, Status};
@@ -304,4 +304,39 @@ async fn many_at_once_are_all_answered_and_a_diff_only_where_it_is_asked_for() {
         assert_eq!(answer.diff, None);
     }
     assert_eq!(suite.store.current_revision().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn those_who_would_have_to_go_are_named() {
+    let (suite, mut low, node) = (Suite::start(1).await, job("low"), node(1));
+    low.priority = 20;
+    low.task_groups[0].count = 1;
+    suite.put_node(&node).await;
+    let registered = suite.register(&low).await;
+    let mut held = alloc(1, &low, &node, registered.index);
+    held.resources.total.cpu_mhz = node.resources.cpu_mhz;
+    suite.put_alloc(&held).await;
+    let mut log = job("log");
+    log.job_type = JobType::System;
+    log.priority = 90;
+    log.task_groups = vec![test_kit::builders::group("web", JobType::System, 1)];
+    let answer = plan(&suite, &log).await;
+    let annotations = answer.annotations.unwrap();
+    let updates = &annotations.desired_updates["web"];
+    assert_eq!((updates.place, updates.preemptions), (1, 1));
+    let [gone] = &annotations.preempted_allocations[..] else {
+        panic!("{annotations:?}")
+    };
+    assert_eq!(gone.id, held.id.to_string());
+    assert_eq!((&*gone.job_id, &*gone.job_type), ("low", "service"));
+    // A service may not ask for it, unless the operator says so.
+    let mut web = job("web");
+    web.priority = 90;
+    let answer = plan(&suite, &web).await;
+    let annotations = answer.annotations.unwrap();
+    assert_eq!(annotations.preempted_allocations, []);
+    assert_eq!(
+        answer.failed_task_groups["web"].dimension_exhausted["cpu"],
+        1
+    );
 }

@@ -1,8 +1,9 @@
 //! Cores and their speed.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use super::{Attributes, read};
+use super::{Attributes, cores, read};
 
 /// What a core is taken to do when neither sysfs nor cpuinfo says: little, so that no job gets
 /// less than it was promised.
@@ -27,7 +28,6 @@ pub(super) fn fingerprint(total: u64, attributes: &mut Attributes) -> u64 {
         ("cpu.arch", arch.to_owned()),
         ("cpu.modelname", cpuinfo("model name").unwrap_or_default()),
         ("cpu.numcores", cores.to_string()),
-        ("cpu.reservablecores", cores.to_string()),
         ("cpu.frequency", core_mhz.to_string()),
         ("cpu.totalcompute", total.to_string()),
         ("cpu.usablecompute", total.to_string()),
@@ -37,9 +37,22 @@ pub(super) fn fingerprint(total: u64, attributes: &mut Attributes) -> u64 {
     total
 }
 
-/// Base speed, else the highest, else what it runs at, else a guess. sysfs has kHz.
+/// Returns the first core's speed.
 fn core_mhz() -> u64 {
-    let sysfs = Path::new("/sys/devices/system/cpu/cpu0/cpufreq");
+    mhz_of(0)
+}
+
+/// Returns the cores that this process may run on. Source: proc(5).
+pub(super) fn allowed_cores() -> BTreeSet<u16> {
+    let text = read("/proc/self/status");
+    let mut lines = text.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(cores::parse).unwrap_or_default()
+}
+
+/// Base speed, else the highest, else what it runs at, else a guess. sysfs has kHz.
+pub(super) fn mhz_of(core: u16) -> u64 {
+    let sysfs = PathBuf::from(format!("/sys/devices/system/cpu/cpu{core}/cpufreq"));
     for file in ["base_frequency", "cpuinfo_max_freq"] {
         if let Ok(khz) = read(sysfs.join(file)).parse::<u64>() {
             return khz / 1_000;

@@ -80,7 +80,7 @@ fn text_of(path: &Path) -> Option<String> {
 fn setting(field: impl Into<String>, what: impl Into<String>) -> Error {
     Error::Setting {
         field: field.into(),
-        what: what.into(),
+        problem: what.into(),
     }
 }
 

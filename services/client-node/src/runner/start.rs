@@ -221,7 +221,7 @@ impl TaskPlan {
             config,
             env: env.into_variables(),
             dirs,
-            resources: task.resources.clone(),
+            allowance: facts.allowance(task, alloc),
             logs: task.logs,
             cancel: self.cancel.clone(),
         };

@@ -5,6 +5,7 @@ mod group;
 mod job;
 mod policies;
 mod rank;
+mod resources;
 mod task;
 mod volume;
 

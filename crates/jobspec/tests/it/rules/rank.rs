@@ -70,7 +70,7 @@ fn what_is_legal_but_probably_not_meant_is_warned_about() {
         ("", "    update {\n      max_parallel = 2\n    }", "",
             "Update max parallel count is greater than task group count (2 > 1)"),
         ("", "", "      resources {\n        memory_max = 400\n      }",
-            "Memory oversubscription is not enabled; Task \"g.t\" memory_max value will be ignored."),
+            "Task \"g.t\" may use memory up to memory_max only where the scheduler configuration enables"),
         ("", "    constraint {\n      attribute = \"kernel.name\"\n      value = \"linux\"\n    }", "",
             "compares two fixed texts"),
         ("", "    network {\n      mbits = 10\n    }", "", "mbits in a network block is deprecated"),

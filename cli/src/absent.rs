@@ -47,7 +47,8 @@ const NO_PART: &str = "nothing stands in for it yet";
 const NO_USERS: &str = "there are no users or tokens yet: whoever reaches the gateway may do all";
 const NO_TLS: &str = "there is no TLS yet: keep the gateway on a trusted network";
 const NO_ENTERPRISE: &str = "it is part of Nomad Enterprise";
-const NO_VOLUMES: &str = "there are no volumes yet: tasks share the directory of their allocation";
+const NO_VOLUMES: &str = "volumes are directories that nodes' configurations name: 'kafila node \
+                          status -verbose ID' lists them";
 const NO_AGENT: &str = "there is no agent with servers: 'kafila operator leaders' shows the \
                         services that lead, 'kafila node status' the nodes";
 const ETCD: &str = "the state is in etcd: use etcdctl";

@@ -306,6 +306,7 @@ pub(crate) fn alloc() -> v1::Allocation {
         value: 23_456,
         to: 80,
         host_ip: "10.0.0.7".to_owned(),
+        ignore_collision: false,
     };
     v1::Allocation {
         id: ALLOC.to_owned(),
@@ -516,6 +517,22 @@ pub(crate) fn node() -> v1::Node {
         min_dynamic_port: 20_000,
         max_dynamic_port: 32_000,
         host_ip: "10.0.0.7".to_owned(),
+        host_networks: [(
+            "public".to_owned(),
+            v1::HostNetwork {
+                addresses: vec!["203.0.113.7".to_owned(), "203.0.113.8".to_owned()],
+                reserved_ports: vec![22, 443],
+            },
+        )]
+        .into(),
+        host_volumes: [(
+            "data".to_owned(),
+            v1::HostVolume {
+                path: "/srv/data".to_owned(),
+                read_only: true,
+            },
+        )]
+        .into(),
         computed_class: "v1:123".to_owned(),
         status: "ready".to_owned(),
         eligibility: "eligible".to_owned(),

@@ -64,6 +64,12 @@ pub(crate) fn table(nodes: &[v1::Node], columns: Columns<'_>, style: &Style) -> 
     table
 }
 
+/// Returns the names in order, as in `private,public`.
+fn names<T>(named: &HashMap<String, T>) -> String {
+    let names = sorted(named).into_iter().map(|(name, _)| name);
+    names.collect::<Vec<_>>().join(",")
+}
+
 /// Returns the first attribute that the node has.
 fn attribute(node: &v1::Node, names: &[&str]) -> String {
     let mut found = names.iter().filter_map(|name| node.attributes.get(*name));
@@ -122,7 +128,9 @@ impl Status<'_> {
             )
             .add("Driver Status", self.drivers())
             .add_some("Reservable Cores", self.cores())
-            .add_some("Devices", self.devices());
+            .add_some("Devices", self.devices())
+            .add_some("Host Networks", names(&self.node.host_networks).as_str())
+            .add_some("Host Volumes", names(&self.node.host_volumes).as_str());
         fields
     }
 
@@ -194,6 +202,29 @@ impl Status<'_> {
         table
     }
 
+    /// Returns the tables of what the node's operator offers, if there is something.
+    fn belongings(&self, style: &Style) -> String {
+        let mut out = String::new();
+        if !self.node.host_networks.is_empty() {
+            let mut table = Table::new(["Name", "Addresses", "Reserved Ports"]);
+            for (name, network) in sorted(&self.node.host_networks) {
+                let ports = network.reserved_ports.iter().map(ToString::to_string);
+                let ports = ports.collect::<Vec<_>>().join(",");
+                table.row([name.to_owned(), network.addresses.join(","), ports]);
+            }
+            out.push_str(&style.section("Host Networks", &table.render()));
+        }
+        if !self.node.host_volumes.is_empty() {
+            let mut table = Table::new(["Name", "Read Only", "Source"]);
+            for (name, volume) in sorted(&self.node.host_volumes) {
+                let read_only = volume.read_only.to_string();
+                table.row([name.to_owned(), read_only, volume.path.clone()]);
+            }
+            out.push_str(&style.section("Host Volumes", &table.render()));
+        }
+        out
+    }
+
     fn details(&self, style: &Style) -> String {
         let mut table = Table::new(["Driver", "Detected", "Healthy", "Message"]);
         for (name, info) in sorted(&self.node.drivers) {
@@ -205,6 +236,7 @@ impl Status<'_> {
             ]);
         }
         let mut out = style.section("Drivers", &table.render());
+        out.push_str(&self.belongings(style));
         for (title, words) in [
             ("Attributes", &self.node.attributes),
             ("Meta", &self.node.meta),

@@ -21,6 +21,9 @@ pub fn check_indexes(snapshot: &Snapshot) -> Vec<Violation> {
         .collect()
 }
 
+/// Address and port → how many hold it.
+type Ports = BTreeMap<(String, u16), u32>;
+
 /// Everything that can be looked up, name → what is found under it; nothing empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Indexes {
@@ -33,7 +36,7 @@ pub(crate) struct Indexes {
     pub(crate) deployments_by_job: BTreeMap<JobKey, BTreeSet<DeploymentId>>,
     pub(crate) active_deployments: BTreeSet<DeploymentId>,
     /// Live allocations only: how many, what they hold together, and each port's holders.
-    pub(crate) usage: BTreeMap<NodeId, (u32, ComparableResources, BTreeMap<u16, u32>)>,
+    pub(crate) usage: BTreeMap<NodeId, (u32, ComparableResources, Ports)>,
 }
 
 impl Indexes {
@@ -54,7 +57,7 @@ impl Indexes {
                 let ports = usage
                     .ports
                     .iter()
-                    .map(|(port, count)| (*port, *count))
+                    .map(|(address, port, count)| ((address.to_owned(), port), count))
                     .collect();
                 told.usage
                     .insert(id, (usage.alloc_count, usage.total, ports));
@@ -138,7 +141,7 @@ impl Indexes {
                 *count += 1;
                 *total = total.plus(alloc.resources.total);
                 for port in &alloc.resources.ports {
-                    *ports.entry(port.value).or_default() += 1;
+                    *ports.entry((port.host_ip.clone(), port.value)).or_default() += 1;
                 }
             }
         }

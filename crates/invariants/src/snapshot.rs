@@ -42,11 +42,18 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
         .filter(|view| !view.is_terminal())
         .collect();
     let mut sum = ComparableResources::default();
-    let mut holders = BTreeMap::<u16, Vec<&AllocView>>::new();
+    let mut holders = BTreeMap::<(&str, u16), Vec<&AllocView>>::new();
     for view in &live {
         sum = sum.plus(view.alloc.resources.total);
-        for port in &view.alloc.resources.ports {
-            holders.entry(port.value).or_default().push(view);
+        for port in view
+            .alloc
+            .resources
+            .ports
+            .iter()
+            .filter(|port| !port.ignore_collision)
+        {
+            let held = (port.host_ip.as_str(), port.value);
+            holders.entry(held).or_default().push(view);
         }
     }
     let counted = snapshot
@@ -68,11 +75,11 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
     for (fact, text) in exclusive::held_twice(&live) {
         violate(fact, format!("node {id}: {text}"));
     }
-    for (port, views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
+    for ((address, port), views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
         let ids: Vec<_> = views.iter().map(|view| view.alloc.id).collect();
         violate(
             Fact::PortHeldOnce,
-            format!("node {id}: port {port} is held by {ids:?}"),
+            format!("node {id}: port {port} of {address} is held by {ids:?}"),
         );
     }
     // A node that was forgotten offers nothing, but what runs on it is on its way out.
@@ -81,9 +88,10 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
     };
     for view in &live {
         for port in &view.alloc.resources.ports {
-            if node.value.reserved_ports.contains(&port.value) {
+            let address = port.host_ip.as_str();
+            if !port.ignore_collision && node.value.is_port_reserved(address, port.value) {
                 let text = format!(
-                    "node {id}: port {} is held by {}",
+                    "node {id}: port {} of {address} is held by {}",
                     port.value, view.alloc.id
                 );
                 violate(Fact::ReservedPortsAreFree, text);

@@ -180,6 +180,7 @@ fn a_port_held_twice_is_found() {
             value: 8_080,
             to: 8_080,
             host_ip: "127.0.0.1".to_owned(),
+            ignore_collision: false,
         }];
         put_alloc(&alloc)
     };
@@ -198,6 +199,7 @@ fn a_reserved_port_that_is_held_is_found() {
         value: 22,
         to: 22,
         host_ip: "127.0.0.1".to_owned(),
+        ignore_collision: false,
     }];
     assert_eq!(broken([put_node(&node), put_alloc(&alloc)]), []);
     node.reserved_ports = vec![22];

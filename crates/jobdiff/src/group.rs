@@ -120,6 +120,7 @@ fn port(port: &Port) -> Shape {
         static_port,
         to,
         host_network,
+        ignore_collision,
     } = port;
     let name = match static_port {
         Some(_) => "Static Port",
@@ -131,6 +132,7 @@ fn port(port: &Port) -> Shape {
         .optional("Value", *static_port)
         .field("To", to.unwrap_or(0))
         .field("HostNetwork", host_network)
+        .field("IgnoreCollision", ignore_collision)
 }
 
 fn ephemeral_disk(disk: &EphemeralDisk) -> Shape {

@@ -119,6 +119,27 @@ fn block(
             }
             map.insert(child.json.to_owned(), Value::Array(objects));
         }
+        (Node::Object(items), Repeat::Named) => {
+            let mut objects = Map::new();
+            for (key, item) in items {
+                let path = format!("{}[{:?}]", join(path, name), key.name);
+                out.place(&path, item.span.start..item.span.start + 1);
+                let object = object(item, child.schema, &path, out);
+                objects.insert(key.name.clone(), Value::Object(object));
+            }
+            map.insert(child.json.to_owned(), Value::Object(objects));
+        }
+        (_, Repeat::Named) => {
+            let detail = format!(
+                "{} is an object by name: write {{\"…\": {{…}}}}",
+                child.json
+            );
+            out.fault(Fault::new(
+                value.span.clone(),
+                "Failed to parse JSON job",
+                detail,
+            ));
+        }
         (_, Repeat::Many) => {
             let detail = format!("{} is a list of objects: write [{{…}}]", child.json);
             out.fault(Fault::new(

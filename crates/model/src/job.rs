@@ -3,6 +3,7 @@
 //! This is what is stored, compared and scheduled. [`crate::spec`] is the form that users write;
 //! the crate `jobspec` turns one into the other and knows the defaults and the rules.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -238,6 +239,18 @@ pub struct VolumeRequest {
     pub per_alloc: bool,
 }
 
+impl VolumeRequest {
+    /// Returns the name on the node of the volume that one allocation asks for, as in `data[2]`;
+    /// `name_index` is the number in the allocation's name.
+    pub fn source_for(&self, name_index: u32) -> Cow<'_, str> {
+        if self.per_alloc {
+            Cow::Owned(format!("{}[{name_index}]", self.source))
+        } else {
+            Cow::Borrowed(&self.source)
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VolumeType {
@@ -312,14 +325,18 @@ pub struct Network {
     pub ports: Vec<Port>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     pub label: String,
     /// This very port of the host; `None`: one chosen by the scheduler.
     pub static_port: Option<u16>,
     /// The port inside the task's network; `None`: the same as on the host.
     pub to: Option<u16>,
+    /// An alias of addresses of the node, or a reference to what names it, as in `${meta.network}`.
     pub host_network: String,
+    /// A static port that somebody else may hold on the same address.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_collision: bool,
 }
 
 /// What happens on the same node when a task ends that should not.

@@ -11,6 +11,9 @@ use crate::time::Timestamp;
 /// Attributes and meta keys that start like this differ from node to node by intent.
 pub const UNIQUE_PREFIX: &str = "unique.";
 
+/// The host network that a port is on when its job names none.
+pub const DEFAULT_HOST_NETWORK: &str = "default";
+
 /// The value of `node/<id>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
@@ -68,6 +71,28 @@ impl Node {
     /// Returns what allocations may use.
     pub fn available(&self) -> ComparableResources {
         self.resources.minus(self.reserved)
+    }
+
+    /// Returns the addresses of a host network in the order in which they are tried; `None`: the
+    /// node does not know this alias.
+    pub fn addresses(&self, alias: &str) -> Option<&[String]> {
+        match self.host_networks.get(alias) {
+            Some(network) => Some(&network.addresses),
+            None if alias == DEFAULT_HOST_NETWORK => Some(std::slice::from_ref(&self.host_ip)),
+            None => None,
+        }
+    }
+
+    /// Tells whether a port of one of its addresses is not for allocations.
+    pub fn is_port_reserved(&self, address: &str, port: u16) -> bool {
+        if self.reserved_ports.contains(&port) {
+            return true;
+        }
+        let mut networks = self.host_networks.values();
+        networks.any(|network| {
+            network.reserved_ports.contains(&port)
+                && network.addresses.iter().any(|other| other == address)
+        })
     }
 
     /// Tells whether something new may be placed on it.

@@ -130,7 +130,7 @@ pub struct AllocatedDevice {
 }
 
 /// A port of the node given to an allocation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocatedPort {
     pub label: String,
     /// The port on the host.
@@ -139,4 +139,7 @@ pub struct AllocatedPort {
     pub to: u16,
     /// The host address it is on.
     pub host_ip: String,
+    /// Others may hold it, too: the job said that its tasks get along.
+    #[serde(rename = "share", default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_collision: bool,
 }

@@ -74,6 +74,7 @@ pub struct TaskGroup {
     pub migrate: Option<MigrateStrategy>,
     pub disconnect: Option<DisconnectStrategy>,
     pub ephemeral_disk: Option<EphemeralDisk>,
+    pub volumes: Option<BTreeMap<String, VolumeRequest>>,
     pub meta: Option<BTreeMap<String, String>>,
     pub shutdown_delay: Option<Span>,
     pub max_run_duration: Option<Span>,
@@ -100,6 +101,7 @@ pub struct Task {
     pub lifecycle: Option<Lifecycle>,
     #[serde(rename = "LogConfig")]
     pub logs: Option<LogConfig>,
+    pub volume_mounts: Option<Vec<VolumeMount>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -125,6 +127,29 @@ pub struct Device {
     pub count: Option<i64>,
     pub constraints: Option<Vec<Constraint>>,
     pub affinities: Option<Vec<Affinity>>,
+}
+
+/// A volume that a group asks for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct VolumeRequest {
+    /// The key that it stands under, again.
+    pub name: Option<String>,
+    #[serde(rename = "Type")]
+    pub volume_type: Option<String>,
+    pub source: Option<String>,
+    pub read_only: Option<bool>,
+    pub sticky: Option<bool>,
+    pub per_alloc: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct VolumeMount {
+    pub volume: Option<String>,
+    pub destination: Option<String>,
+    pub read_only: Option<bool>,
+    pub propagation_mode: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -161,6 +186,7 @@ pub struct Port {
     pub value: Option<i64>,
     pub to: Option<i64>,
     pub host_network: Option<String>,
+    pub ignore_collision: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

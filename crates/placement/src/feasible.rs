@@ -1,9 +1,11 @@
 //! Whether a node can run a task group at all, whatever else runs there.
 //!
 //! What depends only on facts that a computed class holds is decided once per class; constraints
-//! on unique facts, devices and the health of drivers are asked of every node. (Remembering the
-//! latter by class would let one node's broken driver, or its few devices, rule out its whole class.)
+//! on unique facts, devices, the health of drivers, host networks and host volumes are asked of every
+//! node. (Remembering those by class would let one node's broken driver, or its few devices, rule out
+//! its whole class.)
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use model::{Job, Node, Operator, TaskGroup};
@@ -14,6 +16,10 @@ use crate::distinct::{DistinctHosts, DistinctProperty, Level};
 use crate::exclusive::ExclusiveAsk;
 use crate::ports::PortAsk;
 use crate::scope::Scope;
+use crate::volumes::VolumeAsks;
+
+/// What is shown for a node without a network of the group's mode.
+const LACKS_NETWORK: &str = "missing network";
 
 /// Everything that one task group demands of a node, made ready to be asked.
 #[derive(Clone, Debug)]
@@ -24,12 +30,15 @@ pub struct Requirements {
     /// Those that look at unique facts.
     node_checks: Vec<Check>,
     drivers: BTreeSet<String>,
-    /// Why no node can serve the group's network; `None`: any can.
-    network_fault: Option<String>,
+    /// No node has a network of the group's mode.
+    lacks_network: bool,
     pub distinct_hosts: Option<DistinctHosts>,
     pub distinct_properties: Vec<DistinctProperty>,
     pub resources: model::ComparableResources,
     pub ports: Vec<PortAsk>,
+    /// Ports are on a host network that not every node has.
+    names_host_networks: bool,
+    pub volumes: VolumeAsks,
     pub exclusive: ExclusiveAsk,
 }
 
@@ -51,16 +60,19 @@ impl Requirements {
             (Level::Job, &job.constraints),
             (Level::Group, &group.constraints),
         ];
+        let ports = PortAsk::of_group(group);
         Self {
             scope: Scope::new(job),
             class_checks,
             node_checks,
             drivers: group.tasks.iter().map(|task| task.driver.clone()).collect(),
-            network_fault: network_fault(group),
+            lacks_network: lacks_network(group),
             distinct_hosts: DistinctHosts::find(levels),
             distinct_properties: DistinctProperty::find(levels),
             resources: group.ask(),
-            ports: PortAsk::of_group(group),
+            names_host_networks: !ports.iter().all(PortAsk::is_on_default),
+            ports,
+            volumes: VolumeAsks::of_group(group),
             exclusive: ExclusiveAsk::of_group(group),
         }
     }
@@ -68,6 +80,15 @@ impl Requirements {
     /// Tells whether a constraint looks past classes, so that any node's change may help.
     pub fn escapes_class(&self) -> bool {
         !self.node_checks.is_empty()
+    }
+
+    /// Tells whether each node has to be asked itself, because nodes that share all that a class
+    /// holds may answer differently: by unique facts, devices, addresses or volumes.
+    pub fn asks_nodes(&self) -> bool {
+        self.escapes_class()
+            || self.exclusive.asks_devices()
+            || self.names_host_networks
+            || !self.volumes.is_empty()
     }
 
     /// Returns whether the nodes of `node`'s class are in scope and pass every constraint that a
@@ -88,13 +109,18 @@ impl Requirements {
         }
     }
 
-    /// Tells whether there is something that only a node itself can answer.
-    pub fn asks_nodes(&self) -> bool {
-        self.escapes_class() || self.exclusive.asks_devices()
+    /// Asks what only `node` itself can answer: constraints on unique facts, then what it has. A
+    /// volume of one allocation's own is not asked for here.
+    ///
+    /// # Errors
+    /// The first reason against it, in the order: constraints, host networks, host volumes.
+    pub fn check_own(&self, node: &Node) -> Result<(), Infeasible<'_>> {
+        self.check_unique(node)?;
+        self.check_belongings(node)
     }
 
-    /// Asks what only `node` itself can answer: constraints on unique facts, and devices, of which
-    /// nodes of one class may have different numbers.
+    /// Asks for constraints on unique facts, and devices, of which nodes of one class may have
+    /// different numbers.
     ///
     /// # Errors
     /// The first constraint that it fails, or that its devices will not do.
@@ -124,7 +150,7 @@ impl Requirements {
 
     /// Returns why no node can serve the group's network, if so.
     pub fn network_fault(&self) -> Option<&str> {
-        self.network_fault.as_deref()
+        self.lacks_network.then_some(LACKS_NETWORK)
     }
 
     fn failed_in_class(&self, node: &Node) -> Option<&Check> {
@@ -135,10 +161,27 @@ impl Requirements {
         if !self.drivers.iter().all(|driver| has_driver(node, driver)) {
             return Err(Infeasible::Drivers);
         }
-        match &self.network_fault {
-            Some(reason) => Err(Infeasible::Network(reason)),
-            None => Ok(()),
+        if self.lacks_network {
+            return Err(Infeasible::Network(Cow::Borrowed(LACKS_NETWORK)));
         }
+        Ok(())
+    }
+
+    /// Returns which host networks and volumes `node` lacks: its own matter, and in no class.
+    pub fn missing_belongings(&self, node: &Node) -> impl Iterator<Item = Infeasible<'_>> {
+        let asks = if self.names_host_networks {
+            self.ports.as_slice()
+        } else {
+            &[]
+        };
+        let networks = asks.iter().filter_map(|ask| ask.check_network(node).err());
+        let networks = networks.map(|reason| Infeasible::Network(Cow::Owned(reason)));
+        let volumes = (!self.volumes.pass_for_all(node)).then_some(Infeasible::Volumes);
+        networks.chain(volumes)
+    }
+
+    fn check_belongings(&self, node: &Node) -> Result<(), Infeasible<'_>> {
+        self.missing_belongings(node).next().map_or(Ok(()), Err)
     }
 }
 
@@ -148,17 +191,20 @@ pub enum Infeasible<'a> {
     /// The first constraint that the node fails.
     Constraint(&'a str),
     Drivers,
+    Network(Cow<'a, str>),
+    Volumes,
     /// It has too few devices of the kinds asked for, even if all were free.
     Devices,
-    Network(&'a str),
 }
 
-impl<'a> Infeasible<'a> {
+impl Infeasible<'_> {
     /// Returns the words shown in an allocation's metrics.
-    pub fn reason(&self) -> &'a str {
+    pub fn reason(&self) -> &str {
         match self {
-            Self::Constraint(reason) | Self::Network(reason) => reason,
+            Self::Constraint(reason) => reason,
+            Self::Network(reason) => reason,
             Self::Drivers => "missing drivers",
+            Self::Volumes => VolumeAsks::REASON,
             Self::Devices => "missing devices",
         }
     }
@@ -181,16 +227,19 @@ impl<'a> Feasibility<'a> {
         }
     }
 
-    /// Asks everything but scope, amounts, ports and the distinct constraints.
+    /// Asks everything but scope, amounts, ports, the distinct constraints and the volumes of one
+    /// allocation.
     ///
     /// # Errors
-    /// The first reason against `node`, in the order: constraints, devices, drivers, network.
+    /// The first reason against `node`, in the order: constraints, devices, drivers, network, host
+    /// volumes.
     pub fn check(&mut self, node: &'a Node) -> Result<(), Infeasible<'a>> {
         if let Some(check) = self.failed_in_class(node) {
             return Err(Infeasible::Constraint(check.reason()));
         }
         self.requirements.check_unique(node)?;
-        self.requirements.check_equipment(node)
+        self.requirements.check_equipment(node)?;
+        self.requirements.check_belongings(node)
     }
 
     fn failed_in_class(&mut self, node: &'a Node) -> Option<&'a Check> {
@@ -228,20 +277,10 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Nodes have one network, the host's, under the alias `default`.
-fn network_fault(group: &TaskGroup) -> Option<String> {
-    let network = group.networks.first()?;
-    if !matches!(network.mode.as_str(), "" | "host" | "none") {
-        return Some("missing network".to_owned());
-    }
-    let stray = network
-        .ports
-        .iter()
-        .find(|port| !matches!(port.host_network.as_str(), "" | "default"))?;
-    Some(format!(
-        "missing host network {:?} for port {:?}",
-        stray.host_network, stray.label
-    ))
+/// Nodes have one network, the host's.
+fn lacks_network(group: &TaskGroup) -> bool {
+    let network = group.networks.first();
+    network.is_some_and(|network| !matches!(network.mode.as_str(), "" | "host" | "none"))
 }
 
 #[cfg(test)]
@@ -349,6 +388,7 @@ mod tests {
                         static_port: None,
                         to: None,
                         host_network: host_network.into(),
+                        ignore_collision: false,
                     }],
                 });
             })

@@ -6,6 +6,7 @@ use model::{AllocatedResources, ComparableResources, Node};
 use state::NodeUsage;
 
 use crate::exclusive;
+use crate::ports::check_given;
 
 /// What a node has too little of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Exhausted {
     PortCollision { label: String, port: u16 },
     /// No port of the dynamic range is free.
     DynamicPorts,
+    /// The host network has no address.
+    NoAddresses { network: String },
 }
 
 impl Exhausted {
@@ -38,6 +41,9 @@ impl fmt::Display for Exhausted {
                 write!(f, "network: reserved port collision {label}={port}")
             }
             Self::DynamicPorts => f.write_str("network: dynamic port selection failed"),
+            Self::NoAddresses { network } => {
+                write!(f, "network: no addresses available for {network} network")
+            }
         }
     }
 }
@@ -79,21 +85,9 @@ pub fn check_change<'a>(
         after.remove(resources);
     }
     for resources in added {
-        for port in &resources.ports {
-            if after.holds_port(port.value) || node.reserved_ports.contains(&port.value) {
-                return Err(Exhausted::PortCollision {
-                    label: port.label.clone(),
-                    port: port.value,
-                });
-            }
-        }
+        check_given(node, &after.ports, &resources.ports)?;
         exclusive::check(node, usage, &after, resources)?;
-        let before = after.ports.len();
         after.add(resources);
-        if after.ports.len() < before + resources.ports.len() {
-            // The allocation itself names one port twice.
-            return Err(twice(resources));
-        }
     }
     if node.max_allocs > 0 && after.alloc_count > node.max_allocs {
         return Err(Exhausted::Amount(Exhausted::MAX_ALLOCS));
@@ -103,22 +97,6 @@ pub fn check_change<'a>(
         after.total,
         ComparableResources::default(),
     )
-}
-
-fn twice(resources: &AllocatedResources) -> Exhausted {
-    let ports = &resources.ports;
-    let doubled = ports.iter().enumerate().find(|(position, port)| {
-        ports[..*position]
-            .iter()
-            .any(|other| other.value == port.value)
-    });
-    match doubled {
-        Some((_, port)) => Exhausted::PortCollision {
-            label: port.label.clone(),
-            port: port.value,
-        },
-        None => unreachable!("fewer ports were added than listed, so one is listed twice"),
-    }
 }
 
 #[cfg(test)]
@@ -143,6 +121,7 @@ mod tests {
                     value: *port,
                     to: *port,
                     host_ip: "127.0.0.1".into(),
+                    ignore_collision: false,
                 })
                 .collect(),
             ..AllocatedResources::default()

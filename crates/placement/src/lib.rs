@@ -8,8 +8,9 @@
 //! compares versions, [`check`] is one constraint made ready, [`scope`] is the job's pool and
 //! datacenters, [`feasible`] asks a node everything that does not depend on what runs there,
 //! [`distinct`] asks what depends on where the job's other allocations are, [`fit`] is about
-//! amounts, [`ports`] hands out ports, [`exclusive`] cores and devices, which `devices` compares
-//! as `quantity` reads them; [`class`] names what several nodes share.
+//! amounts, [`ports`] hands out ports, [`volumes`] is about directories of a node, [`exclusive`]
+//! hands out cores and devices, which `devices` compares as `quantity` reads them; [`class`] names
+//! what several nodes share.
 //!
 //! **Usage, for everybody:** an allocation holds its share of a node until it is terminal: stopped
 //! or evicted by the server, or ended on its node. `state` keeps that sum ([`state::NodeUsage`]).
@@ -26,6 +27,7 @@ mod quantity;
 pub mod scope;
 pub mod target;
 pub mod version;
+pub mod volumes;
 
 pub use check::Check;
 pub use class::computed_class;
@@ -36,3 +38,4 @@ pub use fit::{Exhausted, check_change, fits};
 pub use ports::{PortAsk, assign_ports};
 pub use scope::Scope;
 pub use target::Target;
+pub use volumes::VolumeAsks;

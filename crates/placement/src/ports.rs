@@ -1,10 +1,22 @@
 //! Ports: what a group asks for, and which ones of a node it gets.
+//!
+//! A port is on one address of the node. A job names addresses by the alias of a host network,
+//! which may have several: the first one on which the port is free is taken.
 
+mod free;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use model::node::DEFAULT_HOST_NETWORK;
 use model::{AllocatedPort, Node, TaskGroup};
+use state::PortUse;
 
 use crate::fit::Exhausted;
+use crate::target::Target;
 
-/// How many ports are drawn at random before the range is searched in order.
+/// How many ports are drawn at random before all free ones are counted.
 /// Source: Nomad's public behaviour.
 const RANDOM_TRIES: u32 = 20;
 
@@ -16,6 +28,12 @@ pub struct PortAsk {
     pub static_port: Option<u16>,
     /// The port inside the task's network; `None`: the same as on the host.
     pub to: Option<u16>,
+    /// As the job has it.
+    host_network: String,
+    /// What stands for the alias on a node.
+    alias: Target,
+    /// A static port is given out whoever holds it.
+    pub ignore_collision: bool,
 }
 
 impl PortAsk {
@@ -25,172 +43,243 @@ impl PortAsk {
         ports
             .into_iter()
             .flatten()
-            .map(|port| Self {
-                label: port.label.clone(),
-                static_port: port.static_port,
-                to: port.to,
+            .map(|port| {
+                let host_network = match port.host_network.as_str() {
+                    "" => DEFAULT_HOST_NETWORK,
+                    named => named,
+                };
+                Self {
+                    label: port.label.clone(),
+                    static_port: port.static_port,
+                    to: port.to,
+                    host_network: host_network.to_owned(),
+                    alias: Target::parse(host_network),
+                    ignore_collision: port.ignore_collision,
+                }
             })
             .collect()
     }
+
+    /// Tells whether every node has the host network.
+    pub(crate) fn is_on_default(&self) -> bool {
+        self.host_network == DEFAULT_HOST_NETWORK
+    }
+
+    /// Asks whether `node` has the host network.
+    ///
+    /// # Errors
+    /// What is shown for a node that has not.
+    pub(crate) fn check_network(&self, node: &Node) -> Result<(), String> {
+        let label = &self.label;
+        let Some(alias) = self.alias.resolve(node) else {
+            let template = &self.host_network;
+            return Err(format!(
+                "invalid host network {template:?} template for port {label:?}"
+            ));
+        };
+        match node.addresses(&alias) {
+            Some(_) => Ok(()),
+            None => Err(format!("missing host network {alias:?} for port {label:?}")),
+        }
+    }
+
+    /// Returns the addresses of `node` that the port may be on; empty: it has none of its network.
+    pub fn addresses_on<'a>(&'a self, node: &'a Node) -> &'a [String] {
+        self.addresses(node).map_or(&[], |(_, addresses)| addresses)
+    }
+
+    /// Returns the alias and the addresses that the port may be on.
+    fn addresses<'a>(&'a self, node: &'a Node) -> Result<(Cow<'a, str>, &'a [String]), Exhausted> {
+        let alias = self.alias.resolve(node);
+        let alias = alias.unwrap_or(Cow::Borrowed(self.host_network.as_str()));
+        match node.addresses(&alias) {
+            Some(addresses) if !addresses.is_empty() => Ok((alias, addresses)),
+            _ => Err(Exhausted::NoAddresses {
+                network: alias.into_owned(),
+            }),
+        }
+    }
 }
 
-/// Asks whether every static port of `asks` is free on `node`, whose allocations hold what `holds`
-/// says.
+/// Asks whether every static port of `asks` is free on `node`, whose allocations hold `held`.
 ///
 /// # Errors
 /// The first that is not.
-pub fn check_static(
-    node: &Node,
-    holds: impl Fn(u16) -> bool,
-    asks: &[PortAsk],
-) -> Result<(), Exhausted> {
-    for ask in asks {
-        let Some(port) = ask.static_port else {
-            continue;
-        };
-        if holds(port) || node.reserved_ports.contains(&port) {
-            return Err(Exhausted::PortCollision {
-                label: ask.label.clone(),
-                port,
-            });
+pub fn check_static(node: &Node, held: &PortUse, asks: &[PortAsk]) -> Result<(), Exhausted> {
+    for (position, ask) in asks.iter().enumerate() {
+        if let Some(port) = ask.static_port {
+            static_address(node, held, &asks[..=position], port)?;
         }
     }
     Ok(())
 }
 
-/// Gives each of `asks` a port of `node` that is free beside those for which `holds` is true.
+/// Returns the first address on which the last of `asks`, a static one, has its port.
+fn static_address<'a>(
+    node: &'a Node,
+    held: &PortUse,
+    asks: &'a [PortAsk],
+    port: u16,
+) -> Result<&'a str, Exhausted> {
+    let Some((ask, earlier)) = asks.split_last() else {
+        return Err(Exhausted::DynamicPorts);
+    };
+    let (_, addresses) = ask.addresses(node)?;
+    let is_free = |address: &str| {
+        !held.holds(address, port) && !node.is_port_reserved(address, port) && {
+            // The same port under another alias may be on the same address.
+            let mut same = (0..earlier.len()).filter(|other| {
+                let other = &earlier[*other];
+                other.static_port == Some(port)
+            });
+            !same.any(|other| {
+                static_address(node, held, &earlier[..=other], port).as_deref() == Ok(address)
+            })
+        }
+    };
+    let mut addresses = addresses.iter().map(String::as_str);
+    addresses
+        .find(|address| ask.ignore_collision || is_free(address))
+        .ok_or_else(|| Exhausted::PortCollision {
+            label: ask.label.clone(),
+            port,
+        })
+}
+
+/// Gives each of `asks` a port of `node` that is free beside what its allocations hold.
 ///
 /// `draw(n)` returns a random number below `n`; which dynamic port is chosen is random so that a
 /// port just given up is not given out again at once.
 ///
 /// # Errors
-/// A static port that is taken, or a dynamic range that is used up.
+/// A static port that is taken, a host network without addresses, or a dynamic range that is used
+/// up.
 pub fn assign_ports(
     node: &Node,
-    holds: impl Fn(u16) -> bool,
+    held: &PortUse,
     asks: &[PortAsk],
     mut draw: impl FnMut(u32) -> u32,
 ) -> Result<Vec<AllocatedPort>, Exhausted> {
-    check_static(node, &holds, asks)?;
-    let mut taken: Vec<u16> = asks.iter().filter_map(|ask| ask.static_port).collect();
-    let mut assigned = Vec::with_capacity(asks.len());
-    for ask in asks {
-        let value = match ask.static_port {
-            Some(port) => port,
-            None => {
-                let port = pick_dynamic(node, &holds, &taken, &mut draw)?;
-                taken.push(port);
-                port
-            }
+    let mut picked = Vec::with_capacity(asks.len());
+    for (position, ask) in asks.iter().enumerate() {
+        let Some(port) = ask.static_port else {
+            continue;
         };
-        assigned.push(AllocatedPort {
-            label: ask.label.clone(),
-            value,
-            to: ask.to.unwrap_or(value),
-            host_ip: node.host_ip.clone(),
+        let (alias, _) = ask.addresses(node)?;
+        picked.push(Picked {
+            position,
+            port,
+            address: static_address(node, held, &asks[..=position], port)?,
+            alias,
+            is_dynamic: false,
         });
     }
-    Ok(assigned)
+    for (position, ask) in asks.iter().enumerate() {
+        if ask.static_port.is_some() {
+            continue;
+        }
+        let (alias, addresses) = ask.addresses(node)?;
+        let (address, port) = pick_dynamic(node, held, (&alias, addresses), &picked, &mut draw)?;
+        picked.push(Picked {
+            position,
+            port,
+            address,
+            alias,
+            is_dynamic: true,
+        });
+    }
+    picked.sort_by_key(|picked| picked.position);
+    let assigned = picked
+        .into_iter()
+        .zip(asks)
+        .map(|(picked, ask)| AllocatedPort {
+            label: ask.label.clone(),
+            value: picked.port,
+            to: ask.to.unwrap_or(picked.port),
+            host_ip: picked.address.to_owned(),
+            ignore_collision: ask.ignore_collision && ask.static_port.is_some(),
+        });
+    Ok(assigned.collect())
 }
 
-fn pick_dynamic(
+/// A port that this offer gives out.
+struct Picked<'a> {
+    /// The position of its ask.
+    position: usize,
+    port: u16,
+    address: &'a str,
+    alias: Cow<'a, str>,
+    is_dynamic: bool,
+}
+
+impl Picked<'_> {
+    /// Tells whether its port is none to choose on `address` of the host network `alias`.
+    ///
+    /// Dynamic ports of one offer differ wherever they are; a static one may be had again on
+    /// another network.
+    fn keeps_off(&self, alias: &str, address: &str) -> bool {
+        self.is_dynamic || self.alias == alias || self.address == address
+    }
+}
+
+fn pick_dynamic<'a>(
     node: &Node,
-    holds: impl Fn(u16) -> bool,
-    taken: &[u16],
+    held: &PortUse,
+    (alias, addresses): (&str, &'a [String]),
+    picked: &[Picked<'_>],
     draw: &mut impl FnMut(u32) -> u32,
-) -> Result<u16, Exhausted> {
+) -> Result<(&'a str, u16), Exhausted> {
     let (min, max) = (node.min_dynamic_port, node.max_dynamic_port);
     if min > max {
         return Err(Exhausted::DynamicPorts);
     }
     let size = u32::from(max - min) + 1;
-    let is_free =
-        |port: u16| !holds(port) && !taken.contains(&port) && !node.reserved_ports.contains(&port);
-    let port_at = |offset: u32| {
-        min + u16::try_from(offset % size).expect("an offset into a range of ports is a u16")
-    };
-    for _ in 0..RANDOM_TRIES {
-        let port = port_at(draw(size));
-        if is_free(port) {
-            return Ok(port);
+    for address in addresses {
+        let on_address = held.on(address);
+        let own = || {
+            let own = picked.iter().filter(|own| own.keeps_off(alias, address));
+            own.map(|own| own.port)
+        };
+        let is_free = |port: u16| {
+            on_address.is_none_or(|ports| !ports.holds(port))
+                && !node.is_port_reserved(address, port)
+                && own().all(|other| other != port)
+        };
+        for _ in 0..RANDOM_TRIES {
+            let offset = u16::try_from(draw(size) % size).expect("within a range of ports");
+            let port = min + offset;
+            if is_free(port) {
+                return Ok((address, port));
+            }
+        }
+        if let Some(port) = free::pick(min..=max, on_address, is_free, draw) {
+            return Ok((address, port));
         }
     }
-    let start = draw(size);
-    (0..size)
-        .map(|step| port_at(start + step))
-        .find(|port| is_free(*port))
-        .ok_or(Exhausted::DynamicPorts)
+    Err(Exhausted::DynamicPorts)
 }
 
-#[cfg(test)]
-mod tests {
-    use test_kit::builders;
-
-    use super::*;
-
-    /// No port is held.
-    const NOTHING: fn(u16) -> bool = |_| false;
-
-    fn ask(label: &str, static_port: Option<u16>, to: Option<u16>) -> PortAsk {
-        PortAsk {
-            label: label.into(),
-            static_port,
-            to,
+/// Asks whether an allocation may hold `ports` beside `held`: the plan-applier's question, about
+/// ports that somebody else has chosen.
+///
+/// # Errors
+/// The first that is held, reserved or listed twice.
+pub fn check_given(node: &Node, held: &PortUse, ports: &[AllocatedPort]) -> Result<(), Exhausted> {
+    for (position, port) in ports.iter().enumerate() {
+        if port.ignore_collision {
+            continue;
+        }
+        let (address, value) = (port.host_ip.as_str(), port.value);
+        let mut earlier = ports[..position].iter();
+        if held.holds(address, value)
+            || node.is_port_reserved(address, value)
+            || earlier.any(|other| other.value == value && other.host_ip == address)
+        {
+            return Err(Exhausted::PortCollision {
+                label: port.label.clone(),
+                port: value,
+            });
         }
     }
-
-    fn narrow(min: u16, max: u16) -> Node {
-        let mut node = builders::node(1);
-        node.min_dynamic_port = min;
-        node.max_dynamic_port = max;
-        node
-    }
-
-    fn values(ports: &[AllocatedPort]) -> Vec<(u16, u16)> {
-        ports.iter().map(|port| (port.value, port.to)).collect()
-    }
-
-    #[test]
-    fn scenario_116_a_static_port_is_taken_or_collides() {
-        let node = builders::node(1);
-        let asks = [ask("http", Some(8_080), Some(80))];
-        let assigned = assign_ports(&node, NOTHING, &asks, |_| 0).unwrap();
-        assert_eq!(values(&assigned), [(8_080, 80)]);
-        let error = assign_ports(&node, |port| port == 8_080, &asks, |_| 0).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "network: reserved port collision http=8080"
-        );
-    }
-
-    #[test]
-    fn scenario_117_every_port_of_the_range_is_found_and_then_none() {
-        let node = narrow(20_000, 20_001);
-        let asks = [ask("a", None, None), ask("b", None, Some(80))];
-        // The draw always says the same, so the second port comes from the search in order.
-        let assigned = assign_ports(&node, NOTHING, &asks, |_| 0).unwrap();
-        assert_eq!(values(&assigned), [(20_000, 20_000), (20_001, 80)]);
-        let three = [asks[0].clone(), asks[1].clone(), ask("c", None, None)];
-        let error = assign_ports(&node, NOTHING, &three, |_| 1).unwrap_err();
-        assert_eq!(error.to_string(), "network: dynamic port selection failed");
-    }
-
-    #[test]
-    fn a_dynamic_port_avoids_the_static_ones_of_the_same_ask_and_the_reserved() {
-        let mut node = narrow(20_000, 20_002);
-        node.reserved_ports.push(20_001);
-        let asks = [ask("any", None, None), ask("fixed", Some(20_000), None)];
-        let assigned = assign_ports(&node, NOTHING, &asks, |_| 0).unwrap();
-        assert_eq!(values(&assigned), [(20_002, 20_002), (20_000, 20_000)]);
-    }
-
-    #[test]
-    fn a_range_upside_down_has_no_ports() {
-        let node = narrow(5, 4);
-        let asks = [ask("a", None, None)];
-        assert_eq!(
-            assign_ports(&node, NOTHING, &asks, |_| 0),
-            Err(Exhausted::DynamicPorts)
-        );
-    }
+    Ok(())
 }

@@ -114,6 +114,7 @@ fn read_port(wire: v1::AllocatedPort) -> Read<AllocatedPort> {
         value: narrow(wire.value, u16::MAX).at("value")?,
         to: narrow(wire.to, u16::MAX).at("to")?,
         host_ip: wire.host_ip,
+        ignore_collision: wire.ignore_collision,
     })
 }
 
@@ -155,6 +156,7 @@ impl From<&AllocatedResources> for v1::AllocatedResources {
             value: u32::from(port.value),
             to: u32::from(port.to),
             host_ip: port.host_ip.clone(),
+            ignore_collision: port.ignore_collision,
         };
         Self {
             cpu: resources.total.cpu_mhz,

@@ -111,6 +111,7 @@ pub(crate) fn fill(snapshot: &Snapshot, allocs: u32) -> Snapshot {
             value: u16::try_from(port).expect("no node has that many allocations"),
             to: 80,
             host_ip: "127.0.0.1".into(),
+            ignore_collision: false,
         }];
         put(Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc)), 2)
     });
@@ -233,6 +234,7 @@ pub(crate) fn job(shape: Shape, count: u32, rack_count: u32) -> Job {
                 static_port: None,
                 to: None,
                 host_network: "default".into(),
+                ignore_collision: false,
             }],
         }];
     }

@@ -30,6 +30,7 @@ fn main() {
                 static_port: None,
                 to: None,
                 host_network: "default".into(),
+                ignore_collision: false,
             };
             job.task_groups[0].networks = vec![Network {
                 mode: "host".into(),

@@ -6,7 +6,7 @@ use model::{AllocatedResources, ComparableResources, NodeId};
 use placement::Holds;
 use rustc_hash::FxHashMap;
 use state::held::DeviceRef;
-use state::{Held, NodeTable, NodeUsage, Snapshot};
+use state::{Held, NO_PORTS, NodeTable, NodeUsage, PortUse, Snapshot};
 
 use crate::choice::Choice;
 
@@ -23,22 +23,11 @@ pub(crate) struct Slot {
     /// By how much the plan changes which cores and devices are held; `None`, as mostly: not at all.
     /// Apart, because there is a slot for every node that a plan touches.
     held: Option<Box<Held>>,
-    /// Ports that the plan gives out.
-    ports_added: Vec<u16>,
-    /// Ports that the plan frees; one is listed as often as it is freed.
-    ports_removed: Vec<u16>,
+    /// The ports that are held; `None`: as in the snapshot.
+    ports: Option<PortUse>,
 }
 
 impl Slot {
-    fn hold(&mut self, resources: &AllocatedResources) {
-        self.used = self.used.plus(resources.total);
-        self.free_allocs = self.free_allocs.saturating_sub(1);
-        self.change_held(resources, Held::add);
-        for port in &resources.ports {
-            move_one(&mut self.ports_removed, &mut self.ports_added, port.value);
-        }
-    }
-
     fn change_held(
         &mut self,
         resources: &AllocatedResources,
@@ -55,23 +44,8 @@ impl Slot {
         if let Some(change) = &self.held {
             usage.change_held(change);
         }
-        for port in &self.ports_added {
-            *usage.ports.entry(*port).or_insert(0) += 1;
-        }
-        for port in &self.ports_removed {
-            match usage.ports.get(port).copied() {
-                Some(count) if count > 1 => drop(usage.ports.insert(*port, count - 1)),
-                _ => drop(usage.ports.remove(port)),
-            }
-        }
-    }
-
-    fn give_up(&mut self, resources: &AllocatedResources) {
-        self.used = self.used.minus(resources.total);
-        self.free_allocs = self.free_allocs.saturating_add(1);
-        self.change_held(resources, Held::remove);
-        for port in &resources.ports {
-            move_one(&mut self.ports_added, &mut self.ports_removed, port.value);
+        if let Some(ports) = &self.ports {
+            usage.ports = ports.clone();
         }
     }
 }
@@ -96,14 +70,6 @@ impl Holds for Holding<'_> {
 
     fn holds_device(&self, device: DeviceRef<'_>) -> bool {
         self.count(|held| held.of_device(device)) > 0
-    }
-}
-
-/// Takes `port` out of `from`, or puts it into `to` when it is not there.
-fn move_one(from: &mut Vec<u16>, to: &mut Vec<u16>, port: u16) {
-    match from.iter().position(|other| *other == port) {
-        Some(position) => drop(from.swap_remove(position)),
-        None => to.push(port),
     }
 }
 
@@ -149,8 +115,7 @@ impl<'a> Cluster<'a> {
             held: None,
             of_job: 0,
             of_group: 0,
-            ports_added: Vec::new(),
-            ports_removed: Vec::new(),
+            ports: None,
         })
     }
 
@@ -203,31 +168,52 @@ impl<'a> Cluster<'a> {
         usage
     }
 
-    /// Tells whether an allocation on the node holds `port`.
-    pub(crate) fn holds_port(&self, position: usize, port: u16) -> bool {
-        let row = self.table.row(position);
-        let mut holders = 0;
-        if row.port_count > 0
-            && let Some(usage) = self.snapshot.usage(row.id)
-        {
-            holders = usage.ports.get(&port).copied().unwrap_or(0) as usize;
+    /// Returns the ports that allocations on the node hold.
+    pub(crate) fn ports(&self, position: usize) -> &PortUse {
+        let slot = self.slot(position);
+        match slot.and_then(|slot| slot.ports.as_ref()) {
+            Some(ports) => ports,
+            None => self.ports_before(position),
         }
-        let Some(slot) = self.slot(position) else {
-            return holders > 0;
-        };
-        let count = |ports: &[u16]| ports.iter().filter(|other| **other == port).count();
-        holders + count(&slot.ports_added) > count(&slot.ports_removed)
+    }
+
+    fn ports_before(&self, position: usize) -> &'a PortUse {
+        let row = self.table.row(position);
+        if row.port_count == 0 {
+            return &NO_PORTS;
+        }
+        let usage = self.snapshot.usage(row.id);
+        usage.map_or(&NO_PORTS, |usage| &usage.ports)
     }
 
     /// Counts what an allocation takes.
     pub(crate) fn hold(&mut self, position: usize, resources: &AllocatedResources) {
-        self.slot_mut(position).hold(resources);
+        let slot = self.slot_mut(position);
+        slot.used = slot.used.plus(resources.total);
+        slot.free_allocs = slot.free_allocs.saturating_sub(1);
+        slot.change_held(resources, Held::add);
+        if !resources.ports.is_empty() {
+            let before = self.ports_before(position);
+            let ports = &mut self.slot_mut(position).ports;
+            let ports = ports.get_or_insert_with(|| before.clone());
+            ports.add(&resources.ports);
+        }
     }
 
     /// Counts what a stopped allocation gives up.
     pub(crate) fn release(&mut self, node: NodeId, resources: &AllocatedResources) {
-        if let Some(position) = self.position(node) {
-            self.slot_mut(position).give_up(resources);
+        let Some(position) = self.position(node) else {
+            return;
+        };
+        let slot = self.slot_mut(position);
+        slot.used = slot.used.minus(resources.total);
+        slot.free_allocs = slot.free_allocs.saturating_add(1);
+        slot.change_held(resources, Held::remove);
+        if !resources.ports.is_empty() {
+            let before = self.ports_before(position);
+            let ports = &mut self.slot_mut(position).ports;
+            let ports = ports.get_or_insert_with(|| before.clone());
+            ports.remove(&resources.ports);
         }
     }
 

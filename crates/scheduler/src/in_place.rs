@@ -57,6 +57,7 @@ impl<'a> InPlace<'a> {
         };
         asked.requirements.scope.contains(node)
             && asked.feasibility.check(node).is_ok()
+            && asked.requirements.volumes.pass(node, view.alloc.name_index)
             && !shares_host(snapshot, self.key, asked.requirements, view)
             && passes_properties(&mut asked.properties, node)
     }

@@ -18,6 +18,7 @@ use crate::draw::Draw;
 use crate::preempt::Preempted;
 use crate::rank::{Ask, Found, Given, Preferences, Search, Wish};
 use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, Mark, Older, PlaceAsk, StopAsk};
+use crate::reconcile::classify::{Home, home};
 use crate::reconcile::reschedule::{events_of_replacement, failed_at};
 use model::Algorithm;
 
@@ -145,6 +146,7 @@ impl<'a> Planner<'a> {
         {
             cluster.release(alloc.node_id, &alloc.resources);
         }
+        let client_status = stop.client_status.or_else(|| self.given_up(stop.view));
         self.plan
             .stops
             .entry(alloc.node_id)
@@ -152,10 +154,16 @@ impl<'a> Planner<'a> {
             .push(Stop {
                 alloc_id: alloc.id,
                 description: stop.description.to_owned(),
-                client_status: stop.client_status,
+                client_status,
                 followup_eval_id: stop.followup,
                 preempted_by: None,
             });
+    }
+
+    /// Returns that `view`, which is to stop, is lost if its node cannot tell of its end.
+    fn given_up(&self, view: &AllocView) -> Option<ClientStatus> {
+        let is_out_of_reach = matches!(home(self.snapshot, view), Home::Down | Home::Gone);
+        (is_out_of_reach && !view.is_client_terminal()).then_some(ClientStatus::Lost)
     }
 
     /// Puts those that keep running on the current version, and notes who is out of reach and who
@@ -269,9 +277,10 @@ impl<'a> Planner<'a> {
     ) {
         let is_update = matches!(ask.cause, Cause::Update(_));
         // Another one of the same size will not find what this one did not; but an update brings
-        // a place of its own.
+        // a place of its own, and one may ask for a volume of its own.
         let version = (template.group.name.clone(), template.job.value.version);
-        if !is_update
+        let is_like_the_others = !is_update && !search.requirements.volumes.differ_by_alloc();
+        if is_like_the_others
             && self.full.contains(&version)
             && let Some(metric) = self.failed.get_mut(&template.group.name)
         {
@@ -287,7 +296,7 @@ impl<'a> Planner<'a> {
         if let Some(view) = held {
             search.release(view);
         }
-        let wish = template.wish(ask.cause);
+        let wish = template.wish(ask);
         let found = search
             .find(&wish, &mut self.draw)
             .or_else(|| search.find_crowded(&wish, &self.preempted, &mut self.draw));
@@ -406,10 +415,14 @@ impl<'a> Template<'a> {
         Self { job, group, alloc }
     }
 
-    /// Returns what an allocation placed for `cause` asks for beyond its group.
-    fn wish(&self, cause: Cause<'a>) -> Wish {
-        let Some(previous) = cause.previous() else {
-            return Wish::default();
+    /// Returns what an allocation placed for `ask` asks for beyond its group.
+    fn wish(&self, ask: &PlaceAsk<'a>) -> Wish {
+        let name_index = ask.name_index;
+        let Some(previous) = ask.cause.previous() else {
+            return Wish {
+                name_index,
+                ..Wish::default()
+            };
         };
         let disk = self.group.ephemeral_disk;
         let failed = previous.client_status() == model::ClientStatus::Failed;
@@ -425,6 +438,7 @@ impl<'a> Template<'a> {
         Wish {
             preferred: (disk.sticky || disk.migrate).then_some(previous.alloc.node_id),
             penalised,
+            name_index,
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Pure: watched changes go in, a revision at a time ([`State::apply`]); [`Snapshot`]s come out,
 //! immutable and O(1). In reading order: [`change`] is what goes in, [`view`] joins the two sides
-//! of an allocation, [`usage`] is what a node's allocations hold, [`node_table`] is the scheduler's view of the nodes,
+//! of an allocation, [`usage`] is what a node's allocations hold, [`ports`] which of its ports,
+//! [`node_table`] is the scheduler's view of the nodes,
 //! [`priorities`] is what they could give up for somebody more important,
 //! `tables` keeps it all in step,
 //! [`snapshot`] is the reading side.
@@ -16,6 +17,7 @@ pub mod change;
 pub mod held;
 mod looked;
 pub mod node_table;
+pub mod ports;
 pub mod priorities;
 mod scheduling;
 pub mod snapshot;
@@ -29,6 +31,7 @@ pub mod view;
 pub use change::{Change, Entity, Key, Table};
 pub use held::Held;
 pub use node_table::{NodeKind, NodeRow, NodeTable};
+pub use ports::{AddressPorts, NO_PORTS, PortUse};
 pub use priorities::Share;
 pub use snapshot::{Snapshot, State};
 pub use summary::{DeploymentCounts, GroupSummary, JobStatus};

@@ -26,7 +26,7 @@ pub struct NodeRow {
     pub kind: u32,
     /// Something new may be placed on it; `false` for a row that no node has.
     pub is_schedulable: bool,
-    /// How many different ports its allocations hold.
+    /// How many ports its allocations hold, on all addresses.
     pub port_count: u32,
     /// How many more allocations it takes, whatever their size; below 1: none.
     pub free_allocs: i32,
@@ -101,7 +101,7 @@ impl NodeTable {
             id,
             kind: 0,
             is_schedulable: node.value.is_schedulable(),
-            port_count: usage.map_or(0, port_count),
+            port_count: usage.map_or(0, |usage| usage.ports.len()),
             free_allocs: free_allocs(&node.value, usage),
             available: node.value.available(),
             used: usage.map_or_else(ComparableResources::default, |usage| usage.total),
@@ -164,7 +164,7 @@ impl NodeTable {
         let node = self.nodes[position].as_ref();
         let free_allocs = node.map_or(0, |node| free_allocs(&node.value, usage));
         let new = NodeRow {
-            port_count: usage.map_or(0, port_count),
+            port_count: usage.map_or(0, |usage| usage.ports.len()),
             free_allocs,
             used: usage.map_or_else(ComparableResources::default, |usage| usage.total),
             ..old
@@ -229,10 +229,6 @@ impl NodeTable {
 
 fn small(position: usize) -> u32 {
     u32::try_from(position).expect("no cluster has four thousand million nodes")
-}
-
-fn port_count(usage: &NodeUsage) -> u32 {
-    small(usage.ports.len())
 }
 
 /// Returns how many more allocations `node` takes; the largest number: there is no limit.

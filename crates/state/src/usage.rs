@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use imbl::OrdMap;
 use model::{AllocatedResources, ComparableResources};
 
 use crate::held::Held;
+use crate::ports::PortUse;
 
 /// The sum over a node's allocations that are not terminal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeUsage {
     pub total: ComparableResources,
     pub alloc_count: u32,
-    /// Port → how many allocations hold it; more than one is a collision.
-    pub ports: OrdMap<u16, u32>,
+    pub ports: PortUse,
     /// Cores and devices; `None`, as on most nodes: none of them is held.
     held: Option<Arc<Held>>,
 }
@@ -27,9 +26,7 @@ impl NodeUsage {
     pub fn add(&mut self, resources: &AllocatedResources) {
         self.total = self.total.plus(resources.total);
         self.alloc_count += 1;
-        for port in &resources.ports {
-            *self.ports.entry(port.value).or_insert(0) += 1;
-        }
+        self.ports.add(&resources.ports);
         self.count_held(resources, Held::add);
     }
 
@@ -37,16 +34,7 @@ impl NodeUsage {
     pub fn remove(&mut self, resources: &AllocatedResources) {
         self.total = self.total.minus(resources.total);
         self.alloc_count = self.alloc_count.saturating_sub(1);
-        for port in &resources.ports {
-            match self.ports.get(&port.value).copied() {
-                Some(count) if count > 1 => {
-                    self.ports.insert(port.value, count - 1);
-                }
-                _ => {
-                    self.ports.remove(&port.value);
-                }
-            }
-        }
+        self.ports.remove(&resources.ports);
         self.count_held(resources, Held::remove);
     }
 
@@ -80,9 +68,5 @@ impl NodeUsage {
     /// Returns which cores and devices are held; `None`: none.
     pub fn held(&self) -> Option<&Held> {
         self.held.as_deref()
-    }
-
-    pub fn holds_port(&self, port: u16) -> bool {
-        self.ports.contains_key(&port)
     }
 }

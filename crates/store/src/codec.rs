@@ -396,6 +396,7 @@ mod tests {
             value: 21_345,
             to: 8_080,
             host_ip: "10.20.30.40".to_owned(),
+            ignore_collision: false,
         });
         let bytes_a_port = Value::from(&alloc).encode().unwrap().len() - bytes;
         assert!(bytes_a_port <= MAX_PORT_BYTES, "{bytes_a_port} bytes");

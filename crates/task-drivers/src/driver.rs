@@ -30,6 +30,11 @@ pub trait Driver: Send + Sync {
     /// Says whether tasks can be started here.
     fn fingerprint(&self) -> Fingerprint;
 
+    /// Tells whether tasks can be given a view of files of their own, with volumes in it.
+    fn can_mount(&self) -> bool {
+        false
+    }
+
     /// Starts a process, and returns once it exists. One that had been started before, by an agent
     /// that forgot it, is taken up instead.
     fn start(&self, config: TaskConfig) -> BoxFuture<'_, Result<(), StartError>>;

@@ -3,8 +3,9 @@
 //! Source: Nomad's public list of runtime variables.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
-use model::node::NodeDevice;
+use model::node::{HostVolume, NodeDevice};
 use model::{Allocation, Job, MemoryMax, Node, Task, TaskGroup};
 use serde_json::{Map, Value};
 
@@ -16,6 +17,8 @@ use crate::dirs::TaskDirs;
 pub struct NodeFacts {
     variables: BTreeMap<String, String>,
     datacenter: String,
+    /// Name → directory that jobs may ask for.
+    volumes: BTreeMap<String, HostVolume>,
     core_mhz: BTreeMap<u16, u32>,
     /// Those that have a variable for their tasks.
     devices: Vec<NodeDevice>,
@@ -48,6 +51,7 @@ impl NodeFacts {
         Self {
             variables,
             datacenter: node.datacenter.clone(),
+            volumes: node.host_volumes.clone(),
             core_mhz: node.cores.clone(),
             devices: node
                 .devices
@@ -56,6 +60,11 @@ impl NodeFacts {
                 .cloned()
                 .collect(),
         }
+    }
+
+    /// Returns the volume of this name that the node offers.
+    pub fn volume(&self, name: &str) -> Option<&HostVolume> {
+        self.volumes.get(name)
     }
 }
 
@@ -93,6 +102,7 @@ impl<'a> TaskEnv<'a> {
         };
         env.add_names(job, group, task, alloc);
         env.add_resources(task, alloc);
+        env.add_volumes(group, alloc);
         for meta in [&job.meta, &group.meta, &task.meta] {
             env.add_meta(meta);
         }
@@ -161,7 +171,10 @@ impl<'a> TaskEnv<'a> {
         for port in &alloc.resources.ports {
             let (label, ip) = (&port.label, &port.host_ip);
             let inside = if port.to > 0 { port.to } else { port.value };
-            let address = format!("{ip}:{}", port.value);
+            let address = match ip.parse() {
+                Ok(ip) => SocketAddr::new(ip, port.value).to_string(),
+                Err(_) => format!("{ip}:{}", port.value),
+            };
             self.set_clean("NOMAD_IP_", label, ip.clone());
             self.set_clean("NOMAD_PORT_", label, inside.to_string());
             self.set_clean("NOMAD_ADDR_", label, address.clone());
@@ -169,6 +182,17 @@ impl<'a> TaskEnv<'a> {
             self.set(&format!("NOMAD_HOST_IP_{label}"), ip.clone());
             self.set(&format!("NOMAD_HOST_ADDR_{label}"), address);
             self.set(&format!("NOMAD_ALLOC_PORT_{label}"), inside.to_string());
+        }
+    }
+
+    /// Tells where the group's volumes are on the node: not a variable of Nomad's, but the only way
+    /// to them for a task that sees the node's own files.
+    fn add_volumes(&mut self, group: &TaskGroup, alloc: &Allocation) {
+        for (name, request) in &group.volumes {
+            let volume = self.node.volume(&request.source_for(alloc.name_index));
+            if let Some(path) = volume.map(|volume| volume.path.clone()) {
+                self.set_clean("KAFILA_VOLUME_", name, path);
+            }
         }
     }
 

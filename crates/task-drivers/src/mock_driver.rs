@@ -257,6 +257,11 @@ impl Driver for MockDriver {
         NAME
     }
 
+    /// What only pretends to run sees no files.
+    fn can_mount(&self) -> bool {
+        true
+    }
+
     fn fingerprint(&self) -> Fingerprint {
         Fingerprint {
             detected: true,

@@ -26,7 +26,7 @@ use crate::clock::Clocks;
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::Error;
-use crate::fingerprint;
+use crate::fingerprint::{self, Offers};
 use crate::gateways::Gateways;
 use crate::grpc::Files;
 use crate::identity::Identity;
@@ -50,6 +50,7 @@ pub struct App {
     restored: Restored,
     registry: service_kit::Metrics,
     fingerprints: BTreeMap<&'static str, Fingerprint>,
+    offers: Offers,
     node: Node,
     address: String,
     /// `None` for a node that only pretends.
@@ -81,6 +82,7 @@ impl App {
         if config.gateways.is_empty() {
             return Err(Error::NoGateways);
         }
+        let offers = Offers::resolve(&config)?;
         crate::devices::check(&config.devices)?;
         fingerprint::check_cores(&config)?;
         let registry = service_kit::Metrics::new(SERVICE);
@@ -107,6 +109,7 @@ impl App {
             gateways,
             address,
             listeners: Some(listeners),
+            offers,
         };
         Ok(Self::assemble(config, kept, parts))
     }
@@ -127,6 +130,7 @@ impl App {
             ids,
             address: NOWHERE.to_owned(),
             listeners: None,
+            offers: Offers::default(),
         };
         Self::assemble(config, kept, parts)
     }
@@ -144,6 +148,7 @@ impl App {
             alloc_dir,
             &parts.address,
             &fingerprints,
+            &parts.offers,
         );
         let context = Context {
             identity: kept.identity,
@@ -168,6 +173,7 @@ impl App {
             restored: kept.restored,
             registry: parts.registry,
             fingerprints,
+            offers: parts.offers,
             node,
             address: parts.address,
             listeners: parts.listeners,
@@ -238,7 +244,7 @@ impl App {
             &self.config,
             &self.context,
             &self.address,
-            &self.fingerprints,
+            (&self.fingerprints, &self.offers),
             node,
             ended.clone(),
         );
@@ -271,6 +277,7 @@ struct Parts {
     gateways: Gateways,
     address: String,
     listeners: Option<Listeners>,
+    offers: Offers,
 }
 
 /// What stands in the data directory.
@@ -398,7 +405,7 @@ async fn look_again(
     config: &Config,
     context: &Context,
     address: &str,
-    fingerprints: &BTreeMap<&'static str, Fingerprint>,
+    (fingerprints, offers): (&BTreeMap<&'static str, Fingerprint>, &Offers),
     node: watch::Sender<Node>,
     ended: CancellationToken,
 ) {
@@ -412,7 +419,8 @@ async fn look_again(
             () = sleep(config.fingerprint_interval) => {}
         }
         let identity = &context.identity;
-        let found = fingerprint::node(config, identity, Some(directory), address, fingerprints);
+        let alloc_dir = Some(directory);
+        let found = fingerprint::node(config, identity, alloc_dir, address, fingerprints, offers);
         let is_changed = node.send_if_modified(|known| {
             let is_changed = *known != found;
             *known = found;

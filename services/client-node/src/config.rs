@@ -38,6 +38,12 @@ pub struct Config {
     pub meta: BTreeMap<String, String>,
     /// The address that tasks' ports are on; by default the one that the default route leaves from.
     pub host_ip: Option<IpAddr>,
+    /// More addresses for ports, by the alias that a port's `host_network` names, as in
+    /// `[host_networks.public]`; the alias `default` takes the place of `host_ip`.
+    pub host_networks: BTreeMap<String, HostNetworkConfig>,
+    /// Directories that jobs may ask for, by the name that a volume's `source` has, as in
+    /// `[host_volumes.data]`.
+    pub host_volumes: BTreeMap<String, HostVolumeConfig>,
     /// All cores together, in MHz; 0: as found.
     pub cpu_total_compute: u64,
     /// In MiB; 0: as found.
@@ -88,6 +94,31 @@ pub struct ReservedConfig {
     pub memory_mb: u64,
     /// In MiB.
     pub disk_mb: u64,
+    /// Ports and ranges of them on any address, as in `22,8000-8010`.
+    pub reserved_ports: String,
+}
+
+/// Addresses of the machine: by a range or by an interface, one of the two.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostNetworkConfig {
+    /// As in `10.0.0.0/8`: every address of the machine in this range.
+    pub cidr: Option<String>,
+    /// As in `eth1`: every address of this interface.
+    pub interface: Option<String>,
+    /// Ports and ranges of them that are not for allocations on these addresses, as in
+    /// `22,8000-8010`.
+    pub reserved_ports: String,
+}
+
+/// A directory of the machine that jobs may ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostVolumeConfig {
+    /// Absolute; it has to be there when the agent starts.
+    pub path: PathBuf,
+    /// Only for volumes that a job asks for with `read_only`.
+    pub read_only: bool,
 }
 
 /// Which drivers the node offers.
@@ -136,6 +167,8 @@ impl Default for Config {
             node_class: String::new(),
             meta: BTreeMap::new(),
             host_ip: None,
+            host_networks: BTreeMap::new(),
+            host_volumes: BTreeMap::new(),
             cpu_total_compute: 0,
             memory_total_mb: 0,
             disk_total_mb: 0,

@@ -12,6 +12,8 @@ pub enum Error {
     NoGateways,
     #[error("`{field}`: {problem}")]
     Setting { field: String, problem: String },
+    #[error("cannot list the machine's network interfaces")]
+    Interfaces(#[source] std::io::Error),
     #[error("{}: {what}", path.display())]
     Path {
         path: PathBuf,

@@ -1,7 +1,8 @@
 //! What the machine has, in the words of Nomad's attributes.
 //!
-//! In reading order: [`cpu`], [`cores`], [`memory`], [`disk`], [`host`], [`network`] each look at one thing;
-//! [`node`] puts the node's record together. What cannot be found out is left out, never guessed,
+//! In reading order: [`cpu`], [`cores`], [`memory`], [`disk`], [`host`], [`network`] each look at one
+//! thing; [`offers`] is what the operator lets tasks have of it; [`node`] puts the node's record
+//! together. What cannot be found out is left out, never guessed,
 //! but for a core's speed.
 
 mod cores;
@@ -10,6 +11,7 @@ mod disk;
 mod host;
 mod memory;
 mod network;
+mod offers;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,18 +24,21 @@ use crate::config::Config;
 use crate::identity::Identity;
 
 pub(crate) use cores::check as check_cores;
+pub(crate) use offers::Offers;
 
 /// Attribute → value, as in `cpu.arch` → `amd64`.
 type Attributes = BTreeMap<String, String>;
 
 /// Returns the node's record. `directory` is where allocations' files go, `address` where the
-/// node answers, `drivers` what each driver says of itself.
+/// node answers, `drivers` what each driver says of itself, `offers` what the operator lets tasks
+/// have.
 pub(crate) fn node(
     config: &Config,
     identity: &Identity,
     directory: Option<&Path>,
     address: &str,
     drivers: &BTreeMap<&'static str, Fingerprint>,
+    offers: &Offers,
 ) -> Node {
     let mut attributes = Attributes::new();
     let cpu_mhz = cpu::fingerprint(config.cpu_total_compute, &mut attributes);
@@ -78,15 +83,15 @@ pub(crate) fn node(
             disk_mib,
         },
         reserved,
-        reserved_ports: Vec::new(),
+        reserved_ports: offers.reserved_ports.clone(),
         min_dynamic_port: config.min_dynamic_port,
         max_dynamic_port: config.max_dynamic_port,
         host_ip: host_ip.to_string(),
-        host_networks: BTreeMap::new(),
+        host_networks: offers.host_networks.clone(),
         cores: cores.reservable,
         max_allocs: config.node_max_allocs,
         devices: config.devices.iter().map(Into::into).collect(),
-        host_volumes: BTreeMap::new(),
+        host_volumes: offers.host_volumes.clone(),
         // What follows is for the servers to say.
         computed_class: String::new(),
         status: NodeStatus::Initializing,
@@ -135,7 +140,15 @@ mod tests {
             ..Config::default()
         };
         let address = "http://127.0.0.1:7201";
-        let node = node(&config, &identity, Some(folder.path()), address, &drivers);
+        let offers = Offers::default();
+        let node = node(
+            &config,
+            &identity,
+            Some(folder.path()),
+            address,
+            &drivers,
+            &offers,
+        );
         for name in [
             "cpu.arch",
             "cpu.numcores",
@@ -181,7 +194,13 @@ mod tests {
             reservable_cores: "60000".to_owned(),
             ..Config::default()
         };
-        let node = node(&config, &identity, None, "http://x", &BTreeMap::new());
+        let offers = Offers {
+            reserved_ports: vec![22],
+            ..Offers::default()
+        };
+        let address = "http://x";
+        let node = node(&config, &identity, None, address, &BTreeMap::new(), &offers);
+        assert_eq!(node.reserved_ports, [22]);
         assert_eq!(node.resources.cpu_mhz, 4_000);
         assert_eq!(node.attributes["cpu.totalcompute"], "4000");
         assert_eq!(node.resources.memory_mib, 8_192);

@@ -124,7 +124,8 @@ impl Writes {
         let snapshot = self.replica.snapshot();
         let mut txn = self.writer.txn();
         for eval in ids.iter().filter_map(|id| open(&snapshot, *id)) {
-            let canceled = outcome::canceled(&eval.value, now);
+            let placed_all = outcome::placed_all_since(&snapshot, eval);
+            let canceled = outcome::canceled(&eval.value, placed_all, now);
             match add(&mut txn, eval, &canceled) {
                 Ok(()) => continue,
                 Err(TxnError::TooManyBytes { .. } | TxnError::TooManyOps { .. })

@@ -280,7 +280,7 @@ impl World {
                 "seed {}: {} holds {usage:?}",
                 self.seed, node.name
             );
-            let twice = usage.ports.iter().find(|(_, holders)| **holders > 1);
+            let twice = usage.ports.iter().find(|(_, _, holders)| *holders > 1);
             assert_eq!(twice, None, "seed {}: {}", self.seed, node.name);
         }
     }

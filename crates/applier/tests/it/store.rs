@@ -233,6 +233,7 @@ pub(crate) fn port(value: u16) -> AllocatedPort {
         value,
         to: value,
         host_ip: "127.0.0.1".into(),
+        ignore_collision: false,
     }
 }
 

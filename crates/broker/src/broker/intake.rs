@@ -92,8 +92,7 @@ impl Broker {
         self.touch(id, index);
         self.note_outcome(now, id, effects);
         if placed_all {
-            // Nothing is left to wait for. The plan-applier cancels them with the outcome; this
-            // is for the ones that it did not know of.
+            // Nothing is left to wait for.
             for blocked in self.blocked.of_job(&self.job_of(id)) {
                 if blocked != id {
                     self.supersede(now, blocked);

@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::desk::{Desk, blocked, eval, eval_id, node_id};
-use crate::State;
+use crate::{State, outcome};
 
 const CLASSES: &[(&str, bool)] = &[("c1", true), ("c2", false)];
 
@@ -220,6 +220,40 @@ fn scenario_048_a_full_success_leaves_no_blocked_eval_behind() {
     desk.pass(Duration::from_secs(1));
     assert_eq!(desk.cancelled(), []);
     assert!(desk.broker.is_empty());
+}
+
+#[test]
+fn scenario_008_a_blocked_eval_says_which_success_made_it_needless() {
+    let mut desk = Desk::with_worker(5);
+    desk.put(&[eval(3, "j")]);
+    desk.complete(eval_id(3));
+    desk.put(&[blocked(1, "j", 100, CLASSES)]);
+    let told = |desk: &Desk| {
+        let snapshot = desk.replica.snapshot();
+        let waits = snapshot.eval(eval_id(1)).unwrap();
+        let by = outcome::placed_all_since(&snapshot, waits);
+        outcome::canceled(&waits.value, by, desk.now)
+    };
+    // What was done before it was blocked has left it something to wait for.
+    assert!(
+        told(&desk)
+            .status_description
+            .starts_with("a newer evaluation")
+    );
+    desk.put(&[eval(2, "j"), eval(4, "k")]);
+    desk.complete(eval_id(2));
+    desk.complete(eval_id(4));
+    desk.pass(Duration::from_secs(1));
+    assert_eq!(desk.cancelled(), [eval_id(1)]);
+    let canceled = told(&desk);
+    assert_eq!(canceled.status, EvalStatus::Canceled);
+    let want = format!("evaluation \"{}\" successful", eval_id(2));
+    assert_eq!(canceled.status_description, want);
+    // Once, and for all: the store knows, and so does the broker.
+    desk.put(&[canceled]);
+    desk.pass(Duration::from_secs(60));
+    assert_eq!(desk.cancelled(), []);
+    assert_eq!(desk.state(1), None);
 }
 
 #[test]

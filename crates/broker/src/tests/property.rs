@@ -280,7 +280,7 @@ impl World {
         for id in self.desk.cancelled() {
             let stored = self.desk.stored(id);
             if !stored.status.is_terminal() {
-                self.put(&[outcome::canceled(&stored, now)]);
+                self.put(&[outcome::canceled(&stored, None, now)]);
             }
         }
         for (id, after) in self.desk.failed() {

@@ -42,8 +42,8 @@ fn a_failed_eval_and_its_follow_up_name_each_other() {
 #[test]
 fn a_canceled_eval_says_why() {
     let now = Timestamp::from_millis(5_000);
-    let pending = outcome::canceled(&eval(1, "j"), now);
-    let waiting = outcome::canceled(&blocked(1, "j", 5, &[]), now);
+    let pending = outcome::canceled(&eval(1, "j"), None, now);
+    let waiting = outcome::canceled(&blocked(1, "j", 5, &[]), None, now);
     assert_eq!([pending.status, waiting.status], [EvalStatus::Canceled; 2]);
     assert_ne!(pending.status_description, waiting.status_description);
 }
@@ -55,7 +55,7 @@ fn a_change_is_later_than_the_creation_even_when_clocks_disagree() {
         ..eval(1, "j")
     };
     assert_eq!(
-        outcome::canceled(&made, Timestamp(7)).modify_time,
+        outcome::canceled(&made, None, Timestamp(7)).modify_time,
         Timestamp(51)
     );
 }

@@ -53,6 +53,7 @@ pub(crate) fn full() -> Job {
         static_port,
         to: None,
         host_network: "default".to_owned(),
+        ignore_collision: false,
     };
     group.networks = vec![Network {
         mode: "host".to_owned(),

@@ -1,6 +1,5 @@
 //! A task group: its count, its tasks, and the policies it has by the type of the job.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::job::{EphemeralDisk, JobType, Task, TaskGroup};
@@ -10,7 +9,7 @@ use super::check::{Check, Path};
 use super::job::Inherited;
 use super::{
     constraint, disconnect, environment, name, network, rank, reschedule, restart, signal, task,
-    update,
+    update, volume,
 };
 
 /// Source: Nomad's default and least size of an ephemeral disk, in MiB.
@@ -50,12 +49,15 @@ pub(super) fn group(
     let restart = restart::group(check, path, spec.restart.as_ref(), inherited);
     let update = update::update(check, path, spec.update.as_ref(), inherited);
     let ephemeral_disk = ephemeral_disk(check, path, spec.ephemeral_disk.as_ref());
+    let canaries = update.is_some_and(|update| update.canary > 0);
+    let volumes = volume::volumes(check, path, spec.volumes.as_ref(), job_type, canaries);
     let surroundings = task::Surroundings {
         job_type,
         group_name: &name,
         restart: &restart,
         progress_deadline: update.map(|update| update.progress_deadline),
         disk_mib: ephemeral_disk.size_mib,
+        volumes: &volumes,
     };
     let tasks = tasks(
         check,
@@ -82,7 +84,7 @@ pub(super) fn group(
         shutdown_delay: shutdown_delay(check, path, spec.shutdown_delay.as_ref()),
         max_run_duration: max_run_duration(check, path, spec, job_type),
         name,
-        volumes: BTreeMap::new(),
+        volumes,
     }
 }
 

@@ -23,6 +23,7 @@ mod signal;
 mod task;
 mod update;
 mod version;
+mod volume;
 
 use model::{FieldErrors, Timestamp, spec};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::job::{Network, Port};
+use model::node::DEFAULT_HOST_NETWORK;
 use model::spec;
 
 use super::check::{Check, Path};
@@ -103,11 +104,18 @@ fn port(
     };
     // −1 is the long way to say "the same as on the host".
     let to = spec.to.filter(|to| *to != -1).unwrap_or(0);
+    let ignore_collision = spec.ignore_collision.unwrap_or(false);
+    if ignore_collision && !reserved {
+        let message = "only a static port can ignore collisions: write static = …, or leave \
+                       ignore_collision out, the scheduler chooses a port that is free";
+        check.error(path.field("ignore_collision"), message);
+    }
     let host_network = spec.host_network.as_deref().filter(|name| !name.is_empty());
     Port {
         static_port,
         to: number(check, &path, "to", &label, to),
-        host_network: host_network.unwrap_or("default").to_owned(),
+        host_network: host_network.unwrap_or(DEFAULT_HOST_NETWORK).to_owned(),
+        ignore_collision,
         label,
     }
 }

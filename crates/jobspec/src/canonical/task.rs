@@ -1,12 +1,17 @@
 //! One task: its driver and config, resources, lifecycle and how it is stopped.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::job::{JobType, Lifecycle, LifecycleHook, LogConfig, RestartPolicy, Task};
+use model::job::{
+    JobType, Lifecycle, LifecycleHook, LogConfig, RestartPolicy, Task, VolumeRequest,
+};
 use model::spec;
 
 use super::check::{Check, Path};
-use super::{constraint, driver_config, environment, name, rank, resources, restart, signal};
+use super::{
+    constraint, driver_config, environment, name, rank, resources, restart, signal, volume,
+};
 use crate::duration::show;
 
 /// Source: Nomad's defaults.
@@ -27,6 +32,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) restart: &'a RestartPolicy,
     pub(super) progress_deadline: Option<Duration>,
     pub(super) disk_mib: u64,
+    pub(super) volumes: &'a BTreeMap<String, VolumeRequest>,
 }
 
 pub(super) fn task(
@@ -68,7 +74,12 @@ pub(super) fn task(
         lifecycle: lifecycle(check, path, spec.lifecycle.as_ref()),
         logs: logs(check, path, spec.logs.as_ref(), around.disk_mib),
         name,
-        volume_mounts: Vec::new(),
+        volume_mounts: volume::mounts(
+            check,
+            path,
+            spec.volume_mounts.as_deref().unwrap_or_default(),
+            around.volumes,
+        ),
     }
 }
 

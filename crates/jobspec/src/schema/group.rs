@@ -34,6 +34,18 @@ pub(super) static GROUP: Schema = Schema {
         once(&MIGRATE, "Migrate"),
         once(&DISCONNECT, "Disconnect"),
         once(&EPHEMERAL_DISK, "EphemeralDisk"),
+        Child {
+            schema: &VOLUME,
+            json: "hcl:volume",
+            repeat: Repeat::Many,
+            form: Form::Hcl,
+        },
+        Child {
+            schema: &VOLUME,
+            json: "Volumes",
+            repeat: Repeat::Named,
+            form: Form::Api,
+        },
     ],
     refused: &[
         refused_block(
@@ -41,11 +53,6 @@ pub(super) static GROUP: Schema = Schema {
             "Services",
             "remove it and let clients find the port by `kafila alloc status`, or by a static \
              port",
-        ),
-        refused_block(
-            "volume",
-            "Volumes",
-            "use the group's ephemeral_disk, or a path of the host in the task's args",
         ),
         refused_block(
             "scaling",
@@ -80,7 +87,7 @@ pub(super) static GROUP: Schema = Schema {
         ),
     ],
     ignored: &[],
-    finish: None,
+    finish: Some(name_volumes),
 };
 
 /// A task right in a job: it becomes a group of its own name.
@@ -121,6 +128,59 @@ static EPHEMERAL_DISK: Schema = plain(
         attribute("migrate", "Migrate", Kind::Flag),
     ],
 );
+
+static VOLUME: Schema = Schema {
+    name: "volume",
+    label: Some(Label {
+        noun: "name",
+        json: "Name",
+    }),
+    attributes: &[
+        attribute("type", "Type", Kind::Text),
+        attribute("source", "Source", Kind::Text),
+        attribute("read_only", "ReadOnly", Kind::Flag),
+        attribute("sticky", "Sticky", Kind::Flag),
+        attribute("per_alloc", "PerAlloc", Kind::Flag),
+    ],
+    blocks: &[],
+    refused: &[
+        refused_argument(
+            "access_mode",
+            "AccessMode",
+            "remove it, host volumes are shared by whoever asks for them",
+        ),
+        refused_argument(
+            "attachment_mode",
+            "AttachmentMode",
+            "remove it, host volumes are directories",
+        ),
+        refused_block(
+            "mount_options",
+            "MountOptions",
+            "remove it, host volumes are directories",
+        ),
+    ],
+    ignored: &[],
+    finish: None,
+};
+
+/// Brings a group's volumes into the API's form: by name.
+fn name_volumes(group: &mut Map<String, Value>) -> Result<(), String> {
+    let Some(Value::Array(volumes)) = group.remove("hcl:volume") else {
+        return Ok(());
+    };
+    let mut named = Map::new();
+    for volume in volumes {
+        let name = volume["Name"].as_str().unwrap_or_default().to_owned();
+        if named.insert(name.clone(), volume).is_some() {
+            return Err(format!(
+                "there are two volumes {name:?}: rename one of them"
+            ));
+        }
+    }
+    group.insert("Volumes".to_owned(), Value::Object(named));
+    Ok(())
+}
 
 static NETWORK: Schema = Schema {
     name: "network",
@@ -180,13 +240,10 @@ static PORT: Schema = Schema {
         attribute("static", "Value", Kind::Whole),
         attribute("to", "To", Kind::Whole),
         attribute("host_network", "HostNetwork", Kind::Text),
+        attribute("ignore_collision", "IgnoreCollision", Kind::Flag),
     ],
     blocks: &[],
-    refused: &[refused_argument(
-        "ignore_collision",
-        "IgnoreCollision",
-        "remove it, and give each job a static port of its own or a dynamic one",
-    )],
+    refused: &[],
     ignored: &[],
     finish: None,
 };

@@ -80,6 +80,8 @@ pub(crate) struct Child {
 pub(crate) enum Repeat {
     Once,
     Many,
+    /// In the API's JSON an object of objects, by their labels.
+    Named,
 }
 
 /// In which notation the block exists.

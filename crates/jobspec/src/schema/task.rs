@@ -40,6 +40,7 @@ pub(super) const BLOCKS: &[Child] = &[
     once(&LOGS, "LogConfig"),
     many(&CONSTRAINT, "Constraints"),
     many(&AFFINITY, "Affinities"),
+    many(&VOLUME_MOUNT, "VolumeMounts"),
 ];
 
 pub(super) const REFUSED: &[Refused] = &[
@@ -79,11 +80,6 @@ pub(super) const REFUSED: &[Refused] = &[
         "scaling",
         "ScalingPolicies",
         "set resources, and register the job again",
-    ),
-    refused_block(
-        "volume_mount",
-        "VolumeMounts",
-        "use the allocation's directory ${NOMAD_ALLOC_DIR}, or a path of the host",
     ),
     refused_block(
         "csi_plugin",
@@ -135,6 +131,23 @@ static RESOURCES: Schema = Schema {
         warning: "iops in a resources block is deprecated and ignored: remove it",
     }],
     finish: None,
+};
+
+static VOLUME_MOUNT: Schema = Schema {
+    refused: &[refused_argument(
+        "selinux_label",
+        "SELinuxLabel",
+        "label the directory on the node",
+    )],
+    ..plain(
+        "volume_mount",
+        &[
+            attribute("volume", "Volume", Kind::Text),
+            attribute("destination", "Destination", Kind::Text),
+            attribute("read_only", "ReadOnly", Kind::Flag),
+            attribute("propagation_mode", "PropagationMode", Kind::Text),
+        ],
+    )
 };
 
 static LIFECYCLE: Schema = plain(

@@ -312,6 +312,7 @@ fn network_of(ports: &[(Option<i64>, Option<i64>)]) -> spec::Network {
         value: value.map(|value| value * 100 + i64::try_from(position).unwrap()),
         to: *to,
         host_network: None,
+        ignore_collision: None,
     };
     let ports: Vec<spec::Port> = ports.iter().enumerate().map(port).collect();
     let (reserved, dynamic) = ports.into_iter().partition(|port| port.value.is_some());

@@ -1,9 +1,11 @@
 //! A stored job in the form that users write, with every default written out.
 
+use std::collections::BTreeMap;
+
 use super::{
     Affinity, Constraint, Device, DisconnectStrategy, EphemeralDisk, Job, Lifecycle, LogConfig,
     MigrateStrategy, Network, Port, ReschedulePolicy, Resources, RestartPolicy, Spread,
-    SpreadTarget, Task, TaskGroup, UpdateStrategy,
+    SpreadTarget, Task, TaskGroup, UpdateStrategy, VolumeMount, VolumeRequest,
 };
 use crate::constraint;
 use crate::job;
@@ -40,6 +42,35 @@ fn list<'a, T: 'a, U: From<&'a T>>(items: &'a [T]) -> Option<Vec<U>> {
     Some(items.iter().map(U::from).collect())
 }
 
+fn volumes(
+    volumes: &BTreeMap<String, job::VolumeRequest>,
+) -> Option<BTreeMap<String, VolumeRequest>> {
+    let volumes = volumes.iter();
+    let named = volumes.map(|(name, volume)| {
+        let volume = VolumeRequest {
+            name: Some(name.clone()),
+            volume_type: Some(volume.volume_type.as_str().to_owned()),
+            source: Some(volume.source.clone()),
+            read_only: Some(volume.read_only),
+            sticky: Some(volume.sticky),
+            per_alloc: Some(volume.per_alloc),
+        };
+        (name.clone(), volume)
+    });
+    Some(named.collect())
+}
+
+impl From<&job::VolumeMount> for VolumeMount {
+    fn from(mount: &job::VolumeMount) -> Self {
+        Self {
+            volume: Some(mount.volume.clone()),
+            destination: Some(mount.destination.clone()),
+            read_only: Some(mount.read_only),
+            propagation_mode: Some("private".to_owned()),
+        }
+    }
+}
+
 impl From<&job::TaskGroup> for TaskGroup {
     fn from(group: &job::TaskGroup) -> Self {
         Self {
@@ -56,6 +87,7 @@ impl From<&job::TaskGroup> for TaskGroup {
             migrate: group.migrate.as_ref().map(Into::into),
             disconnect: group.disconnect.as_ref().map(Into::into),
             ephemeral_disk: Some((&group.ephemeral_disk).into()),
+            volumes: volumes(&group.volumes),
             meta: Some(group.meta.clone()),
             shutdown_delay: Some(group.shutdown_delay.into()),
             max_run_duration: group.max_run_duration.map(Into::into),
@@ -82,6 +114,7 @@ impl From<&job::Task> for Task {
             shutdown_delay: Some(task.shutdown_delay.into()),
             lifecycle: task.lifecycle.as_ref().map(Into::into),
             logs: Some((&task.logs).into()),
+            volume_mounts: list(&task.volume_mounts),
         }
     }
 }
@@ -154,6 +187,7 @@ impl From<&job::Port> for Port {
             value: port.static_port.map(i64::from),
             to: port.to.map(i64::from),
             host_network: Some(port.host_network.clone()),
+            ignore_collision: Some(port.ignore_collision),
         }
     }
 }

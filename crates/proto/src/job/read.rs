@@ -117,6 +117,7 @@ fn task_group(wire: v1::TaskGroup) -> Read<spec::TaskGroup> {
             sticky: disk.sticky,
             migrate: disk.migrate,
         }),
+        volumes: volumes(wire.volumes),
         meta: map(wire.meta),
         shutdown_delay: errors.span("shutdown_delay", wire.shutdown_delay),
         max_run_duration: errors.span("max_run_duration", wire.max_run_duration),
@@ -156,8 +157,34 @@ fn task(wire: v1::Task) -> Read<spec::Task> {
             max_file_size: logs.max_file_size_mb,
             disabled: logs.disabled,
         }),
+        volume_mounts: plain(wire.volume_mounts, |mount| spec::VolumeMount {
+            volume: mount.volume,
+            destination: mount.destination,
+            read_only: mount.read_only,
+            propagation_mode: mount.propagation_mode,
+        }),
     };
     errors.0.into_result(task)
+}
+
+fn volumes(
+    wire: HashMap<String, v1::VolumeRequest>,
+) -> Option<BTreeMap<String, spec::VolumeRequest>> {
+    if wire.is_empty() {
+        return None;
+    }
+    let named = wire.into_iter().map(|(name, volume)| {
+        let volume = spec::VolumeRequest {
+            name: volume.name,
+            volume_type: volume.r#type,
+            source: volume.source,
+            read_only: volume.read_only,
+            sticky: volume.sticky,
+            per_alloc: volume.per_alloc,
+        };
+        (name, volume)
+    });
+    Some(named.collect())
 }
 
 fn device(wire: v1::DeviceRequest) -> spec::Device {
@@ -183,6 +210,7 @@ fn port(wire: v1::Port) -> spec::Port {
         value: wire.value,
         to: wire.to,
         host_network: wire.host_network,
+        ignore_collision: wire.ignore_collision,
     }
 }
 

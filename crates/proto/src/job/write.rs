@@ -153,6 +153,7 @@ fn task_group(group: &spec::TaskGroup, mode: Mode<'_>) -> Read<v1::TaskGroup> {
             sticky: disk.sticky,
             migrate: disk.migrate,
         }),
+        volumes: volumes(&group.volumes),
         meta: map(&group.meta),
         shutdown_delay: writer.span("shutdown_delay", &group.shutdown_delay),
         max_run_duration: writer.span("max_run_duration", &group.max_run_duration),
@@ -198,8 +199,32 @@ fn task(task: &spec::Task, mode: Mode<'_>) -> Read<v1::Task> {
             max_file_size_mb: logs.max_file_size,
             disabled: logs.disabled,
         }),
+        volume_mounts: plain(&task.volume_mounts, |mount| v1::VolumeMount {
+            volume: mount.volume.clone(),
+            destination: mount.destination.clone(),
+            read_only: mount.read_only,
+            propagation_mode: mount.propagation_mode.clone(),
+        }),
     };
     writer.finish(wire)
+}
+
+fn volumes(
+    volumes: &Option<BTreeMap<String, spec::VolumeRequest>>,
+) -> HashMap<String, v1::VolumeRequest> {
+    let volumes = volumes.iter().flatten();
+    let named = volumes.map(|(name, volume)| {
+        let volume = v1::VolumeRequest {
+            name: volume.name.clone(),
+            r#type: volume.volume_type.clone(),
+            source: volume.source.clone(),
+            read_only: volume.read_only,
+            sticky: volume.sticky,
+            per_alloc: volume.per_alloc,
+        };
+        (name.clone(), volume)
+    });
+    named.collect()
 }
 
 fn device(device: &spec::Device) -> v1::DeviceRequest {
@@ -225,6 +250,7 @@ fn port(port: &spec::Port) -> v1::Port {
         value: port.value,
         to: port.to,
         host_network: port.host_network.clone(),
+        ignore_collision: port.ignore_collision,
     }
 }
 

@@ -91,6 +91,7 @@ pub(super) fn allocation(draw: &mut Draw) -> Allocation {
                 value: draw.u16(),
                 to: draw.u16(),
                 host_ip: draw.text(),
+                ignore_collision: draw.flag(),
             }),
             cores: draw.list(|draw| AllocatedCores {
                 task: draw.text(),
@@ -452,6 +453,7 @@ fn port(draw: &mut Draw) -> spec::Port {
         value: draw.maybe(Draw::i64),
         to: draw.maybe(Draw::i64),
         host_network: draw.maybe(Draw::text),
+        ignore_collision: draw.maybe(Draw::flag),
     }
 }
 
@@ -491,6 +493,23 @@ fn task(draw: &mut Draw) -> spec::Task {
             max_file_size: draw.maybe(Draw::i64),
             disabled: draw.maybe(Draw::flag),
         }),
+        volume_mounts: draw.maybe_list(|draw| spec::VolumeMount {
+            volume: draw.maybe(Draw::text),
+            destination: draw.maybe(Draw::text),
+            read_only: draw.maybe(Draw::flag),
+            propagation_mode: draw.maybe(Draw::text),
+        }),
+    }
+}
+
+fn volume(draw: &mut Draw) -> spec::VolumeRequest {
+    spec::VolumeRequest {
+        name: draw.maybe(Draw::text),
+        volume_type: draw.maybe(Draw::text),
+        source: draw.maybe(Draw::text),
+        read_only: draw.maybe(Draw::flag),
+        sticky: draw.maybe(Draw::flag),
+        per_alloc: draw.maybe(Draw::flag),
     }
 }
 
@@ -516,6 +535,11 @@ fn task_group(draw: &mut Draw) -> spec::TaskGroup {
             size: draw.maybe(Draw::i64),
             sticky: draw.maybe(Draw::flag),
             migrate: draw.maybe(Draw::flag),
+        }),
+        volumes: draw.maybe(|draw| {
+            let mut volumes = draw.map(volume);
+            volumes.insert("data".to_owned(), volume(draw));
+            volumes
         }),
         meta: draw.maybe_map(),
         shutdown_delay: draw.maybe(span),

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use model::{AllocId, JobKey, Node, NodeId, NodeStatus, Plan};
+use model::{AllocId, AllocatedPort, JobKey, Node, NodeId, NodeStatus, Plan};
 use placement::distinct::PropertyUse;
+use placement::ports::check_static;
 use placement::{Exhausted, Infeasible, Level, PortAsk, Requirements, assign_ports};
 use rustc_hash::FxHashMap;
 use state::{AllocView, Snapshot};
@@ -74,8 +75,8 @@ pub(super) struct Survey<'a, 'c> {
     live: FxHashMap<NodeId, Vec<Live>>,
     properties: Vec<PropertyUse<'a>>,
     gone: BTreeSet<AllocId>,
-    /// Node and static port → the plan's allocation that holds it.
-    planned_ports: FxHashMap<(NodeId, u16), Holder>,
+    /// Node, address and port → the plan's allocation that holds it.
+    planned_ports: FxHashMap<(NodeId, String, u16), Holder>,
     dynamic_ports: Vec<PortAsk>,
 }
 
@@ -122,7 +123,8 @@ impl<'a, 'c> Survey<'a, 'c> {
                     job_id: alloc.job_id.to_string(),
                     is_own: true,
                 };
-                planned_ports.insert((alloc.node_id, port.value), holder);
+                let held = (alloc.node_id, port.host_ip.clone(), port.value);
+                planned_ports.insert(held, holder);
             }
         }
         let ask = Ask {
@@ -172,14 +174,19 @@ impl<'a, 'c> Survey<'a, 'c> {
                 ..parts
             })
         });
-        let live = self.live.get(&node.id).map_or(&[][..], Vec::as_slice);
-        let holds = live.iter().filter(|live| live.is_of_group).count();
         Answer {
             node,
             obstacles,
             parts: parts.flatten(),
-            holds: u32::try_from(holds).unwrap_or(u32::MAX),
+            holds: self.holds(node),
         }
+    }
+
+    /// Returns how many of the group live on the node when all is done.
+    fn holds(&self, node: &Node) -> u32 {
+        let live = self.live.get(&node.id).map_or(&[][..], Vec::as_slice);
+        let holds = live.iter().filter(|live| live.is_of_group).count();
+        u32::try_from(holds).unwrap_or(u32::MAX)
     }
 
     /// Returns everything that keeps the group off a node.
@@ -187,9 +194,7 @@ impl<'a, 'c> Survey<'a, 'c> {
         let mut found = self.in_scope(node);
         found.extend(availability(node));
         self.facts(node, &mut found);
-        if !self.is_everywhere {
-            self.neighbours(node, &mut found);
-        }
+        self.neighbours(node, &mut found);
         self.amounts(position, node, &mut found);
         if found.is_empty() {
             // Whatever else the search knows of.
@@ -240,7 +245,8 @@ impl<'a, 'c> Survey<'a, 'c> {
         }
         let shared = self.requirements.check_shared(node).err();
         let unique = self.requirements.check_unique(node).err();
-        for fault in shared.into_iter().chain(unique) {
+        let belongings = self.requirements.missing_belongings(node);
+        for fault in shared.into_iter().chain(unique).chain(belongings) {
             let reason = fault.reason();
             // Whatever else the checks know of.
             let is_known = matches!(fault, Infeasible::Constraint(_) | Infeasible::Drivers)
@@ -254,7 +260,8 @@ impl<'a, 'c> Survey<'a, 'c> {
 
     /// Looks at where the job's other allocations are.
     fn neighbours(&self, node: &Node, found: &mut Vec<Obstacle>) {
-        if let Some(distinct) = self.requirements.distinct_hosts {
+        let distinct_hosts = self.requirements.distinct_hosts;
+        if let Some(distinct) = distinct_hosts.filter(|_| !self.is_everywhere) {
             let here = self.live.get(&node.id).into_iter().flatten();
             let counted = here.filter(|live| live.is_of_group || distinct.level == Level::Job);
             let others: Vec<_> = counted.map(|live| live.name.clone()).collect();
@@ -262,7 +269,9 @@ impl<'a, 'c> Survey<'a, 'c> {
                 found.push(Obstacle::DistinctHosts { others });
             }
         }
-        for property in &self.properties {
+        // One that is there already is not asked whether there may be another.
+        let is_there = self.is_everywhere && self.holds(node) > 0;
+        for property in self.properties.iter().filter(|_| !is_there) {
             if let Err(reason) = property.check(node) {
                 found.push(Obstacle::DistinctProperty { reason });
             }
@@ -298,16 +307,19 @@ impl<'a, 'c> Survey<'a, 'c> {
                 });
             }
         }
-        let holds = |port| cluster.holds_port(position, port);
+        let held = cluster.ports(position);
         for ask in &self.requirements.ports {
             let Some(port) = ask.static_port else {
                 continue;
             };
-            let is_reserved = node.reserved_ports.contains(&port);
-            if !is_reserved && !holds(port) {
+            let answer = check_static(node, held, std::slice::from_ref(ask));
+            let Err(Exhausted::PortCollision { .. }) = answer else {
                 continue;
-            }
-            let holder = self.holder(node.id, port).filter(|_| !is_reserved);
+            };
+            // Somebody may give it up on one of these.
+            let mut addresses = ask.addresses_on(node).iter();
+            let held = addresses.find(|address| !node.is_port_reserved(address, port));
+            let holder = held.and_then(|address| self.holder(node.id, address, port));
             found.push(Obstacle::StaticPort {
                 label: ask.label.clone(),
                 port,
@@ -319,12 +331,14 @@ impl<'a, 'c> Survey<'a, 'c> {
         }
     }
 
-    fn holder(&self, node_id: NodeId, port: u16) -> Option<Holder> {
+    fn holder(&self, node_id: NodeId, address: &str, port: u16) -> Option<Holder> {
         let holds = |view: &&AllocView| {
             let ports = &view.alloc.resources.ports;
             !view.is_terminal()
                 && !self.gone.contains(&view.alloc.id)
-                && ports.iter().any(|held| held.value == port)
+                && ports
+                    .iter()
+                    .any(|held| held.value == port && held.host_ip == address)
         };
         let holder = self.snapshot.allocs_by_node(node_id).find(holds);
         let stored = holder.map(|view| Holder {
@@ -332,7 +346,8 @@ impl<'a, 'c> Survey<'a, 'c> {
             job_id: view.alloc.job_id.to_string(),
             is_own: view.alloc.job_key() == self.key,
         });
-        stored.or_else(|| self.planned_ports.get(&(node_id, port)).cloned())
+        let planned = (node_id, address.to_owned(), port);
+        stored.or_else(|| self.planned_ports.get(&planned).cloned())
     }
 
     fn missing_dynamic_ports(&self, position: usize, node: &Node) -> Option<u32> {
@@ -340,13 +355,31 @@ impl<'a, 'c> Survey<'a, 'c> {
         if asks.is_empty() {
             return None;
         }
-        let of_group = self.requirements.ports.iter();
-        let fixed: Vec<u16> = of_group.filter_map(|ask| ask.static_port).collect();
-        let holds = |port| fixed.contains(&port) || self.search.cluster.holds_port(position, port);
+        let mut held = self.search.cluster.ports(position).clone();
+        for ask in &self.requirements.ports {
+            let Some(value) = ask.static_port else {
+                continue;
+            };
+            let fixed = ask.addresses_on(node).iter().map(|address| AllocatedPort {
+                value,
+                host_ip: address.clone(),
+                ..AllocatedPort::default()
+            });
+            held.add(&fixed.collect::<Vec<_>>());
+        }
         // In order instead of at random: the same question has the same answer.
-        assign_ports(node, holds, asks, |_| 0).err()?;
+        let Err(Exhausted::DynamicPorts) = assign_ports(node, &held, asks, |_| 0) else {
+            return None;
+        };
+        let addresses: Vec<_> = asks.iter().flat_map(|ask| ask.addresses_on(node)).collect();
+        let is_free = |port: &u16| {
+            let mut addresses = addresses.iter();
+            addresses.any(|address| {
+                !held.holds(address, *port) && !node.is_port_reserved(address, *port)
+            })
+        };
         let range = node.min_dynamic_port..=node.max_dynamic_port;
-        let free = range.filter(|port| !holds(*port) && !node.reserved_ports.contains(port));
+        let free = range.filter(is_free);
         let missing = asks.len().saturating_sub(free.count()).max(1);
         u32::try_from(missing).ok()
     }

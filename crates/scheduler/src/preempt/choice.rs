@@ -79,7 +79,7 @@ pub(crate) fn victims(
 /// Tells whether evicting `candidate` would give the node some of what it is short of.
 fn holds(room: &Room<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bool {
     let resources = candidate.resources();
-    let mut ports = resources.ports.iter().map(|port| port.value);
+    let mut ports = resources.ports.iter();
     match short {
         Exhausted::Amount("cpu") => resources.total.cpu_mhz > 0,
         Exhausted::Amount("memory") => resources.total.memory_mib > 0,
@@ -89,11 +89,17 @@ fn holds(room: &Room<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bool 
             !resources.devices.is_empty()
         }
         Exhausted::Amount(_) => true,
-        Exhausted::PortCollision { port, .. } => ports.any(|held| held == *port),
+        Exhausted::PortCollision { label, port } => {
+            let mut asks = room.requirements.ports.iter();
+            let ask = asks.find(|ask| ask.label == *label);
+            let addresses = ask.map_or(&[][..], |ask| ask.addresses_on(room.node));
+            ports.any(|held| held.value == *port && addresses.contains(&held.host_ip))
+        }
         Exhausted::DynamicPorts => {
             let range = room.node.min_dynamic_port..=room.node.max_dynamic_port;
-            ports.any(|held| range.contains(&held))
+            ports.any(|held| range.contains(&held.value))
         }
+        Exhausted::NoAddresses { .. } => false,
     }
 }
 

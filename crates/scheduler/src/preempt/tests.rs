@@ -77,6 +77,7 @@ fn view(number: u128, resources: ComparableResources, ports: &[u16]) -> AllocVie
             value: *port,
             to: *port,
             host_ip: "127.0.0.1".into(),
+            ignore_collision: false,
         })
         .collect();
     AllocView {
@@ -151,6 +152,7 @@ fn requirements(asked: &Asked) -> Requirements {
         static_port,
         to: None,
         host_network: "default".into(),
+        ignore_collision: false,
     });
     group.networks = vec![Network {
         mode: "host".into(),
@@ -222,7 +224,7 @@ fn fits(node: &Node, usage: &NodeUsage, requirements: &Requirements) -> bool {
     let statics: Vec<_> = asks.iter().filter_map(|ask| ask.static_port).collect();
     let dynamics = asks.len() - statics.len();
     let range = node.min_dynamic_port..=node.max_dynamic_port;
-    let is_free = |port: &u16| !usage.ports.contains_key(port);
+    let is_free = |port: &u16| !usage.ports.holds("127.0.0.1", *port);
     let free = range.filter(|port| is_free(port) && !statics.contains(port));
     after.exceeds(node.available()).is_none()
         && statics.iter().all(is_free)

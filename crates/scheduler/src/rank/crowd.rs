@@ -226,7 +226,7 @@ impl<'a> Search<'a, '_> {
                 aside.push(top);
                 break;
             }
-            if self.ruled_out_at(position) {
+            if self.ruled_out_at(position) || !self.has_own_volumes(position) {
                 aside.push(top);
                 continue;
             }

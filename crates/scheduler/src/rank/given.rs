@@ -25,8 +25,7 @@ impl Given {
         requirements: &Requirements,
         draw: impl FnMut(u32) -> u32,
     ) -> Result<Self, Exhausted> {
-        let holds = |port| usage.holds_port(port);
-        let ports = assign_ports(node, holds, &requirements.ports, draw)?;
+        let ports = assign_ports(node, &usage.ports, &requirements.ports, draw)?;
         let exclusive = requirements.exclusive.assign(node, usage)?;
         if node.max_allocs > 0 && usage.alloc_count >= node.max_allocs {
             return Err(Exhausted::Amount(Exhausted::MAX_ALLOCS));

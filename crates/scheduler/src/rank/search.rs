@@ -38,6 +38,8 @@ pub(crate) struct Wish {
     pub(crate) preferred: Option<NodeId>,
     /// Where it has failed before.
     pub(crate) penalised: Vec<NodeId>,
+    /// The number in its name, by which it may ask for volumes of its own.
+    pub(crate) name_index: u32,
 }
 
 /// A place for one allocation.
@@ -75,6 +77,9 @@ pub(crate) struct Search<'a, 'c> {
     /// Nodes without room, for when others may have to make way.
     pub(super) crowd: Option<Crowd>,
     has_static_ports: bool,
+    /// The number in the name of the allocation that a place is looked for, if it asks for volumes
+    /// of its own.
+    own_volumes_of: Option<u32>,
     pub(super) has_told_runners_up: bool,
 }
 
@@ -121,6 +126,7 @@ impl<'a, 'c> Search<'a, 'c> {
             places: Vec::new(),
             groundwork: Groundwork::new(table, ask.requirements),
             has_static_ports: ask.requirements.ports.iter().any(is_static),
+            own_volumes_of: None,
             crowd: ask.claim.map(Crowd::new),
             has_told_runners_up: false,
         };
@@ -192,7 +198,7 @@ impl<'a, 'c> Search<'a, 'c> {
         let Some(node) = self.cluster.table.node(position) else {
             return false;
         };
-        match self.requirements.check_unique(&node.value) {
+        match self.requirements.check_own(&node.value) {
             Ok(()) => true,
             Err(infeasible) => {
                 self.groundwork.filter(infeasible.reason(), 1);
@@ -236,12 +242,20 @@ impl<'a, 'c> Search<'a, 'c> {
 
     /// Returns the best node for one more allocation; the caller takes it with [`Self::take`].
     pub(crate) fn find(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
+        let asks_for_own = self.requirements.volumes.differ_by_alloc();
+        self.own_volumes_of = asks_for_own.then_some(wish.name_index);
         if let Some(found) = self.find_preferred(wish, draw) {
             return Some(found);
         }
+        // Nothing for this allocation, but perhaps for the next.
+        let mut passed_over = Vec::new();
         let mut penalised = Vec::new();
         let mut best = None;
         while let Some((entry, shelf, score)) = self.next(draw) {
+            if !self.has_own_volumes(entry.position()) {
+                passed_over.push((entry, shelf));
+                continue;
+            }
             if !wish.penalised.is_empty() {
                 let node_id = self.cluster.table.row(entry.position()).id;
                 if wish.penalised.contains(&node_id) {
@@ -253,6 +267,9 @@ impl<'a, 'c> Search<'a, 'c> {
                 best = Some((entry, shelf, score, given));
                 break;
             }
+        }
+        for (entry, shelf) in passed_over {
+            self.shelves.push(shelf, entry, &self.places);
         }
         self.weigh_penalised(penalised, &mut best, draw);
         let (entry, _, _, given) = best?;
@@ -325,7 +342,10 @@ impl<'a, 'c> Search<'a, 'c> {
 
     fn find_preferred(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
         let position = self.cluster.position(wish.preferred?)?;
-        if !self.places[position].is_somewhere() || self.is_next_to_another(position) {
+        if !self.places[position].is_somewhere()
+            || self.is_next_to_another(position)
+            || !self.has_own_volumes(position)
+        {
             return None;
         }
         let parts = self.parts(position)?;
@@ -356,8 +376,8 @@ impl<'a, 'c> Search<'a, 'c> {
         }
         let node = &table.node(position)?.value;
         if !asks.is_empty() {
-            let holds = |port| self.cluster.holds_port(position, port);
-            given.ports = assign_ports(node, holds, asks, |bound| draw.below(bound)).ok()?;
+            let held = self.cluster.ports(position);
+            given.ports = assign_ports(node, held, asks, |bound| draw.below(bound)).ok()?;
         }
         if !exclusive.is_empty() {
             let holding = self.cluster.holding(position);
@@ -393,7 +413,7 @@ impl<'a, 'c> Search<'a, 'c> {
             };
             seen.push((entry, shelf));
             let other = entry.position();
-            if other == position || self.limit_at(other).is_some() {
+            if other == position || self.limit_at(other).is_some() || !self.has_own_volumes(other) {
                 continue;
             }
             if let Some(parts) = self.parts_for(other, wish) {
@@ -626,8 +646,7 @@ impl<'a, 'c> Search<'a, 'c> {
         }
         let asks = &self.requirements.ports;
         let node = &self.cluster.table.node(position)?.value;
-        let holds = |port| self.cluster.holds_port(position, port);
-        check_static(node, holds, asks).err()
+        check_static(node, self.cluster.ports(position), asks).err()
     }
 
     /// Tells whether `distinct_hosts` keeps one more off a node.
@@ -642,6 +661,15 @@ impl<'a, 'c> Search<'a, 'c> {
         })
     }
 
+    /// Tells whether a node has the volumes that the allocation alone asks for.
+    pub(super) fn has_own_volumes(&self, position: usize) -> bool {
+        let Some(name_index) = self.own_volumes_of else {
+            return true;
+        };
+        let node = self.cluster.table.node(position);
+        node.is_some_and(|node| self.requirements.volumes.pass(&node.value, name_index))
+    }
+
     /// Returns the position of the `distinct_property` that keeps one more off a node.
     pub(super) fn limit_at(&self, position: usize) -> Option<usize> {
         let table = self.cluster.table;
@@ -653,6 +681,9 @@ impl<'a, 'c> Search<'a, 'c> {
     pub(crate) fn ruled_out(&self, position: usize) -> Option<String> {
         if self.is_next_to_another(position) {
             return Some(placement::DistinctHosts::REASON.to_owned());
+        }
+        if !self.has_own_volumes(position) {
+            return Some(placement::VolumeAsks::REASON.to_owned());
         }
         let limit = self.limit_at(position)?;
         Some(self.properties[limit].reason(self.cluster.table, position))

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::job::{DeviceRequest, Network, Port};
-use model::node::{DeviceInstance, NodeDevice};
+use model::node::{DeviceInstance, HostNetwork, NodeDevice};
 use model::{
     Affinity, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources,
     ComparableResources, Constraint, EvalId, Job, Node, NodeEligibility, NodeId, Operator, Spread,
@@ -29,6 +29,8 @@ use model::Algorithm;
 const CASES: u64 = 1_000;
 const STEPS: u32 = 25;
 const STATIC_PORT: u16 = 8_080;
+/// Those of the host network `public`.
+const ADDRESSES: [&str; 2] = ["203.0.113.1", "203.0.113.2"];
 
 /// One allocation, as the slow search knows it.
 #[derive(Clone)]
@@ -89,7 +91,8 @@ impl World {
             alloc.resources.total = small(&mut self.rng);
             if self.rng.random_range(0..4) == 0 {
                 let port = [STATIC_PORT, node.min_dynamic_port][self.rng.random_range(0..2)];
-                alloc.resources.ports = vec![port_of("x", port)];
+                let address = ["127.0.0.1", ADDRESSES[0]][self.rng.random_range(0..2)];
+                alloc.resources.ports = vec![port_of("x", port, address)];
             }
             if self.rng.random() {
                 alloc.resources.cores = self.free_core(&node);
@@ -229,7 +232,7 @@ impl World {
             .on(node.id)
             .fold(group.ask(), |sum, held| sum.plus(held.resources.total));
         used.cpu_mhz += cpu_mhz;
-        if used.exceeds(node.available()).is_some() || !self.has_ports(requirements, node) {
+        if used.exceeds(node.available()).is_some() || !self.has_ports(node) {
             return false;
         }
         if let Some(distinct) = requirements.distinct_hosts {
@@ -250,17 +253,25 @@ impl World {
         })
     }
 
-    fn has_ports(&self, requirements: &Requirements, node: &Node) -> bool {
+    /// The static port is not of the dynamic range, and there is at most one of each kind.
+    fn has_ports(&self, node: &Node) -> bool {
         let held = self.on(node.id).flat_map(|held| &held.resources.ports);
-        let mut taken: BTreeSet<u16> = held.map(|port| port.value).collect();
-        taken.extend(&node.reserved_ports);
-        let statics = requirements.ports.iter().filter_map(|ask| ask.static_port);
-        if statics.clone().any(|port| !taken.insert(port)) {
-            return false;
-        }
-        let range = node.min_dynamic_port..=node.max_dynamic_port;
-        let free = range.filter(|port| !taken.contains(port)).count();
-        free >= requirements.ports.len() - statics.count()
+        let held: BTreeSet<_> = held.map(|port| (&*port.host_ip, port.value)).collect();
+        let networks = self.job.task_groups[0].networks.iter();
+        let mut asks = networks.flat_map(|network| &network.ports);
+        asks.all(|ask| {
+            let wanted: Vec<u16> = match ask.static_port {
+                Some(port) => vec![port],
+                None => (node.min_dynamic_port..=node.max_dynamic_port).collect(),
+            };
+            let mut addresses = node.addresses(&ask.host_network).unwrap().iter();
+            addresses.any(|address| {
+                wanted.iter().any(|port| {
+                    !held.contains(&(address.as_str(), *port))
+                        && !node.is_port_reserved(address, *port)
+                })
+            })
+        })
     }
 
     /// Returns the score of `node` with its lot, as scores are compared.
@@ -420,12 +431,13 @@ fn small(rng: &mut StdRng) -> ComparableResources {
     }
 }
 
-fn port_of(label: &str, value: u16) -> AllocatedPort {
+fn port_of(label: &str, value: u16, address: &str) -> AllocatedPort {
     AllocatedPort {
         label: label.into(),
         value,
         to: value,
-        host_ip: "127.0.0.1".into(),
+        host_ip: address.into(),
+        ignore_collision: false,
     }
 }
 
@@ -454,6 +466,13 @@ fn nodes(rng: &mut StdRng) -> Vec<Node> {
         }
         if rng.random_range(0..8) == 0 {
             node.reserved_ports = vec![STATIC_PORT];
+        }
+        if rng.random_range(0..3) > 0 {
+            let public = HostNetwork {
+                addresses: ADDRESSES.map(str::to_owned).to_vec(),
+                reserved_ports: Vec::new(),
+            };
+            node.host_networks.insert("public".into(), public);
         }
         if rng.random_range(0..4) == 0 {
             node.max_allocs = rng.random_range(1..6);
@@ -518,6 +537,7 @@ fn job(rng: &mut StdRng) -> Job {
         group.tasks[0].resources.devices = (0..count).map(|_| device_request(rng)).collect();
     }
     if rng.random_range(0..3) == 0 {
+        let host_network = ["default", "public"][rng.random_range(0..2)];
         let ports = [Some(STATIC_PORT), None]
             .into_iter()
             .filter(|_| rng.random());
@@ -525,7 +545,8 @@ fn job(rng: &mut StdRng) -> Job {
             label: format!("{static_port:?}"),
             static_port,
             to: None,
-            host_network: "default".into(),
+            host_network: host_network.into(),
+            ignore_collision: false,
         };
         group.networks = vec![Network {
             mode: "host".into(),

@@ -81,6 +81,7 @@ fn needs_new_tasks(old: &Job, new: &Job, group: &TaskGroup) -> bool {
     if old_group.tasks.len() != group.tasks.len()
         || old_group.ephemeral_disk != group.ephemeral_disk
         || old_group.networks != group.networks
+        || old_group.volumes != group.volumes
     {
         return true;
     }
@@ -104,6 +105,7 @@ fn task_differs(old: &Task, new: &Task) -> bool {
         || old.resources != new.resources
         || old.lifecycle != new.lifecycle
         || old.logs.disabled != new.logs.disabled
+        || old.volume_mounts != new.volume_mounts
 }
 
 /// Returns the meta that the task sees: its own words win over its group's, those over the job's.
@@ -119,7 +121,9 @@ fn meta<'a>(job: &'a Job, group: &'a TaskGroup, task: &'a Task) -> BTreeMap<&'a 
 mod tests {
     use std::time::Duration;
 
-    use model::job::{Lifecycle, LifecycleHook, Network, Port};
+    use model::job::{
+        Lifecycle, LifecycleHook, Network, Port, VolumeMount, VolumeRequest, VolumeType,
+    };
     use model::{Affinity, Constraint, Operator, Spread};
     use test_kit::builders;
 
@@ -137,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_tasks_are_started_with_needs_new_ones() {
-        let edits: [Edit; 16] = [
+        let edits: [Edit; 18] = [
             ("driver", |job| {
                 job.task_groups[0].tasks[0].driver = "raw_exec".into()
             }),
@@ -196,8 +200,27 @@ mod tests {
                         static_port: None,
                         to: None,
                         host_network: "default".into(),
+                        ignore_collision: false,
                     }],
                 });
+            }),
+            ("volumes", |job| {
+                let volume = VolumeRequest {
+                    volume_type: VolumeType::Host,
+                    source: "data".into(),
+                    read_only: true,
+                    sticky: false,
+                    per_alloc: false,
+                };
+                job.task_groups[0].volumes.insert("data".into(), volume);
+            }),
+            ("volume mounts", |job| {
+                let mount = VolumeMount {
+                    volume: "data".into(),
+                    destination: "/data".into(),
+                    read_only: true,
+                };
+                job.task_groups[0].tasks[0].volume_mounts.push(mount);
             }),
             ("a task more", |job| {
                 job.task_groups[0].tasks.push(builders::task("sidecar"))

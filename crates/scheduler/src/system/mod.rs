@@ -1,8 +1,8 @@
 //! System and sysbatch jobs: each group once on every node that can run it.
 //!
 //! No node is chosen; the question is asked of each. `diff` says what becomes of one allocation;
-//! this file goes through a group's nodes, and says how fast an update may go on; `place` writes
-//! the plan.
+//! this file goes through a group's nodes, and says how fast an update may go on; `property` is about
+//! `distinct_property`; `place` writes the plan.
 //!
 //! A system job's updates are deployments like a service's, with two differences: `canary` is a
 //! percentage of the nodes, and what is rolled out counts the nodes that there are. A sysbatch job
@@ -10,6 +10,7 @@
 
 mod diff;
 mod place;
+mod property;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,19 +116,27 @@ impl<'a> SystemReconciler<'a, '_> {
             .filter(|node| node.is_schedulable() && scope.contains(node))
             .collect();
         let mut entering = BTreeMap::new();
+        let mut earlier = property::Earlier::default();
         for (name, allocs) in allocs {
             let group = self.job.value.task_group(&name);
             let group = group.filter(|group| group.count > 0);
             let (Some(group), Some(requirements)) = (group, self.requirements.get(&name)) else {
                 let stopped = crate::reconcile::stop_all(&self.context, name, allocs);
+                let ids = stopped.stops.iter().map(|stop| stop.view.alloc.id);
+                earlier.stopped.extend(ids);
                 changes.job.groups.push(stopped);
                 continue;
             };
             let (group_changes, everywhere, enters) =
-                self.group(group, requirements, &scope, &nodes, allocs);
+                self.group(group, requirements, &scope, (&nodes, &earlier), allocs);
             if let Some(enters) = enters {
                 entering.insert(name, enters);
             }
+            let stopped = group_changes.stops.iter().map(|stop| stop.view.alloc.id);
+            earlier.stopped.extend(stopped);
+            let placed = everywhere.asks.iter();
+            let placed = placed.filter(|place| !matches!(place.ask.cause, Cause::Update(_)));
+            earlier.placed.extend(placed.map(|place| place.node_id));
             changes.job.groups.push(group_changes);
             changes.groups.push(everywhere);
         }
@@ -144,7 +153,7 @@ impl<'a> SystemReconciler<'a, '_> {
         group: &'a TaskGroup,
         requirements: &'a Requirements,
         scope: &Scope,
-        nodes: &[&'a Node],
+        (nodes, earlier): (&[&'a Node], &property::Earlier),
         allocs: Vec<&'a AllocView>,
     ) -> (GroupChanges<'a>, Everywhere<'a>, Option<DeploymentGroup>) {
         let mut changes = GroupChanges {
@@ -184,6 +193,16 @@ impl<'a> SystemReconciler<'a, '_> {
             allocs.into_iter().partition(|view| !view.is_terminal());
         let sorted = self.sort(group, scope, &can_run, live, &mut changes);
         let missing = self.missing(group, &can_run, ended, &sorted, &mut changes);
+        let stopped = changes.stops.iter().map(|stop| stop.view.alloc.id);
+        let missing = property::limit(
+            &self.context,
+            &group.name,
+            requirements,
+            earlier,
+            &stopped.collect(),
+            missing,
+            &mut filtered,
+        );
         let mut everywhere = Everywhere {
             group,
             asks: Vec::new(),

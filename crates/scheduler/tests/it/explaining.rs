@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use model::node::{HostNetwork, HostVolume};
 use model::{
-    EvalId, Job, NodeEligibility, NodeStatus, Operator, Preemption, SchedulerConfiguration,
+    EvalId, Job, Node, NodeEligibility, NodeStatus, Operator, Preemption, SchedulerConfiguration,
 };
 use placement::{Check, Scope};
 use scheduler::explain::{
@@ -35,7 +36,11 @@ fn check(world: &mut World, look: Look<'_>) {
         let explanation = ask(world, &snapshot, id, None);
         for group in &explanation.groups {
             check_counts(&snapshot, look.job, group);
-            if let Some(nearest) = &group.nearest {
+            // What one allocation asks for by its number is not told of the group.
+            let asked = look.job.task_group(&group.name);
+            let mut volumes = asked.iter().flat_map(|group| group.volumes.values());
+            let is_told = !volumes.any(|volume| volume.per_alloc);
+            if let Some(nearest) = group.nearest.as_ref().filter(|_| is_told) {
                 check_nearest(world, &snapshot, id, group, nearest);
             }
         }
@@ -184,18 +189,19 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
                 other => panic!("no such dimension of a node: {other}"),
             },
             Obstacle::StaticPort { holder, .. } => {
-                let holder = holder.as_ref().expect("no node reserves ports");
-                if holder.is_own {
-                    is_dynamic = true;
-                    node.max_dynamic_port += 1_000;
-                } else {
-                    stopped.insert(holder.alloc_id);
+                match holder.as_ref().filter(|holder| !holder.is_own) {
+                    Some(holder) => drop(stopped.insert(holder.alloc_id)),
+                    None => {
+                        is_dynamic = true;
+                        node.max_dynamic_port += 1_000;
+                    }
                 }
             }
+            Obstacle::Unfit { reason } if reason == "missing devices" => add_devices(&mut node),
+            Obstacle::Unfit { reason } => equip(&mut node, reason),
             Obstacle::DynamicPorts { missing } => {
                 node.max_dynamic_port += u16::try_from(*missing).unwrap();
             }
-            Obstacle::Unfit { reason } if reason == "missing devices" => add_devices(&mut node),
             Obstacle::Exhausted { dimension } => match dimension.as_str() {
                 "max allocation exceeded" => node.max_allocs = 0,
                 "cores" => {
@@ -261,6 +267,28 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> u64 {
         _ => None,
     };
     known.unwrap()
+}
+
+/// Gives a node the host network or volume that it lacks for `reason`.
+fn equip(node: &mut Node, reason: &str) {
+    let network = || HostNetwork {
+        addresses: vec!["198.51.100.1".to_owned()],
+        reserved_ports: Vec::new(),
+    };
+    if reason == placement::VolumeAsks::REASON {
+        let volume = HostVolume {
+            path: "/srv/new".to_owned(),
+            read_only: false,
+        };
+        node.host_volumes.insert("data".to_owned(), volume);
+    } else if reason.starts_with("invalid host network") {
+        node.meta.insert("network".to_owned(), "new".to_owned());
+        node.host_networks.insert("new".to_owned(), network());
+    } else {
+        let alias = reason.split('"').nth(1).expect("the alias is quoted");
+        assert!(reason.starts_with("missing host network"), "{reason}");
+        node.host_networks.insert(alias.to_owned(), network());
+    }
 }
 
 /// Takes constraints out of a job, and lets a group have any port.

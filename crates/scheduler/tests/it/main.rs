@@ -11,6 +11,7 @@
     reason = "a helper that fails has failed its test"
 )]
 
+mod belongings;
 mod exclusive;
 mod explained;
 mod explaining;

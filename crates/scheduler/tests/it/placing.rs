@@ -283,3 +283,43 @@ fn an_update_goes_on_where_hosts_and_properties_are_distinct() {
         assert_eq!(plan.placements.len(), 6, "version {word}");
     }
 }
+
+#[test]
+fn one_too_many_on_a_node_that_is_down_is_lost_when_it_is_stopped() {
+    let mut site = cluster(11, 2);
+    let mut job = builders::service("web", 2);
+    let group = &mut job.task_groups[0];
+    group.constraints.push(model::Constraint {
+        left: String::new(),
+        operator: model::Operator::DistinctHosts,
+        right: String::new(),
+    });
+    group.disconnect = Some(model::job::DisconnectStrategy {
+        lost_after: None,
+        stop_on_client_after: None,
+        replace: false,
+        reconcile: model::job::ReconcileChoice::BestScore,
+    });
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(eval);
+    for view in site.allocs(&job.key()) {
+        site.report(view.alloc.id, ClientStatus::Running);
+    }
+    // Out of reach, then given up: it stays unknown, because nothing may take its place.
+    let mut node = site.node_named("n1");
+    for status in [model::NodeStatus::Disconnected, model::NodeStatus::Down] {
+        node.status = status;
+        site.put_node(node.clone());
+        let eval = site.add_eval(&job, TriggeredBy::NodeUpdate);
+        assert!(site.run(eval).plan.stops.is_empty(), "{status:?}");
+    }
+    job.task_groups[0].count = 1;
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = site.run(eval).plan;
+    let stops: Vec<_> = plan.stops[&node.id].iter().collect();
+    assert_eq!(stops[0].client_status, Some(ClientStatus::Lost));
+    let eval = site.add_eval(&job, TriggeredBy::NodeUpdate);
+    assert!(site.run(eval).plan.is_no_op());
+}

@@ -420,8 +420,9 @@ fn a_system_job_is_once_on_every_node_that_can_run_it() {
                 let name = &node.value.name;
                 assert!(here <= group.count, "seed {}: {here} on {name}", world.seed);
                 let is_done = job.job_type == JobType::Sysbatch;
+                let is_limited = !requirements.distinct_properties.is_empty();
                 assert!(
-                    !can_run || is_full || is_done || here == group.count,
+                    !can_run || is_limited || is_full || is_done || here == group.count,
                     "seed {}: {here} of {} on {name}",
                     world.seed,
                     group.count
@@ -438,8 +439,56 @@ fn a_system_job_is_once_on_every_node_that_can_run_it() {
 }
 
 #[test]
+fn what_was_placed_has_its_volumes_and_its_addresses() {
+    for types in [ANYWHERE, EVERYWHERE] {
+        play(types, |world, shown| {
+            for alloc in shown.decision.plan.placements.values().flatten() {
+                let is_new = shown.before.alloc(alloc.id).is_none();
+                let job = shown
+                    .before
+                    .job_version(&alloc.job_key(), alloc.job_version);
+                let group = job.and_then(|job| job.value.task_group(&alloc.task_group));
+                let (true, Some(group)) = (is_new, group) else {
+                    continue;
+                };
+                let node = &shown.before.node(alloc.node_id).unwrap().value;
+                for request in group.volumes.values() {
+                    let volume = node
+                        .host_volumes
+                        .get(&*request.source_for(alloc.name_index));
+                    let is_good = volume.is_some_and(|one| request.read_only || !one.read_only);
+                    assert!(
+                        is_good,
+                        "seed {}: {} on {}",
+                        world.seed,
+                        alloc.name(),
+                        node.name
+                    );
+                }
+                let asked = group.networks.iter().flat_map(|network| &network.ports);
+                assert_eq!(asked.clone().count(), alloc.resources.ports.len());
+                for (ask, port) in asked.zip(&alloc.resources.ports) {
+                    let alias = match ask.host_network.as_str() {
+                        "${meta.network}" => node.meta["network"].as_str(),
+                        alias => alias,
+                    };
+                    let addresses = node.addresses(alias).unwrap();
+                    assert!(addresses.contains(&port.host_ip), "seed {}", world.seed);
+                }
+            }
+        });
+    }
+}
+
+#[test]
 fn distinct_constraints_hold_for_what_was_placed() {
-    play(ANYWHERE, |world, shown| {
+    for types in [ANYWHERE, EVERYWHERE] {
+        distinct_constraints_hold(types);
+    }
+}
+
+fn distinct_constraints_hold(types: &'static [JobType]) {
+    play(types, |world, shown| {
         let (job, snapshot) = (shown.job, world.site.snapshot());
         for group in &job.task_groups {
             for constraint in &group.constraints {

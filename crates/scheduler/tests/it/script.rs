@@ -300,6 +300,7 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
                 static_port,
                 to: None,
                 host_network: "default".into(),
+                ignore_collision: false,
             };
             group.networks = vec![Network {
                 mode: "host".into(),

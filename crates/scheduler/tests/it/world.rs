@@ -1,14 +1,15 @@
 //! Random histories of a cluster, for properties.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::job::{
     DeviceRequest, DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy,
-    UpdateStrategy,
+    UpdateStrategy, VolumeRequest, VolumeType,
 };
-use model::node::{DeviceInstance, NodeDevice};
+use model::node::{DeviceInstance, HostNetwork, HostVolume, NodeDevice};
 use model::{
-    AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobType,
+    AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobType, Node,
     NodeEligibility, NodeStatus, Operator, Plan, Preemption, TaskGroup, TriggeredBy,
 };
 use rand::rngs::StdRng;
@@ -107,8 +108,40 @@ impl World {
         }
         let rack = self.below(3);
         node.meta.insert("rack".into(), format!("r{rack}"));
+        self.furnish(&mut node);
         node.computed_class = placement::computed_class(&node);
         self.site.put_node(node);
+    }
+
+    /// Gives most nodes more addresses, one of them under two names, and many nodes volumes.
+    fn furnish(&mut self, node: &mut Node) {
+        let network = |addresses: &[&str], reserved_ports: &[u16]| HostNetwork {
+            addresses: addresses.iter().map(|text| (*text).to_owned()).collect(),
+            reserved_ports: reserved_ports.to_vec(),
+        };
+        if self.below(4) > 0 {
+            let reserved = if self.below(4) == 0 {
+                &[8_080][..]
+            } else {
+                &[]
+            };
+            let public = network(&["203.0.113.1", "203.0.113.2"], &[]);
+            node.host_networks.insert("public".into(), public);
+            let private = network(&["10.0.0.1", "203.0.113.2"], reserved);
+            node.host_networks.insert("private".into(), private);
+        }
+        if self.below(3) > 0 {
+            node.meta.insert("network".into(), "private".into());
+        }
+        for name in ["data", "data[0]", "data[1]", "data[3]"] {
+            if self.below(3) > 0 {
+                let volume = HostVolume {
+                    path: format!("/srv/{name}"),
+                    read_only: self.below(4) == 0,
+                };
+                node.host_volumes.insert(name.into(), volume);
+            }
+        }
     }
 
     fn job(&mut self) -> Job {
@@ -170,7 +203,7 @@ impl World {
             }
         }
         let position = self.rng.random_range(0..job.task_groups.len());
-        let (what, amount) = (self.below(21), self.rng.random_range(1..600));
+        let (what, amount) = (self.below(23), self.rng.random_range(1..600));
         let update = self.update(job_type);
         let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
         let count = if is_everywhere {
@@ -185,17 +218,30 @@ impl World {
             3 => group.update = update,
             4 => {
                 let static_port = (amount % 2 == 0).then_some(8_080);
+                let host_network = ["default", "public", "${meta.network}"];
                 let port = Port {
                     label: "http".into(),
                     static_port,
                     to: None,
-                    host_network: "default".into(),
+                    host_network: host_network[amount as usize / 2 % 3].into(),
+                    ignore_collision: false,
                 };
                 group.networks = vec![Network {
                     mode: "host".into(),
                     ports: vec![port],
                 }];
             }
+            21 => {
+                let volume = VolumeRequest {
+                    volume_type: VolumeType::Host,
+                    source: "data".into(),
+                    read_only: amount % 2 == 0,
+                    sticky: false,
+                    per_alloc: !is_everywhere && amount % 3 == 0,
+                };
+                group.volumes = BTreeMap::from([("data".to_owned(), volume)]);
+            }
+            22 => group.volumes.clear(),
             16 if !is_everywhere => {
                 let text = ["${meta.rack}/50", "${meta.rack}/50/r1:60,*:10"];
                 let spread = preferences::spread(text[amount as usize % 2]);
@@ -216,6 +262,13 @@ impl World {
                     left: left.into(),
                     operator,
                     right: right.into(),
+                }];
+            }
+            5 if amount % 2 == 0 => {
+                group.constraints = vec![Constraint {
+                    left: "${meta.rack}".into(),
+                    operator: Operator::DistinctProperty,
+                    right: "2".into(),
                 }];
             }
             5 => {

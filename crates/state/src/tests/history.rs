@@ -221,7 +221,8 @@ fn assert_table_is_consistent(snapshot: &Snapshot) {
         let usage = snapshot.usage(node.id).cloned().unwrap_or_default();
         assert_eq!(row.id, node.id);
         assert_eq!(row.used, usage.total, "usage of {}", node.name);
-        assert_eq!(row.port_count as usize, usage.ports.len());
+        assert_eq!(row.port_count, usage.ports.len());
+        assert_eq!(usage.ports.len() as usize, usage.ports.iter().count());
         assert_eq!(row.available, node.available());
         assert_eq!(row.is_schedulable, node.is_schedulable());
         assert_eq!(

@@ -55,6 +55,7 @@ fn allocation(id: u128, node: u128) -> Allocation {
                 value: 20_000 + u16::try_from(id % 10_000).unwrap_or_default(),
                 to: 80,
                 host_ip: "127.0.0.1".to_owned(),
+                ignore_collision: false,
             }],
             ..AllocatedResources::default()
         },

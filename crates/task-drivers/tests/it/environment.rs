@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use model::node::NodeDevice;
+use model::job::{VolumeRequest, VolumeType};
+use model::node::{HostVolume, NodeDevice};
 use model::{AllocatedDevice, AllocatedPort, NodeId};
 use task_drivers::{AllocDirs, NodeFacts, TaskEnv};
 
@@ -52,6 +53,7 @@ fn a_task_sees_who_where_and_what_it_is() {
         value: 20_001,
         to: 80,
         host_ip: "10.0.0.5".to_owned(),
+        ignore_collision: false,
     }];
     alloc.resources.memory_oversubscribed = true;
     alloc.resources.cores = vec![model::AllocatedCores {
@@ -110,6 +112,69 @@ fn a_task_sees_who_where_and_what_it_is() {
         "T4_DEVICES=a,x".to_owned(),
     ];
     assert_eq!(lines(env.into_variables()), want);
+}
+
+#[test]
+fn each_port_has_its_own_address_and_each_volume_its_path() {
+    let mut job = test_kit::builders::service("shop", 1);
+    for (name, per_alloc) in [("own", true), ("shared-data", false), ("absent", false)] {
+        let source = if name == "absent" { "other" } else { "data" };
+        let request = VolumeRequest {
+            volume_type: VolumeType::Host,
+            source: source.to_owned(),
+            read_only: false,
+            sticky: false,
+            per_alloc,
+        };
+        job.task_groups[0].volumes.insert(name.to_owned(), request);
+    }
+    let mut node = test_kit::builders::node(1);
+    for name in ["data", "data[3]"] {
+        let volume = HostVolume {
+            path: format!("/srv/{name}"),
+            read_only: false,
+        };
+        node.host_volumes.insert(name.to_owned(), volume);
+    }
+    let mut alloc = test_kit::builders::allocation(7, &job, node.id);
+    alloc.name_index = 3;
+    let port = |label: &str, host_ip: &str, value| AllocatedPort {
+        label: label.to_owned(),
+        value,
+        to: value,
+        host_ip: host_ip.to_owned(),
+        ..AllocatedPort::default()
+    };
+    alloc.resources.ports = vec![port("a", "203.0.113.1", 80), port("b", "2001:db8::7", 81)];
+    let facts = NodeFacts::new(&node, "global");
+    let group = &job.task_groups[0];
+    let env = TaskEnv::new(&job, group, &group.tasks[0], &alloc, &facts, None);
+    let variables = env.into_variables();
+    let shown = |family: &str| {
+        let of_family = variables
+            .iter()
+            .filter(|(name, _)| name.starts_with(family));
+        let lines = of_family.map(|(name, value)| format!("{name}={value}"));
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shown("NOMAD_HOST_ADDR_"),
+        [
+            "NOMAD_HOST_ADDR_a=203.0.113.1:80",
+            "NOMAD_HOST_ADDR_b=[2001:db8::7]:81"
+        ]
+    );
+    assert_eq!(
+        shown("NOMAD_IP_"),
+        ["NOMAD_IP_a=203.0.113.1", "NOMAD_IP_b=2001:db8::7"]
+    );
+    assert_eq!(
+        shown("KAFILA_VOLUME_"),
+        [
+            "KAFILA_VOLUME_own=/srv/data[3]",
+            "KAFILA_VOLUME_shared_data=/srv/data"
+        ]
+    );
 }
 
 #[test]

@@ -85,6 +85,8 @@ fn feasibility_differs(old: &Node, new: &Node) -> bool {
         || old.attributes != new.attributes
         || old.meta != new.meta
         || old.drivers != new.drivers
+        || old.host_networks != new.host_networks
+        || old.host_volumes != new.host_volumes
         || old.devices != new.devices
 }
 

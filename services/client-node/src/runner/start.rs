@@ -14,6 +14,8 @@ use tracing::{Instrument, info, info_span, warn};
 use crate::assignment::Assignment;
 use crate::context::Context;
 
+mod volumes;
+
 /// How many messages of a driver may wait for the runner; the rest is dropped. A task shows ten
 /// events, and a driver that has more to say is in trouble.
 const MESSAGES: usize = 16;
@@ -204,6 +206,8 @@ impl TaskPlan {
             .drivers
             .get(task.driver.as_str())
             .ok_or_else(|| invalid(format!("this node has no driver {:?}", task.driver)))?;
+        volumes::check(group, task, alloc, driver.as_ref(), &self.context.facts)
+            .map_err(invalid)?;
         let base = self.context.alloc_dir.as_deref();
         let dirs = base.map(|base| AllocDirs::new(base, alloc.id).task(&task.name));
         let facts = &self.context.facts;

@@ -68,6 +68,8 @@ fn networks_and_ports() {
         ("", port("static = 65536"), "",
             field("static"), "Port x (65536) cannot be greater than 65535"),
         ("", port("static = -5"), "", field("static"), "Port x (-5) cannot be negative"),
+        ("", port("ignore_collision = true"), "",
+            field("ignore_collision"), "only a static port can ignore collisions"),
         ("", port("to = -2"), "", field("to"), "Port x (-2) cannot be negative"),
         ("", "    network {\n      port \"x\" {}\n      port \"x\" {}\n    }", "",
             p, "Port label x already in use by"),
@@ -80,6 +82,8 @@ fn networks_and_ports() {
         "static = 0",
         "static = 65535",
         "host_network = \"public\"",
+        "host_network = \"${meta.network}\"",
+        "static = 53\n        ignore_collision = true",
     ] {
         admit(&file("", port(body), "")).unwrap();
     }

@@ -7,6 +7,7 @@ mod policies;
 mod rank;
 mod resources;
 mod task;
+mod volume;
 
 use jobspec::canonicalise;
 

@@ -1,0 +1,126 @@
+//! Volumes: directories of the node that a group asks for, and where its tasks find them.
+
+use std::collections::BTreeMap;
+
+use model::job::{JobType, VolumeMount, VolumeRequest, VolumeType};
+use model::spec;
+
+use super::check::{Check, Path};
+
+/// Checks what a group asks for; `canaries`: its updates try new versions out beside old ones.
+pub(super) fn volumes(
+    check: &mut Check,
+    path: &Path,
+    specs: Option<&BTreeMap<String, spec::VolumeRequest>>,
+    job_type: JobType,
+    canaries: bool,
+) -> BTreeMap<String, VolumeRequest> {
+    let specs = specs.into_iter().flatten();
+    let volumes = specs.map(|(name, spec)| {
+        let path = path.labelled("volume", Some(name), 0);
+        (name.clone(), volume(check, &path, spec, job_type, canaries))
+    });
+    volumes.collect()
+}
+
+fn volume(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::VolumeRequest,
+    job_type: JobType,
+    canaries: bool,
+) -> VolumeRequest {
+    match spec.volume_type.as_deref().unwrap_or_default() {
+        "host" => {}
+        "csi" => check.error(
+            path.field("type"),
+            "volume type \"csi\" is not supported by this version of Kafila: use type = \
+             \"host\", a directory that a node's configuration offers in host_volumes",
+        ),
+        unknown => {
+            let message = format!("volume has unrecognized type {unknown}: use type = \"host\"");
+            check.error(path.field("type"), message);
+        }
+    }
+    let source = spec.source.clone().unwrap_or_default();
+    if source.is_empty() {
+        let message = "volume has an empty source: name a volume of the nodes' configuration";
+        check.error(path.field("source"), message);
+    }
+    let (sticky, per_alloc) = (
+        spec.sticky.unwrap_or(false),
+        spec.per_alloc.unwrap_or(false),
+    );
+    if per_alloc {
+        let field = path.field("per_alloc");
+        if matches!(job_type, JobType::System | JobType::Sysbatch) {
+            let message = "volume cannot be per_alloc for system or sysbatch jobs: leave it out, \
+                           each node has one allocation";
+            check.error(&field, message);
+        }
+        if canaries {
+            let message = "volume cannot be per_alloc when canaries are in use: leave one of \
+                           them out";
+            check.error(&field, message);
+        }
+        if sticky {
+            let message = "volume cannot be per_alloc and sticky at the same time: leave one of \
+                           them out";
+            check.error(&field, message);
+        }
+    }
+    VolumeRequest {
+        volume_type: VolumeType::Host,
+        source,
+        read_only: spec.read_only.unwrap_or(false),
+        sticky,
+        per_alloc,
+    }
+}
+
+/// Checks where a task finds volumes of its group.
+pub(super) fn mounts(
+    check: &mut Check,
+    path: &Path,
+    specs: &[spec::VolumeMount],
+    volumes: &BTreeMap<String, VolumeRequest>,
+) -> Vec<VolumeMount> {
+    let specs = specs.iter().enumerate();
+    let mounts = specs.map(|(position, spec)| {
+        let path = path.at("volume_mount", position);
+        let volume = spec.volume.clone().unwrap_or_default();
+        if !volumes.contains_key(&volume) {
+            let message = format!(
+                "Volume Mount ({position}) references undefined volume {volume}: write volume \
+                 {volume:?} {{ … }} in the group"
+            );
+            check.error(path.field("volume"), message);
+        }
+        let destination = spec.destination.clone().unwrap_or_default();
+        if destination.is_empty() {
+            let message = format!(
+                "Volume Mount ({position}) has an empty destination: name a path that the task sees"
+            );
+            check.error(path.field("destination"), message);
+        }
+        let propagation = spec.propagation_mode.as_deref().unwrap_or_default();
+        if !matches!(propagation, "" | "private") {
+            let known = matches!(propagation, "host-to-task" | "bidirectional");
+            let message = if known {
+                format!(
+                    "propagation_mode {propagation:?} is not supported by this version of \
+                     Kafila: use \"private\", or leave it out"
+                )
+            } else {
+                format!("unknown propagation_mode {propagation:?}: use \"private\"")
+            };
+            check.error(path.field("propagation_mode"), message);
+        }
+        VolumeMount {
+            volume,
+            destination,
+            read_only: spec.read_only.unwrap_or(false),
+        }
+    });
+    mounts.collect()
+}

@@ -1,0 +1,137 @@
+//! Volumes of groups, and where tasks mount them.
+
+use jobspec::{canonicalise, parse_api_json};
+use model::job::{VolumeMount, VolumeRequest, VolumeType};
+use serde_json::json;
+
+use super::check;
+use crate::support::{NOW, admit, file};
+
+fn volume(body: &str) -> &'static str {
+    format!("    volume \"data\" {{\n      {body}\n    }}").leak()
+}
+
+fn mount(body: &str) -> &'static str {
+    format!("      volume_mount {{\n        {body}\n      }}").leak()
+}
+
+const HOST: &str = "type = \"host\"\n      source = \"disk\"";
+
+#[test]
+#[rustfmt::skip]
+fn what_is_wrong_with_volumes_is_told_at_its_place() {
+    let own = format!("{HOST}\n      per_alloc = true");
+    let sticky = format!("{own}\n      sticky = true");
+    let v = "$g.volume[\"data\"]";
+    let field = |name: &str| -> &'static str { format!("{v}.{name}").leak() };
+    let m = "$t.volume_mount[0]";
+    let mount_field = |name: &str| -> &'static str { format!("{m}.{name}").leak() };
+    check(&[
+        ("", volume("source = \"disk\""), "", field("type"), "volume has unrecognized type"),
+        ("", volume("type = \"nfs\"\n      source = \"disk\""), "",
+            field("type"), "volume has unrecognized type nfs"),
+        ("", volume("type = \"csi\"\n      source = \"disk\""), "",
+            field("type"), "volume type \"csi\" is not supported by this version of Kafila"),
+        ("", volume("type = \"host\""), "", field("source"), "volume has an empty source"),
+        ("  type = \"system\"", volume(&own), "",
+            field("per_alloc"), "volume cannot be per_alloc for system or sysbatch jobs"),
+        ("  type = \"sysbatch\"", volume(&own), "",
+            field("per_alloc"), "volume cannot be per_alloc for system or sysbatch jobs"),
+        ("", volume(&sticky), "",
+            field("per_alloc"), "volume cannot be per_alloc and sticky at the same time"),
+        ("", "", mount("volume = \"data\"\n        destination = \"/data\""),
+            mount_field("volume"), "Volume Mount (0) references undefined volume data"),
+        ("", volume(HOST), mount("volume = \"data\""),
+            mount_field("destination"), "Volume Mount (0) has an empty destination"),
+        ("", volume(HOST), mount("volume = \"data\"\n        destination = \"/d\"\n        propagation_mode = \"bidirectional\""),
+            mount_field("propagation_mode"), "is not supported by this version of Kafila"),
+        ("", volume(HOST), mount("volume = \"data\"\n        destination = \"/d\"\n        propagation_mode = \"public\""),
+            mount_field("propagation_mode"), "unknown propagation_mode \"public\""),
+    ]);
+    let refused = |body: &str| admit(&file("", volume(body), "")).unwrap_err();
+    for body in [
+        "access_mode = \"single-node-writer\"",
+        "attachment_mode = \"file-system\"",
+        "mount_options {}",
+    ] {
+        let told = refused(&format!("{HOST}\n      {body}"));
+        assert!(told.contains("is not supported by this version of Kafila"), "{told}");
+    }
+    let twice = format!("{}\n{}", volume(HOST), volume(HOST));
+    let told = admit(&file("", &twice, "")).unwrap_err();
+    assert!(told.contains("there are two volumes \"data\": rename one of them"), "{told}");
+}
+
+#[test]
+fn volumes_with_canaries_are_shared() {
+    let own = format!("{HOST}\n      per_alloc = true");
+    let group = format!("{}\n    update {{\n      canary = 1\n    }}", volume(&own));
+    let told = admit(&file("", &group, "")).unwrap_err();
+    let want = "volume cannot be per_alloc when canaries are in use";
+    assert!(told.contains(want), "{told}");
+}
+
+#[test]
+fn both_notations_ask_for_the_same_volumes() {
+    let body = format!("{HOST}\n      read_only = true\n      per_alloc = true");
+    let mounted = mount(
+        "volume = \"data\"\n        destination = \"/srv\"\n        read_only = true\n        \
+         propagation_mode = \"private\"",
+    );
+    let from_hcl = admit(&file("", volume(&body), mounted)).unwrap().job;
+    let group = &from_hcl.task_groups[0];
+    let want = VolumeRequest {
+        volume_type: VolumeType::Host,
+        source: "disk".into(),
+        read_only: true,
+        sticky: false,
+        per_alloc: true,
+    };
+    assert_eq!(group.volumes["data"], want);
+    let want = VolumeMount {
+        volume: "data".into(),
+        destination: "/srv".into(),
+        read_only: true,
+    };
+    assert_eq!(group.tasks[0].volume_mounts, [want]);
+    let text = json!({"Job": {
+        "ID": "a",
+        "TaskGroups": [{
+            "Name": "g",
+            "Volumes": {"data": {
+                "Name": "data", "Type": "host", "Source": "disk", "ReadOnly": true,
+                "Sticky": false, "PerAlloc": true, "AccessMode": "", "AttachmentMode": "",
+                "MountOptions": null,
+            }},
+            "Tasks": [{
+                "Name": "t", "Driver": "raw_exec", "Config": {"command": "/bin/true"},
+                "VolumeMounts": [{
+                    "Volume": "data", "Destination": "/srv", "ReadOnly": true,
+                    "PropagationMode": "private", "SELinuxLabel": "",
+                }],
+            }],
+        }],
+    }});
+    let parsed = parse_api_json("j.json", &text.to_string()).unwrap();
+    let from_json = canonicalise(&parsed.job, NOW).unwrap().job;
+    assert_eq!(from_json.task_groups, from_hcl.task_groups);
+    let wrong = text.to_string().replace("\"host\"", "\"csi\"");
+    let parsed = parse_api_json("j.json", &wrong).unwrap();
+    let errors = canonicalise(&parsed.job, NOW).unwrap_err();
+    let told = parsed.places.locate(&errors).to_string();
+    assert!(told.contains("volume[\"data\"].type"), "{told}");
+    let list = r#"{"ID": "a", "TaskGroups": [{"Name": "g", "Volumes": []}]}"#;
+    let told = parse_api_json("j.json", list).unwrap_err().to_string();
+    assert!(told.contains("Volumes is an object by name"), "{told}");
+}
+
+#[test]
+fn what_is_stored_reads_back_the_same() {
+    let mounted = mount("volume = \"data\"\n        destination = \"/srv\"");
+    let job = admit(&file("", volume(HOST), mounted)).unwrap().job;
+    let shown = model::spec::Job::from(&job);
+    assert_eq!(
+        canonicalise(&shown, NOW).unwrap().job.task_groups,
+        job.task_groups
+    );
+}

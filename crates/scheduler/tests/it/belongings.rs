@@ -1,0 +1,256 @@
+//! What is a node's own and in no class: its addresses and its volumes; and system jobs that are
+//! not to be everywhere.
+
+use model::job::{Network, Port, VolumeRequest, VolumeType};
+use model::node::{HostNetwork, HostVolume};
+use model::{Constraint, EvalStatus, Job, Node, Operator, TriggeredBy};
+use scheduler::Decision;
+use test_kit::builders;
+
+use crate::site::Site;
+
+const ADDRESSES: [&str; 2] = ["203.0.113.1", "203.0.113.2"];
+
+/// Returns a node with two addresses under the alias `public`.
+fn multihomed(number: u128) -> Node {
+    let mut node = builders::node(number);
+    let public = HostNetwork {
+        addresses: ADDRESSES.map(str::to_owned).to_vec(),
+        reserved_ports: Vec::new(),
+    };
+    node.host_networks.insert("public".into(), public);
+    node
+}
+
+fn with_port(mut job: Job, static_port: Option<u16>, host_network: &str) -> Job {
+    let port = Port {
+        label: "http".into(),
+        static_port,
+        host_network: host_network.into(),
+        ..Port::default()
+    };
+    job.task_groups[0].networks = vec![Network {
+        mode: "host".into(),
+        ports: vec![port],
+    }];
+    job
+}
+
+fn with_volume(mut job: Job, edit: impl FnOnce(&mut VolumeRequest)) -> Job {
+    let mut volume = VolumeRequest {
+        volume_type: VolumeType::Host,
+        source: "data".into(),
+        read_only: false,
+        sticky: false,
+        per_alloc: false,
+    };
+    edit(&mut volume);
+    job.task_groups[0].volumes.insert("data".into(), volume);
+    job
+}
+
+fn offering(mut node: Node, name: &str, read_only: bool) -> Node {
+    let path = format!("/srv/{name}");
+    let volume = HostVolume { path, read_only };
+    node.host_volumes.insert(name.into(), volume);
+    node
+}
+
+fn place(site: &mut Site, job: &Job) -> Decision {
+    site.register(job.clone());
+    let eval = site.add_eval(job, TriggeredBy::JobRegister);
+    site.run(eval)
+}
+
+/// Returns why nodes were filtered or exhausted for the group `web`.
+fn reasons(decision: &Decision) -> Vec<String> {
+    let outcome = decision.plan.eval_outcome.as_ref().unwrap();
+    let failed = outcome.failed_task_groups.get("web");
+    let failed = failed.expect("some of it has no place");
+    let filtered = failed.constraint_filtered.keys();
+    filtered
+        .chain(failed.dimension_exhausted.keys())
+        .cloned()
+        .collect()
+}
+
+fn addresses(decision: &Decision) -> Vec<String> {
+    let placed = decision.plan.placements.values().flatten();
+    let ports = placed.flat_map(|alloc| &alloc.resources.ports);
+    let mut addresses: Vec<_> = ports.map(|port| port.host_ip.clone()).collect();
+    addresses.sort_unstable();
+    addresses
+}
+
+#[test]
+fn scenario_116_a_port_taken_on_one_address_is_free_on_the_other() {
+    let mut site = Site::new(1);
+    site.put_node(multihomed(1));
+    let job = with_port(builders::service("web", 3), Some(8_080), "public");
+    let decision = place(&mut site, &job);
+    assert_eq!(addresses(&decision), ADDRESSES);
+    assert_eq!(
+        reasons(&decision),
+        ["network: reserved port collision http=8080"]
+    );
+    // The node's own address is another.
+    let own = with_port(builders::service("own", 1), Some(8_080), "default");
+    assert_eq!(addresses(&place(&mut site, &own)), ["127.0.0.1"]);
+}
+
+#[test]
+fn a_host_network_is_the_nodes_own_matter_and_not_its_classs() {
+    let mut site = Site::new(2);
+    // One class, and the first that is asked says no.
+    for node in [builders::node(1), multihomed(2), builders::node(3)] {
+        site.put_node(node);
+    }
+    let job = with_port(builders::service("web", 2), None, "public");
+    let decision = place(&mut site, &job);
+    let nodes: Vec<_> = decision.plan.placements.keys().copied().collect();
+    assert_eq!(nodes, [multihomed(2).id]);
+    let nobody = with_port(builders::service("web2", 1), None, "private");
+    let decision = place(&mut site, &nobody);
+    let want = "missing host network \"private\" for port \"http\"";
+    assert_eq!(reasons(&decision), [want]);
+    // A node of the class that gets the network is no lost case.
+    let outcome = decision.plan.eval_outcome.as_ref().unwrap();
+    let blocked = site.eval(outcome.blocked_eval.unwrap()).value;
+    assert_eq!(blocked.status, EvalStatus::Blocked);
+    assert_eq!(blocked.class_eligibility.get("v1:plain"), Some(&true));
+}
+
+#[test]
+fn scenario_114_a_static_volume_is_written_only_where_it_may_be_and_never_sticky() {
+    let mut site = Site::new(3);
+    site.put_node(offering(builders::node(1), "data", true));
+    site.put_node(builders::node(2));
+    let reason = "missing compatible host volumes";
+    let writes = with_volume(builders::service("writes", 1), |_| {});
+    assert_eq!(reasons(&place(&mut site, &writes)), [reason]);
+    let sticky = with_volume(builders::service("sticky", 1), |volume| {
+        volume.read_only = true;
+        volume.sticky = true;
+    });
+    assert_eq!(reasons(&place(&mut site, &sticky)), [reason]);
+    let reads = with_volume(builders::service("reads", 3), |volume| {
+        volume.read_only = true
+    });
+    let decision = place(&mut site, &reads);
+    let nodes: Vec<_> = decision.plan.placements.keys().copied().collect();
+    assert_eq!(nodes, [builders::node(1).id]);
+    assert_eq!(decision.plan.placement_count(), 3);
+}
+
+#[test]
+fn each_allocation_finds_the_node_with_its_own_volume() {
+    let mut site = Site::new(4);
+    for number in 0..4_u32 {
+        // Nobody has the second.
+        let name = format!("data[{}]", if number == 1 { 9 } else { number });
+        let node = offering(builders::node(u128::from(number) + 1), &name, false);
+        site.put_node(node);
+    }
+    let job = with_volume(builders::service("web", 4), |volume| {
+        volume.per_alloc = true
+    });
+    let decision = place(&mut site, &job);
+    let placed = decision.plan.placements.values().flatten();
+    let mut placed: Vec<_> = placed
+        .map(|alloc| (alloc.name_index, alloc.node_id))
+        .collect();
+    placed.sort_unstable();
+    let want = [0, 2, 3].map(|number| (number, builders::node(u128::from(number) + 1).id));
+    assert_eq!(placed, want);
+    assert_eq!(reasons(&decision), ["missing compatible host volumes"]);
+    // Once a node has it, the one that is missing is placed there.
+    let late = offering(builders::node(5), "data[1]", false);
+    let late = site.put_node(late);
+    let eval = site.add_eval(&job, TriggeredBy::NodeUpdate);
+    let plan = site.run(eval).plan;
+    assert_eq!(plan.placements.keys().copied().collect::<Vec<_>>(), [late]);
+}
+
+#[test]
+fn an_allocation_whose_node_lost_its_volume_is_not_updated_in_place() {
+    let mut site = Site::new(5);
+    let first = site.put_node(offering(builders::node(1), "data", false));
+    let mut job = with_volume(builders::service("web", 1), |_| {});
+    place(&mut site, &job);
+    site.put_node(builders::node(1));
+    let second = site.put_node(offering(builders::node(2), "data", false));
+    // A change that tasks need not be started anew for.
+    job.priority += 1;
+    let plan = place(&mut site, &job).plan;
+    assert_eq!(
+        plan.placements.keys().copied().collect::<Vec<_>>(),
+        [second]
+    );
+    assert_eq!(plan.stops.keys().copied().collect::<Vec<_>>(), [first]);
+}
+
+fn one_per_rack(name: &str, allowed: &str) -> Job {
+    let mut job = builders::service(name, 1);
+    job.job_type = model::JobType::System;
+    job.task_groups = vec![builders::group("web", model::JobType::System, 1)];
+    job.constraints.push(Constraint {
+        left: "${meta.rack}".into(),
+        operator: Operator::DistinctProperty,
+        right: allowed.into(),
+    });
+    job
+}
+
+fn on_racks(site: &mut Site, racks: &[&str]) {
+    for (number, rack) in (1..).zip(racks) {
+        let mut node = builders::node(number);
+        if !rack.is_empty() {
+            node.meta.insert("rack".into(), (*rack).into());
+        }
+        site.put_node(node);
+    }
+}
+
+#[test]
+fn scenario_109_a_system_job_goes_as_far_as_its_distinct_property() {
+    let mut site = Site::new(6);
+    on_racks(&mut site, &["r1", "r1", "r1", "r2", ""]);
+    let job = one_per_rack("web", "2");
+    let decision = place(&mut site, &job);
+    assert_eq!(decision.plan.placement_count(), 3, "two on r1, one on r2");
+    // Nothing is left to do, and nothing is moved.
+    let eval = site.add_eval(&job, TriggeredBy::NodeUpdate);
+    assert!(site.run(eval).plan.is_no_op());
+    // One that goes makes room for the third.
+    let gone = *decision.plan.placements.keys().next().unwrap();
+    let mut node = site.snapshot().node(gone).unwrap().value.clone();
+    node.status = model::NodeStatus::Down;
+    site.put_node(node);
+    let eval = site.add_eval(&job, TriggeredBy::NodeUpdate);
+    let plan = site.run(eval).plan;
+    assert_eq!((plan.placement_count(), plan.stops.len()), (1, 1));
+}
+
+#[test]
+fn a_property_of_a_system_job_counts_all_its_groups() {
+    let mut site = Site::new(7);
+    on_racks(&mut site, &["r1", "r1", "r2"]);
+    let mut job = one_per_rack("web", "1");
+    let second = builders::group("zeta", model::JobType::System, 1);
+    job.task_groups.push(second);
+    let plan = place(&mut site, &job).plan;
+    let placed = plan.placements.values().flatten();
+    let mut groups: Vec<_> = placed.map(|alloc| alloc.task_group.to_string()).collect();
+    groups.sort_unstable();
+    assert_eq!(
+        groups,
+        ["web", "web"],
+        "one on each rack, all groups together"
+    );
+    // An update of those that run keeps their places.
+    job.task_groups[0].tasks[0]
+        .env
+        .insert("A".into(), "1".into());
+    let plan = place(&mut site, &job).plan;
+    assert_eq!((plan.placement_count(), plan.stops.len()), (2, 2));
+}

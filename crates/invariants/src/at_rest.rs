@@ -76,16 +76,17 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
             }
         }
     }
-    let batch = |key: &model::JobKey| {
+    // How many of them there are is for their nodes, or their work, to say.
+    let may_run = |key: &model::JobKey| {
         snapshot
             .job(key)
-            .is_some_and(|job| job.value.job_type == JobType::Batch && !job.value.stop)
+            .is_some_and(|job| job.value.job_type != JobType::Service && !job.value.stop)
     };
     for ((key, create_index, group), runs) in live {
         let current = snapshot
             .job(&key)
             .is_some_and(|job| job.create_index == create_index);
-        if !(current && batch(&key)) {
+        if !(current && may_run(&key)) {
             wrong.push(format!(
                 "{key} {group}: {runs} of a job that is stopped or gone"
             ));

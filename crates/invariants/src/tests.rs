@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{
     AllocClient, AllocId, AllocatedPort, AllocatedResources, Allocation, ClientStatus,
     ComparableResources, Deployment, DeploymentId, DeploymentStatus, DesiredStatus,
-    DesiredTransition, EvalId, EvalStatus, Job, LeaderInfo, Node, Timestamp, TriggeredBy,
+    DesiredTransition, EvalId, EvalStatus, Job, JobType, LeaderInfo, Node, Timestamp, TriggeredBy,
 };
 use state::{Change, Entity, Key};
 use test_kit::builders;
@@ -488,6 +488,15 @@ fn at_rest_a_job_runs_what_it_asks_for() {
     stopped.stop = true;
     assert_eq!(with(&stopped), [Fact::CountIsMet]);
     assert_eq!(at_rest(two()), [Fact::CountIsMet], "the job is gone");
+    // Others have as many as their nodes, or their work, need.
+    let mut everywhere = web(1);
+    for job_type in [JobType::Batch, JobType::System, JobType::Sysbatch] {
+        everywhere.job_type = job_type;
+        everywhere.stop = false;
+        assert_eq!(with(&everywhere), [], "{job_type:?}");
+        everywhere.stop = true;
+        assert_eq!(with(&everywhere), [Fact::CountIsMet], "{job_type:?}");
+    }
 }
 
 #[test]

@@ -67,6 +67,25 @@ pub(crate) fn section(allocs: &[v1::Allocation], style: &Style) -> String {
     }
 }
 
+/// Returns which cores each task has for itself, as in `server: 0, 3`.
+fn cores(resources: &v1::AllocatedResources) -> String {
+    let tasks = resources.cores.iter().map(|cores| {
+        let ids: Vec<_> = cores.ids.iter().map(ToString::to_string).collect();
+        format!("{}: {}", cores.task, ids.join(", "))
+    });
+    tasks.collect::<Vec<_>>().join("; ")
+}
+
+/// Returns which devices each task has, as in `server: nvidia/gpu/t4 GPU-1, GPU-2`.
+fn devices(resources: &v1::AllocatedResources) -> String {
+    let tasks = resources.devices.iter().map(|device| {
+        let (vendor, kind, name) = (&device.vendor, &device.r#type, &device.name);
+        let ids = device.instance_ids.join(", ");
+        format!("{}: {vendor}/{kind}/{name} {ids}", device.task)
+    });
+    tasks.collect::<Vec<_>>().join("; ")
+}
+
 /// Sorts by creation, the newest first; equal ones by group and number.
 fn newest_first(allocs: &[v1::Allocation]) -> Vec<&v1::Allocation> {
     let mut sorted: Vec<_> = allocs.iter().collect();
@@ -147,6 +166,10 @@ impl Status<'_> {
         let preempted: Vec<_> = preempted.map(|id| style.id(id)).collect();
         fields.add_some("Preempted Alloc IDs", preempted.join(", "));
         fields.add_some("Followup Eval ID", style.id(&alloc.followup_eval_id));
+        if let Some(resources) = &alloc.resources {
+            fields.add_some("Reserved Cores", cores(resources));
+            fields.add_some("Devices", devices(resources));
+        }
         if !alloc.reschedules.is_empty() {
             fields.add("Reschedule Attempts", self.attempts());
         }

@@ -31,6 +31,29 @@ async fn an_allocation_is_found_by_its_id_or_the_start_of_it() {
 }
 
 #[tokio::test]
+async fn what_is_a_tasks_alone_is_named() {
+    let mut world = World::running();
+    let resources = world.allocs[1].resources.as_mut().unwrap();
+    resources.cores = vec![proto::v1::AllocatedCores {
+        task: "server".to_owned(),
+        ids: vec![0, 3],
+    }];
+    resources.devices = vec![proto::v1::AllocatedDevice {
+        task: "server".to_owned(),
+        vendor: "nvidia".to_owned(),
+        r#type: "gpu".to_owned(),
+        name: "t4".to_owned(),
+        instance_ids: vec!["GPU-1".to_owned(), "GPU-2".to_owned()],
+    }];
+    let gateway = Gateway::start(world).await;
+    let said = kafila("alloc status 8a3f2").at(&gateway.address).await;
+    said.ended(0).printed(&[
+        "Reserved Cores      = server: 0, 3\n",
+        "Devices             = server: nvidia/gpu/t4 GPU-1, GPU-2\n",
+    ]);
+}
+
+#[tokio::test]
 async fn flags_show_more_or_less() {
     let gateway = Gateway::start(World::running()).await;
     let verbose = kafila("alloc status -verbose 8a3f2")

@@ -286,7 +286,15 @@ impl<'a, 'c> Survey<'a, 'c> {
             let exclusive = &self.requirements.exclusive;
             let (given, short) = exclusive.assign_what_there_is(node, &cluster.holding(position));
             asked.cpu_mhz = asked.cpu_mhz.saturating_add(given.cpu_mhz);
-            let dimensions = short.into_iter().map(|exhausted| exhausted.to_string());
+            // None can be freed where there never were enough.
+            let lacks_devices = found
+                .iter()
+                .any(|obstacle| obstacle.reason() == Infeasible::Devices.reason());
+            let is_news = |exhausted: &Exhausted| {
+                !lacks_devices || *exhausted != Exhausted::Amount(Exhausted::NO_DEVICES)
+            };
+            let short = short.into_iter().filter(is_news);
+            let dimensions = short.map(|exhausted| exhausted.to_string());
             found.extend(dimensions.map(|dimension| Obstacle::Exhausted { dimension }));
         }
         if cluster.free_allocs(position) < 1 {

@@ -6,6 +6,7 @@ use model::{
     Affinity, AllocMetric, Allocation, Job, JobType, MemoryMax, Node, Operator, TriggeredBy,
 };
 use scheduler::Decision;
+use scheduler::explain::{Inquest, explain};
 use test_kit::builders;
 
 use crate::site::Site;
@@ -227,4 +228,27 @@ fn memory_is_oversubscribed_where_the_operator_says_so() {
         let asked = u64::from(job.task_groups[0].tasks[0].resources.memory_mib);
         assert_eq!(resources.total.memory_mib, asked, "no more is set aside");
     }
+}
+
+#[test]
+fn an_explanation_does_not_ask_to_free_devices_that_a_node_never_had() {
+    let mut site = Site::new(8);
+    site.put_node(builders::node(1));
+    let job = job("web", 1, |task| {
+        task.resources.devices = vec![gpu_request(1)]
+    });
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(eval);
+    let snapshot = site.snapshot();
+    let inquest = Inquest {
+        eval: snapshot.eval(eval).unwrap(),
+        node: None,
+        now: site.now,
+        seed: 7,
+    };
+    let explanation = explain(&snapshot, &inquest);
+    let nearest = explanation.groups[0].nearest.as_ref().unwrap();
+    let reasons: Vec<_> = nearest.obstacles.iter().map(|one| one.reason()).collect();
+    assert_eq!(reasons, ["missing devices"]);
 }

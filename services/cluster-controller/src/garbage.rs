@@ -151,6 +151,19 @@ impl Sweep<'_> {
 
     /// Carries out one batch, or none of it when anything has changed since it was decided.
     async fn delete(&mut self, snapshot: &Snapshot, batch: &Batch) -> Result<(), String> {
+        if let Some((Key::Job(key), _)) = batch.deletes.first() {
+            // A registration that changes nothing makes an evaluation and leaves the job as it is,
+            // so the job's revision does not tell of it.
+            let fresh = self.world.replica.linearizable(PATIENCE).await;
+            let fresh = fresh.map_err(|error| error.to_string())?;
+            let mut evals = fresh.evals_by_job(key);
+            if evals.any(|eval| !eval.value.status.is_terminal())
+                || fresh.allocs_by_job(key).any(|view| !view.is_terminal())
+            {
+                self.report.overtaken += 1;
+                return Ok(());
+            }
+        }
         let (txn, tally) = self
             .txn(snapshot, batch)
             .map_err(|error| error.to_string())?;

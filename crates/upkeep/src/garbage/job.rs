@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use model::job::{JobType, ReschedulePolicy};
-use model::{ClientStatus, Evaluation, Indexed, Job, JobKey, Timestamp};
+use model::job::JobType;
+use model::{ClientStatus, Evaluation, Indexed, Job, JobKey, NodeStatus, Timestamp};
 use rustc_hash::FxHashSet;
 use state::{AllocView, Key, Snapshot};
 
@@ -68,8 +68,23 @@ impl<'a> Owner<'a> {
                 .all(|deployment| !deployment.value.status.is_active())
     }
 
+    /// Removes the job, and then all that belonged to it.
+    ///
+    /// The job goes first: what is left of a job that is gone is nobody's results, whatever becomes
+    /// of the transactions after this one.
     fn remove_all(&self, out: &mut Vec<Batch>) {
+        let Some(job) = self.job else { return };
         let mut packer = Packer::new(Some(self.guard()), None, out);
+        let deleted = (Key::Job(self.key.clone()), job.modify_index);
+        packer.add(
+            [deleted],
+            Counts {
+                jobs: 1,
+                ..Counts::default()
+            },
+        );
+        packer.close();
+        let mut packer = Packer::new(Some(Guard::Absent(self.key.clone())), None, out);
         for view in self.allocs() {
             packer.add_alloc(view);
         }
@@ -90,17 +105,6 @@ impl<'a> Owner<'a> {
         let tally = self.snapshot.job_tally(self.key);
         let tally = tally.map(|tally| (Key::JobTally(self.key.clone()), tally.modify_index));
         packer.add(tally, Counts::default());
-        // Last: until then, what is left is a dead job's, and the next sweep goes on with it.
-        let job = self
-            .job
-            .map(|job| (Key::Job(self.key.clone()), job.modify_index));
-        packer.add(
-            job,
-            Counts {
-                jobs: 1,
-                ..Counts::default()
-            },
-        );
         packer.close();
     }
 
@@ -183,13 +187,16 @@ impl<'a> Owner<'a> {
     /// Tells whether an allocation may go while its job stays.
     fn may_forget(&self, view: &AllocView) -> bool {
         let limit = self.limit(self.type_of(view));
-        self.is_removable(view, limit)
-            && (self.results_may_go() || self.is_of_the_past(view.create_index))
+        let is_former = self.is_former(view.alloc.job_create_index);
+        self.is_removable(view, limit) && !self.counts(view) && (self.results_may_go() || is_former)
     }
 
     fn may_forget_eval(&self, eval: &Indexed<Evaluation>) -> bool {
+        let is_former = self
+            .job
+            .is_some_and(|job| eval.create_index < job.create_index);
         self.has_ended(&eval.value, self.limit(eval.value.job_type))
-            && (self.results_may_go() || self.is_of_the_past(eval.create_index))
+            && (self.results_may_go() || is_former)
     }
 
     /// Batch work without its results would be done again.
@@ -202,9 +209,10 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Tells whether the job has been registered anew since.
-    fn is_of_the_past(&self, create_index: u64) -> bool {
-        self.job.is_some_and(|job| create_index < job.modify_index)
+    /// Tells whether an incarnation of the job is over: it was purged and registered anew.
+    fn is_former(&self, job_create_index: u64) -> bool {
+        self.job
+            .is_some_and(|job| job_create_index != job.create_index)
     }
 
     fn type_of(&self, view: &AllocView) -> JobType {
@@ -225,45 +233,61 @@ impl<'a> Owner<'a> {
         eval.status.is_terminal() && self.is_old(eval.modify_time, limit)
     }
 
-    /// Tells whether nothing can come of an allocation any more.
+    /// Tells whether an allocation has ended, on its node too, and long ago.
     fn is_removable(&self, view: &AllocView, limit: Duration) -> bool {
         let told = view.client.as_ref();
         let told = told.map_or(Timestamp::NEVER, |client| client.modify_time);
         let changed = view.alloc.modify_time.max(view.alloc.create_time).max(told);
-        view.is_terminal()
-            && view.client_status() != ClientStatus::Running
-            && self.is_old(changed, limit)
-            && !self.may_be_replaced(view)
+        view.is_terminal() && !self.may_run(view) && self.is_old(changed, limit)
     }
 
-    /// Tells whether a scheduler may still want to replace an allocation that failed.
-    fn may_be_replaced(&self, view: &AllocView) -> bool {
-        let is_wanted = self.job.is_some_and(|job| !job.value.stop) && !self.is_dead;
-        let has_failed = view.client_status() == ClientStatus::Failed;
-        if !is_wanted
-            || !has_failed
-            || view.alloc.is_server_terminal()
-            || view.alloc.next_alloc.is_some()
-        {
+    /// Tells whether the node may still have something to say of an allocation.
+    fn may_run(&self, view: &AllocView) -> bool {
+        if view.is_client_terminal() {
             return false;
         }
-        let Some(policy) = self.policy(view) else {
-            return false;
-        };
-        if policy.unlimited {
-            return true;
-        }
-        match view.alloc.reschedules.last() {
-            Some(last) => self.now.since(last.time) < policy.interval,
-            None => policy.attempts > 0,
-        }
+        let node = self.snapshot.node(view.alloc.node_id);
+        let is_reachable = node.is_some_and(|node| node.value.status != NodeStatus::Down);
+        is_reachable || view.client_status() == ClientStatus::Running
     }
 
-    fn policy(&self, view: &AllocView) -> Option<&'a ReschedulePolicy> {
-        let version = self.snapshot.job_version(self.key, view.alloc.job_version);
-        let job = version.map(AsRef::as_ref).or(self.job)?;
-        let group = job.value.task_group(&view.alloc.task_group)?;
-        group.reschedule.as_ref()
+    /// Tells whether others go by an allocation that has ended: a deployment that is under way,
+    /// whoever waits for an evaluation, those that it or its successors stand in for, and a
+    /// scheduler that would fill its place if it were forgotten.
+    fn counts(&self, view: &AllocView) -> bool {
+        let alloc = &view.alloc;
+        let is_wanted = self.job.is_some_and(|job| !job.value.stop);
+        if !is_wanted || self.is_former(alloc.job_create_index) {
+            return false;
+        }
+        let deployment = alloc
+            .deployment_id
+            .and_then(|id| self.snapshot.deployment(id));
+        let is_deploying = deployment.is_some_and(|it| it.value.status.is_active());
+        let followup = alloc.followup_eval_id.and_then(|id| self.snapshot.eval(id));
+        let is_waiting = followup.is_some_and(|eval| !eval.value.status.is_terminal());
+        let is_unreplaced = view.client_status() == ClientStatus::Failed
+            && !alloc.is_server_terminal()
+            && alloc.next_alloc.is_none();
+        is_deploying || is_waiting || is_unreplaced || self.stands_in(view)
+    }
+
+    /// Tells whether an allocation replaced, directly or not, one that has not ended: one out of
+    /// reach that may come back.
+    fn stands_in(&self, view: &AllocView) -> bool {
+        // Chains are as long as a policy allows attempts; one that is longer is not worth more.
+        const LINKS_MAX: usize = 1_000;
+        let mut previous = view.alloc.previous_alloc;
+        for _ in 0..LINKS_MAX {
+            let Some(ancestor) = previous.and_then(|id| self.snapshot.alloc(id)) else {
+                return false;
+            };
+            if !ancestor.is_terminal() {
+                return true;
+            }
+            previous = ancestor.alloc.previous_alloc;
+        }
+        true
     }
 
     fn is_old(&self, changed: Timestamp, limit: Duration) -> bool {

@@ -9,8 +9,10 @@
 //! What must hold afterwards, because others derive from it:
 //! - the newest evaluation of a job that exists stays: status, queued counts and who looked last
 //!   are read off it;
-//! - the results of batch work stay as long as the job could run again for want of them;
-//! - a failed allocation stays until it was replaced or never will be;
+//! - the results of batch work stay as long as their job: for want of them it would run again;
+//! - a failed allocation stays until it was replaced: its place would be filled if it were
+//!   forgotten, whatever its policy says;
+//! - what a deployment under way, a delayed evaluation or one out of reach goes by stays;
 //! - what ended is counted in the job's tally by the transaction that forgets it.
 //!
 //! In reading order: [`thresholds`] says how old is old; `job` is what belongs to one job;
@@ -32,7 +34,7 @@ pub use thresholds::Thresholds;
 /// Returns what is to be deleted, in the order in which it is to be deleted.
 ///
 /// Shape: each batch is at most [`batch::OPS_MAX`] deletions; those of one job follow each other,
-/// and a job goes last of all that belongs to it.
+/// the job first: what is left of a job that is gone is nobody's.
 /// Source of the rules: Nomad's public behaviour, stricter where the module's doc says so.
 pub fn sweep(snapshot: &Snapshot, now: Timestamp, thresholds: &Thresholds) -> Vec<Batch> {
     let mut batches = Vec::new();

@@ -27,11 +27,12 @@ pub(super) fn sweep(
         let newest = snapshot.latest_deployment(&value.job);
         // What the job's newest deployment came to decides how the job goes on.
         let is_needed = newest.is_some_and(|newest| newest.value.id == id);
-        let has_live = snapshot
+        // Whatever is written of an allocation is refused when its deployment is gone.
+        let is_named = snapshot
             .allocs_by_deployment(id)
-            .any(|view| !view.is_terminal());
+            .any(|view| !is_gone(&Key::Alloc(view.alloc.id)));
         let is_old = value.modify_time.plus(thresholds.deployment) <= now;
-        if value.status.is_active() || is_needed || has_live || !is_old || is_gone(&key) {
+        if value.status.is_active() || is_needed || is_named || !is_old || is_gone(&key) {
             continue;
         }
         let counts = Counts {

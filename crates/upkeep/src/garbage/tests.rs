@@ -6,7 +6,6 @@ use model::job::JobType;
 use model::{
     AllocClient, AllocId, ClientStatus, Deployment, DeploymentId, DeploymentStatus, DesiredStatus,
     Ended, EvalId, EvalStatus, Job, JobTally, NodeId, NodeStatus, Timestamp,
-    allocation::RescheduleEvent,
 };
 use proptest::prelude::*;
 use state::{Change, Entity, Key, Snapshot, State};
@@ -345,7 +344,7 @@ fn a_purged_jobs_versions_go_with_its_last_allocation() {
 }
 
 #[test]
-fn results_of_an_earlier_registration_of_a_batch_job_may_go() {
+fn results_of_a_batch_job_stay_when_it_is_registered_anew() {
     let mut job = builders::batch("crunch", 2);
     let mut site = three_rounds(&job);
     for number in 1..=3 {
@@ -356,11 +355,110 @@ fn results_of_an_earlier_registration_of_a_batch_job_may_go() {
     site.register(&job);
     site.eval(9, &job, EvalStatus::Complete);
     site.alloc(9, &job, |_| {});
-    let counts = site.collect();
+    assert_eq!(
+        site.collect(),
+        Counts::default(),
+        "what is done is done for the next version, too"
+    );
+    assert_eq!(
+        site.sweep(&Thresholds::forced()),
+        Counts::default(),
+        "one still runs"
+    );
+    // Purged and registered anew, it is another job.
+    site.delete(Key::Job(job.key()));
+    site.register(&job);
+    site.eval(10, &job, EvalStatus::Complete);
+    let counts = site.pass(25 * HOUR).collect();
     assert_eq!((counts.allocs, counts.evals), (3, 3));
-    assert!(site.has_alloc(9) && site.has_eval(9));
-    let summary = site.snapshot().job_summary(&job.key());
-    assert_eq!(summary["web"].complete, 3);
+}
+
+#[test]
+fn what_others_go_by_stays() {
+    let job = builders::service("web", 6);
+    let mut site = Site::new();
+    site.register(&job);
+    for number in 1..=6 {
+        site.eval(number, &job, EvalStatus::Complete);
+        site.alloc(number, &job, |_| {});
+    }
+    site.deployment(1, &job, DeploymentStatus::Paused);
+    let lost = |alloc: &mut model::Allocation| alloc.desired_status = DesiredStatus::Stop;
+    // Of a deployment that is under way.
+    site.alloc(1, &job, |alloc| {
+        lost(alloc);
+        alloc.deployment_id = Some(DeploymentId::from_random(1));
+    });
+    // Its node may still run it, and an evaluation waits for that to be over.
+    site.eval(7, &job, EvalStatus::Pending);
+    site.alloc(2, &job, |alloc| {
+        lost(alloc);
+        alloc.followup_eval_id = Some(EvalId::from_random(7));
+    });
+    // Two that stood in for one out of reach, one after the other.
+    site.report(3, ClientStatus::Unknown);
+    site.alloc(4, &job, |alloc| {
+        lost(alloc);
+        alloc.previous_alloc = Some(AllocId::from_random(3));
+        alloc.next_alloc = Some(AllocId::from_random(5));
+    });
+    site.alloc(5, &job, |alloc| {
+        lost(alloc);
+        alloc.previous_alloc = Some(AllocId::from_random(4));
+    });
+    // Nothing of the kind.
+    site.alloc(6, &job, lost);
+    for number in [1, 2, 4, 5, 6] {
+        site.report(number, ClientStatus::Lost);
+    }
+    site.pass(50 * HOUR).collect();
+    site.sweep(&Thresholds::forced());
+    let left: Vec<_> = (1..=6).filter(|number| site.has_alloc(*number)).collect();
+    assert_eq!(left, [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn what_a_node_has_not_ended_stays_while_the_node_can_be_asked() {
+    let mut job = builders::service("web", 1);
+    let mut site = three_rounds(&job);
+    let mut node = builders::node(1);
+    node.status_updated_at = site.now;
+    site.put(Key::Node(node.id), Entity::Node(Box::new(node.clone())));
+    job.stop = true;
+    site.register(&job);
+    for number in 1..=3 {
+        site.alloc(number, &job, |alloc| {
+            alloc.desired_status = DesiredStatus::Stop
+        });
+    }
+    site.report(2, ClientStatus::Running);
+    site.sweep(&Thresholds::forced());
+    assert!(site.has_alloc(1) && site.has_alloc(2) && site.snapshot().job(&job.key()).is_some());
+    node.status = NodeStatus::Down;
+    site.put(Key::Node(node.id), Entity::Node(Box::new(node)));
+    site.sweep(&Thresholds::forced());
+    assert!(
+        !site.has_alloc(1) && site.has_alloc(2),
+        "one runs, as far as anybody knows"
+    );
+}
+
+#[test]
+fn a_deployment_stays_as_long_as_anything_names_it() {
+    let job = builders::service("web", 1);
+    let mut site = three_rounds(&job);
+    site.deployment(1, &job, DeploymentStatus::Successful);
+    site.deployment(2, &job, DeploymentStatus::Successful);
+    site.alloc(1, &job, |alloc| {
+        alloc.deployment_id = Some(DeploymentId::from_random(1))
+    });
+    site.report(1, ClientStatus::Failed);
+    assert_eq!(site.pass(2 * HOUR).collect().deployments, 0);
+    site.alloc(1, &job, |alloc| {
+        alloc.deployment_id = Some(DeploymentId::from_random(1));
+        alloc.desired_status = DesiredStatus::Stop;
+    });
+    assert_eq!(site.pass(2 * HOUR).collect().deployments, 1);
 }
 
 #[test]
@@ -429,29 +527,24 @@ fn what_the_newest_deployment_came_to_stays_known() {
 }
 
 #[test]
-fn a_limited_policy_lets_go_once_its_interval_is_over() {
-    let mut job = builders::batch("crunch", 1);
+fn a_failed_allocation_without_attempts_left_holds_its_place() {
+    let mut job = builders::batch("crunch", 2);
     job.job_type = JobType::Service;
-    let mut site = Site::new();
-    site.register(&job);
-    site.eval(1, &job, EvalStatus::Complete);
-    site.eval(2, &job, EvalStatus::Complete);
-    let event = RescheduleEvent {
-        time: site.now,
-        previous_alloc: AllocId::from_random(7),
-        previous_node: NodeId::from_random(1),
-        delay: Duration::ZERO,
-    };
-    site.alloc(1, &job, |alloc| alloc.reschedules.push(event));
+    let mut site = three_rounds(&job);
     site.report(1, ClientStatus::Failed);
-    // One that runs, so that the job is not over.
-    site.alloc(2, &job, |_| {});
-    assert_eq!(site.pass(23 * HOUR).collect().allocs, 0);
-    assert_eq!(site.pass(HOUR + MINUTE).collect().allocs, 1);
+    site.pass(50 * HOUR).collect();
+    assert!(
+        site.has_alloc(1),
+        "forgotten, it would be missing, and placed anew"
+    );
+    job.stop = true;
+    site.register(&job);
+    site.pass(2 * HOUR).collect();
+    assert!(!site.has_alloc(1));
 }
 
 #[test]
-fn a_large_job_goes_in_pieces_and_itself_last() {
+fn a_large_job_goes_first_and_then_what_it_leaves_in_pieces() {
     let mut job = builders::service("web", 1);
     let mut site = Site::new();
     job.stop = true;
@@ -467,10 +560,10 @@ fn a_large_job_goes_in_pieces_and_itself_last() {
     let batches = sweep(&site.snapshot(), site.now, &Thresholds::default());
     assert!(batches.len() >= 4);
     let job_key = Key::Job(job.key());
-    let (last, first) = batches.split_last().unwrap();
-    assert!(last.deletes.iter().any(|(key, _)| *key == job_key));
-    for batch in first {
-        assert!(batch.deletes.iter().all(|(key, _)| *key != job_key));
+    let (first, rest) = batches.split_first().unwrap();
+    assert!(first.deletes.iter().all(|(key, _)| *key == job_key));
+    for batch in rest {
+        assert_eq!(batch.guard, Some(Guard::Absent(job.key())));
         // Both sides of an allocation go together.
         let sides = |is: fn(&Key) -> bool| batch.deletes.iter().filter(|(key, _)| is(key)).count();
         let desired = sides(|key| matches!(key, Key::Alloc(_)));

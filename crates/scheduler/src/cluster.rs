@@ -6,7 +6,7 @@ use model::{AllocatedResources, ComparableResources, NodeId};
 use placement::Holds;
 use rustc_hash::FxHashMap;
 use state::held::DeviceRef;
-use state::{Held, NO_PORTS, NodeTable, NodeUsage, PortUse, Snapshot};
+use state::{Held, NO_PORTS, NodeRow, NodeTable, NodeUsage, PortUse, Snapshot};
 
 use crate::choice::Choice;
 
@@ -78,6 +78,9 @@ impl Holds for Holding<'_> {
 pub(crate) struct Cluster<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) table: &'a NodeTable,
+    /// The table's rows by position: a placement reads a dozen of them, and each would be looked for
+    /// in the table's tree.
+    rows: Vec<&'a NodeRow>,
     /// Position → what differs from the table.
     slots: FxHashMap<usize, Slot>,
     /// What near-ties between nodes are broken by.
@@ -91,6 +94,7 @@ impl<'a> Cluster<'a> {
         Self {
             snapshot,
             table: snapshot.node_table(),
+            rows: snapshot.node_table().chunks().flatten().collect(),
             slots: FxHashMap::default(),
             seed,
             near_tie: Choice::FIRST.near_tie,
@@ -102,16 +106,21 @@ impl<'a> Cluster<'a> {
         self.table.position(node)
     }
 
+    /// Returns the row of the node at `position`, as the snapshot has it.
+    pub(crate) fn row(&self, position: usize) -> &'a NodeRow {
+        self.rows[position]
+    }
+
     /// Returns what differs from the table at `position`; `None`: nothing.
     pub(crate) fn slot(&self, position: usize) -> Option<&Slot> {
         self.slots.get(&position)
     }
 
     pub(crate) fn slot_mut(&mut self, position: usize) -> &mut Slot {
-        let table = self.table;
+        let row = self.rows[position];
         self.slots.entry(position).or_insert_with(|| Slot {
-            used: table.row(position).used,
-            free_allocs: table.row(position).free_allocs,
+            used: row.used,
+            free_allocs: row.free_allocs,
             held: None,
             of_job: 0,
             of_group: 0,
@@ -135,7 +144,7 @@ impl<'a> Cluster<'a> {
     pub(crate) fn used(&self, position: usize) -> ComparableResources {
         match self.slot(position) {
             Some(slot) => slot.used,
-            None => self.table.row(position).used,
+            None => self.row(position).used,
         }
     }
 
@@ -143,13 +152,13 @@ impl<'a> Cluster<'a> {
     pub(crate) fn free_allocs(&self, position: usize) -> i32 {
         match self.slot(position) {
             Some(slot) => slot.free_allocs,
-            None => self.table.row(position).free_allocs,
+            None => self.row(position).free_allocs,
         }
     }
 
     /// Returns which of the node's cores and devices are held.
     pub(crate) fn holding(&self, position: usize) -> Holding<'_> {
-        let usage = self.snapshot.usage(self.table.row(position).id);
+        let usage = self.snapshot.usage(self.row(position).id);
         Holding {
             stored: usage.and_then(NodeUsage::held),
             change: self.slot(position).and_then(|slot| slot.held.as_deref()),
@@ -158,11 +167,11 @@ impl<'a> Cluster<'a> {
 
     /// Returns what the node holds as the plan so far leaves it.
     pub(crate) fn usage(&self, position: usize) -> NodeUsage {
-        let id = self.table.row(position).id;
+        let id = self.row(position).id;
         let mut usage = self.snapshot.usage(id).cloned().unwrap_or_default();
         if let Some(slot) = self.slot(position) {
             slot.put_into(&mut usage);
-            let more = self.table.row(position).free_allocs - slot.free_allocs;
+            let more = self.row(position).free_allocs - slot.free_allocs;
             usage.alloc_count = usage.alloc_count.saturating_add_signed(more);
         }
         usage
@@ -178,7 +187,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn ports_before(&self, position: usize) -> &'a PortUse {
-        let row = self.table.row(position);
+        let row = self.row(position);
         if row.port_count == 0 {
             return &NO_PORTS;
         }

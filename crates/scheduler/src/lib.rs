@@ -142,7 +142,6 @@ pub(crate) fn decide(
         cluster: None,
         stopped: BTreeSet::new(),
         placed: Vec::new(),
-        full: BTreeSet::new(),
         canaries: Vec::new(),
         waiting_nodes: None,
         preempts: config.preemption.is_enabled(job_type),

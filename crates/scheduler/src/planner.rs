@@ -44,8 +44,6 @@ pub(crate) struct Planner<'a> {
     pub(crate) stopped: BTreeSet<AllocId>,
     /// Placed so far, with their groups.
     pub(crate) placed: Vec<(NodeId, &'a str)>,
-    /// Groups and versions for which no node has room.
-    pub(crate) full: BTreeSet<(String, u64)>,
     /// Placed to try a version out, with their groups.
     pub(crate) canaries: Vec<(&'a str, AllocId)>,
     /// The nodes that have no room, when each of them should have; `None`: any node will do.
@@ -278,10 +276,9 @@ impl<'a> Planner<'a> {
         let is_update = matches!(ask.cause, Cause::Update(_));
         // Another one of the same size will not find what this one did not; but an update brings
         // a place of its own, and one may ask for a volume of its own.
-        let version = (template.group.name.clone(), template.job.value.version);
         let is_like_the_others = !is_update && !search.requirements.volumes.differ_by_alloc();
         if is_like_the_others
-            && self.full.contains(&version)
+            && template.is_full
             && let Some(metric) = self.failed.get_mut(&template.group.name)
         {
             metric.coalesced_failures += 1;
@@ -323,7 +320,7 @@ impl<'a> Planner<'a> {
                 if let Some(view) = held {
                     search.hold(view);
                 }
-                self.full.insert(version);
+                template.is_full = true;
                 match self.failed.get_mut(&template.group.name) {
                     Some(metric) => metric.coalesced_failures += 1,
                     None => {
@@ -369,6 +366,8 @@ pub(crate) struct Template<'a> {
     pub(crate) job: &'a Indexed<Job>,
     pub(crate) group: &'a TaskGroup,
     alloc: Allocation,
+    /// No node has had room for the last of them.
+    is_full: bool,
 }
 
 impl<'a> Template<'a> {
@@ -412,7 +411,12 @@ impl<'a> Template<'a> {
             modify_time: Timestamp::NEVER,
             metric: None,
         };
-        Self { job, group, alloc }
+        Self {
+            job,
+            group,
+            alloc,
+            is_full: false,
+        }
     }
 
     /// Returns what an allocation placed for `ask` asks for beyond its group.
@@ -452,7 +456,7 @@ impl<'a> Template<'a> {
         draw: &mut Draw,
     ) -> Allocation {
         let mut alloc = self.fill(ask, found.node_id, found.given, now, draw);
-        alloc.metric = Some(Box::new(found.metric));
+        alloc.metric = Some(found.metric);
         search.take(found.position, &alloc.resources);
         alloc
     }

@@ -198,7 +198,7 @@ impl<'a, 'c> Survey<'a, 'c> {
         self.amounts(position, node, &mut found);
         if found.is_empty() {
             // Whatever else the search knows of.
-            let row = self.search.cluster.table.row(position);
+            let row = self.search.cluster.row(position);
             if let Some(exhausted) = self.search.exhausted(position, row) {
                 let dimension = exhausted.to_string();
                 found.push(Obstacle::Exhausted { dimension });

@@ -142,7 +142,7 @@ impl<'a> Search<'a, '_> {
                 touched.sort_unstable();
                 touched.dedup();
                 let rows = touched.into_iter().map(|node| {
-                    let row = self.cluster.table.row(node);
+                    let row = self.cluster.row(node);
                     (node, row)
                 });
                 let fresh = rows.filter_map(|(node, row)| self.prospect(&crowd.claim, node, row));
@@ -234,10 +234,7 @@ impl<'a> Search<'a, '_> {
                 // Only a change of the node itself helps.
                 continue;
             };
-            if wish
-                .penalised
-                .contains(&self.cluster.table.row(position).id)
-            {
+            if wish.penalised.contains(&self.cluster.row(position).id) {
                 aside.push(top);
                 if penalised
                     .as_ref()

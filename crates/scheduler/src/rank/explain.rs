@@ -62,8 +62,8 @@ impl Groundwork {
     }
 
     /// Returns what a placed allocation remembers of the search.
-    pub(crate) fn placed(&self, parts: &Parts) -> AllocMetric {
-        AllocMetric {
+    pub(crate) fn placed(&self, parts: &Parts) -> Box<AllocMetric> {
+        Box::new(AllocMetric {
             nodes_evaluated: self.in_scope,
             nodes_filtered: self.filtered,
             nodes_exhausted: self.exhausted,
@@ -71,7 +71,7 @@ impl Groundwork {
             score_per_mille: thousandths(parts.mean()),
             score_parts: Some(parts.in_thousandths()),
             ..AllocMetric::default()
-        }
+        })
     }
 
     /// Returns why none of the nodes that `search` looked at takes one more.

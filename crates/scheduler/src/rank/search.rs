@@ -48,7 +48,7 @@ pub(crate) struct Found<'a> {
     pub(crate) position: usize,
     pub(crate) node_id: NodeId,
     pub(crate) given: Given,
-    pub(crate) metric: AllocMetric,
+    pub(crate) metric: Box<AllocMetric>,
     /// Those that have to make way there.
     pub(crate) victims: Vec<&'a AllocView>,
 }
@@ -257,7 +257,7 @@ impl<'a, 'c> Search<'a, 'c> {
                 continue;
             }
             if !wish.penalised.is_empty() {
-                let node_id = self.cluster.table.row(entry.position()).id;
+                let node_id = self.cluster.row(entry.position()).id;
                 if wish.penalised.contains(&node_id) {
                     penalised.push((entry, shelf));
                     continue;
@@ -337,7 +337,7 @@ impl<'a, 'c> Search<'a, 'c> {
     }
 
     fn node_id(&self, entry: Entry) -> NodeId {
-        self.cluster.table.row(entry.position()).id
+        self.cluster.row(entry.position()).id
     }
 
     fn find_preferred(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
@@ -349,7 +349,7 @@ impl<'a, 'c> Search<'a, 'c> {
             return None;
         }
         let parts = self.parts(position)?;
-        let row = self.cluster.table.row(position);
+        let row = self.cluster.row(position);
         let node = u32::try_from(position).ok()?;
         let entry = self.entry(row.id, node, &parts, self.places[position].changes);
         if self.limit_at(position).is_some() {
@@ -396,7 +396,7 @@ impl<'a, 'c> Search<'a, 'c> {
         }
         Found {
             position,
-            node_id: self.cluster.table.row(position).id,
+            node_id: self.cluster.row(position).id,
             given,
             metric,
             victims: Vec::new(),
@@ -534,7 +534,7 @@ impl<'a, 'c> Search<'a, 'c> {
         };
         let shelf = Shelves::shelf(combination, parts.anti_affinity.is_some());
         self.places[position].shelf = shelf;
-        let row = self.cluster.table.row(position);
+        let row = self.cluster.row(position);
         let Ok(node) = u32::try_from(position) else {
             return;
         };
@@ -554,7 +554,7 @@ impl<'a, 'c> Search<'a, 'c> {
 
     /// Returns how good a node is for an allocation with this wish; `None` when it has no room.
     fn parts_for(&self, position: usize, wish: &Wish) -> Option<Parts> {
-        let node_id = self.cluster.table.row(position).id;
+        let node_id = self.cluster.row(position).id;
         Some(Parts {
             is_penalised: wish.penalised.contains(&node_id),
             ..self.parts(position)?
@@ -563,7 +563,7 @@ impl<'a, 'c> Search<'a, 'c> {
 
     /// Returns how good a node is for one more; `None` when it has no room.
     pub(crate) fn parts(&self, position: usize) -> Option<Parts> {
-        let row = self.cluster.table.row(position);
+        let row = self.cluster.row(position);
         let room = self.room(position, row)?;
         Some(self.parts_with(position, row, room.after, room.devices))
     }

@@ -18,6 +18,7 @@ use crate::error::{Error, retry_after};
 mod alloc;
 mod deployment;
 mod eval;
+mod event;
 mod job;
 mod node;
 mod node_pool;

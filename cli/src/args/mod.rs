@@ -10,6 +10,7 @@ pub mod alloc;
 pub mod deployment;
 pub mod dev;
 pub mod eval;
+pub mod event;
 pub mod job;
 pub mod node;
 pub mod node_pool;
@@ -139,6 +140,9 @@ pub enum Command {
     /// See deployments: the rollouts of job versions
     #[command(subcommand)]
     Deployment(deployment::Command),
+    /// See what changes, as it changes
+    #[command(subcommand)]
+    Event(event::Command),
     /// See how the suite itself is doing
     #[command(subcommand)]
     Operator(operator::Command),

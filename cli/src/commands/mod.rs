@@ -12,6 +12,7 @@ mod alloc;
 mod completions;
 mod deployment;
 mod eval;
+mod event;
 pub(crate) mod job;
 mod node;
 mod node_pool;
@@ -60,6 +61,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Eval(crate::args::eval::Command::Explain(args)) => {
             eval::explain(context, &args).await
+        }
+        Command::Event(crate::args::event::Command::Stream(args)) => {
+            event::stream(context, &args).await
         }
         Command::Deployment(crate::args::deployment::Command::List(args)) => {
             deployment::list(context, &args).await

@@ -11,6 +11,7 @@ pub(crate) mod alloc;
 pub(crate) mod deployment;
 pub(crate) mod diff;
 pub(crate) mod eval;
+pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod job;
 pub(crate) mod metric;

@@ -211,8 +211,21 @@ impl Client {
     /// # Errors
     /// etcd has no leader, cannot be reached, or does not answer in time.
     pub async fn get(&self, key: &Key) -> Result<Option<Stored>, Error> {
+        self.get_with(key, GetOptions::new()).await
+    }
+
+    /// As [`Self::get`], as of `revision`.
+    ///
+    /// # Errors
+    /// [`Error::Compacted`] when that is no longer kept; those of [`Self::get`].
+    pub async fn get_at(&self, key: &Key, revision: u64) -> Result<Option<Stored>, Error> {
+        let options = GetOptions::new().with_revision(revision::to_etcd(revision));
+        self.get_with(key, options).await
+    }
+
+    async fn get_with(&self, key: &Key, options: GetOptions) -> Result<Option<Stored>, Error> {
         let text = self.keyspace.encode(key);
-        let response = self.range("read a key", &text, GetOptions::new()).await?;
+        let response = self.range("read a key", &text, options).await?;
         let Some(kv) = response.kvs().first() else {
             return Ok(None);
         };

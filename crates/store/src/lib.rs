@@ -6,7 +6,8 @@
 //! the connection and its reads; [`txn`] builds a transaction in which every write has a compare,
 //! [`writer`] commits it and [`resolve`] finds out about commits whose answer never came;
 //! [`replica`] lists and watches everything into [`state::Snapshot`]s; [`election`] makes one
-//! process the leader, with a fence that its writes carry; [`history`] replays what was committed.
+//! process the leader, with a fence that its writes carry; [`history`] replays what was committed,
+//! [`tail`] follows it.
 //!
 //! **Invariant**: no write without a compare. There is no put here, only `create`, `update` and
 //! `delete`, each of which names what it expects to find.
@@ -23,6 +24,7 @@ pub mod replica;
 pub mod resolve;
 mod retry;
 mod revision;
+pub mod tail;
 pub mod txn;
 mod watch;
 pub mod writer;
@@ -34,5 +36,6 @@ pub use error::{ETCD_FLAGS, Error};
 pub use keys::Keyspace;
 pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
 pub use resolve::Resolution;
+pub use tail::{Tail, Told, Written};
 pub use txn::{Limits, Txn, TxnError};
 pub use writer::{Commit, Conflict, FailedCompare, Writer};

@@ -43,11 +43,16 @@ pub(crate) struct PrefixWatch {
 impl PrefixWatch {
     /// Starts watching from `revision` on, which may be in the past.
     pub(crate) async fn start(client: &Client, revision: u64) -> Result<Self, Error> {
-        let options = WatchOptions::new()
-            .with_prefix()
-            .with_start_revision(revision::to_etcd(revision))
-            .with_fragment()
-            .with_progress_notify();
+        Self::start_with(client, options(revision)).await
+    }
+
+    /// As [`Self::start`]; every event brings along what was there before, unless that has been
+    /// compacted away.
+    pub(crate) async fn start_with_previous(client: &Client, revision: u64) -> Result<Self, Error> {
+        Self::start_with(client, options(revision).with_prev_key()).await
+    }
+
+    async fn start_with(client: &Client, options: WatchOptions) -> Result<Self, Error> {
         let mut watch = client.watch.clone();
         let opened = watch.watch(client.keyspace.prefix(), Some(options));
         let stream = within(client.request_timeout, &client.endpoints, opened).await?;
@@ -106,6 +111,14 @@ impl PrefixWatch {
             &mut self.fragments,
         ))))
     }
+}
+
+fn options(revision: u64) -> WatchOptions {
+    WatchOptions::new()
+        .with_prefix()
+        .with_start_revision(revision::to_etcd(revision))
+        .with_fragment()
+        .with_progress_notify()
 }
 
 /// Splits events, which are in order, where their revision changes.

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tracing::{Instrument as _, info, info_span};
 
 use crate::config::Config;
+use crate::events::Streams;
 use crate::gateway::{Gateway, Shared};
 use crate::grpc;
 use crate::metrics::Metrics;
@@ -189,6 +190,7 @@ impl App {
         };
         let gateway = Arc::new(Gateway {
             gateways,
+            client: self.client.clone(),
             writer: self.client.unfenced_writer(),
             revisions: Revisions::start(self.client.clone(), metrics.clone(), stop.clone()),
             tables: TableChanges::default(),
@@ -200,6 +202,7 @@ impl App {
             metrics,
             drain: drain.clone(),
             dry_runs: Turns::for_this_machine(),
+            streams: Streams::default(),
             replica,
             config: self.config.clone(),
         });

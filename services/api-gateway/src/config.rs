@@ -32,6 +32,10 @@ pub struct Config {
     /// 10 s outlast an election of etcd's own (about 3 s) and of ours (3 s).
     #[serde(with = "service_kit::config::duration")]
     pub request_timeout: Duration,
+    /// How long a caller of the event stream may take nothing before it is cut off. 30 s outlast
+    /// a restart of whatever reads it; meanwhile its watch is a burden to etcd.
+    #[serde(with = "service_kit::config::duration")]
+    pub event_stream_patience: Duration,
     /// How long RPCs may go on after the drain began.
     #[serde(with = "service_kit::config::duration")]
     pub shutdown_grace_period: Duration,
@@ -51,6 +55,7 @@ impl Default for Config {
             max_open_evals: 1_000_000,
             heartbeat_ttl: Duration::from_secs(10),
             request_timeout: Duration::from_secs(10),
+            event_stream_patience: Duration::from_secs(30),
             shutdown_grace_period: DEFAULT_SHUTDOWN_GRACE_PERIOD,
         }
     }

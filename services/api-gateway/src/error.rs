@@ -1,6 +1,7 @@
 //! What can go wrong with a request, and which gRPC code each is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::FieldErrors;
 use service_kit::run::chain;
@@ -77,6 +78,30 @@ pub enum Error {
     DryRun(#[from] TurnError),
     #[error("cannot explain the evaluation")]
     Explanation(#[source] TurnError),
+    #[error("this gateway tells {most} callers of events, and no more: ask another")]
+    EventStreams { most: usize },
+    #[error(
+        "index {index} was never reached, the newest is {newest}: was the store restored from a \
+         backup? Read what there is, and go on from index {}",
+        newest + 1
+    )]
+    EventsAhead { index: u64, newest: u64 },
+    #[error(
+        "index {next} is no longer kept{}: read what there is, and go on from its index",
+        oldest_kept(*oldest)
+    )]
+    EventsForgotten { next: u64, oldest: u64 },
+    #[error(
+        "nothing of the stream was taken for {}s: go on after the last index that came",
+        patience.as_secs_f64()
+    )]
+    EventsSlow { patience: Duration },
+    #[error("the stream of events broke: go on from index {next}")]
+    EventsCut {
+        next: u64,
+        #[source]
+        source: store::Error,
+    },
     #[error("this gateway is shutting down: ask another")]
     Draining,
 }
@@ -111,10 +136,13 @@ impl Error {
             | Self::Replaced => Code::Aborted,
             Self::Admission(admission::Refusal::Overloaded { .. })
             | Self::DryRun(TurnError::Late { .. })
+            | Self::EventStreams { .. }
+            | Self::EventsSlow { .. }
             | Self::Explanation(TurnError::Late { .. }) => Code::ResourceExhausted,
             Self::DryRun(TurnError::CutShort(_)) | Self::Explanation(TurnError::CutShort(_)) => {
                 Code::Internal
             }
+            Self::EventsAhead { .. } | Self::EventsForgotten { .. } => Code::OutOfRange,
             Self::Session(gate::Refusal::Unknown(_))
             | Self::NodePool(node_pools::Refusal::NotFound { .. })
             | Self::NotFound(prefix::NotFound::None { .. })
@@ -139,6 +167,7 @@ impl Error {
             | Self::NoRevision
             | Self::ReportsUnstored { .. }
             | Self::Behind { .. }
+            | Self::EventsCut { .. }
             | Self::Draining => Code::Unavailable,
         }
     }
@@ -160,6 +189,13 @@ impl Error {
     /// Returns the message with its causes, for people.
     pub fn message(&self) -> String {
         chain(self)
+    }
+}
+
+fn oldest_kept(revision: u64) -> String {
+    match revision {
+        0 => String::new(),
+        oldest => format!(", the oldest is {oldest}"),
     }
 }
 

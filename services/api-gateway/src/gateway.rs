@@ -6,12 +6,13 @@ use std::time::Duration;
 use model::{EvalId, Timestamp};
 use service_kit::{CancellationToken, Clock, IdSource};
 use state::Snapshot;
-use store::{Commit, Replica, WaitError, Writer};
+use store::{Client, Commit, Replica, WaitError, Writer};
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::events::Streams;
 use crate::metrics::Metrics;
 use crate::nodes::liveness::Heard;
 use crate::nodes::report_loop::ReportHandle;
@@ -31,6 +32,8 @@ pub struct Gateway {
     pub config: Config,
     /// What nodes are told: where gateways are.
     pub gateways: Vec<String>,
+    /// For what the replica does not have: the past.
+    pub client: Client,
     pub replica: Replica,
     pub writer: Writer,
     pub revisions: Revisions,
@@ -43,6 +46,7 @@ pub struct Gateway {
     pub metrics: Metrics,
     pub drain: CancellationToken,
     pub dry_runs: Turns,
+    pub streams: Streams,
 }
 
 /// What a request comes to, as of one snapshot.

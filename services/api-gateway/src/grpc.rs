@@ -4,6 +4,7 @@
 mod allocations;
 mod deployments;
 mod evaluations;
+mod events;
 mod explain;
 mod jobs;
 mod node_pools;
@@ -22,6 +23,7 @@ use proto::status;
 use proto::v1::allocations_server::{self, AllocationsServer};
 use proto::v1::deployments_server::{self, DeploymentsServer};
 use proto::v1::evaluations_server::{self, EvaluationsServer};
+use proto::v1::events_server::{self, EventsServer};
 use proto::v1::jobs_server::{self, JobsServer};
 use proto::v1::node_pools_server::{self, NodePoolsServer};
 use proto::v1::nodes_server::{self, NodesServer};
@@ -58,10 +60,11 @@ pub struct Api {
 }
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 8] = [
+pub(crate) const RPC_SERVICES: [&str; 9] = [
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
     evaluations_server::SERVICE_NAME,
+    events_server::SERVICE_NAME,
     nodes_server::SERVICE_NAME,
     node_pools_server::SERVICE_NAME,
     deployments_server::SERVICE_NAME,
@@ -75,6 +78,7 @@ pub fn routes(gateway: Shared) -> Routes {
     Routes::new(JobsServer::new(api.clone()).max_decoding_message_size(MAX_REQUEST_BYTES))
         .add_service(AllocationsServer::new(api.clone()))
         .add_service(EvaluationsServer::new(api.clone()))
+        .add_service(EventsServer::new(api.clone()))
         .add_service(NodesServer::new(api.clone()))
         .add_service(NodePoolsServer::new(api.clone()))
         .add_service(DeploymentsServer::new(api.clone()))
@@ -91,6 +95,7 @@ impl From<Error> for Status {
             Error::TooLarge(_) => status::invalid_field("job", error.message()),
             Error::Admission(Refusal::Overloaded { .. })
             | Error::DryRun(TurnError::Late { .. })
+            | Error::EventStreams { .. }
             | Error::Explanation(TurnError::Late { .. }) => {
                 status::exhausted(error.message(), OVERLOAD_RETRY_AFTER)
             }

@@ -4,6 +4,7 @@
 
 mod blocking;
 mod eligibility;
+mod events;
 mod explain;
 mod jobs;
 mod liveness;

@@ -10,6 +10,7 @@ use proto::v1;
 use proto::v1::allocations_client::AllocationsClient;
 use proto::v1::deployments_client::DeploymentsClient;
 use proto::v1::evaluations_client::EvaluationsClient;
+use proto::v1::events_client::EventsClient;
 use proto::v1::jobs_client::JobsClient;
 use proto::v1::node_pools_client::NodePoolsClient;
 use proto::v1::nodes_client::NodesClient;
@@ -118,6 +119,10 @@ impl Suite {
         EvaluationsClient::new(self.channel(gateway))
     }
 
+    pub(crate) fn events(&self, gateway: usize) -> EventsClient<TracedChannel> {
+        EventsClient::new(self.channel(gateway))
+    }
+
     pub(crate) fn deployments(&self, gateway: usize) -> DeploymentsClient<TracedChannel> {
         DeploymentsClient::new(self.channel(gateway))
     }
@@ -180,6 +185,14 @@ impl Suite {
 
     pub(crate) async fn get(&self, key: &Key) -> Option<Stored> {
         self.store.get(key).await.unwrap()
+    }
+
+    /// Forgets what was before `revision`.
+    pub(crate) async fn compact(&self, revision: u64) {
+        let endpoints = self.store.endpoints();
+        let raw = etcd_client::Client::connect(endpoints, None).await.unwrap();
+        let revision = i64::try_from(revision).unwrap();
+        raw.kv_client().compact(revision, None).await.unwrap();
     }
 
     pub(crate) async fn put_alloc(&self, alloc: &Allocation) -> u64 {

@@ -1,0 +1,58 @@
+//! What is told without being asked again.
+
+use std::time::Duration;
+
+use proto::v1;
+use proto::v1::events_client::EventsClient;
+use tonic::Streaming;
+
+use super::{Connection, MAX_ANSWER_BYTES};
+use crate::error::Error;
+
+const DOING: &str = "reading events";
+
+/// How often the gateway says that it is still there.
+const BOOKMARKS: Duration = Duration::from_secs(5);
+
+impl Connection {
+    /// Opens the stream of events from `index` on; 0: from now on. It has no deadline.
+    pub(crate) async fn events(
+        &self,
+        filters: Vec<v1::EventFilter>,
+        index: u64,
+    ) -> Result<Streaming<v1::EventBatch>, Error> {
+        let message = v1::StreamEventsRequest {
+            namespace: self.namespace().to_owned(),
+            filters,
+            index,
+            bookmark_interval: Some(proto::duration_to_wire(BOOKMARKS)),
+        };
+        let mut client =
+            EventsClient::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER_BYTES);
+        let opening = tokio::time::timeout(self.timeout, client.stream(message));
+        match opening.await {
+            Ok(Ok(stream)) => Ok(stream.into_inner()),
+            Ok(Err(status)) => Err(self.error(DOING, status)),
+            Err(_) => Err(self.event_silence()),
+        }
+    }
+
+    /// Returns the next batch; `None` at the end.
+    pub(crate) async fn next_event(
+        &self,
+        stream: &mut Streaming<v1::EventBatch>,
+    ) -> Result<Option<v1::EventBatch>, Error> {
+        // Bookmarks come when nothing else does, so silence means that nobody is there.
+        match tokio::time::timeout(BOOKMARKS + self.timeout, stream.message()).await {
+            Ok(batch) => batch.map_err(|status| self.error(DOING, status)),
+            Err(_) => Err(self.event_silence()),
+        }
+    }
+
+    fn event_silence(&self) -> Error {
+        self.error(
+            DOING,
+            tonic::Status::deadline_exceeded("the gateway says nothing"),
+        )
+    }
+}

@@ -1,0 +1,255 @@
+//! The loop behind each caller: the store's watch on one side, a few batches on the other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::Stream;
+use futures::stream::unfold;
+use model::{AllocId, Indexed};
+use proto::v1;
+use state::{AllocView, Entity, Key, Snapshot};
+use store::{Client, Tail, Told, Written};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::{Filter, describe};
+use crate::error::Error;
+use crate::gateway::Shared;
+
+/// How many callers a gateway serves: each is a watch at the store.
+const STREAMS_MAX: usize = 256;
+/// How many batches wait for a caller; the store keeps the rest.
+const BATCHES_AHEAD: usize = 16;
+/// How long the replica may take to reach a write before it is told with what is known.
+const CATCH_UP: Duration = Duration::from_secs(1);
+/// How long the store gets to say how far it has come before a bookmark is due.
+const ASK_AHEAD: Duration = Duration::from_millis(500);
+
+const BOOKMARK_DEFAULT: Duration = Duration::from_secs(10);
+const BOOKMARK_LEAST: Duration = Duration::from_secs(1);
+
+/// The callers that are served. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    free: Arc<Semaphore>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(STREAMS_MAX)),
+        }
+    }
+}
+
+/// What a caller asks for.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub filter: Filter,
+    /// 0: what is written from now on.
+    pub index: u64,
+    /// `None`: the usual one.
+    pub bookmark_interval: Option<Duration>,
+}
+
+/// Starts telling a caller.
+///
+/// # Errors
+/// There are too many callers; the index was never reached; the store cannot be reached.
+pub async fn open(
+    gateway: Shared,
+    wish: Wish,
+) -> Result<impl Stream<Item = Result<v1::EventBatch, Error>> + Send + use<>, Error> {
+    let slot = Arc::clone(&gateway.streams.free).try_acquire_owned();
+    let slot = slot.map_err(|_| Error::EventStreams { most: STREAMS_MAX })?;
+    let newest = gateway.client.current_revision().await?;
+    let first = if wish.index == 0 {
+        newest + 1
+    } else {
+        wish.index
+    };
+    if first > newest + 1 {
+        return Err(Error::EventsAhead {
+            index: wish.index,
+            newest,
+        });
+    }
+    let tail = Tail::from(&gateway.client, first).await?;
+    let (batches, received) = mpsc::channel(BATCHES_AHEAD);
+    let interval = wish.bookmark_interval.unwrap_or(BOOKMARK_DEFAULT);
+    let teller = Teller {
+        gateway,
+        filter: wish.filter,
+        interval: interval.max(BOOKMARK_LEAST),
+        tail,
+        told: first - 1,
+        batches,
+        _slot: slot,
+    };
+    let (ended, end) = oneshot::channel();
+    tokio::spawn(async move {
+        // A caller that has gone does not want to know.
+        let _ = ended.send(teller.run().await);
+    });
+    Ok(unfold(Some((received, end)), |state| async {
+        let (mut received, end) = state?;
+        match received.recv().await {
+            Some(batch) => Some((Ok(batch), Some((received, end)))),
+            None => Some((Err(end.await.unwrap_or(Error::Draining)), None)),
+        }
+    }))
+}
+
+struct Teller {
+    gateway: Shared,
+    filter: Filter,
+    interval: Duration,
+    tail: Tail,
+    /// Everything up to here has been told, or is not wanted.
+    told: u64,
+    batches: mpsc::Sender<v1::EventBatch>,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Teller {
+    /// Tells until it cannot go on; returns why.
+    async fn run(mut self) -> Error {
+        match self.tell().await {
+            Ok(never) => match never {},
+            Err(error) => error,
+        }
+    }
+
+    async fn tell(&mut self) -> Result<std::convert::Infallible, Error> {
+        self.send(Vec::new()).await?;
+        let drain = self.gateway.drain.clone();
+        let batches = self.batches.clone();
+        let mut due = Instant::now() + self.interval;
+        let mut has_asked = false;
+        loop {
+            let next = if has_asked { due } else { due - ASK_AHEAD };
+            tokio::select! {
+                biased;
+                () = drain.cancelled() => return Err(Error::Draining),
+                () = batches.closed() => return Err(Error::Draining),
+                told = self.tail.next() => {
+                    let told = told.map_err(|error| self.cut(error))?;
+                    if self.take(told).await? {
+                        due = Instant::now() + self.interval;
+                        has_asked = false;
+                    }
+                }
+                () = sleep_until(next) => {
+                    if has_asked {
+                        self.send(Vec::new()).await?;
+                        due = Instant::now() + self.interval;
+                    } else {
+                        let asked = self.tail.request_progress(ASK_AHEAD).await;
+                        asked.map_err(|error| self.cut(error))?;
+                    }
+                    has_asked = !has_asked;
+                }
+            }
+        }
+    }
+
+    /// Takes in what the store tells; returns whether the caller was told of it.
+    async fn take(&mut self, told: Told) -> Result<bool, Error> {
+        let written = match told {
+            Told::Quiet(revision) => {
+                self.told = self.told.max(revision);
+                return Ok(false);
+            }
+            Told::Written(written) => written,
+        };
+        let events = self.events(&written).await?;
+        self.told = self.told.max(written.revision);
+        if events.is_empty() {
+            return Ok(false);
+        }
+        self.send(events).await?;
+        Ok(true)
+    }
+
+    async fn events(&self, written: &Written) -> Result<Vec<v1::Event>, Error> {
+        let replica = &self.gateway.replica;
+        let reached = replica.wait_for(written.revision, CATCH_UP).await;
+        let snapshot = reached.unwrap_or_else(|_| replica.snapshot());
+        let missing = self.missing(written, &snapshot).await?;
+        let mut events = describe(written, &snapshot, &missing);
+        events.retain(|event| self.filter.admits(event));
+        Ok(events)
+    }
+
+    /// Reads from the past what has been collected since.
+    async fn missing(
+        &self,
+        written: &Written,
+        snapshot: &Snapshot,
+    ) -> Result<BTreeMap<AllocId, AllocView>, Error> {
+        let mut missing = BTreeMap::new();
+        for id in describe::missing_allocs(written, snapshot) {
+            let read = alloc_at(&self.gateway.client, id, written.revision).await;
+            if let Some(view) = read.map_err(|error| self.cut(error))? {
+                missing.insert(id, view);
+            }
+        }
+        Ok(missing)
+    }
+
+    async fn send(&self, events: Vec<v1::Event>) -> Result<(), Error> {
+        let index = self.told;
+        let batch = v1::EventBatch { index, events };
+        // The caller goes on after the last one that it was told, which this one is not.
+        let patience = self.gateway.config.event_stream_patience;
+        match timeout(patience, self.batches.send(batch)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Error::Draining),
+            Err(_) => Err(Error::EventsSlow { patience }),
+        }
+    }
+
+    fn cut(&self, error: store::Error) -> Error {
+        match error {
+            store::Error::Compacted { revision } => Error::EventsForgotten {
+                next: self.told + 1,
+                oldest: revision,
+            },
+            source => Error::EventsCut {
+                next: self.told + 1,
+                source,
+            },
+        }
+    }
+}
+
+/// Returns both sides of an allocation as of a revision.
+async fn alloc_at(
+    client: &Client,
+    id: AllocId,
+    revision: u64,
+) -> Result<Option<AllocView>, store::Error> {
+    let Some(alloc) = client.get_at(&Key::Alloc(id), revision).await? else {
+        return Ok(None);
+    };
+    let Entity::Alloc(value) = alloc.entity else {
+        return Ok(None);
+    };
+    let told = client.get_at(&Key::AllocClient(id), revision).await?;
+    let told = told.and_then(|stored| match stored.entity {
+        Entity::AllocClient(client) => Some(Indexed {
+            create_index: stored.create_revision,
+            modify_index: stored.mod_revision,
+            value: Arc::from(client),
+        }),
+        _ => None,
+    });
+    Ok(Some(AllocView {
+        alloc: Arc::from(value),
+        create_index: alloc.create_revision,
+        alloc_modify_index: alloc.mod_revision,
+        client_modify_index: told.as_ref().map_or(0, |told| told.modify_index),
+        client: told.map(|told| told.value),
+    }))
+}

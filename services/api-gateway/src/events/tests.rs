@@ -1,0 +1,268 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{
+    AllocClient, AllocId, ClientStatus, EvalStatus, Evaluation, NodeEligibility, NodeStatus,
+    TriggeredBy,
+};
+use proto::v1::{self, event::Payload};
+use state::{AllocView, Change, Entity, Key};
+use store::Written;
+use test_kit::builders;
+
+use super::{Filter, describe, kind};
+use crate::testing::Stored;
+
+const NOW: u64 = 50;
+
+fn put(key: Key, entity: Entity, create_index: u64) -> Change {
+    Change::Put {
+        key,
+        entity,
+        create_index,
+        modify_index: NOW,
+    }
+}
+
+fn written(changes: Vec<Change>) -> Written {
+    Written {
+        revision: NOW,
+        changes,
+        nodes_before: Vec::new(),
+    }
+}
+
+fn eval(status: EvalStatus, triggered_by: TriggeredBy, create_index: u64) -> Change {
+    let eval = Evaluation {
+        status,
+        triggered_by,
+        ..builders::evaluation(1, &builders::service("web", 1))
+    };
+    put(
+        Key::Eval(eval.id),
+        Entity::Eval(Box::new(eval)),
+        create_index,
+    )
+}
+
+fn job(stop: bool) -> Change {
+    let mut job = builders::service("web", 1);
+    job.stop = stop;
+    put(Key::Job(job.key()), Entity::Job(Box::new(job)), 10)
+}
+
+fn alloc(create_index: u64) -> Change {
+    let job = builders::service("web", 1);
+    let alloc = builders::allocation(1, &job, builders::node(1).id);
+    put(
+        Key::Alloc(alloc.id),
+        Entity::Alloc(Box::new(alloc)),
+        create_index,
+    )
+}
+
+fn client(status: ClientStatus) -> Change {
+    let client = AllocClient {
+        status,
+        ..AllocClient::default()
+    };
+    put(
+        Key::AllocClient(AllocId::from_random(1)),
+        Entity::AllocClient(Box::new(client)),
+        20,
+    )
+}
+
+#[test]
+fn a_write_is_told_as_what_it_was() {
+    use EvalStatus::{Blocked, Canceled, Complete, Pending};
+    use TriggeredBy::{AllocFailure, JobDeregister, JobRegister, NodeDrain, QueuedAllocs};
+    let gone = Change::Delete {
+        key: Key::Job(builders::service("web", 1).key()),
+    };
+    let table = [
+        (
+            "JobRegistered",
+            vec![eval(Pending, JobRegister, NOW), job(false)],
+        ),
+        // Nothing has changed, but it is looked at.
+        ("JobRegistered", vec![eval(Pending, JobRegister, NOW)]),
+        (
+            "JobDeregistered",
+            vec![eval(Pending, JobDeregister, NOW), job(true)],
+        ),
+        ("JobDeregistered", vec![gone]),
+        (
+            "PlanResult",
+            vec![alloc(NOW), eval(Complete, JobRegister, 40)],
+        ),
+        // No room for anything.
+        (
+            "PlanResult",
+            vec![
+                eval(Complete, JobRegister, 40),
+                eval(Blocked, QueuedAllocs, NOW),
+            ],
+        ),
+        // Nodes' reports may ask for an evaluation.
+        (
+            "AllocationUpdated",
+            vec![
+                client(ClientStatus::Failed),
+                eval(Pending, AllocFailure, NOW),
+            ],
+        ),
+        (
+            "AllocationUpdateDesiredStatus",
+            vec![alloc(30), eval(Pending, NodeDrain, NOW)],
+        ),
+        ("EvaluationUpdated", vec![eval(Canceled, JobRegister, 40)]),
+    ];
+    for (want, changes) in table {
+        assert_eq!(
+            kind::of_write(&written(changes.clone())),
+            want,
+            "{changes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_nodes_change_is_told_by_what_it_was_before() {
+    let node = builders::node(1);
+    let told = |before: Option<model::Node>| {
+        let change = put(Key::Node(node.id), Entity::Node(Box::new(node.clone())), 10);
+        kind::of_write(&Written {
+            nodes_before: before.into_iter().collect(),
+            ..written(vec![change])
+        })
+    };
+    let mut before = node.clone();
+    before.eligibility = NodeEligibility::Ineligible;
+    assert_eq!(told(Some(before.clone())), "NodeEligibility");
+    before.status = NodeStatus::Down;
+    assert_eq!(told(Some(before)), "NodeStreamEvent");
+    let mut before = node.clone();
+    before.meta.insert("rack".into(), "r1".into());
+    assert_eq!(told(Some(before)), "NodeRegistration");
+    assert_eq!(told(None), "NodeStreamEvent", "it is not known any more");
+}
+
+fn shown(event: &v1::Event) -> &v1::Allocation {
+    match &event.payload {
+        Some(Payload::Allocation(alloc)) => alloc,
+        other => panic!("an allocation: {other:?}"),
+    }
+}
+
+#[test]
+fn an_allocation_is_told_whole_whichever_side_was_written() {
+    let mut stored = Stored::default();
+    let job = builders::service("web", 1);
+    let alloc = builders::allocation(1, &job, builders::node(1).id);
+    stored.put_job(&job);
+    stored.put_alloc(&alloc);
+    let reported = written(vec![client(ClientStatus::Running)]);
+    let events = describe(&reported, &stored.snapshot(), &BTreeMap::new());
+    let [event] = events.as_slice() else {
+        panic!("one: {events:?}");
+    };
+    assert_eq!(event.index, NOW);
+    assert_eq!(
+        (&*event.topic, &*event.r#type),
+        ("Allocation", "AllocationUpdated")
+    );
+    assert_eq!(event.key, alloc.id.to_string());
+    assert_eq!(event.filter_keys, ["web"]);
+    assert_eq!(shown(event).job_id, "web");
+    assert_eq!(shown(event).client_status, "running");
+    assert_eq!(shown(event).modify_index, NOW);
+}
+
+#[test]
+fn both_sides_of_one_allocation_in_one_write_are_one_event() {
+    let events = describe(
+        &written(vec![alloc(NOW), client(ClientStatus::Lost)]),
+        &Stored::default().snapshot(),
+        &BTreeMap::new(),
+    );
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(shown(&events[0]).client_status, "lost");
+}
+
+#[test]
+fn what_has_been_collected_since_is_told_with_what_the_past_says() {
+    let job = builders::service("web", 1);
+    let alloc = builders::allocation(1, &job, builders::node(1).id);
+    let known = AllocView {
+        alloc: Arc::new(alloc.clone()),
+        create_index: 5,
+        alloc_modify_index: 5,
+        client: None,
+        client_modify_index: 0,
+    };
+    let reported = written(vec![client(ClientStatus::Complete)]);
+    let snapshot = Stored::default().snapshot();
+    let missing = super::describe::missing_allocs(&reported, &snapshot);
+    assert_eq!(missing.into_iter().collect::<Vec<_>>(), [alloc.id]);
+    let events = describe(&reported, &snapshot, &BTreeMap::from([(alloc.id, known)]));
+    assert_eq!(shown(&events[0]).client_status, "complete");
+    assert_eq!(events[0].filter_keys, ["web"]);
+    // Nor did the past have it: then it cannot be told.
+    assert_eq!(describe(&reported, &snapshot, &BTreeMap::new()), []);
+}
+
+fn filter(namespace: &str, wanted: &[(&str, &str)]) -> Filter {
+    let filters = wanted.iter().map(|(topic, key)| v1::EventFilter {
+        topic: (*topic).to_owned(),
+        key: (*key).to_owned(),
+    });
+    Filter::read(namespace.to_owned(), filters.collect()).unwrap()
+}
+
+#[test]
+fn a_caller_gets_what_it_asked_for() {
+    let event = |topic: &str, key: &str, namespace: &str, others: &[&str]| v1::Event {
+        topic: topic.to_owned(),
+        key: key.to_owned(),
+        namespace: namespace.to_owned(),
+        filter_keys: others.iter().map(|key| (*key).to_owned()).collect(),
+        ..v1::Event::default()
+    };
+    let job = event("Job", "web", "default", &[]);
+    let other = event("Job", "web", "prod", &[]);
+    let alloc = event("Allocation", "a1", "default", &["web", "d1"]);
+    let node = event("Node", "n1", "", &[]);
+    let all = [&job, &other, &alloc, &node];
+    let table: [(Filter, [bool; 4]); 8] = [
+        (filter("", &[]), [true, false, true, true]),
+        (filter("*", &[]), [true, true, true, true]),
+        (filter("prod", &[("*", "")]), [false, true, false, true]),
+        (filter("", &[("Job", "*")]), [true, false, false, false]),
+        (filter("", &[("*", "web")]), [true, false, true, false]),
+        (
+            filter("", &[("Allocation", "d1")]),
+            [false, false, true, false],
+        ),
+        (filter("", &[("Allocation", "d2")]), [false; 4]),
+        (
+            filter("*", &[("Node", "n1"), ("Job", "db")]),
+            [false, false, false, true],
+        ),
+    ];
+    for (filter, want) in table {
+        assert_eq!(all.map(|event| filter.admits(event)), want, "{filter:?}");
+    }
+}
+
+#[test]
+fn an_unknown_topic_is_named_with_those_that_there_are() {
+    let filters = vec![v1::EventFilter {
+        topic: "Jobs".to_owned(),
+        key: String::new(),
+    }];
+    let errors = Filter::read(String::new(), filters).unwrap_err();
+    let text = errors.to_string();
+    assert!(text.contains("filters[0].topic"), "{text}");
+    assert!(text.contains("Job, Allocation"), "{text}");
+}

@@ -1,0 +1,229 @@
+//! The stream of events: in order, from any index that is kept, through any gateway.
+
+use std::time::Duration;
+
+use model::{AllocClient, ClientStatus};
+use proto::v1;
+use proto::v1::event::Payload;
+use state::{Entity, Key};
+use tokio::time::timeout;
+use tonic::{Code, Status, Streaming};
+
+use crate::support::{PATIENCE, Suite, alloc, job, node};
+
+async fn stream(
+    suite: &Suite,
+    gateway: usize,
+    request: v1::StreamEventsRequest,
+) -> Result<Streaming<v1::EventBatch>, Status> {
+    let opened = suite.events(gateway).stream(request).await;
+    Ok(opened?.into_inner())
+}
+
+fn from(index: u64) -> v1::StreamEventsRequest {
+    v1::StreamEventsRequest {
+        index,
+        bookmark_interval: Some(proto::duration_to_wire(Duration::from_secs(1))),
+        ..Default::default()
+    }
+}
+
+async fn next(events: &mut Streaming<v1::EventBatch>) -> Result<v1::EventBatch, Status> {
+    let message = timeout(PATIENCE, events.message());
+    let batch = message.await.expect("bookmarks keep coming")?;
+    Ok(batch.expect("it ends with a reason"))
+}
+
+/// Returns the next batch that has events.
+async fn told(events: &mut Streaming<v1::EventBatch>) -> v1::EventBatch {
+    loop {
+        let batch = next(events).await.unwrap();
+        if !batch.events.is_empty() {
+            return batch;
+        }
+    }
+}
+
+fn lines(batch: &v1::EventBatch) -> Vec<(String, String, String)> {
+    let line = |event: &v1::Event| {
+        assert_eq!(event.index, batch.index);
+        (event.topic.clone(), event.r#type.clone(), event.key.clone())
+    };
+    batch.events.iter().map(line).collect()
+}
+
+fn is(batch: &v1::EventBatch, want: &[(&str, &str)]) {
+    let lines = lines(batch);
+    let told = lines.iter().map(|(topic, kind, _)| (&**topic, &**kind));
+    let told: Vec<_> = told.collect();
+    assert_eq!(told, want);
+}
+
+async fn run(suite: &Suite, number: u128, job_index: u64) -> u64 {
+    let placed = alloc(number, &job("web"), &node(1), job_index);
+    suite.put_alloc(&placed).await;
+    let running = AllocClient {
+        status: ClientStatus::Running,
+        ..AllocClient::default()
+    };
+    let entity = Entity::AllocClient(Box::new(running));
+    suite.put(&Key::AllocClient(placed.id), &entity).await
+}
+
+#[tokio::test]
+async fn every_write_is_told_in_order_and_what_it_was() {
+    let suite = Suite::start(2).await;
+    let mut events = stream(&suite, 1, from(0)).await.unwrap();
+    let first = next(&mut events).await.unwrap();
+    assert_eq!(first.events, [], "the first says where the stream begins");
+
+    let registered = suite.register(&job("web")).await;
+    let batch = told(&mut events).await;
+    assert_eq!(batch.index, registered.index);
+    assert!(batch.index > first.index);
+    let mut topics: Vec<_> = batch.events.iter().map(|event| &*event.topic).collect();
+    topics.sort_unstable();
+    assert_eq!(topics, ["Evaluation", "Job"]);
+    assert!(
+        batch
+            .events
+            .iter()
+            .all(|event| event.r#type == "JobRegistered")
+    );
+    let jobs = batch
+        .events
+        .iter()
+        .filter_map(|event| match &event.payload {
+            Some(Payload::Job(job)) => job.id.clone(),
+            _ => None,
+        });
+    assert_eq!(jobs.collect::<Vec<_>>(), ["web"]);
+
+    run(&suite, 1, registered.index).await;
+    is(&told(&mut events).await, &[("Allocation", "PlanResult")]);
+    is(
+        &told(&mut events).await,
+        &[("Allocation", "AllocationUpdated")],
+    );
+    suite.put_node(&node(1)).await;
+    is(&told(&mut events).await, &[("Node", "NodeRegistration")]);
+    suite.delete(&Key::Node(node(1).id)).await;
+    is(&told(&mut events).await, &[("Node", "NodeDeregistration")]);
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_at_another_gateway_after_the_last_index() {
+    let suite = Suite::start(2).await;
+    let first = suite.register(&job("a")).await.index;
+    let second = suite.register(&job("b")).await.index;
+    let third = suite.register(&job("c")).await.index;
+    let mut events = stream(&suite, 0, from(first)).await.unwrap();
+    assert_eq!(next(&mut events).await.unwrap().index, first - 1);
+    assert_eq!(told(&mut events).await.index, first);
+    drop(events);
+    let mut events = stream(&suite, 1, from(first + 1)).await.unwrap();
+    assert_eq!(told(&mut events).await.index, second);
+    assert_eq!(told(&mut events).await.index, third);
+}
+
+#[tokio::test]
+async fn what_was_collected_meanwhile_is_told_as_it_was() {
+    let suite = Suite::start(1).await;
+    let registered = suite.register(&job("web")).await;
+    let reported = run(&suite, 1, registered.index).await;
+    let id = alloc(1, &job("web"), &node(1), 1).id;
+    suite.delete(&Key::Alloc(id)).await;
+    suite.delete(&Key::AllocClient(id)).await;
+    let request = v1::StreamEventsRequest {
+        filters: vec![v1::EventFilter {
+            topic: "Allocation".to_owned(),
+            key: "web".to_owned(),
+        }],
+        ..from(reported)
+    };
+    let mut events = stream(&suite, 0, request).await.unwrap();
+    let batch = told(&mut events).await;
+    assert_eq!(batch.index, reported);
+    let Some(Payload::Allocation(shown)) = &batch.events[0].payload else {
+        panic!("an allocation: {batch:?}");
+    };
+    assert_eq!((&*shown.job_id, &*shown.client_status), ("web", "running"));
+}
+
+#[tokio::test]
+async fn bookmarks_go_past_what_the_caller_does_not_want() {
+    let suite = Suite::start(1).await;
+    let request = v1::StreamEventsRequest {
+        filters: vec![v1::EventFilter {
+            topic: "Node".to_owned(),
+            key: String::new(),
+        }],
+        ..from(0)
+    };
+    let mut events = stream(&suite, 0, request).await.unwrap();
+    let index = suite.register(&job("web")).await.index;
+    loop {
+        let batch = next(&mut events).await.unwrap();
+        assert_eq!(batch.events, []);
+        if batch.index >= index {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_index_that_is_not_kept_or_never_was_is_out_of_range() {
+    let suite = Suite::start(1).await;
+    let index = suite.register(&job("web")).await.index;
+    let ahead = stream(&suite, 0, from(index + 100)).await.unwrap_err();
+    assert_eq!(ahead.code(), Code::OutOfRange, "{ahead:?}");
+    assert!(ahead.message().contains(&format!("the newest is {index}")));
+
+    let newest = suite.register(&job("db")).await.index;
+    suite.compact(newest).await;
+    let mut events = stream(&suite, 0, from(index)).await.unwrap();
+    assert_eq!(next(&mut events).await.unwrap().index, index - 1);
+    let gone = next(&mut events).await.unwrap_err();
+    assert_eq!(gone.code(), Code::OutOfRange, "{gone:?}");
+    assert!(gone.message().contains("go on from its index"), "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_caller_that_takes_nothing_is_cut_off() {
+    let suite = Suite::start_with(1, |config| {
+        config.event_stream_patience = Duration::from_millis(300);
+    })
+    .await;
+    let mut events = stream(&suite, 0, from(0)).await.unwrap();
+    // More than all buffers on the way hold.
+    let mut large = job("large");
+    for number in 0..60 {
+        let text = format!("{number}").repeat(50_000);
+        large.meta.insert("text".to_owned(), text);
+        suite.register(&large).await;
+    }
+    // As long as it would take to be cut off.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let cut = loop {
+        match next(&mut events).await {
+            Ok(_) => {}
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(cut.code(), Code::ResourceExhausted, "{cut:?}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_drains_ends_its_streams() {
+    let suite = Suite::start(1).await;
+    let mut events = stream(&suite, 0, from(0)).await.unwrap();
+    next(&mut events).await.unwrap();
+    suite.gateways[0].drain.cancel();
+    let ended = loop {
+        match next(&mut events).await {
+            Ok(_) => {}
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(ended.code(), Code::Unavailable, "{ended:?}");
+}

@@ -239,6 +239,20 @@ fn unplaced_group() -> v1::GroupExplanation {
                 unit: "MHz".to_owned(),
             }],
             score: None,
+            preemption: Some(v1::ExplainedPreemption {
+                way: "outranked".to_owned(),
+                text: "who is in the way makes way for priority 55 or more, 10 above its own; \
+                       this job has 50"
+                    .to_owned(),
+                victims: Vec::new(),
+                needed_priority: 55,
+            }),
+        }),
+        preemption: Some(v1::PreemptionCounts {
+            outranked: 2,
+            never: 1,
+            needed_least: 55,
+            ..v1::PreemptionCounts::default()
         }),
         ..v1::GroupExplanation::default()
     }
@@ -274,6 +288,11 @@ fn placed_group() -> v1::GroupExplanation {
             class: "big".to_owned(),
             score: Some(score(NODE, 589, 589, None)),
             keeps_disk: false,
+            victims: vec![v1::ExplainedVictim {
+                alloc_id: ALLOC.to_owned(),
+                job_id: "batch".to_owned(),
+                priority: 20,
+            }],
         }),
         classes: vec![v1::ClassExplanation {
             class: "big".to_owned(),

@@ -44,6 +44,19 @@ struct Group<'a> {
     nearest_miss: Option<Node<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<Node<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preemption: Option<Ways>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Ways {
+    open: u32,
+    off: u32,
+    outranked: u32,
+    never: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needed_least: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,7 +78,30 @@ struct Chosen<'a> {
     node_name: &'a str,
     node_class: &'a str,
     keeps_disk: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    victims: Vec<Victim<'a>>,
     score: Option<NodeScore<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Victim<'a> {
+    #[serde(rename = "AllocID")]
+    alloc_id: &'a str,
+    #[serde(rename = "JobID")]
+    job_id: &'a str,
+    priority: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Way<'a> {
+    way: &'a str,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    victims: Vec<Victim<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needed_priority: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -111,6 +147,8 @@ struct Node<'a> {
     verdict: &'a str,
     holding: u32,
     obstacles: Vec<Obstacle<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preemption: Option<Way<'a>>,
     score: Option<NodeScore<'a>>,
 }
 
@@ -159,6 +197,7 @@ impl<'a> From<&'a v1::GroupExplanation> for Group<'a> {
                 node_name: &chosen.node_name,
                 node_class: &chosen.class,
                 keeps_disk: chosen.keeps_disk,
+                victims: victims(&chosen.victims),
                 score: chosen.score.as_ref().map(Into::into),
             }),
             classes: group.classes.iter().map(Into::into).collect(),
@@ -166,6 +205,13 @@ impl<'a> From<&'a v1::GroupExplanation> for Group<'a> {
             nodes_left_out: group.nodes_left_out,
             nearest_miss: group.nearest.as_ref().map(Into::into),
             node: group.node.as_ref().map(Into::into),
+            preemption: group.preemption.as_ref().map(|ways| Ways {
+                open: ways.open,
+                off: ways.off,
+                outranked: ways.outranked,
+                never: ways.never,
+                needed_least: (ways.needed_least > 0).then_some(ways.needed_least),
+            }),
         }
     }
 }
@@ -214,9 +260,24 @@ impl<'a> From<&'a v1::NodeExplanation> for Node<'a> {
             verdict: &node.verdict,
             holding: node.holds,
             obstacles: obstacles.collect(),
+            preemption: node.preemption.as_ref().map(|way| Way {
+                way: &way.way,
+                text: &way.text,
+                victims: victims(&way.victims),
+                needed_priority: (way.needed_priority > 0).then_some(way.needed_priority),
+            }),
             score: node.score.as_ref().map(Into::into),
         }
     }
+}
+
+fn victims(victims: &[v1::ExplainedVictim]) -> Vec<Victim<'_>> {
+    let victims = victims.iter().map(|victim| Victim {
+        alloc_id: &victim.alloc_id,
+        job_id: &victim.job_id,
+        priority: victim.priority,
+    });
+    victims.collect()
 }
 
 fn counts(counts: Option<v1::VerdictCounts>) -> Counts {

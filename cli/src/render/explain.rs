@@ -46,7 +46,9 @@ fn body(group: &v1::GroupExplanation, style: &Style) -> String {
     let mut lines = vec![standing(group), question(group, style)];
     if let Some(chosen) = &group.chosen {
         lines.push(chosen_line(chosen, style));
+        lines.extend(chosen.victims.iter().map(|one| victim(one, style)));
     }
+    lines.extend(group.preemption.as_ref().map(preemption));
     lines.push(String::new());
     lines.push(table(group).render().trim_end().to_owned());
     for class in &group.classes {
@@ -118,6 +120,32 @@ fn chosen_line(chosen: &v1::ChosenNode, style: &Style) -> String {
         ""
     };
     format!("Chosen: node {name} ({id}), {score}{disk}")
+}
+
+fn victim(victim: &v1::ExplainedVictim, style: &Style) -> String {
+    let (id, job) = (style.id(&victim.alloc_id), printable(&victim.job_id));
+    let priority = victim.priority;
+    format!("  * allocation {id} of job \"{job}\" (priority {priority}) makes way")
+}
+
+/// Returns on how many full nodes others would make way, and why not on the others.
+fn preemption(counts: &v1::PreemptionCounts) -> String {
+    let needed = match counts.needed_least {
+        0 => String::new(),
+        least => format!(", from priority {least} on"),
+    };
+    let ways = [
+        (counts.open, "others would make way".to_owned()),
+        (counts.off, "others would if it were on".to_owned()),
+        (
+            counts.outranked,
+            format!("others are too important{needed}"),
+        ),
+        (counts.never, "it would be no help".to_owned()),
+    ];
+    let ways = ways.into_iter().filter(|(count, _)| *count > 0);
+    let ways = ways.map(|(count, what)| format!("on {} {what}", nodes(count)));
+    format!("Preemption: {}", ways.collect::<Vec<_>>().join("; "))
 }
 
 fn table(group: &v1::GroupExplanation) -> Table {
@@ -242,5 +270,7 @@ fn node(what: &str, node: &v1::NodeExplanation, style: &Style) -> Vec<String> {
     )];
     let changes = node.obstacles.iter();
     lines.extend(changes.map(|obstacle| format!("  -> {}", printable(&obstacle.change))));
+    let way = node.preemption.iter();
+    lines.extend(way.map(|way| format!("  Preemption: {}", printable(&way.text))));
     lines
 }

@@ -2,18 +2,25 @@
 //!
 //! One function says both whether a node can serve the asks of a group at all and which instances
 //! it gives: asked with nothing held, it is the first question. Two would disagree.
+//!
+//! In reading order: `name` and `check` are what a request says of a device, here is the search for a
+//! way to serve all requests, `short` says how many devices are missing where there is none.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
+mod check;
+mod name;
+mod short;
+#[cfg(test)]
+mod tests;
 
 use model::job::DeviceRequest;
 use model::node::NodeDevice;
-use model::{Affinity, Constraint, Node, Operator};
+use model::{Affinity, Node};
 use state::held::DeviceRef;
 
-use crate::check::compare_texts;
 use crate::exclusive::Holds;
-use crate::quantity::Quantity;
+use check::{DeviceCheck, Facts};
+use name::DeviceName;
+pub(crate) use short::short_of;
 
 /// How many ways are tried to serve the asks of one group on one node: more than there are where a
 /// task asks for a few devices of a few kinds; beyond it the node is taken to have no way.
@@ -22,6 +29,8 @@ const TRIES_MAX: u32 = 1_000;
 /// One request of a task, made ready to be asked of nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceAsk {
+    /// As the request names it.
+    text: String,
     name: DeviceName,
     count: usize,
     /// What a kind of device has to satisfy.
@@ -55,6 +64,7 @@ impl DeviceAsk {
         let of_instances = checks.iter().filter(|check| check.is_about_ids());
         let of_kinds = checks.iter().filter(|check| check.is_asked_of_kinds());
         Self {
+            text: request.name.clone(),
             name: DeviceName::parse(&request.name),
             count: usize::try_from(request.count).unwrap_or(usize::MAX),
             of_kinds: of_kinds.cloned().collect(),
@@ -203,385 +213,5 @@ impl Attempt<'_> {
             });
         let found: Vec<_> = free.map(|(at, _)| at).take(ask.count).collect();
         (found.len() == ask.count).then_some(found)
-    }
-}
-
-/// What a request names: `type`, `vendor/type` or `vendor/type/name`.
-#[derive(Clone, Debug)]
-struct DeviceName {
-    vendor: Option<String>,
-    device_type: String,
-    name: Option<String>,
-}
-
-impl DeviceName {
-    fn parse(text: &str) -> Self {
-        let mut parts = text.splitn(3, '/').map(str::to_owned);
-        let first = parts.next().unwrap_or_default();
-        match (parts.next(), parts.next()) {
-            (None, _) => Self {
-                vendor: None,
-                device_type: first,
-                name: None,
-            },
-            (Some(device_type), name) => Self {
-                vendor: Some(first),
-                device_type,
-                name,
-            },
-        }
-    }
-
-    fn matches(&self, kind: &NodeDevice) -> bool {
-        let is = |want: &Option<String>, has: &String| want.as_ref().is_none_or(|want| want == has);
-        self.device_type == kind.device_type
-            && is(&self.vendor, &kind.vendor)
-            && is(&self.name, &kind.name)
-    }
-}
-
-/// What `${device.…}` stands for.
-struct Facts<'a> {
-    kind: &'a NodeDevice,
-    ids: Cow<'a, str>,
-    is_instance: bool,
-}
-
-impl<'a> Facts<'a> {
-    fn of_kind(kind: &'a NodeDevice) -> Self {
-        let ids = kind.instances.iter().map(|instance| instance.id.as_str());
-        Self {
-            kind,
-            ids: Cow::Owned(ids.collect::<Vec<_>>().join(",")),
-            is_instance: false,
-        }
-    }
-
-    fn of_instance(kind: &'a NodeDevice, id: &'a str) -> Self {
-        Self {
-            kind,
-            ids: Cow::Borrowed(id),
-            is_instance: true,
-        }
-    }
-}
-
-/// A constraint on a device, or the test of an affinity.
-#[derive(Clone, Debug)]
-struct DeviceCheck {
-    left: DeviceTarget,
-    operator: Operator,
-    right: DeviceTarget,
-}
-
-/// One side of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum DeviceTarget {
-    Literal(String),
-    Ids,
-    Model,
-    Vendor,
-    Type,
-    Attribute(String),
-    /// An interpolation that names nothing of a device: never found.
-    Unknown,
-}
-
-impl DeviceTarget {
-    fn parse(text: &str) -> Self {
-        let Some(rest) = text.strip_prefix("${") else {
-            return Self::Literal(text.to_owned());
-        };
-        match rest.strip_suffix('}') {
-            Some("device.ids") => Self::Ids,
-            Some("device.model") => Self::Model,
-            Some("device.vendor") => Self::Vendor,
-            Some("device.type") => Self::Type,
-            Some(name) => match name.strip_prefix("device.attr.") {
-                Some(key) => Self::Attribute(key.to_owned()),
-                None => Self::Unknown,
-            },
-            None => Self::Unknown,
-        }
-    }
-
-    fn resolve<'a>(&'a self, facts: &'a Facts<'_>) -> Option<&'a str> {
-        Some(match self {
-            Self::Literal(text) => text,
-            Self::Ids => &facts.ids,
-            Self::Model => &facts.kind.name,
-            Self::Vendor => &facts.kind.vendor,
-            Self::Type => &facts.kind.device_type,
-            Self::Attribute(key) => facts.kind.attributes.get(key)?,
-            Self::Unknown => return None,
-        })
-    }
-}
-
-impl DeviceCheck {
-    fn new(constraint: &Constraint) -> Self {
-        Self::from_parts(&constraint.left, constraint.operator, &constraint.right)
-    }
-
-    fn from_parts(left: &str, operator: Operator, right: &str) -> Self {
-        Self {
-            left: DeviceTarget::parse(left),
-            operator,
-            right: DeviceTarget::parse(right),
-        }
-    }
-
-    fn is_about_ids(&self) -> bool {
-        self.left == DeviceTarget::Ids || self.right == DeviceTarget::Ids
-    }
-
-    /// What is said of one id holds for an instance; what is said of a list, for all of a kind, too.
-    fn is_asked_of_kinds(&self) -> bool {
-        !self.is_about_ids()
-            || matches!(
-                self.operator,
-                Operator::SetContains | Operator::SetContainsAll | Operator::SetContainsAny
-            )
-    }
-
-    fn passes(&self, facts: &Facts<'_>) -> bool {
-        let left = self.left.resolve(facts);
-        let right = self.right.resolve(facts);
-        let (left, right) = match (self.operator, left, right) {
-            (Operator::IsSet, left, _) => return left.is_some(),
-            (Operator::IsNotSet, left, _) => return left.is_none(),
-            (Operator::NotEqual, left, right) if left.is_none() || right.is_none() => {
-                return left.is_some() || right.is_some();
-            }
-            (_, Some(left), Some(right)) => (left, right),
-            _ => return false,
-        };
-        // All of a kind's instances together have the ids of a list; one of them has one of it.
-        if facts.is_instance
-            && self.left == DeviceTarget::Ids
-            && matches!(
-                self.operator,
-                Operator::SetContains | Operator::SetContainsAll
-            )
-        {
-            return compare_texts(right, Operator::SetContains, left);
-        }
-        compare(left, self.operator, right)
-    }
-}
-
-/// Compares with units where both sides are of a kind; otherwise nothing holds.
-fn compare(left: &str, operator: Operator, right: &str) -> bool {
-    let order = || Quantity::parse(left).compare(Quantity::parse(right));
-    let equals = || Quantity::parse(left).equals(Quantity::parse(right));
-    match operator {
-        Operator::Equal => equals() == Some(true),
-        Operator::NotEqual => equals() == Some(false),
-        Operator::Less => order().is_some_and(Ordering::is_lt),
-        Operator::LessOrEqual => order().is_some_and(Ordering::is_le),
-        Operator::Greater => order().is_some_and(Ordering::is_gt),
-        Operator::GreaterOrEqual => order().is_some_and(Ordering::is_ge),
-        Operator::Regexp
-        | Operator::Version
-        | Operator::Semver
-        | Operator::SetContains
-        | Operator::SetContainsAll
-        | Operator::SetContainsAny => compare_texts(left, operator, right),
-        // About several allocations, which a device knows nothing of; or answered before.
-        Operator::DistinctHosts
-        | Operator::DistinctProperty
-        | Operator::IsSet
-        | Operator::IsNotSet => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use model::node::DeviceInstance;
-    use test_kit::builders;
-
-    use super::*;
-
-    /// Nothing is held.
-    struct Free;
-
-    impl Holds for Free {
-        fn holds_core(&self, _: u16) -> bool {
-            false
-        }
-
-        fn holds_device(&self, _: DeviceRef<'_>) -> bool {
-            false
-        }
-    }
-
-    fn kind(words: &str, ids: &[&str], attributes: &[(&str, &str)]) -> NodeDevice {
-        let mut words = words.split('/').map(str::to_owned);
-        let instances = ids.iter().map(|id| DeviceInstance {
-            id: (*id).to_owned(),
-            healthy: true,
-        });
-        NodeDevice {
-            vendor: words.next().unwrap(),
-            device_type: words.next().unwrap(),
-            name: words.next().unwrap(),
-            attributes: attributes
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect(),
-            env: String::new(),
-            instances: instances.collect(),
-        }
-    }
-
-    /// A small and a large model, and something else.
-    fn node() -> Node {
-        let mut node = builders::node(1);
-        node.devices = vec![
-            kind(
-                "nvidia/gpu/k80",
-                &["a", "b"],
-                &[("memory", "4 GiB"), ("ecc", "false")],
-            ),
-            kind("nvidia/gpu/a100", &["c", "d"], &[("memory", "40960 MiB")]),
-            kind("xilinx/fpga/u50", &["e"], &[]),
-        ];
-        node
-    }
-
-    fn ask(name: &str, count: u64, constraints: &[&str], affinities: &[(&str, i8)]) -> DeviceAsk {
-        let words = |text: &str| {
-            let mut words = text.splitn(3, ' ').map(str::to_owned);
-            let left = format!("${{device.{}}}", words.next().unwrap());
-            let operator = Operator::parse(&words.next().unwrap()).unwrap();
-            (left, operator, words.next().unwrap_or_default())
-        };
-        let constraints = constraints.iter().map(|text| {
-            let (left, operator, right) = words(text);
-            Constraint {
-                left,
-                operator,
-                right,
-            }
-        });
-        let affinities = affinities.iter().map(|(text, weight)| {
-            let (left, operator, right) = words(text);
-            Affinity {
-                left,
-                operator,
-                right,
-                weight: *weight,
-            }
-        });
-        DeviceAsk::new(&DeviceRequest {
-            name: name.into(),
-            count,
-            constraints: constraints.collect(),
-            affinities: affinities.collect(),
-        })
-    }
-
-    /// Returns the ids that each request gets, and the score.
-    fn chosen(asks: &[DeviceAsk]) -> Option<(Vec<String>, Option<f64>)> {
-        let node = node();
-        let asks: Vec<_> = asks.iter().collect();
-        let choice = choose(&asks, &node, &Free)?;
-        let ids = choice.chosen.iter().map(|chosen| {
-            let instances = &node.devices[chosen.kind].instances;
-            let ids = chosen.instances.iter().map(|at| instances[*at].id.as_str());
-            ids.collect()
-        });
-        Some((ids.collect(), choice.score))
-    }
-
-    #[test]
-    fn a_name_says_as_much_as_it_likes() {
-        for (name, want) in [
-            ("gpu", Some("a")),
-            ("nvidia/gpu", Some("a")),
-            ("nvidia/gpu/a100", Some("c")),
-            ("fpga", Some("e")),
-            ("amd/gpu", None),
-            ("nvidia", None),
-            ("nvidia/gpu/a1", None),
-        ] {
-            let ids = chosen(&[ask(name, 1, &[], &[])]).map(|(ids, _)| ids[0].clone());
-            assert_eq!(ids.as_deref(), want, "{name}");
-        }
-    }
-
-    #[test]
-    fn constraints_compare_amounts_with_their_units() {
-        for (constraint, want) in [
-            ("attr.memory >= 8 GiB", Some("c")),
-            ("attr.memory = 4096 MiB", Some("a")),
-            ("attr.memory < 1 TiB", Some("a")),
-            ("model = a100", Some("c")),
-            ("model regexp ^a", Some("c")),
-            ("vendor != nvidia", None),
-            ("type = gpu", Some("a")),
-            // What is not of a kind is neither equal nor different.
-            ("attr.memory != 8 GHz", None),
-            ("attr.memory > 8", None),
-            // One side is missing.
-            ("attr.absent != x", Some("a")),
-            ("attr.absent = x", None),
-            ("attr.ecc is_not_set", Some("c")),
-            ("attr.ecc != true", Some("a")),
-            ("unheard_of = x", None),
-        ] {
-            let ids = chosen(&[ask("gpu", 1, &[constraint], &[])]).map(|(ids, _)| ids[0].clone());
-            assert_eq!(ids.as_deref(), want, "{constraint}");
-        }
-    }
-
-    #[test]
-    fn instances_can_be_named() {
-        for (constraint, count, want) in [
-            ("ids set_contains d", 1, Some("d")),
-            ("ids set_contains c,d", 2, Some("cd")),
-            ("ids set_contains_any b,x", 1, Some("b")),
-            ("ids = b", 1, Some("b")),
-            ("ids != a", 1, Some("b")),
-            ("ids = b", 2, None),
-            ("ids set_contains a,c", 1, None),
-        ] {
-            let ids = chosen(&[ask("gpu", count, &[constraint], &[])]);
-            let ids = ids.map(|(ids, _)| ids[0].clone());
-            assert_eq!(ids.as_deref(), want, "{constraint}");
-        }
-    }
-
-    #[test]
-    fn the_kind_that_is_liked_best_is_taken_and_says_how_much() {
-        let liking = [("attr.memory > 8 GiB", 60), ("model = k80", -40)];
-        let (ids, score) = chosen(&[ask("gpu", 1, &[], &liking)]).unwrap();
-        assert_eq!((ids[0].as_str(), score), ("c", Some(0.6)));
-        let small = ask("gpu", 1, &["model = k80"], &liking);
-        let (ids, score) = chosen(&[small]).unwrap();
-        assert_eq!((ids[0].as_str(), score), ("a", Some(-0.4)));
-        let (_, score) = chosen(&[ask("gpu", 1, &[], &[])]).unwrap();
-        assert_eq!(score, None);
-    }
-
-    #[test]
-    fn a_request_that_may_choose_leaves_the_other_what_it_needs() {
-        let any = ask("gpu", 2, &[], &[("model = k80", 100)]);
-        let fixed = ask("nvidia/gpu/k80", 1, &[], &[]);
-        let (ids, _) = chosen(&[any.clone(), fixed.clone()]).unwrap();
-        assert_eq!(ids, ["cd", "a"]);
-        let two = ask("nvidia/gpu/a100", 1, &[], &[]);
-        assert_eq!(chosen(&[any, fixed, two]), None, "five of four");
-    }
-
-    /// A request that no node can serve in any way must not take for ever to find out.
-    #[test]
-    fn the_search_for_a_way_ends() {
-        let mut node = builders::node(1);
-        node.devices = (0..12)
-            .map(|number| kind(&format!("v/gpu/m{number}"), &["a", "b"], &[]))
-            .collect();
-        let asks: Vec<_> = (0..30).map(|_| ask("gpu", 1, &[], &[])).collect();
-        assert_eq!(choose(&asks.iter().collect::<Vec<_>>(), &node, &Free), None);
     }
 }

@@ -72,6 +72,24 @@ pub struct Exclusive {
     pub device_score: Option<f64>,
 }
 
+/// What a node lacks of what an allocation should have for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shortage {
+    /// How many cores.
+    pub cores: u64,
+    /// In the order of the requests.
+    pub devices: Vec<DeviceShortage>,
+}
+
+/// A request for devices that a node cannot serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceShortage {
+    /// As the request has it: `gpu`, `nvidia/gpu` or `nvidia/gpu/k80`.
+    pub name: String,
+    /// How many instances of one kind are missing.
+    pub missing: u64,
+}
+
 impl Exclusive {
     /// Puts it to what an allocation holds.
     pub fn give_to(self, resources: &mut AllocatedResources) {
@@ -137,15 +155,24 @@ impl ExclusiveAsk {
     }
 
     /// Returns what [`Self::assign`] gives, and everything that it cannot: for people.
-    pub fn assign_what_there_is(
-        &self,
-        node: &Node,
-        holds: &impl Holds,
-    ) -> (Exclusive, Vec<Exhausted>) {
+    pub fn assign_what_there_is(&self, node: &Node, holds: &impl Holds) -> (Exclusive, Shortage) {
         let mut given = Exclusive::default();
-        let devices = self.give_devices(node, holds, &mut given).err();
-        let cores = self.give_cores(node, holds, &mut given).err();
-        (given, devices.into_iter().chain(cores).collect())
+        let mut short = Shortage::default();
+        if self.give_devices(node, holds, &mut given).is_err() {
+            let asks: Vec<_> = self.device_asks().collect();
+            short.devices = devices::short_of(&asks, node, holds);
+        }
+        if self.give_cores(node, holds, &mut given).is_err() {
+            let free = node.cores.keys().filter(|id| !holds.holds_core(**id));
+            let free = u64::try_from(free.count()).unwrap_or(u64::MAX);
+            short.cores = self.cores().saturating_sub(free);
+        }
+        (given, short)
+    }
+
+    /// Returns how many cores all tasks together ask for.
+    pub fn cores(&self) -> u64 {
+        self.tasks.iter().map(|task| u64::from(task.cores)).sum()
     }
 
     fn give_devices(

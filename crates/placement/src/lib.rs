@@ -32,7 +32,7 @@ pub mod volumes;
 pub use check::Check;
 pub use class::computed_class;
 pub use distinct::{DistinctHosts, DistinctProperty, Level};
-pub use exclusive::{Exclusive, ExclusiveAsk, Holds};
+pub use exclusive::{DeviceShortage, Exclusive, ExclusiveAsk, Holds, Shortage};
 pub use feasible::{Feasibility, Infeasible, Requirements};
 pub use fit::{Exhausted, check_change, fits};
 pub use ports::{PortAsk, assign_ports};

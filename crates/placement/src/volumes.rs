@@ -40,6 +40,19 @@ impl VolumeAsks {
         let mut asks = self.asks.iter();
         asks.all(|ask| has(node, ask, &ask.source_for(name_index)))
     }
+
+    /// Returns the volumes that `node` lacks and that this allocation alone asks for: for people.
+    pub fn missing_own<'a>(
+        &'a self,
+        node: &'a Node,
+        name_index: u32,
+    ) -> impl Iterator<Item = String> + 'a {
+        let asks = self.asks.iter().filter(|ask| ask.per_alloc);
+        asks.filter_map(move |ask| {
+            let source = ask.source_for(name_index);
+            (!has(node, ask, &source)).then(|| source.into_owned())
+        })
+    }
 }
 
 /// A volume of the node's configuration holds no claims, so nothing can be sticky to it.

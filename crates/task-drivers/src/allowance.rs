@@ -61,6 +61,16 @@ pub(crate) fn list(cores: &[u16]) -> String {
     shown.collect::<Vec<_>>().join(",")
 }
 
+/// Reads what [`list`] writes; `None`: it is no such list.
+pub(crate) fn parse_list(text: &str) -> Option<Vec<u16>> {
+    let mut ids = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        ids.extend(first.parse::<u16>().ok()?..=last.parse::<u16>().ok()?);
+    }
+    Some(ids)
+}
+
 #[cfg(test)]
 mod tests {
     use model::{AllocatedCores, NodeId};
@@ -74,6 +84,9 @@ mod tests {
         assert_eq!(list(&[3]), "3");
         assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
         assert_eq!(list(&[65_535]), "65535");
+        assert_eq!(parse_list("0-2,5,7-8\n"), Some(vec![0, 1, 2, 5, 7, 8]));
+        assert_eq!(parse_list(""), Some(Vec::new()));
+        assert_eq!(parse_list("0-x"), None);
     }
 
     #[test]

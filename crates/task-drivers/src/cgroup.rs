@@ -17,6 +17,8 @@ use crate::allowance::{self, Allowance};
 pub(crate) const DEFAULT_PARENT: &str = "kafila.slice";
 /// Where supervisors live, away from the agent: stopping the agent's own group spares them.
 const SUPERVISORS: &str = "supervisors.scope";
+/// Where tasks are that share cpu: one group of all of them, so that they leave a core at once.
+const SHARED: &str = "shared.slice";
 /// The controllers that limits need.
 const CONTROLLERS: [&str; 3] = ["+memory", "+cpu", "+cpuset"];
 
@@ -70,7 +72,10 @@ pub(crate) fn prepare(parent: &str) -> Option<PathBuf> {
     })?;
     let slice = root.join(parent);
     fs::create_dir_all(slice.join(SUPERVISORS)).ok()?;
-    for directory in [&root, &slice] {
+    let shared = slice.join(SHARED);
+    // Without it tasks that share have a place of their own each, and run on all cores.
+    let _ = fs::create_dir_all(&shared);
+    for directory in [&root, &slice, &shared] {
         for controller in CONTROLLERS {
             // Not there in version 2, or not for us to hand out: then there are no such limits.
             let _ = fs::write(directory.join("cgroup.subtree_control"), controller);
@@ -96,6 +101,43 @@ fn join(directory: &Path) -> io::Result<()> {
     )
 }
 
+/// The group of all tasks that share cpu.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedCgroup {
+    slice: PathBuf,
+}
+
+impl SharedCgroup {
+    /// Opens the group in `slice`; `None`: it cannot be kept on cores, so there is no use for it.
+    pub(crate) fn open(slice: &Path) -> Option<Self> {
+        let group = Self {
+            slice: slice.to_owned(),
+        };
+        group.file().exists().then_some(group)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.slice.join(SHARED).join("cpuset.cpus")
+    }
+
+    /// Returns all cores that the node's tasks may run on.
+    pub(crate) fn cores(&self) -> io::Result<Vec<u16>> {
+        let text = fs::read_to_string(self.slice.join("cpuset.cpus.effective"))?;
+        let no_list = || io::Error::new(io::ErrorKind::InvalidData, format!("{text:?} is no list"));
+        allowance::parse_list(&text).ok_or_else(no_list)
+    }
+
+    /// Keeps all that is in the group on `cores`.
+    pub(crate) fn confine(&self, cores: &[u16]) -> io::Result<()> {
+        fs::write(self.file(), allowance::list(cores))
+    }
+
+    /// Returns the name in the slice of a task's group inside this one.
+    pub(crate) fn name_of(task: &str) -> String {
+        format!("{SHARED}/{task}")
+    }
+}
+
 /// The group of one task.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskCgroup {
@@ -107,6 +149,16 @@ impl TaskCgroup {
     pub(crate) fn at(slice: &Path, name: &str) -> Self {
         Self {
             directory: slice.join(format!("{name}.scope")),
+        }
+    }
+
+    /// Opens the group of a task that has one by itself or among those that share.
+    pub(crate) fn find(slice: &Path, task: &str) -> Self {
+        let shared = Self::at(slice, &SharedCgroup::name_of(task));
+        if shared.exists() {
+            shared
+        } else {
+            Self::at(slice, task)
         }
     }
 
@@ -204,6 +256,20 @@ mod tests {
             assert_eq!(Limits::new(&more).memory_max_bytes, max);
             assert_eq!(Limits::new(&more).memory_low_bytes, 300 << 20);
         }
+    }
+
+    #[test]
+    fn a_tasks_group_is_found_where_it_is() {
+        let slice = tempfile::tempdir().unwrap();
+        let path = |name: &str| slice.path().join(name);
+        let found = || TaskCgroup::find(slice.path(), "a").directory;
+        assert_eq!(found(), path("a.scope"));
+        fs::create_dir_all(path("shared.slice/a.scope")).unwrap();
+        assert_eq!(found(), path("shared.slice/a.scope"));
+        assert_eq!(
+            TaskCgroup::at(slice.path(), &SharedCgroup::name_of("a")).directory,
+            found()
+        );
     }
 
     #[test]

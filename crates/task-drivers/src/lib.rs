@@ -20,6 +20,7 @@ pub mod log_files;
 pub mod mock_driver;
 mod process_id;
 pub mod raw_exec;
+mod sharing;
 mod signals;
 pub mod supervisor;
 

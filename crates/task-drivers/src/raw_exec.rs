@@ -3,12 +3,14 @@
 //!
 //! What is kept of an attempt is a directory, `<state>/<alloc id>/<task>/<attempt>`, made before
 //! anything runs; everything else is found from there. In reading order: [`settings`],
-//! [`options`] of a job, [`link`] speaks to a supervisor, [`recover`] finds processes again.
+//! [`options`] of a job, [`link`] speaks to a supervisor, [`recover`] finds processes again,
+//! [`shared_cores`] keeps tasks off cores that others have for themselves.
 
 mod link;
 mod options;
 mod recover;
 mod settings;
+mod shared_cores;
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,7 +27,9 @@ use tracing::{debug, warn};
 use self::link::Link;
 use self::options::Options;
 pub use self::settings::{RawExecSettings, SupervisorCommand};
-use crate::cgroup::{self, Limits, TaskCgroup};
+use self::shared_cores::SharedCores;
+use crate::allowance::Allowance;
+use crate::cgroup::{self, Limits, SharedCgroup, TaskCgroup};
 use crate::config;
 use crate::dirs::is_safe_name;
 use crate::driver::{
@@ -54,6 +58,8 @@ pub struct RawExec {
     settings: RawExecSettings,
     /// The node's slice; `None`: no control groups here.
     slice: Option<PathBuf>,
+    /// `None`: tasks that share cpu cannot be kept off cores.
+    shared_cores: Option<SharedCores>,
     boot_id: String,
     /// The agent's own environment, without what tasks must not see.
     host_env: Vec<(String, String)>,
@@ -74,13 +80,30 @@ impl RawExec {
         let slice = settings.cgroup_parent.as_deref().and_then(cgroup::prepare);
         let host_env = settings.host_env(std::env::vars());
         remove_empty(&settings.state_dir);
-        Self {
+        Self::in_slice(settings, slice, host_env)
+    }
+
+    fn in_slice(
+        settings: RawExecSettings,
+        slice: Option<PathBuf>,
+        host_env: Vec<(String, String)>,
+    ) -> Self {
+        let mut made = Self {
             settings,
             slice,
+            shared_cores: None,
             boot_id: boot_id(),
             host_env,
             held: Mutex::default(),
-        }
+        };
+        let taken = made.leftovers().into_iter().filter_map(|id| {
+            let intent = files::read::<Intent>(&made.directory(&id), INTENT).ok()??;
+            Some((id, intent.limits.cores))
+        });
+        let taken: Vec<_> = taken.collect();
+        let slice = made.slice.as_deref();
+        made.shared_cores = slice.and_then(|slice| SharedCores::new(slice, taken.into_iter()));
+        made
     }
 
     fn directory(&self, id: &TaskId) -> PathBuf {
@@ -137,6 +160,9 @@ impl RawExec {
         make_directory(&directory)
             .and_then(|()| files::write(&directory, INTENT, &intent, Survives::Crash))
             .map_err(|error| failed("cannot write down what is to be started", &error))?;
+        if let Some(shared) = &self.shared_cores {
+            shared.take(&id, &intent.limits.cores);
+        }
         let begun = match self.begin(&id, &directory, Mode::Start).await {
             Ok(reply) => reply,
             Err(error) => {
@@ -202,11 +228,20 @@ impl RawExec {
                 gid: user.gid,
             }),
             cgroup_slice: self.slice.clone(),
-            cgroup_name: cgroup_name(&config.id),
+            cgroup_name: self.cgroup_in_slice(&config.id, &config.allowance),
             limits: Limits::new(&config.allowance),
             oom_score_adj: options.oom_score_adj,
             logs,
         })
+    }
+
+    fn cgroup_in_slice(&self, id: &TaskId, allowance: &Allowance) -> String {
+        let own = cgroup_name(id);
+        if self.shared_cores.is_some() && allowance.cores.is_empty() {
+            SharedCgroup::name_of(&own)
+        } else {
+            own
+        }
     }
 
     /// Starts a supervisor and waits for its first word about the task.
@@ -337,13 +372,16 @@ impl RawExec {
         let cgroup = self
             .slice
             .as_deref()
-            .map(|slice| TaskCgroup::at(slice, &cgroup_name(id)));
+            .map(|slice| TaskCgroup::find(slice, &cgroup_name(id)));
         if let Some(Err(error)) = cgroup.map(|cgroup| cgroup.remove()) {
             warn!(%id, %error, "cannot remove the task's control group");
         }
         match fs::remove_dir_all(directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
+        }
+        if let Some(shared) = &self.shared_cores {
+            shared.give_back(id);
         }
         // Those of the task and the allocation, if this was their last attempt.
         for parent in directory.ancestors().skip(1).take(2) {
@@ -499,3 +537,6 @@ impl Driver for RawExec {
         found
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,6 +68,8 @@ pub(super) struct Inquiry<'a> {
     pub(super) released: Vec<&'a AllocView>,
     /// The plan's allocation that is not counted when nodes are asked.
     pub(super) left_out: Option<AllocId>,
+    /// The number in the name of the allocation, by which it may ask for volumes of its own.
+    pub(super) name_index: u32,
     /// Where predecessors failed.
     pub(super) penalised: Vec<NodeId>,
     /// Nodes that should have one and have no room for it; only of a job that is to be everywhere.
@@ -145,6 +147,7 @@ impl<'a> Inquiry<'a> {
             .filter(|alloc| *alloc.task_group == *group.name)
             .collect();
         let would_place = count(placed.len());
+        let is_everywhere = matches!(job.value.job_type, JobType::System | JobType::Sysbatch);
         let mut inquiry = Self {
             job,
             group,
@@ -155,10 +158,11 @@ impl<'a> Inquiry<'a> {
             keeps_disk: false,
             released: Vec::new(),
             left_out: None,
+            // One more than there are; of a job that is to be everywhere all have the number 0.
+            name_index: if is_everywhere { 0 } else { group.count },
             penalised: Vec::new(),
             full: BTreeSet::new(),
         };
-        let is_everywhere = matches!(job.value.job_type, JobType::System | JobType::Sysbatch);
         let first_placed = placed.iter().min_by_key(|alloc| alloc.name_index).copied();
         for wanted in asked.0.iter().filter(|wanted| wanted.group == group.name) {
             let is_its = |alloc: &&Allocation| {
@@ -194,6 +198,7 @@ impl<'a> Inquiry<'a> {
         if is_everywhere {
             return;
         }
+        self.name_index = wanted.ask.name_index;
         if let Some(previous) = cause.previous() {
             self.penalised = failed_on(&previous.alloc);
             if previous.client_status() == model::ClientStatus::Failed {
@@ -247,6 +252,7 @@ impl<'a> Inquiry<'a> {
 
     fn take_home(&mut self, snapshot: &Snapshot, alloc: &Allocation) {
         self.home = Some(alloc.node_id);
+        self.name_index = alloc.name_index;
         self.penalised = failed_on(alloc);
         let disk = self.group.ephemeral_disk;
         let previous = alloc.previous_alloc.and_then(|id| snapshot.alloc(id));

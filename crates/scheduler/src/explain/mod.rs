@@ -5,12 +5,14 @@
 //! scheduler would leave it, so it may say something else than the evaluation did in its time.
 //!
 //! In reading order: [`obstacle`] is one thing that keeps a group off a node; `inquiry` says which
-//! allocation nodes are asked about; `survey` asks them; `tally` adds up what they say.
+//! allocation nodes are asked about; `survey` asks them; [`way`] is whether others would make way on
+//! a full node; `tally` adds up what they say.
 
 mod inquiry;
 pub mod obstacle;
 mod survey;
 mod tally;
+pub mod way;
 
 use model::{Evaluation, Indexed, Job, NodeId, NodeScore, Timestamp};
 use placement::Requirements;
@@ -22,6 +24,8 @@ use model::SchedulerConfiguration;
 pub use obstacle::{DriverFault, Holder, Obstacle, Verdict};
 use survey::Survey;
 use tally::Tally;
+use way::Asker;
+pub use way::{Victim, Way, Ways};
 
 /// What nodes say of an evaluation's job.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +59,9 @@ pub struct GroupExplanation {
     pub job_version: u64,
     /// All nodes, each counted once.
     pub counts: Counts,
+    /// Whether others would make way on those that are exhausted and lack nothing else, but for the
+    /// chosen one.
+    pub ways: Ways,
     /// Where the allocation is or would go; `None`: nowhere, or everywhere.
     pub chosen: Option<Chosen>,
     /// Those with the most nodes first; at most [`CLASSES_MAX`].
@@ -167,6 +174,8 @@ pub struct Chosen {
     pub score: Option<NodeScore>,
     /// Taken whatever its score: the predecessor's data is there.
     pub keeps_disk: bool,
+    /// They would have to make way first.
+    pub victims: Vec<Victim>,
 }
 
 /// What one node says.
@@ -180,7 +189,10 @@ pub struct NodeExplanation {
     pub holds: u32,
     /// All of them have to go before it takes one.
     pub obstacles: Vec<Obstacle>,
-    /// How good it would be; `None`: it cannot take one.
+    /// Whether others would make way instead; `None`: there is room, it is not about room alone, or
+    /// nobody of another job is there.
+    pub way: Option<Way>,
+    /// How good it would be, once others have made way if they have to; `None`: it cannot take one.
     pub score: Option<NodeScore>,
 }
 
@@ -259,6 +271,7 @@ fn group_explanation(
     let key = &inquest.eval.value.job;
     let requirements = Requirements::new(&inquiry.job.value, inquiry.group);
     let algorithm = config.algorithm(&inquiry.job.value.node_pool);
+    let asker = Asker::new(config, snapshot, &inquest.eval.value, plan, inquiry);
     let mut cluster = survey::cluster(snapshot, plan, inquiry, inquest.seed);
     let survey = Survey::new(
         snapshot,
@@ -267,6 +280,7 @@ fn group_explanation(
         inquiry,
         &requirements,
         algorithm,
+        asker,
         &mut cluster,
     );
     let tally = Tally::new(inquiry, survey.answers().collect(), inquest.node);

@@ -1,6 +1,7 @@
 //! One thing that keeps a group off a node, and what would take it away.
 
 use model::{AllocId, NodeStatus};
+use placement::{DeviceShortage, Infeasible};
 
 /// What became of a node that was asked to take one of a group.
 ///
@@ -96,6 +97,25 @@ pub enum Obstacle {
     DynamicPorts {
         missing: u32,
     },
+    /// Of some kinds of devices there are too few.
+    Devices {
+        /// In the order of the requests.
+        short: Vec<DeviceShortage>,
+        /// It would have enough if nobody held any.
+        is_held: bool,
+    },
+    /// The node takes no more allocations, whatever their size.
+    Allocations {
+        /// How many have to go first.
+        missing: u32,
+        /// How many the node takes.
+        max: u32,
+    },
+    /// It lacks volumes that this very allocation asks for by the number in its name.
+    OwnVolumes {
+        /// As in `data[2]`; not empty.
+        volumes: Vec<String>,
+    },
     /// What else a node can have too little of.
     Exhausted {
         dimension: String,
@@ -128,10 +148,14 @@ impl Obstacle {
             | Self::Driver { .. }
             | Self::DistinctHosts { .. }
             | Self::DistinctProperty { .. }
+            | Self::OwnVolumes { .. }
+            | Self::Devices { is_held: false, .. }
             | Self::Unfit { .. } => Verdict::Filtered,
             Self::Amount { .. }
             | Self::StaticPort { .. }
             | Self::DynamicPorts { .. }
+            | Self::Devices { is_held: true, .. }
+            | Self::Allocations { .. }
             | Self::Exhausted { .. } => Verdict::Exhausted,
         }
     }
@@ -156,6 +180,10 @@ impl Obstacle {
             }
             .to_string(),
             Self::DynamicPorts { .. } => placement::Exhausted::DynamicPorts.to_string(),
+            Self::Devices { is_held: true, .. } => placement::Exhausted::NO_DEVICES.to_owned(),
+            Self::Devices { is_held: false, .. } => Infeasible::Devices.reason().to_owned(),
+            Self::Allocations { .. } => placement::Exhausted::MAX_ALLOCS.to_owned(),
+            Self::OwnVolumes { .. } => placement::VolumeAsks::REASON.to_owned(),
             Self::Exhausted { dimension } => dimension.clone(),
         }
     }
@@ -165,6 +193,11 @@ impl Obstacle {
         match self {
             Self::Amount { missing, unit, .. } => Some((*missing, unit)),
             Self::DynamicPorts { missing } => Some((u64::from(*missing), "ports")),
+            Self::Devices { short, .. } => {
+                let missing = short.iter().map(|short| short.missing).sum();
+                Some((missing, "devices"))
+            }
+            Self::Allocations { missing, .. } => Some((u64::from(*missing), "allocations")),
             _ => None,
         }
     }
@@ -236,6 +269,22 @@ impl Obstacle {
             Self::DynamicPorts { missing } => format!(
                 "dynamic ports: ask for {missing} fewer, or free {missing} of node {node}'s range"
             ),
+            Self::Devices { short, is_held } => {
+                let how = if *is_held { "free" } else { "add" };
+                let changes = short.iter().map(|DeviceShortage { name, missing }| {
+                    let there = format!("{how} {missing} of one model on node {node}");
+                    format!("device {name:?}: ask {missing} less or {there}")
+                });
+                changes.collect::<Vec<_>>().join("; ")
+            }
+            Self::Allocations { missing, max } => format!(
+                "allocations: node {node} takes {max} at most; stop {missing} there or add a node"
+            ),
+            Self::OwnVolumes { volumes } => {
+                let volumes: Vec<_> = volumes.iter().map(|name| format!("{name:?}")).collect();
+                let volumes = listed(&volumes);
+                format!("volume {volumes}: node {node} does not have it as it is asked for")
+            }
             Self::Exhausted { dimension } => format!("{dimension}: free some on node {node}"),
         }
     }
@@ -255,8 +304,17 @@ impl Obstacle {
             Self::DistinctHosts { .. } | Self::DistinctProperty { .. } => 0.7,
             Self::Constraint { .. } | Self::Ineligible => 1.0,
             Self::Datacenter { .. } | Self::Pool { .. } => 1.5,
-            Self::Driver { .. } | Self::Exhausted { .. } | Self::Closed => 2.0,
-            Self::Unfit { .. } | Self::Status(_) => 3.0,
+            Self::Driver { .. }
+            | Self::Exhausted { .. }
+            | Self::Allocations { .. }
+            | Self::Closed => 2.0,
+            Self::Unfit { .. } | Self::OwnVolumes { .. } | Self::Status(_) => 3.0,
+            Self::Devices { short, is_held } => {
+                let missing: u64 = short.iter().map(|short| short.missing).sum();
+                let base = if *is_held { 2.0 } else { 3.0 };
+                // Few devices come before many, and many not after what is worse.
+                base + part(missing.min(99), 100)
+            }
         }
     }
 }

@@ -11,7 +11,9 @@ use state::{AllocView, Snapshot};
 
 use crate::cluster::Cluster;
 use crate::explain::inquiry::{Inquiry, Question, new_allocs};
-use crate::explain::obstacle::{DriverFault, Holder, Obstacle};
+use crate::explain::obstacle::{DriverFault, Holder, Obstacle, Verdict};
+use crate::explain::way::{self, Asker, Way};
+use crate::preempt::Room;
 use crate::rank::score::Parts;
 use crate::rank::{Ask, Preferences, Search};
 use model::Algorithm;
@@ -21,7 +23,11 @@ pub(super) struct Answer<'a> {
     pub(super) node: &'a Node,
     /// Empty: it could take one.
     pub(super) obstacles: Vec<Obstacle>,
-    /// How good it would be; `None`: it cannot, or the job is to be on every node anyway.
+    /// Whether others would make way; `None`: there is room, it is not about room alone, or nobody of
+    /// another job is there.
+    pub(super) way: Option<Way>,
+    /// How good it would be, once others have made way if they have to; `None`: it cannot, or the job
+    /// is to be on every node anyway.
     pub(super) parts: Option<Parts>,
     /// How many of the group it holds when all is done.
     pub(super) holds: u32,
@@ -58,10 +64,12 @@ pub(super) fn cluster<'a>(
 }
 
 fn gone(plan: &Plan, inquiry: &Inquiry<'_>) -> BTreeSet<AllocId> {
-    let stops = plan.stops.values().chain(plan.preemptions.values());
-    let stopped = stops.flatten().map(|stop| stop.alloc_id);
+    let stopped = plan.stops.values().flatten().map(|stop| stop.alloc_id);
     let released = inquiry.released.iter().map(|view| view.alloc.id);
-    stopped.chain(released).collect()
+    stopped
+        .chain(way::evicted(plan, inquiry))
+        .chain(released)
+        .collect()
 }
 
 /// Asks for one group.
@@ -78,6 +86,8 @@ pub(super) struct Survey<'a, 'c> {
     /// Node, address and port → the plan's allocation that holds it.
     planned_ports: FxHashMap<(NodeId, String, u16), Holder>,
     dynamic_ports: Vec<PortAsk>,
+    name_index: u32,
+    asker: Asker,
 }
 
 impl<'a, 'c> Survey<'a, 'c> {
@@ -88,6 +98,7 @@ impl<'a, 'c> Survey<'a, 'c> {
         inquiry: &Inquiry<'a>,
         requirements: &'a Requirements,
         algorithm: Algorithm,
+        asker: Asker,
         cluster: &'c mut Cluster<'a>,
     ) -> Self {
         let gone = gone(plan, inquiry);
@@ -153,6 +164,8 @@ impl<'a, 'c> Survey<'a, 'c> {
             gone,
             planned_ports,
             dynamic_ports: dynamic.cloned().collect(),
+            name_index: inquiry.name_index,
+            asker,
         }
     }
 
@@ -166,20 +179,45 @@ impl<'a, 'c> Survey<'a, 'c> {
 
     fn answer(&self, position: usize, node: &'a Node) -> Answer<'a> {
         let obstacles = self.obstacles(position, node);
-        let parts = (obstacles.is_empty() && !self.is_everywhere).then(|| {
-            let is_penalised = self.penalised.contains(&node.id);
-            let parts = self.search.parts(position)?;
-            Some(Parts {
-                is_penalised,
-                ..parts
-            })
-        });
+        let mut obstacles_left = obstacles.iter();
+        let is_full = !obstacles.is_empty()
+            && obstacles_left.all(|obstacle| obstacle.verdict() == Verdict::Exhausted);
+        let (way, parts) = if is_full {
+            self.ask_others(position, node)
+        } else if obstacles.is_empty() {
+            (None, self.search.parts(position))
+        } else {
+            (None, None)
+        };
+        let parts = parts.filter(|_| !self.is_everywhere);
         Answer {
             node,
             obstacles,
-            parts: parts.flatten(),
+            way,
+            parts: parts.map(|parts| Parts {
+                is_penalised: self.penalised.contains(&node.id),
+                ..parts
+            }),
             holds: self.holds(node),
         }
+    }
+
+    /// Finds out whether others would make way on a full node, and how good it would be then.
+    fn ask_others(&self, position: usize, node: &Node) -> (Option<Way>, Option<Parts>) {
+        let usage = self.search.cluster.usage(position);
+        let room = Room {
+            node,
+            usage: &usage,
+            requirements: self.requirements,
+        };
+        let Some((way, victims)) = self.asker.ask(self.snapshot, &room) else {
+            return (None, None);
+        };
+        let parts = match &way {
+            Way::Open { .. } => self.search.parts_without(position, &room, &victims),
+            _ => None,
+        };
+        (Some(way), parts)
     }
 
     /// Returns how many of the group live on the node when all is done.
@@ -248,13 +286,20 @@ impl<'a, 'c> Survey<'a, 'c> {
         let belongings = self.requirements.missing_belongings(node);
         for fault in shared.into_iter().chain(unique).chain(belongings) {
             let reason = fault.reason();
-            // Whatever else the checks know of.
-            let is_known = matches!(fault, Infeasible::Constraint(_) | Infeasible::Drivers)
-                || found.iter().any(|obstacle| obstacle.reason() == reason);
+            // Whatever else the checks know of; of devices is told with what others hold of them.
+            let is_known = matches!(
+                fault,
+                Infeasible::Constraint(_) | Infeasible::Drivers | Infeasible::Devices
+            ) || found.iter().any(|obstacle| obstacle.reason() == reason);
             if !is_known {
                 let reason = reason.to_owned();
                 found.push(Obstacle::Unfit { reason });
             }
+        }
+        let own = self.requirements.volumes.missing_own(node, self.name_index);
+        let volumes: Vec<_> = own.collect();
+        if !volumes.is_empty() {
+            found.push(Obstacle::OwnVolumes { volumes });
         }
     }
 
@@ -286,20 +331,28 @@ impl<'a, 'c> Survey<'a, 'c> {
             let exclusive = &self.requirements.exclusive;
             let (given, short) = exclusive.assign_what_there_is(node, &cluster.holding(position));
             asked.cpu_mhz = asked.cpu_mhz.saturating_add(given.cpu_mhz);
-            // None can be freed where there never were enough.
-            let lacks_devices = found
-                .iter()
-                .any(|obstacle| obstacle.reason() == Infeasible::Devices.reason());
-            let is_news = |exhausted: &Exhausted| {
-                !lacks_devices || *exhausted != Exhausted::Amount(Exhausted::NO_DEVICES)
-            };
-            let short = short.into_iter().filter(is_news);
-            let dimensions = short.map(|exhausted| exhausted.to_string());
-            found.extend(dimensions.map(|dimension| Obstacle::Exhausted { dimension }));
+            if short.cores > 0 {
+                found.push(Obstacle::Amount {
+                    dimension: Exhausted::CORES,
+                    unit: "cores",
+                    missing: short.cores,
+                    asked: exclusive.cores(),
+                    available: u64::try_from(node.cores.len()).unwrap_or(u64::MAX),
+                });
+            }
+            if !short.devices.is_empty() {
+                found.push(Obstacle::Devices {
+                    short: short.devices,
+                    is_held: exclusive.has_devices(node),
+                });
+            }
         }
-        if cluster.free_allocs(position) < 1 {
-            let dimension = Exhausted::MAX_ALLOCS.to_owned();
-            found.push(Obstacle::Exhausted { dimension });
+        let free_allocs = cluster.free_allocs(position);
+        if free_allocs < 1 {
+            found.push(Obstacle::Allocations {
+                missing: free_allocs.abs_diff(1),
+                max: node.max_allocs,
+            });
         }
         let after = cluster.used(position).plus(asked).dimensions();
         let dimensions = after.into_iter().zip(node.available().dimensions());

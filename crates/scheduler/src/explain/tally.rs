@@ -10,7 +10,7 @@ use crate::explain::obstacle::{Obstacle, Verdict};
 use crate::explain::survey::Answer;
 use crate::explain::{
     CLASSES_MAX, Chosen, ClassExplanation, Counts, GroupExplanation, Missing, NodeExplanation,
-    Outscored, REASONS_MAX, Reason,
+    Outscored, REASONS_MAX, Reason, Way, Ways,
 };
 use crate::rank::score::{Parts, thousandths};
 
@@ -55,8 +55,13 @@ impl<'a> Tally<'a> {
 
     pub(super) fn explanation(&self, inquiry: &Inquiry<'_>) -> GroupExplanation {
         let mut counts = Counts::default();
-        for (verdict, _) in &self.answers {
+        let mut ways = Ways::default();
+        for (verdict, answer) in &self.answers {
             counts.add(*verdict);
+            let way = answer.way.as_ref();
+            if let Some(way) = way.filter(|_| *verdict == Verdict::Exhausted) {
+                ways.add(way);
+            }
         }
         let mut classes = self.classes();
         let left_out = classes.split_off(classes.len().min(CLASSES_MAX));
@@ -72,6 +77,7 @@ impl<'a> Tally<'a> {
             question: inquiry.question,
             job_version: inquiry.job.value.version,
             counts,
+            ways,
             chosen: self.chosen(inquiry),
             classes,
             classes_left_out: small(left_out.len()),
@@ -89,6 +95,10 @@ impl<'a> Tally<'a> {
             class: answer.node.node_class.clone(),
             score: score(answer),
             keeps_disk: inquiry.keeps_disk,
+            victims: match &answer.way {
+                Some(way @ Way::Open { .. }) => way.victims().to_vec(),
+                _ => Vec::new(),
+            },
         })
     }
 
@@ -174,11 +184,14 @@ fn best(answers: &[Answer<'_>]) -> Option<usize> {
     best.map(|(position, _)| position)
 }
 
-/// Tells whether the first of two has the higher score, or as high a one and the lower name.
+/// Tells whether the first of two has room while the other has not, or the higher score, or as high a
+/// one and the lower name.
 fn is_better(one: (&Answer<'_>, &Parts), other: (&Answer<'_>, &Parts)) -> bool {
+    let has_room = |answer: &Answer<'_>| answer.obstacles.is_empty();
+    let by_room = has_room(one.0).cmp(&has_room(other.0));
     let by_score = one.1.mean().total_cmp(&other.1.mean());
     let by_name = || other.0.node.name.cmp(&one.0.node.name);
-    by_score.then_with(by_name).is_gt()
+    by_room.then(by_score).then_with(by_name).is_gt()
 }
 
 fn count(reasons: &mut BTreeMap<(Verdict, String), Reason>, verdict: Verdict, obstacle: &Obstacle) {
@@ -210,6 +223,7 @@ fn told(verdict: Verdict, answer: &Answer<'_>) -> NodeExplanation {
         verdict,
         holds: answer.holds,
         obstacles: answer.obstacles.clone(),
+        way: answer.way.clone(),
         score: score(answer),
     }
 }

@@ -17,9 +17,7 @@ mod preempted;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
-pub(crate) use candidates::Candidate;
-pub(crate) use candidates::Claim;
+pub(crate) use candidates::{Candidate, Claim};
 pub(crate) use choice::{Room, victims};
-pub(crate) use cost::preemption_score;
+pub(crate) use cost::{PRIORITY_DELTA, preemption_score};
 pub(crate) use preempted::Preempted;

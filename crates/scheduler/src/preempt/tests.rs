@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use model::job::{Network, Port};
-use model::{AllocatedPort, Allocation, ComparableResources, Node};
+use model::job::{DeviceRequest, Network, Port};
+use model::node::{DeviceInstance, NodeDevice};
+use model::{
+    AllocatedCores, AllocatedDevice, AllocatedPort, Allocation, ComparableResources, Node,
+};
 use placement::Requirements;
 use proptest::prelude::*;
 use state::{AllocView, NodeUsage};
@@ -66,12 +69,30 @@ fn fewer_and_less_important_victims_score_better() {
     assert!(scores.iter().all(|score| (0.0..1.0).contains(score)));
 }
 
-fn view(number: u128, resources: ComparableResources, ports: &[u16]) -> AllocView {
+fn view(number: u128, held: &Held) -> AllocView {
     let job = builders::service(&format!("low{number}"), 1);
     let mut alloc: Allocation = builders::allocation(number, &job, builders::node(1).id);
-    alloc.resources.total = resources;
+    let mut total = amounts(held.cpu_mhz, held.memory_mib, 1);
+    total.cpu_mhz += cores_mhz(&held.cores);
+    alloc.resources.total = total;
+    if !held.cores.is_empty() {
+        alloc.resources.cores = vec![AllocatedCores {
+            task: "web".into(),
+            ids: held.cores.clone(),
+        }];
+    }
+    let devices = held.devices.iter();
+    alloc.resources.devices = devices
+        .map(|(kind, id)| AllocatedDevice {
+            task: "web".into(),
+            vendor: "nvidia".into(),
+            device_type: "gpu".into(),
+            name: (*kind).to_owned(),
+            instance_ids: vec![(*id).to_owned()],
+        })
+        .collect();
+    let ports = held.ports.iter();
     alloc.resources.ports = ports
-        .iter()
         .map(|port| AllocatedPort {
             label: "http".into(),
             value: *port,
@@ -89,12 +110,16 @@ fn view(number: u128, resources: ComparableResources, ports: &[u16]) -> AllocVie
     }
 }
 
-/// Something that holds a share: cpu, memory, a few ports, and its priority; `None`: it cannot go.
+/// Something that holds a share: cpu, memory, a few ports, cores and devices, and its priority; `None`:
+/// it cannot go.
 #[derive(Clone, Debug)]
 struct Held {
     cpu_mhz: u64,
     memory_mib: u64,
     ports: Vec<u16>,
+    cores: Vec<u16>,
+    /// Kind and id.
+    devices: Vec<(&'static str, &'static str)>,
     priority: Option<u8>,
     max_parallel: u32,
 }
@@ -105,14 +130,21 @@ fn held() -> impl Strategy<Value = Held> {
         0..1_200_u64,
         0..1_200_u64,
         prop::collection::btree_set(port, 0..3),
+        prop::collection::btree_set(0..CORES_MHZ.len(), 0..2),
+        prop::collection::btree_set(prop::sample::select(&DEVICES), 0..2),
         prop::option::weighted(0.8, 1..60_u8),
         0..3_u32,
     )
         .prop_map(
-            |(cpu_mhz, memory_mib, ports, priority, max_parallel)| Held {
+            |(cpu_mhz, memory_mib, ports, cores, devices, priority, max_parallel)| Held {
                 cpu_mhz,
                 memory_mib,
                 ports: ports.into_iter().collect(),
+                cores: cores
+                    .into_iter()
+                    .map(|id| u16::try_from(id).unwrap())
+                    .collect(),
+                devices: devices.into_iter().collect(),
                 priority,
                 max_parallel,
             },
@@ -125,18 +157,45 @@ struct Asked {
     memory_mib: u32,
     static_ports: Vec<u16>,
     dynamic_ports: usize,
+    /// Instead of cpu; 0: none.
+    cores: u32,
+    /// Of one kind; 0: none.
+    gpus: u64,
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
     let statics = prop::sample::subsequence(vec![88_u16, 443, 20_001], 0..3);
-    (1..2_000_u32, 1..2_000_u32, statics, 0..4_usize).prop_map(
-        |(cpu_mhz, memory_mib, static_ports, dynamic_ports)| Asked {
-            cpu_mhz,
+    let cores = prop_oneof![2 => Just(0), 1 => 1..4_u32];
+    let gpus = prop_oneof![2 => Just(0), 1 => 1..4_u64];
+    let amounts = (1..2_000_u32, 1..2_000_u32);
+    (amounts, statics, 0..4_usize, cores, gpus).prop_map(
+        |((cpu_mhz, memory_mib), static_ports, dynamic_ports, cores, gpus)| Asked {
+            cpu_mhz: if cores == 0 { cpu_mhz } else { 0 },
             memory_mib,
             static_ports,
             dynamic_ports,
+            cores,
+            gpus,
         },
     )
+}
+
+/// The cores of the node, of different speeds.
+const CORES_MHZ: [u32; 5] = [100, 700, 200, 400, 300];
+
+/// Its devices: kind and id.
+const DEVICES: [(&str, &str); 5] = [
+    ("k80", "a"),
+    ("k80", "b"),
+    ("k80", "c"),
+    ("t4", "d"),
+    ("t4", "e"),
+];
+
+fn cores_mhz(ids: &[u16]) -> u64 {
+    ids.iter()
+        .map(|id| u64::from(CORES_MHZ[usize::from(*id)]))
+        .sum()
 }
 
 fn requirements(asked: &Asked) -> Requirements {
@@ -144,6 +203,15 @@ fn requirements(asked: &Asked) -> Requirements {
     let group = &mut job.task_groups[0];
     group.tasks[0].resources.cpu_mhz = asked.cpu_mhz;
     group.tasks[0].resources.memory_mib = asked.memory_mib;
+    group.tasks[0].resources.cores = asked.cores;
+    if asked.gpus > 0 {
+        group.tasks[0].resources.devices = vec![DeviceRequest {
+            name: "gpu".into(),
+            count: asked.gpus,
+            constraints: Vec::new(),
+            affinities: Vec::new(),
+        }];
+    }
     let statics = asked.static_ports.iter().map(|port| Some(*port));
     let dynamics = (0..asked.dynamic_ports).map(|_| None);
     let ports = statics.chain(dynamics).enumerate();
@@ -165,6 +233,21 @@ fn node() -> Node {
     let mut node = builders::node(1);
     node.resources = amounts(2_000, 2_000, 100_000);
     (node.min_dynamic_port, node.max_dynamic_port) = (20_000, 20_003);
+    node.cores = (0..).zip(CORES_MHZ).collect();
+    for name in ["k80", "t4"] {
+        let of_kind = DEVICES.iter().filter(|(kind, _)| *kind == name);
+        let instances = of_kind.map(|(_, id)| DeviceInstance {
+            id: (*id).to_owned(),
+            healthy: true,
+        });
+        node.devices.push(NodeDevice {
+            vendor: "nvidia".into(),
+            device_type: "gpu".into(),
+            name: name.into(),
+            instances: instances.collect(),
+            ..NodeDevice::default()
+        });
+    }
     node
 }
 
@@ -177,17 +260,19 @@ proptest! {
     fn victims_are_enough_and_none_is_too_many(
         mut held in prop::collection::vec(held(), 0..9),
         asked in asked(),
+        max_allocs in prop_oneof![2 => Just(0), 1 => 1..9_u32],
     ) {
         held.sort_by_key(|held| held.priority);
         let mut taken = std::collections::BTreeSet::new();
         for held in &mut held {
-            // A port is held once.
-            held.ports.retain(|port| taken.insert(*port));
+            // Each of these is held once.
+            held.ports.retain(|port| taken.insert(format!("port {port}")));
+            held.cores.retain(|id| taken.insert(format!("core {id}")));
+            held.devices.retain(|(_, id)| taken.insert(format!("device {id}")));
         }
-        let (node, requirements) = (node(), requirements(&asked));
-        let views: Vec<_> = (1..).zip(&held).map(|(number, held)| {
-            view(number, amounts(held.cpu_mhz, held.memory_mib, 1), &held.ports)
-        }).collect();
+        let (mut node, requirements) = (node(), requirements(&asked));
+        node.max_allocs = max_allocs;
+        let views: Vec<_> = (1..).zip(&held).map(|(number, held)| view(number, held)).collect();
         let mut usage = NodeUsage::default();
         for view in &views {
             usage.add(&view.alloc.resources);
@@ -201,7 +286,7 @@ proptest! {
             for position in gone {
                 usage.remove(candidates[*position].resources());
             }
-            fits(&node, &usage, &requirements)
+            fits(&node, &usage, &asked, &requirements)
         };
         let all: Vec<_> = (0..candidates.len()).collect();
         let chosen = victims(&room, &candidates, &Preempted::default());
@@ -218,8 +303,31 @@ proptest! {
 }
 
 /// The same question, asked without the crate `placement`.
-fn fits(node: &Node, usage: &NodeUsage, requirements: &Requirements) -> bool {
-    let after = usage.total.plus(requirements.resources);
+fn fits(node: &Node, usage: &NodeUsage, asked: &Asked, requirements: &Requirements) -> bool {
+    let holds_core = |id: &u16| usage.held().is_some_and(|held| held.of_core(*id) > 0);
+    let free_cores = node.cores.keys().copied().filter(|id| !holds_core(id));
+    let cores: Vec<_> = free_cores.take(asked.cores as usize).collect();
+    let is_held = |name: &str, id: &str| {
+        let device = state::held::DeviceRef {
+            vendor: "nvidia",
+            device_type: "gpu",
+            name,
+            instance_id: id,
+        };
+        usage.held().is_some_and(|held| held.of_device(device) > 0)
+    };
+    let free_gpus = |name: &str| {
+        let of_kind = DEVICES.iter().filter(|(kind, _)| *kind == name);
+        of_kind.filter(|(kind, id)| !is_held(kind, id)).count() as u64
+    };
+    if cores.len() < asked.cores as usize
+        || free_gpus("k80").max(free_gpus("t4")) < asked.gpus
+        || (node.max_allocs > 0 && usage.alloc_count >= node.max_allocs)
+    {
+        return false;
+    }
+    let mut after = usage.total.plus(requirements.resources);
+    after.cpu_mhz += cores_mhz(&cores);
     let asks = &requirements.ports;
     let statics: Vec<_> = asks.iter().filter_map(|ask| ask.static_port).collect();
     let dynamics = asks.len() - statics.len();

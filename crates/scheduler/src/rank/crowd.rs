@@ -11,7 +11,7 @@ use model::Algorithm;
 use state::{AllocView, NodeRow};
 
 use crate::draw::Draw;
-use crate::preempt::{Claim, Preempted, Room, preemption_score, victims};
+use crate::preempt::{Candidate, Claim, Preempted, Room, preemption_score, victims};
 use crate::rank::explain::{self, RUNNERS_UP_MAX};
 use crate::rank::given::Given;
 use crate::rank::score::Parts;
@@ -117,7 +117,9 @@ impl<'a> Search<'a, '_> {
         draw: &mut Draw,
     ) -> Option<Found<'a>> {
         let preferred = wish.preferred.and_then(|id| self.cluster.position(id));
-        let preferred = preferred.filter(|position| self.places[*position].is_somewhere());
+        let preferred = preferred.filter(|position| {
+            self.places[*position].is_somewhere() && self.has_own_volumes(*position)
+        });
         if let Some(look) = preferred.and_then(|node| self.look(&crowd.claim, node, preempted)) {
             return self.settle(look, &[], draw);
         }
@@ -281,24 +283,35 @@ impl<'a> Search<'a, '_> {
             return None;
         }
         let chosen = chosen.into_iter().map(|position| candidates[position]);
-        let (victims, priorities): (Vec<&AllocView>, Vec<_>) = chosen
-            .map(|candidate| (candidate.view, candidate.priority))
-            .unzip();
-        let mut without = usage.clone();
-        for victim in &victims {
-            without.remove(&victim.alloc.resources);
+        let chosen: Vec<_> = chosen.collect();
+        let parts = self.parts_without(position, &room, &chosen)?;
+        Some(Look {
+            position,
+            victims: chosen.iter().map(|candidate| candidate.view).collect(),
+            score: self.score(row, &parts),
+            parts,
+        })
+    }
+
+    /// Returns how good a node is for one more once `victims` have gone; `None` when it has no room
+    /// even then.
+    pub(crate) fn parts_without(
+        &self,
+        position: usize,
+        room: &Room<'_>,
+        victims: &[Candidate<'a>],
+    ) -> Option<Parts> {
+        let mut without = room.usage.clone();
+        for victim in victims {
+            without.remove(victim.resources());
         }
         let given = room.with(&without).find().ok()?;
         let after = without.total.plus(given.total(self.requirements));
-        let parts = Parts {
+        let priorities = victims.iter().map(|victim| victim.priority);
+        let row = self.cluster.row(position);
+        Some(Parts {
             preemption: Some(preemption_score(priorities)),
             ..self.parts_with(position, row, after, given.exclusive.device_score)
-        };
-        Some(Look {
-            position,
-            victims,
-            score: self.score(row, &parts),
-            parts,
         })
     }
 

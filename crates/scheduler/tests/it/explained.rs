@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use model::{Evaluation, Indexed, JobKey, NodeScore};
 use scheduler::explain::{
     ClassExplanation, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Verdict,
-    explain_with as ask,
+    Ways, explain_with as ask,
 };
 use state::Snapshot;
 
@@ -77,7 +77,12 @@ fn describe_group(group: &GroupExplanation, text: &mut String) {
         };
         let score = chosen.score.as_ref().map_or("no room".into(), score);
         writeln!(text, "  chosen {}: {score}{disk}", chosen.node_name).unwrap();
+        for victim in &chosen.victims {
+            let (id, priority) = (victim.alloc_id.short(), victim.priority);
+            writeln!(text, "    {id} of priority {priority} makes way").unwrap();
+        }
     }
+    describe_ways(&group.ways, text);
     for class in &group.classes {
         describe_class(class, text);
     }
@@ -89,6 +94,23 @@ fn describe_group(group: &GroupExplanation, text: &mut String) {
         if let Some(node) = node {
             describe_node(what, node, text);
         }
+    }
+}
+
+fn describe_ways(ways: &Ways, text: &mut String) {
+    let counts = [
+        ("open", ways.open),
+        ("off", ways.off),
+        ("outranked", ways.outranked),
+        ("never", ways.never),
+    ];
+    let counts = counts.into_iter().filter(|(_, nodes)| *nodes > 0);
+    let counts: String = counts
+        .map(|(way, nodes)| format!(" {way}={nodes}"))
+        .collect();
+    if !counts.is_empty() {
+        let needed = ways.needed_least.map(|least| format!(" needed={least}"));
+        writeln!(text, "  ways{counts}{}", needed.unwrap_or_default()).unwrap();
     }
 }
 
@@ -138,6 +160,9 @@ fn describe_node(what: &str, node: &NodeExplanation, text: &mut String) {
     .unwrap();
     for obstacle in &node.obstacles {
         writeln!(text, "    {}", obstacle.change(&node.node_name)).unwrap();
+    }
+    if let Some(way) = &node.way {
+        writeln!(text, "    preemption: {}", way.text()).unwrap();
     }
 }
 

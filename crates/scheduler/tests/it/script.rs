@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! nodes COUNT [KEY=VALUE …]       adds ready nodes n1, n2, …: cpu memory disk dc pool class rack ports
-//!                                 reserved_port
+//!                                 reserved_port cores gpus max_allocs volume network
 //! node NAME STATE                 ready, initializing, down, disconnected, ineligible, eligible, gone
 //! job NAME [KEY=VALUE …]          registers a job, or its next version with these changes: type
 //!                                 count update canary cpu memory env kill_timeout constraint pool dc
 //!                                 port disk reschedule distinct_hosts distinct_property sticky
 //!                                 lost_after stop_after replace reconcile auto_promote priority migrate
-//!                                 affinity spread (of the job) group_affinity group_spread
+//!                                 affinity spread (of the job) group_affinity group_spread cores gpus
+//!                                 volume_per_alloc
 //! group JOB NAME [KEY=VALUE …]    the same for another group of the job; `remove=yes` takes it out
 //! stop NAME, purge NAME           the job is stopped, or forgotten
 //! eval JOB [trigger=WORD]         makes an evaluation, plans, commits, prints the plan
@@ -41,8 +42,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use model::job::{
-    DelayFunction, DisconnectStrategy, Network, Port, ReconcileChoice, ReschedulePolicy,
+    DelayFunction, DeviceRequest, DisconnectStrategy, Network, Port, ReconcileChoice,
+    ReschedulePolicy, VolumeRequest, VolumeType,
 };
+use model::node::{DeviceInstance, HostNetwork, NodeDevice};
 use model::{
     AllocId, ClientStatus, Constraint, DeploymentStatus, EvalId, EvalStatus, Job, JobKey, JobType,
     NodeEligibility, NodeStatus, Operator, TaskGroup, TriggeredBy,
@@ -173,6 +176,27 @@ fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
                         node.drivers.clear();
                     }
                 }
+                "cores" => {
+                    let cores = 0..value.parse().unwrap();
+                    node.cores.extend(cores.map(|core| (core, 500)));
+                }
+                "gpus" => node.devices.push(gpus(value.parse().unwrap())),
+                "max_allocs" => node.max_allocs = value.parse().unwrap(),
+                "network" => {
+                    let (name, address) = value.split_once('/').unwrap();
+                    let network = HostNetwork {
+                        addresses: vec![address.into()],
+                        reserved_ports: Vec::new(),
+                    };
+                    node.host_networks.insert(name.into(), network);
+                }
+                "volume" => {
+                    let volume = model::node::HostVolume {
+                        path: "/srv".into(),
+                        read_only: false,
+                    };
+                    node.host_volumes.insert(value.into(), volume);
+                }
                 "reserved_port" => node.reserved_ports.push(value.parse().unwrap()),
                 "ports" => {
                     let (min, max) = value.split_once('-').unwrap();
@@ -190,6 +214,20 @@ fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
             .unwrap_or_default();
         node.computed_class = format!("{plain}{rack}");
         site.put_node(node);
+    }
+}
+
+fn gpus(count: usize) -> NodeDevice {
+    let instance = |number: usize| DeviceInstance {
+        id: format!("gpu-{number}"),
+        healthy: true,
+    };
+    NodeDevice {
+        vendor: "nvidia".into(),
+        device_type: "gpu".into(),
+        name: "k80".into(),
+        instances: (0..count).map(instance).collect(),
+        ..NodeDevice::default()
     }
 }
 
@@ -289,17 +327,40 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
         "memory" => resources.memory_mib = value.parse().unwrap(),
         "disk" => group.ephemeral_disk.size_mib = value.parse().unwrap(),
         "sticky" => group.ephemeral_disk.sticky = value == "yes",
+        "cores" => {
+            resources.cores = value.parse().unwrap();
+            resources.cpu_mhz = 0;
+        }
+        "gpus" => {
+            resources.devices = vec![DeviceRequest {
+                name: "nvidia/gpu".into(),
+                count: value.parse().unwrap(),
+                constraints: Vec::new(),
+                affinities: Vec::new(),
+            }];
+        }
+        "volume_per_alloc" => {
+            let ask = VolumeRequest {
+                volume_type: VolumeType::Host,
+                source: value.into(),
+                read_only: false,
+                sticky: false,
+                per_alloc: true,
+            };
+            group.volumes.insert(value.into(), ask);
+        }
         "env" => drop(group.tasks[0].env.insert("WORD".into(), value.into())),
         "kill_timeout" => {
             group.tasks[0].kill_timeout = Duration::from_secs(value.parse().unwrap());
         }
         "port" => {
+            let (value, network) = value.split_once('@').unwrap_or((value, "default"));
             let static_port = (value != "dynamic").then(|| value.parse().unwrap());
             let port = Port {
                 label: "http".into(),
                 static_port,
                 to: None,
-                host_network: "default".into(),
+                host_network: network.into(),
                 ignore_collision: false,
             };
             group.networks = vec![Network {

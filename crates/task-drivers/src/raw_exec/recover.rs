@@ -131,7 +131,7 @@ impl RawExec {
         let cgroup = self
             .slice
             .as_deref()
-            .map(|slice| TaskCgroup::at(slice, &cgroup_name(id)));
+            .map(|slice| TaskCgroup::find(slice, &cgroup_name(id)));
         let deadline = Instant::now() + CLEAR_LIMIT;
         loop {
             let grouped = cgroup.as_ref().filter(|cgroup| cgroup.is_populated());

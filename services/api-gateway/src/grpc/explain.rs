@@ -5,7 +5,7 @@ use std::time::Duration;
 use proto::v1;
 use scheduler::explain::{
     ClassExplanation, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle,
-    Outscored, Reason, explain,
+    Outscored, Reason, Victim, Way, Ways, explain,
 };
 use state::{Snapshot, Table};
 use tracing::{Instrument as _, info_span};
@@ -90,12 +90,52 @@ fn group(group: &GroupExplanation) -> v1::GroupExplanation {
             class: chosen.class.clone(),
             score: chosen.score.as_ref().map(Into::into),
             keeps_disk: chosen.keeps_disk,
+            victims: chosen.victims.iter().map(victim).collect(),
         }),
         classes: group.classes.iter().map(class).collect(),
         classes_left_out: group.classes_left_out,
         nodes_left_out: group.nodes_left_out,
         nearest: group.nearest.as_ref().map(node),
         node: group.node.as_ref().map(node),
+        preemption: ways(&group.ways),
+    }
+}
+
+fn ways(ways: &Ways) -> Option<v1::PreemptionCounts> {
+    let Ways {
+        open,
+        off,
+        outranked,
+        never,
+        needed_least,
+    } = *ways;
+    (*ways != Ways::default()).then(|| v1::PreemptionCounts {
+        open,
+        off,
+        outranked,
+        never,
+        needed_least: needed_least.unwrap_or(0).into(),
+    })
+}
+
+fn way(way: &Way) -> v1::ExplainedPreemption {
+    let needed = match way {
+        Way::Outranked { needed, .. } => *needed,
+        Way::Open { .. } | Way::Off { .. } | Way::Never { .. } => 0,
+    };
+    v1::ExplainedPreemption {
+        way: way.as_str().to_owned(),
+        text: way.text(),
+        victims: way.victims().iter().map(victim).collect(),
+        needed_priority: needed.into(),
+    }
+}
+
+fn victim(victim: &Victim) -> v1::ExplainedVictim {
+    v1::ExplainedVictim {
+        alloc_id: victim.alloc_id.to_string(),
+        job_id: victim.job_id.clone(),
+        priority: victim.priority.into(),
     }
 }
 
@@ -161,6 +201,7 @@ fn node(node: &NodeExplanation) -> v1::NodeExplanation {
             .map(|one| obstacle(one, &node.node_name))
             .collect(),
         score: node.score.as_ref().map(Into::into),
+        preemption: node.way.as_ref().map(way),
     }
 }
 

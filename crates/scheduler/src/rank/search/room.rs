@@ -1,0 +1,187 @@
+//! Asks one node: whether it takes one more, how good it would be, and what keeps one more off it.
+
+use model::{ComparableResources, NodeId};
+use placement::ports::check_static;
+use placement::{Exclusive, Exhausted, Level};
+use state::NodeRow;
+
+use crate::rank::score::{Parts, anti_affinity, fit};
+use crate::rank::search::{Search, Wish};
+use crate::rank::shelves::Entry;
+
+/// A node with one more allocation of the group on it.
+pub(super) struct Room {
+    pub(super) after: ComparableResources,
+    /// What is said of its devices.
+    pub(super) devices: Option<f64>,
+}
+
+impl Search<'_, '_> {
+    /// Makes the entry of a node: its lot weighs as much in the mean as a near-tie allows.
+    pub(super) fn entry(&self, id: NodeId, node: u32, parts: &Parts, changes: u32) -> Entry {
+        let (sum, scorers) = parts.base();
+        Entry {
+            key: sum + self.cluster.lot(id) * self.cluster.near_tie * scorers,
+            node,
+            changes,
+        }
+    }
+
+    /// Returns how good a node is for an allocation with this wish; `None` when it has no room.
+    pub(super) fn parts_for(&self, position: usize, wish: &Wish) -> Option<Parts> {
+        let node_id = self.cluster.row(position).id;
+        Some(Parts {
+            is_penalised: wish.penalised.contains(&node_id),
+            ..self.parts(position)?
+        })
+    }
+
+    /// Returns how good a node is for one more; `None` when it has no room.
+    pub(crate) fn parts(&self, position: usize) -> Option<Parts> {
+        let row = self.cluster.row(position);
+        let room = self.room(position, row)?;
+        Some(self.parts_with(position, row, room.after, room.devices))
+    }
+
+    /// Returns how good a node is that holds `after` with one more on it, with `devices` said of the
+    /// devices that it gets.
+    pub(crate) fn parts_with(
+        &self,
+        position: usize,
+        row: &NodeRow,
+        after: ComparableResources,
+        devices: Option<f64>,
+    ) -> Parts {
+        let of_group = self.cluster.slot(position).map_or(0, |slot| slot.of_group);
+        let shelf = self.places[position].shelf;
+        Parts {
+            fit: fit(self.algorithm, row.available, after),
+            anti_affinity: anti_affinity(of_group, self.count),
+            is_penalised: false,
+            affinity: self.affinities.of(position, row),
+            spread: self.shelves.total(shelf),
+            devices,
+            preemption: None,
+        }
+    }
+
+    /// Returns what a node is like with one more on it; `None` when that is too much.
+    pub(super) fn room(&self, position: usize, row: &NodeRow) -> Option<Room> {
+        let (used, free_allocs) = match self.cluster.slot(position) {
+            Some(slot) => (slot.used, slot.free_allocs),
+            None => (row.used, row.free_allocs),
+        };
+        self.room_beside(position, row, used, free_allocs)
+    }
+
+    /// As [`Self::room`], of a node of which `used` is used and that takes `free_allocs` more.
+    ///
+    /// What costs least is asked first; [`Self::exhausted`] tells of them in the right order.
+    pub(super) fn room_beside(
+        &self,
+        position: usize,
+        row: &NodeRow,
+        used: ComparableResources,
+        free_allocs: i32,
+    ) -> Option<Room> {
+        let mut room = Room {
+            after: used.plus(self.requirements.resources),
+            devices: None,
+        };
+        if room.after.exceeds(row.available).is_some()
+            || free_allocs < 1
+            || self.lacks_ports(position).is_some()
+        {
+            return None;
+        }
+        if !self.requirements.exclusive.is_empty() {
+            let given = self.exclusive(position).ok()?;
+            room.after.cpu_mhz = room.after.cpu_mhz.saturating_add(given.cpu_mhz);
+            if room.after.cpu_mhz > row.available.cpu_mhz {
+                return None;
+            }
+            room.devices = given.device_score;
+        }
+        Some(room)
+    }
+
+    /// Returns the cores and devices that one more would get.
+    fn exclusive(&self, position: usize) -> Result<Exclusive, Exhausted> {
+        let Some(node) = self.cluster.table.node(position) else {
+            return Err(Exhausted::Amount(Exhausted::CORES));
+        };
+        let holding = self.cluster.holding(position);
+        self.requirements.exclusive.assign(&node.value, &holding)
+    }
+
+    /// Returns which static port is not free.
+    fn lacks_ports(&self, position: usize) -> Option<Exhausted> {
+        if !self.has_static_ports {
+            return None;
+        }
+        let asks = &self.requirements.ports;
+        let node = &self.cluster.table.node(position)?.value;
+        check_static(node, self.cluster.ports(position), asks).err()
+    }
+
+    /// Tells whether `distinct_hosts` keeps one more off a node.
+    pub(crate) fn is_next_to_another(&self, position: usize) -> bool {
+        let Some(distinct) = self.requirements.distinct_hosts else {
+            return false;
+        };
+        let slot = self.cluster.slot(position);
+        slot.is_some_and(|slot| match distinct.level {
+            Level::Job => slot.of_job > 0,
+            Level::Group => slot.of_group > 0,
+        })
+    }
+
+    /// Tells whether a node has the volumes that the allocation alone asks for.
+    pub(crate) fn has_own_volumes(&self, position: usize) -> bool {
+        let Some(name_index) = self.own_volumes_of else {
+            return true;
+        };
+        let node = self.cluster.table.node(position);
+        node.is_some_and(|node| self.requirements.volumes.pass(&node.value, name_index))
+    }
+
+    /// Returns the position of the `distinct_property` that keeps one more off a node.
+    pub(crate) fn limit_at(&self, position: usize) -> Option<usize> {
+        let table = self.cluster.table;
+        let mut limits = self.properties.iter();
+        limits.position(|limit| !limit.admits(table, position))
+    }
+
+    /// Returns why the job's other allocations keep one more off a node.
+    pub(crate) fn ruled_out(&self, position: usize) -> Option<String> {
+        if self.is_next_to_another(position) {
+            return Some(placement::DistinctHosts::REASON.to_owned());
+        }
+        if !self.has_own_volumes(position) {
+            return Some(placement::VolumeAsks::REASON.to_owned());
+        }
+        let limit = self.limit_at(position)?;
+        Some(self.properties[limit].reason(self.cluster.table, position))
+    }
+
+    /// Returns what a node is short of for one more.
+    pub(crate) fn exhausted(&self, position: usize, row: &NodeRow) -> Option<Exhausted> {
+        if let Some(exhausted) = self.lacks_ports(position) {
+            return Some(exhausted);
+        }
+        let mut after = self
+            .cluster
+            .used(position)
+            .plus(self.requirements.resources);
+        if !self.requirements.exclusive.is_empty() {
+            match self.exclusive(position) {
+                Ok(given) => after.cpu_mhz = after.cpu_mhz.saturating_add(given.cpu_mhz),
+                Err(exhausted) => return Some(exhausted),
+            }
+        }
+        if self.cluster.free_allocs(position) < 1 {
+            return Some(Exhausted::Amount(Exhausted::MAX_ALLOCS));
+        }
+        after.exceeds(row.available).map(Exhausted::Amount)
+    }
+}

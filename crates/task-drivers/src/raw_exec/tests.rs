@@ -1,0 +1,106 @@
+//! Where tasks' control groups are, with files in place of the kernel's.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::Allowance;
+use crate::dirs::AllocDirs;
+use crate::supervisor::files;
+
+/// A slice with as many files as the driver looks at.
+fn slice() -> TempDir {
+    let slice = tempfile::tempdir().unwrap();
+    fs::create_dir(slice.path().join("shared.slice")).unwrap();
+    fs::write(slice.path().join("cpuset.cpus.effective"), "0-3\n").unwrap();
+    fs::write(slice.path().join("shared.slice/cpuset.cpus"), "").unwrap();
+    slice
+}
+
+fn shared(slice: &TempDir) -> String {
+    fs::read_to_string(slice.path().join("shared.slice/cpuset.cpus")).unwrap()
+}
+
+/// A driver whose supervisors cannot be started.
+fn driver(state_dir: &Path, slice: &TempDir) -> RawExec {
+    let supervisor = SupervisorCommand {
+        program: "/nowhere/supervisor".into(),
+        args: Vec::new(),
+    };
+    let settings = RawExecSettings::new(supervisor, state_dir.to_owned());
+    RawExec::in_slice(settings, Some(slice.path().to_owned()), Vec::new())
+}
+
+fn config(state_dir: &Path, number: u128, cores: &[u16]) -> TaskConfig {
+    let id = TaskId {
+        alloc_id: AllocId::from_random(number),
+        task: "web".into(),
+        attempt: 1,
+    };
+    let command = ("command".to_owned(), "/bin/true".into());
+    TaskConfig {
+        user: String::new(),
+        config: [command].into_iter().collect(),
+        env: BTreeMap::new(),
+        dirs: Some(AllocDirs::new(state_dir, id.alloc_id).task("web")),
+        allowance: Allowance {
+            cpu_mhz: 100,
+            cores: cores.to_vec(),
+            memory_mib: 10,
+            ..Allowance::default()
+        },
+        logs: test_kit::builders::task("web").logs,
+        cancel: CancellationToken::new(),
+        id,
+    }
+}
+
+#[test]
+fn only_tasks_that_share_cpu_are_in_the_shared_group() {
+    let (state_dir, slice) = (tempfile::tempdir().unwrap(), slice());
+    let driver = driver(state_dir.path(), &slice);
+    let name = |number, cores: &[u16]| {
+        let intent = driver.intent(config(state_dir.path(), number, cores));
+        intent.unwrap().cgroup_name
+    };
+    assert!(name(1, &[]).starts_with("shared.slice/"));
+    assert!(!name(2, &[1]).contains('/'));
+    // Where the kernel cannot keep them on cores, everybody is by himself.
+    fs::remove_file(slice.path().join("shared.slice/cpuset.cpus")).unwrap();
+    let driver = super::tests::driver(state_dir.path(), &slice);
+    let intent = driver.intent(config(state_dir.path(), 1, &[])).unwrap();
+    assert!(!intent.cgroup_name.contains('/'));
+}
+
+#[tokio::test]
+async fn a_tasks_own_cores_are_cleared_before_it_starts_and_given_back_when_it_is_forgotten() {
+    let (state_dir, slice) = (tempfile::tempdir().unwrap(), slice());
+    let first = driver(state_dir.path(), &slice);
+    assert_eq!(
+        shared(&slice),
+        "0-3",
+        "whatever an earlier agent left there"
+    );
+    let (one, other) = (
+        config(state_dir.path(), 1, &[1]),
+        config(state_dir.path(), 2, &[2, 3]),
+    );
+    let id = one.id.clone();
+    // Its supervisor fails, so it is not forgotten until the agent says so.
+    first.start_task(one.clone()).await.unwrap_err();
+    assert_eq!(shared(&slice), "0,2-3");
+    // An agent that starts anew finds what there is.
+    let directory = first.directory(&other.id);
+    make_directory(&directory).unwrap();
+    let intent = first.intent(other.clone()).unwrap();
+    files::write(&directory, INTENT, &intent, Survives::Crash).unwrap();
+    let second = driver(state_dir.path(), &slice);
+    assert_eq!(shared(&slice), "0");
+    second.remove(&id, &second.directory(&id)).await.unwrap();
+    assert_eq!(shared(&slice), "0-1");
+    second.remove(&other.id, &directory).await.unwrap();
+    assert_eq!(shared(&slice), "0-3");
+}

@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/deployment.proto",
@@ -14,6 +14,7 @@ const FILES: [&str; 13] = [
     "kafila/v1/node.proto",
     "kafila/v1/node_pool.proto",
     "kafila/v1/operator.proto",
+    "kafila/v1/volume.proto",
     "kafila/internal/v1/broker.proto",
     "kafila/internal/v1/liveness.proto",
     "kafila/internal/v1/maintenance.proto",

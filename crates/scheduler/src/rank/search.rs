@@ -1,8 +1,12 @@
 //! Finds nodes for one task group, one allocation after the other.
 
-use model::{AllocMetric, AllocatedResources, ComparableResources, NodeId};
+use std::collections::BTreeSet;
+
+use model::{AllocId, AllocMetric, AllocatedResources, ComparableResources, NodeId};
 use placement::ports::check_static;
-use placement::{Exclusive, Exhausted, Level, PortAsk, Requirements, assign_ports};
+use placement::{
+    Exclusive, Exhausted, Level, PortAsk, Requirements, VolumeAsks, VolumeWrites, assign_ports,
+};
 use state::{AllocView, NodeRow};
 
 use crate::cluster::Cluster;
@@ -80,6 +84,12 @@ pub(crate) struct Search<'a, 'c> {
     /// The number in the name of the allocation that a place is looked for, if it asks for volumes
     /// of its own.
     own_volumes_of: Option<u32>,
+    /// The number in its name, whatever it asks for.
+    name_index: u32,
+    /// The one whose place it takes, which ends before it starts.
+    pub(crate) replacing: Option<AllocId>,
+    /// Claims tie it to these; `None`: to none.
+    tied_to: Option<BTreeSet<NodeId>>,
     pub(super) has_told_runners_up: bool,
 }
 
@@ -127,6 +137,9 @@ impl<'a, 'c> Search<'a, 'c> {
             groundwork: Groundwork::new(table, ask.requirements),
             has_static_ports: ask.requirements.ports.iter().any(is_static),
             own_volumes_of: None,
+            name_index: 0,
+            replacing: None,
+            tied_to: None,
             crowd: ask.claim.map(Crowd::new),
             has_told_runners_up: false,
         };
@@ -244,6 +257,8 @@ impl<'a, 'c> Search<'a, 'c> {
     pub(crate) fn find(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
         let asks_for_own = self.requirements.volumes.differ_by_alloc();
         self.own_volumes_of = asks_for_own.then_some(wish.name_index);
+        self.name_index = wish.name_index;
+        self.tied_to = self.ties();
         if let Some(found) = self.find_preferred(wish, draw) {
             return Some(found);
         }
@@ -254,6 +269,13 @@ impl<'a, 'c> Search<'a, 'c> {
         while let Some((entry, shelf, score)) = self.next(draw) {
             if !self.has_own_volumes(entry.position()) {
                 passed_over.push((entry, shelf));
+                continue;
+            }
+            if self.volume_is_taken(entry.position()) {
+                // As with what `accept` rules out: it comes up again after a change.
+                if asks_for_own {
+                    passed_over.push((entry, shelf));
+                }
                 continue;
             }
             if !wish.penalised.is_empty() {
@@ -344,7 +366,7 @@ impl<'a, 'c> Search<'a, 'c> {
         let position = self.cluster.position(wish.preferred?)?;
         if !self.places[position].is_somewhere()
             || self.is_next_to_another(position)
-            || !self.has_own_volumes(position)
+            || !self.volumes_serve(position)
         {
             return None;
         }
@@ -413,7 +435,7 @@ impl<'a, 'c> Search<'a, 'c> {
             };
             seen.push((entry, shelf));
             let other = entry.position();
-            if other == position || self.limit_at(other).is_some() || !self.has_own_volumes(other) {
+            if other == position || self.limit_at(other).is_some() || !self.volumes_serve(other) {
                 continue;
             }
             if let Some(parts) = self.parts_for(other, wish) {
@@ -661,8 +683,49 @@ impl<'a, 'c> Search<'a, 'c> {
         })
     }
 
-    /// Tells whether a node has the volumes that the allocation alone asks for.
-    pub(super) fn has_own_volumes(&self, position: usize) -> bool {
+    /// Tells whether nothing about volumes keeps the allocation off a node that has those of its group.
+    pub(super) fn volumes_serve(&self, position: usize) -> bool {
+        self.has_own_volumes(position) && !self.volume_is_taken(position)
+    }
+
+    /// Returns where claims tie the group's next allocation to.
+    pub(crate) fn ties(&self) -> Option<BTreeSet<NodeId>> {
+        let volumes = &self.requirements.volumes;
+        if volumes.is_empty() {
+            return None;
+        }
+        volumes.tied_to(|node_id| {
+            let slot = self.cluster.position(node_id);
+            let slot = slot.and_then(|position| self.cluster.slot(position));
+            slot.is_some_and(|slot| slot.of_group > 0)
+        })
+    }
+
+    /// Tells whether somebody else's writing keeps the allocation off a node.
+    pub(crate) fn volume_is_taken(&self, position: usize) -> bool {
+        let volumes = &self.requirements.volumes;
+        if volumes.is_empty() {
+            return false;
+        }
+        let cluster = &self.cluster;
+        let node = cluster.table.node(position);
+        node.is_some_and(|node| {
+            volumes.is_taken(&node.value, self.name_index, || {
+                let replacing = self.replacing;
+                let there = VolumeWrites::on_node(cluster.snapshot, node.value.id, replacing);
+                there.chain(cluster.writes(position).cloned())
+            })
+        })
+    }
+
+    /// Tells whether a node has the volumes that the allocation alone asks for, and claims let it go
+    /// there.
+    fn has_own_volumes(&self, position: usize) -> bool {
+        if let Some(tied_to) = &self.tied_to
+            && !tied_to.contains(&self.cluster.table.row(position).id)
+        {
+            return false;
+        }
         let Some(name_index) = self.own_volumes_of else {
             return true;
         };
@@ -682,8 +745,8 @@ impl<'a, 'c> Search<'a, 'c> {
         if self.is_next_to_another(position) {
             return Some(placement::DistinctHosts::REASON.to_owned());
         }
-        if !self.has_own_volumes(position) {
-            return Some(placement::VolumeAsks::REASON.to_owned());
+        if !self.volumes_serve(position) {
+            return Some(VolumeAsks::REASON.to_owned());
         }
         let limit = self.limit_at(position)?;
         Some(self.properties[limit].reason(self.cluster.table, position))

@@ -18,3 +18,4 @@ mod sessions;
 mod stale;
 mod support;
 mod traces;
+mod volumes;

@@ -47,8 +47,8 @@ const NO_PART: &str = "nothing stands in for it yet";
 const NO_USERS: &str = "there are no users or tokens yet: whoever reaches the gateway may do all";
 const NO_TLS: &str = "there is no TLS yet: keep the gateway on a trusted network";
 const NO_ENTERPRISE: &str = "it is part of Nomad Enterprise";
-const NO_VOLUMES: &str = "volumes are directories that nodes' configurations name: 'kafila node \
-                          status -verbose ID' lists them";
+const NO_STORAGE: &str = "volumes are directories that are there: make one on a node, then 'kafila \
+                          volume register FILE'";
 const NO_AGENT: &str = "there is no agent with servers: 'kafila operator leaders' shows the \
                         services that lead, 'kafila node status' the nodes";
 const ETCD: &str = "the state is in etcd: use etcdctl";
@@ -192,7 +192,7 @@ const COMMANDS: &[Command] = &[
         "the state is in etcd: etcdctl snapshot save FILE",
     ),
     command("operator utilization", NO_ENTERPRISE),
-    command("plugin", NO_VOLUMES),
+    command("plugin", NO_STORAGE),
     command("quota", NO_ENTERPRISE),
     command("recommendation", NO_ENTERPRISE),
     command(
@@ -216,7 +216,10 @@ const COMMANDS: &[Command] = &[
     command("tls", NO_TLS),
     command("ui", "kafila status"),
     command("var", "give values to a job file with -var and -var-file"),
-    command("volume", NO_VOLUMES),
+    command("volume create", NO_STORAGE),
+    command("volume deregister", "kafila volume delete ID"),
+    command("volume detach", NO_STORAGE),
+    command("volume snapshot", NO_STORAGE),
 ];
 
 /// By command, then by name.

@@ -23,6 +23,7 @@ mod job;
 mod node;
 mod node_pool;
 mod operator;
+mod volume;
 
 pub(crate) use alloc::LogsRequest;
 

@@ -3,7 +3,7 @@
 //! In reading order: [`args`] is what can be typed, [`argv`] makes it what clap reads, `absent`
 //! knows what Nomad's users may type and there is not; `commands`
 //! carries out one command each, with a `connection` to a gateway at an [`address`]; `resolve`
-//! finds what an id means, `jobfile` reads job files and `poolfile` node pools; `monitor` watches evaluations and
+//! finds what an id means, `jobfile` reads job files and `poolfile` node pools and `volumefile` volumes; `monitor` watches evaluations and
 //! deployments; `render` and `json` turn objects into text over the pieces in `output`; [`exit`]
 //! has the exit codes, [`error`] what users read when something goes wrong.
 //!
@@ -38,6 +38,7 @@ mod poolfile;
 mod render;
 mod resolve;
 mod service;
+mod volumefile;
 
 use args::{Cli, Command, Global, Root};
 use argv::Normalised;

@@ -47,7 +47,7 @@ pub(crate) const EXAMPLE_JSON: &str = r#"{
 
 /// How deep brackets may stand in each other: a pool's file needs three, and the parser of far
 /// deeper ones runs out of stack.
-const MAX_DEPTH: usize = 32;
+pub(crate) const MAX_DEPTH: usize = 32;
 
 /// Reads the pool that a file describes; `-` is standard input.
 ///
@@ -128,7 +128,7 @@ fn from_hcl(text: &str) -> Result<v1::NodePool, String> {
     pool.ok_or_else(|| "there is no node_pool block: want node_pool \"name\" { … }".to_owned())
 }
 
-fn depth(text: &str) -> usize {
+pub(crate) fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     for c in text.chars() {
         match c {
@@ -141,8 +141,9 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-struct Reader<'a> {
-    text: &'a str,
+/// Reads the items of a small file, and says where something is wrong.
+pub(crate) struct Reader<'a> {
+    pub(crate) text: &'a str,
 }
 
 impl Reader<'_> {
@@ -226,7 +227,7 @@ impl Reader<'_> {
     }
 
     /// Reads a text; numbers and truth values are texts as well, as in job files.
-    fn string(&self, value: &Expression) -> Result<String, String> {
+    pub(crate) fn string(&self, value: &Expression) -> Result<String, String> {
         match value {
             Expression::String(text) => Ok(text.as_str().to_owned()),
             Expression::Number(number) => Ok(number.to_string()),
@@ -235,11 +236,16 @@ impl Reader<'_> {
         }
     }
 
-    fn stranger(&self, item: &Structure, place: &str, known: &str) -> String {
+    pub(crate) fn stranger(&self, item: &Structure, place: &str, known: &str) -> String {
         let problem = format!("{:?} is not expected {place}: want {known}", name(item));
+        self.beside(item, &problem)
+    }
+
+    /// As [`Self::at`], of whatever an item is.
+    pub(crate) fn beside(&self, item: &Structure, problem: &str) -> String {
         match item {
-            Structure::Attribute(it) => self.at(it, &problem),
-            Structure::Block(it) => self.at(it, &problem),
+            Structure::Attribute(it) => self.at(it, problem),
+            Structure::Block(it) => self.at(it, problem),
         }
     }
 
@@ -251,7 +257,7 @@ impl Reader<'_> {
     }
 }
 
-fn name(item: &Structure) -> &str {
+pub(crate) fn name(item: &Structure) -> &str {
     match item {
         Structure::Attribute(it) => it.key.as_str(),
         Structure::Block(it) => it.ident.as_str(),

@@ -15,6 +15,7 @@ const FILES: [&str; 14] = [
     "kafila/v1/node.proto",
     "kafila/v1/node_pool.proto",
     "kafila/v1/operator.proto",
+    "kafila/v1/volume.proto",
     "kafila/internal/v1/broker.proto",
     "kafila/internal/v1/liveness.proto",
     "kafila/internal/v1/maintenance.proto",

@@ -17,6 +17,7 @@ pub mod node_pool;
 pub mod operator;
 pub mod service;
 pub mod system;
+pub mod volume;
 
 /// What `kafila` itself is told, before a command.
 #[derive(Debug, Parser)]
@@ -149,6 +150,9 @@ pub enum Command {
     /// Tidy up
     #[command(subcommand)]
     System(system::Command),
+    /// See and register directories of nodes that jobs may use
+    #[command(subcommand)]
+    Volume(volume::Command),
 
     // Other words for the commands that are typed most.
     /// The same as: kafila job run

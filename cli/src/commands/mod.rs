@@ -20,6 +20,7 @@ mod operator;
 mod page;
 mod system;
 mod version;
+mod volume;
 
 /// Runs a command that asks the gateway.
 pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Error> {
@@ -78,6 +79,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
             operator::scheduler(context, &command).await
         }
         Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
+        Command::Volume(command) => volume::run(context, &command).await,
         Command::Status(args) => status(context, &args).await,
         Command::Version(args) => version::run(context, &args).await,
         Command::Completions(args) => completions::run(context, &args),

@@ -93,7 +93,7 @@ fn init(context: &Context, args: &Init) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())
 }
@@ -137,7 +137,7 @@ async fn jobs(context: &Context, args: &Jobs) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-fn page(
+pub(super) fn page(
     context: &Context,
     namespace: &str,
     per_page: Option<u32>,
@@ -150,7 +150,7 @@ fn page(
     }
 }
 
-fn say_next(context: &Context, token: &str) {
+pub(super) fn say_next(context: &Context, token: &str) {
     if !token.is_empty() {
         context.printer.err(&next_page(&context.words, token));
     }

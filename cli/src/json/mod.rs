@@ -16,6 +16,7 @@ pub(crate) mod operator;
 pub(crate) mod plan;
 #[cfg(test)]
 mod tests;
+pub(crate) mod volume;
 
 /// Returns a span in nanoseconds; a missing one is 0.
 fn nanoseconds(span: Option<&prost_types::Duration>) -> i64 {

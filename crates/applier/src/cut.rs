@@ -149,9 +149,13 @@ fn name_size(key: &Key) -> usize {
             // Characters that a key cannot hold are written as three.
             3 * (job.namespace.len() + job.job_id.len()) + VERSION_SIZE
         }
-        Key::Eval(_) | Key::Alloc(_) | Key::AllocClient(_) | Key::Node(_) | Key::Deployment(_) => {
-            UUID_SIZE
-        }
+        Key::Eval(_)
+        | Key::Alloc(_)
+        | Key::AllocClient(_)
+        | Key::Node(_)
+        | Key::Deployment(_)
+        | Key::VolumeClaim(_) => UUID_SIZE,
+        Key::Volume(volume) => 3 * volume.namespace.len() + volume.name.len() + UUID_SIZE,
         Key::Election(name) | Key::NodePool(name) => name.len(),
         Key::SchedulerConfig => 0,
     }
@@ -168,6 +172,7 @@ fn entity_size(entity: &Entity) -> usize {
         Entity::Alloc(alloc) => serde_json::to_writer(&mut counter, alloc),
         Entity::Eval(eval) => serde_json::to_writer(&mut counter, eval),
         Entity::Deployment(deployment) => serde_json::to_writer(&mut counter, deployment),
+        Entity::VolumeClaim(claim) => serde_json::to_writer(&mut counter, claim),
         // Nothing else is written by plans.
         _ => Ok(()),
     };

@@ -6,8 +6,10 @@
 //! is built on, and once the replica shows another, the entry has come true.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use model::{AllocId, AllocatedResources, Allocation, ClientStatus, NodeId};
+use model::{AllocId, AllocatedResources, Allocation, ClientStatus, JobKey, NodeId};
+use placement::VolumeWrites;
 use rustc_hash::FxHashMap;
 use state::{Entity, Key, NodeUsage, Snapshot};
 
@@ -30,6 +32,10 @@ struct PendingAlloc {
     /// Stopped, evicted or given up for lost.
     is_terminal: bool,
     resources: AllocatedResources,
+    /// What says which volumes it writes to.
+    version: (JobKey, u64),
+    task_group: Arc<str>,
+    name_index: u32,
 }
 
 impl Pending {
@@ -58,6 +64,9 @@ impl Pending {
                                 .client_status_override
                                 .is_some_and(ClientStatus::is_terminal),
                         resources: alloc.resources.clone(),
+                        version: (alloc.job_key(), alloc.job_version),
+                        task_group: Arc::clone(&alloc.task_group),
+                        name_index: alloc.name_index,
                     });
             }
         }
@@ -84,6 +93,19 @@ impl Pending {
     /// `shown_index` (0: not at all), does not show yet.
     pub(crate) fn is_unshown(&self, key: &Key, shown_index: u64) -> bool {
         self.keys.get(key) == Some(&shown_index)
+    }
+
+    /// Returns what those write to volumes of `node` who are about to come and are not shown yet.
+    pub(crate) fn writes(
+        &self,
+        replica: &Snapshot,
+        node: NodeId,
+    ) -> impl Iterator<Item = VolumeWrites> {
+        let allocs = self.nodes.get(&node).into_iter().flatten();
+        let coming = allocs.filter(|one| one.built_on == 0 && replica.alloc(one.id).is_none());
+        coming.map(|one| {
+            VolumeWrites::of_version(replica, &one.version, &one.task_group, one.name_index)
+        })
     }
 
     /// Returns what `node` will hold.

@@ -12,8 +12,8 @@ use crate::event::{Fact, OpenEval};
 /// Reads the change feed.
 ///
 /// Source: Nomad's public behaviour: capacity comes with a node that becomes ready or eligible,
-/// with a ready node that registers anew, and with an allocation that completes or fails; not with
-/// one that is lost, whose node is gone too. A report of an end that says nothing new counts once
+/// with a ready node that registers anew, with a volume that is registered, and with an allocation
+/// that completes or fails; not with one that is lost, whose node is gone too. A report of an end that says nothing new counts once
 /// more: at worst an evaluation runs that need not have.
 #[derive(Debug, Default)]
 pub struct Reader {
@@ -80,6 +80,15 @@ impl Reader {
                 let node = snapshot.node(node_id)?;
                 Some(gain(&node.value, Some(node_id), *modify_index))
             }
+            // A directory more is what an evaluation may wait for.
+            Change::Put {
+                entity: Entity::Volume(volume),
+                modify_index,
+                ..
+            } if !volume.deleting => {
+                let node = snapshot.node(volume.node_id)?;
+                Some(gain(&node.value, Some(volume.node_id), *modify_index))
+            }
             _ => None,
         }
     }
@@ -114,6 +123,11 @@ pub fn capacity(snapshot: &Snapshot) -> Vec<Fact> {
     for view in ended {
         if let Some(index) = gains.get_mut(&view.alloc.node_id) {
             *index = view.modify_index().max(*index);
+        }
+    }
+    for volume in snapshot.volumes().filter(|volume| !volume.value.deleting) {
+        if let Some(index) = gains.get_mut(&volume.value.node_id) {
+            *index = volume.modify_index.max(*index);
         }
     }
     let mut facts = Vec::new();

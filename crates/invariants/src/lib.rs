@@ -19,6 +19,7 @@ pub mod snapshot;
 mod tests;
 pub mod transition;
 pub mod violation;
+mod volumes;
 
 pub use at_rest::check_at_rest;
 pub use history::History;

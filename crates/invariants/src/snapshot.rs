@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use model::{ClientStatus, ComparableResources, JobKey, JobType, NodeId};
 use state::{AllocView, Snapshot};
 
-use crate::exclusive;
 use crate::violation::{Fact, Violation};
+use crate::{exclusive, volumes};
 
 /// Looks at every node and every job; for one revision of a long history see [`crate::History`].
 pub fn check_snapshot(snapshot: &Snapshot) -> Vec<Violation> {
@@ -86,6 +86,9 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
     let Some(node) = snapshot.node(id) else {
         return;
     };
+    for text in volumes::written_beside(snapshot, &node.value, &live) {
+        violate(Fact::VolumeWrittenAlone, format!("node {id}: {text}"));
+    }
     for view in &live {
         for port in &view.alloc.resources.ports {
             let address = port.host_ip.as_str();

@@ -29,7 +29,9 @@ pub(crate) fn check_key(
         | Key::JobStable(..)
         | Key::JobTally(_)
         | Key::SchedulerConfig
-        | Key::NodePool(_) => None,
+        | Key::NodePool(_)
+        | Key::Volume(_)
+        | Key::VolumeClaim(_) => None,
     };
     if let Some((fact, text)) = broken {
         found.push(Violation {

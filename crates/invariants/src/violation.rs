@@ -33,6 +33,8 @@ pub enum Fact {
     CoreHeldOnce,
     /// No two live allocations of a node hold one device instance.
     DeviceHeldOnce,
+    /// Who wants to write to a volume alone does, as far as live allocations go.
+    VolumeWrittenAlone,
     /// One live allocation for each name of a job, canaries and unknown ones aside.
     NameUsedOnce,
     /// The replica's running totals are what a sum over the allocations gives.
@@ -68,6 +70,7 @@ impl fmt::Display for Fact {
             Self::PortHeldOnce => "a port is held once",
             Self::CoreHeldOnce => "a core is held once",
             Self::DeviceHeldOnce => "a device is held once",
+            Self::VolumeWrittenAlone => "who wants to write to a volume alone does",
             Self::NameUsedOnce => "a name is used by one live allocation",
             Self::UsageIsTheSum => "a node's usage is the sum over its allocations",
             Self::IndexesAreRight => "indexes are right",

@@ -95,6 +95,8 @@ fn volume(name: &str, volume: &VolumeRequest) -> Shape {
         read_only,
         sticky,
         per_alloc,
+        access_mode,
+        attachment_mode,
     } = volume;
     Shape::new("Volume")
         .member(name)
@@ -104,6 +106,8 @@ fn volume(name: &str, volume: &VolumeRequest) -> Shape {
         .field("ReadOnly", read_only)
         .field("Sticky", sticky)
         .field("PerAlloc", per_alloc)
+        .optional("AccessMode", access_mode.map(|mode| mode.as_str()))
+        .optional("AttachmentMode", attachment_mode.map(|mode| mode.as_str()))
 }
 
 fn network(network: &Network) -> Shape {

@@ -73,6 +73,17 @@ uuid_id!(
     "deployment"
 );
 
+uuid_id!(
+    /// Names one volume that was registered, for commands.
+    VolumeId,
+    "volume"
+);
+uuid_id!(
+    /// Names one claim of a volume.
+    VolumeClaimId,
+    "claim of a volume"
+);
+
 /// A text that should have been a UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -14,6 +14,7 @@ use crate::ids::JobKey;
 use crate::memory_max::MemoryMax;
 use crate::resources::ComparableResources;
 use crate::time::{Timestamp, duration_ns};
+use crate::volume::{AccessMode, AttachmentMode, Capability};
 
 /// What a user asks for: task groups, each to be placed `count` times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,9 +238,29 @@ pub struct VolumeRequest {
     pub sticky: bool,
     /// Each allocation asks for a volume of its own: `source[index]`.
     pub per_alloc: bool,
+    /// `None`: what [`Self::capability`] says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_mode: Option<AccessMode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachment_mode: Option<AttachmentMode>,
 }
 
 impl VolumeRequest {
+    /// Returns how it wants to use a volume that was registered.
+    ///
+    /// Source: Nomad's public behaviour: what is not said follows from `read_only`.
+    pub fn capability(&self) -> Capability {
+        let usual = if self.read_only {
+            AccessMode::SingleNodeReaderOnly
+        } else {
+            AccessMode::SingleNodeWriter
+        };
+        Capability {
+            access_mode: self.access_mode.unwrap_or(usual),
+            attachment_mode: self.attachment_mode.unwrap_or(AttachmentMode::FileSystem),
+        }
+    }
+
     /// Returns the name on the node of the volume that one allocation asks for, as in `data[2]`;
     /// `name_index` is the number in the allocation's name.
     pub fn source_for(&self, name_index: u32) -> Cow<'_, str> {

@@ -5,7 +5,7 @@
 //! [`node`] is a machine, [`node_pool`] a named part of them; [`evaluation`] says "look at this job
 //! again"; [`scheduler_config`] is what operators choose about that; [`plan`] is what a scheduler
 //! proposes; [`allocation`] is one task group placed on one node; [`deployment`] is the rollout of
-//! one job version.
+//! one job version; [`volume`] is a directory of a node that users registered.
 //!
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
@@ -28,6 +28,7 @@ pub mod spec;
 pub mod tally;
 pub mod task_state;
 pub mod time;
+pub mod volume;
 
 pub use allocation::{
     AllocClient, AllocMetric, Allocation, ClientStatus, DeploymentHealth, DesiredStatus,
@@ -37,7 +38,7 @@ pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
 pub use deployment::{Deployment, DeploymentGroup, DeploymentStatus};
 pub use evaluation::{EvalStatus, Evaluation, TriggeredBy};
 pub use field_error::{FieldError, FieldErrors};
-pub use ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
+pub use ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, VolumeClaimId, VolumeId};
 pub use job::{Job, JobType, Task, TaskGroup};
 pub use leader::LeaderInfo;
 pub use memory_max::MemoryMax;
@@ -52,6 +53,7 @@ pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerCo
 pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use time::{Timestamp, duration_ns};
+pub use volume::{AccessMode, AttachmentMode, Capability, Volume, VolumeClaim, VolumeKey};
 
 /// A stored object with the revisions of its key.
 #[derive(Clone, Debug, PartialEq, Eq)]

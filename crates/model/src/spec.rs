@@ -141,6 +141,8 @@ pub struct VolumeRequest {
     pub read_only: Option<bool>,
     pub sticky: Option<bool>,
     pub per_alloc: Option<bool>,
+    pub access_mode: Option<String>,
+    pub attachment_mode: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -72,9 +72,16 @@ impl Requirements {
             resources: group.ask(),
             names_host_networks: !ports.iter().all(PortAsk::is_on_default),
             ports,
-            volumes: VolumeAsks::of_group(group),
+            volumes: VolumeAsks::of_group(job, group),
             exclusive: ExclusiveAsk::of_group(group),
         }
+    }
+
+    /// Lets it know which volumes users have registered.
+    #[must_use]
+    pub fn looking_in(mut self, snapshot: &state::Snapshot) -> Self {
+        self.volumes.look_in(snapshot);
+        self
     }
 
     /// Tells whether a constraint looks past classes, so that any node's change may help.

@@ -38,4 +38,4 @@ pub use fit::{Exhausted, check_change, fits};
 pub use ports::{PortAsk, assign_ports};
 pub use scope::Scope;
 pub use target::Target;
-pub use volumes::VolumeAsks;
+pub use volumes::{VolumeAsks, VolumeWrites};

@@ -25,6 +25,7 @@ mod scheduler_config;
 pub mod status;
 #[cfg(test)]
 mod tests;
+mod volume;
 
 pub use allocation::AllocationRead;
 pub use deployment::DeploymentGroupRead;

@@ -3,7 +3,7 @@
 //! A plan touches few nodes of many, so only those are copied.
 
 use model::{AllocatedResources, ComparableResources, NodeId};
-use placement::Holds;
+use placement::{Holds, VolumeWrites};
 use rustc_hash::FxHashMap;
 use state::held::DeviceRef;
 use state::{Held, NO_PORTS, NodeRow, NodeTable, NodeUsage, PortUse, Snapshot};
@@ -83,6 +83,8 @@ pub(crate) struct Cluster<'a> {
     rows: Vec<&'a NodeRow>,
     /// Position → what differs from the table.
     slots: FxHashMap<usize, Slot>,
+    /// Position → what the plan's allocations there write to.
+    writes: FxHashMap<usize, Vec<VolumeWrites>>,
     /// What near-ties between nodes are broken by.
     seed: u64,
     /// Scores closer than this are near-ties.
@@ -96,6 +98,7 @@ impl<'a> Cluster<'a> {
             table: snapshot.node_table(),
             rows: snapshot.node_table().chunks().flatten().collect(),
             slots: FxHashMap::default(),
+            writes: FxHashMap::default(),
             seed,
             near_tie: Choice::FIRST.near_tie,
         }
@@ -193,6 +196,18 @@ impl<'a> Cluster<'a> {
         }
         let usage = self.snapshot.usage(row.id);
         usage.map_or(&NO_PORTS, |usage| &usage.ports)
+    }
+
+    /// Notes what an allocation of the plan writes to.
+    pub(crate) fn add_writes(&mut self, position: usize, writes: VolumeWrites) {
+        if !writes.is_empty() {
+            self.writes.entry(position).or_default().push(writes);
+        }
+    }
+
+    /// Returns what the plan's allocations on the node write to.
+    pub(crate) fn writes(&self, position: usize) -> impl Iterator<Item = &VolumeWrites> {
+        self.writes.get(&position).into_iter().flatten()
     }
 
     /// Counts what an allocation takes.

@@ -100,7 +100,7 @@ pub(crate) fn decide(
     if let Some(reason) = unserved(&eval.value) {
         return failure(plan, &eval.value, now, reason);
     }
-    let requirements = requirements(wanted);
+    let requirements = requirements(snapshot, wanted);
     let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
     let draw = Draw::new(seed, eval.value.id, snapshot.index()).with_choice(choice);
     let context = Context::new(snapshot, &eval.value, wanted, runs_to_end, now, draw);
@@ -193,13 +193,16 @@ fn failure(mut plan: Plan, eval: &Evaluation, now: Timestamp, reason: String) ->
     }
 }
 
-fn requirements(job: Option<&Indexed<Job>>) -> BTreeMap<String, Requirements> {
+fn requirements(snapshot: &Snapshot, job: Option<&Indexed<Job>>) -> BTreeMap<String, Requirements> {
     let Some(job) = job else {
         return BTreeMap::new();
     };
     let groups = job.value.task_groups.iter();
     groups
-        .map(|group| (group.name.clone(), Requirements::new(&job.value, group)))
+        .map(|group| {
+            let requirements = Requirements::new(&job.value, group).looking_in(snapshot);
+            (group.name.clone(), requirements)
+        })
         .collect()
 }
 
@@ -217,7 +220,9 @@ fn older_requirements(
             if let Some((job, old_group)) = old {
                 found
                     .entry((group.name.clone(), older.version))
-                    .or_insert_with(|| Requirements::new(&job.value, old_group));
+                    .or_insert_with(|| {
+                        Requirements::new(&job.value, old_group).looking_in(snapshot)
+                    });
             }
         }
     }

@@ -10,7 +10,7 @@ use model::{
     DesiredStatus, DesiredTransition, Evaluation, Indexed, Job, JobKey, NodeId, Plan,
     SchedulerConfiguration, Timestamp,
 };
-use placement::Requirements;
+use placement::{Requirements, VolumeWrites};
 use state::{AllocView, Snapshot};
 
 use crate::cluster::Cluster;
@@ -253,6 +253,9 @@ impl<'a> Planner<'a> {
             let position = cluster.position(alloc.node_id);
             if let Some(position) = position.filter(|_| self.snapshot.alloc(alloc.id).is_none()) {
                 cluster.hold(position, &alloc.resources);
+                if self.snapshot.has_volumes() {
+                    cluster.add_writes(position, VolumeWrites::of(self.snapshot, alloc));
+                }
             }
         }
         cluster
@@ -293,6 +296,7 @@ impl<'a> Planner<'a> {
         if let Some(view) = held {
             search.release(view);
         }
+        search.replacing = held.map(|view| view.alloc.id);
         let wish = template.wish(ask);
         let found = search
             .find(&wish, &mut self.draw)
@@ -458,6 +462,8 @@ impl<'a> Template<'a> {
         let mut alloc = self.fill(ask, found.node_id, found.given, now, draw);
         alloc.metric = Some(found.metric);
         search.take(found.position, &alloc.resources);
+        let writes = VolumeWrites::of_group(&alloc.namespace, self.group, alloc.name_index);
+        search.cluster.add_writes(found.position, writes);
         alloc
     }
 

@@ -2,7 +2,8 @@
 
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
-    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
+    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
+    VolumeClaimId, VolumeKey,
 };
 
 /// The name of one stored object.
@@ -24,6 +25,8 @@ pub enum Key {
     /// There is one.
     SchedulerConfig,
     NodePool(String),
+    Volume(VolumeKey),
+    VolumeClaim(VolumeClaimId),
 }
 
 impl Key {
@@ -39,6 +42,7 @@ impl Key {
             Self::Election(_) => Table::Elections,
             Self::SchedulerConfig => Table::SchedulerConfig,
             Self::NodePool(_) => Table::NodePools,
+            Self::Volume(_) | Self::VolumeClaim(_) => Table::Volumes,
         }
     }
 }
@@ -55,10 +59,12 @@ pub enum Table {
     Elections,
     SchedulerConfig,
     NodePools,
+    /// And claims of them.
+    Volumes,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 9;
+    pub(crate) const COUNT: usize = 10;
 }
 
 /// A stored object, without its name.
@@ -76,6 +82,8 @@ pub enum Entity {
     Election(LeaderInfo),
     SchedulerConfig(Box<SchedulerConfiguration>),
     NodePool(Box<NodePool>),
+    Volume(Box<Volume>),
+    VolumeClaim(Box<VolumeClaim>),
 }
 
 /// One key's change, as a watch tells it.

@@ -4,7 +4,8 @@
 //! immutable and O(1). In reading order: [`change`] is what goes in, [`view`] joins the two sides
 //! of an allocation, [`usage`] is what a node's allocations hold, [`ports`] which of its ports,
 //! [`node_table`] is the scheduler's view of the nodes,
-//! [`priorities`] is what they could give up for somebody more important,
+//! [`priorities`] is what they could give up for somebody more important, [`volumes`] finds
+//! registered volumes by name,
 //! `tables` keeps it all in step,
 //! [`snapshot`] is the reading side.
 //!
@@ -27,6 +28,7 @@ mod tables;
 mod tests;
 pub mod usage;
 pub mod view;
+pub mod volumes;
 
 pub use change::{Change, Entity, Key, Table};
 pub use held::Held;
@@ -37,3 +39,4 @@ pub use snapshot::{Snapshot, State};
 pub use summary::{DeploymentCounts, GroupSummary, JobStatus};
 pub use usage::NodeUsage;
 pub use view::AllocView;
+pub use volumes::NamedVolumes;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use model::{
     AllocClient, AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey,
-    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
+    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
+    VolumeClaimId, VolumeKey,
 };
 
 use crate::change::{Change, Table};
@@ -13,6 +14,7 @@ use crate::priorities::Share;
 use crate::tables::Tables;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
+use crate::volumes::NamedVolumes;
 
 /// The replica's newest state. One owner applies changes; readers take snapshots.
 #[derive(Debug, Default)]
@@ -312,6 +314,44 @@ impl Snapshot {
     /// Returns every node pool that is stored, ordered by name.
     pub fn node_pools(&self) -> impl Iterator<Item = &Arc<Indexed<NodePool>>> {
         self.tables.node_pools.values()
+    }
+
+    /// Returns a volume that was registered.
+    pub fn volume(&self, key: &VolumeKey) -> Option<&Arc<Indexed<Volume>>> {
+        self.volumes_named(&key.namespace, &key.name)?
+            .get(&key.node_id)
+    }
+
+    /// Returns the registered volumes of one name, by node; `None`: there is none.
+    pub fn volumes_named(&self, namespace: &str, name: &str) -> Option<&NamedVolumes> {
+        self.tables.volumes.named(namespace, name)
+    }
+
+    /// Returns every volume that was registered, ordered by namespace, name and node.
+    pub fn volumes(&self) -> impl Iterator<Item = &Arc<Indexed<Volume>>> {
+        self.tables.volumes.all()
+    }
+
+    /// Tells whether any volume was registered. O(1).
+    pub fn has_volumes(&self) -> bool {
+        !self.tables.volumes.is_empty()
+    }
+
+    pub fn volume_claim(&self, id: VolumeClaimId) -> Option<&Arc<Indexed<VolumeClaim>>> {
+        self.tables.volumes.claim(id)
+    }
+
+    /// Returns every claim of a volume, ordered by id.
+    pub fn volume_claims(&self) -> impl Iterator<Item = &Arc<Indexed<VolumeClaim>>> {
+        self.tables.volumes.claims()
+    }
+
+    /// Returns what a job's groups claim, ordered by id.
+    pub fn volume_claims_of(
+        &self,
+        key: &JobKey,
+    ) -> impl Iterator<Item = &Arc<Indexed<VolumeClaim>>> {
+        self.tables.volumes.claims_of(key)
     }
 
     /// Returns who leads `service`, with the revision that made it leader as the create index.

@@ -20,6 +20,7 @@ use crate::priorities::Priorities;
 use crate::scheduling::Scheduling;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
+use crate::volumes::Volumes;
 
 /// A persistent hash map whose order does not depend on the process: replays repeat exactly.
 pub(crate) type Map<K, V> = GenericHashMap<K, V, FxBuildHasher, DefaultSharedPtr>;
@@ -55,6 +56,7 @@ pub(crate) struct Tables {
     /// Those that are stored: the built-in ones are not.
     pub(crate) node_pools: OrdMap<String, Arc<Indexed<NodePool>>>,
     pub(crate) scheduling: Scheduling,
+    pub(crate) volumes: Volumes,
 }
 
 impl Tables {
@@ -133,6 +135,14 @@ impl Tables {
                 self.scheduling.put_pool(&name, value.scheduler_config);
                 self.node_pools
                     .insert(name, indexed(*value, create_index, modify_index));
+            }
+            (Key::Volume(key), Entity::Volume(value)) => {
+                self.volumes
+                    .put(key, indexed(*value, create_index, modify_index));
+            }
+            (Key::VolumeClaim(id), Entity::VolumeClaim(value)) => {
+                self.volumes
+                    .put_claim(id, indexed(*value, create_index, modify_index));
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -368,6 +378,8 @@ impl Tables {
                     .put_pool(name, model::PoolConfiguration::default());
                 self.node_pools.remove(name);
             }
+            Key::Volume(key) => self.volumes.remove(key),
+            Key::VolumeClaim(id) => self.volumes.remove_claim(*id),
         }
     }
 

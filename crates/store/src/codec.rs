@@ -5,7 +5,7 @@
 
 use model::{
     AllocClient, Allocation, Deployment, Evaluation, Job, JobTally, LeaderInfo, Node, NodePool,
-    SchedulerConfiguration,
+    SchedulerConfiguration, Volume, VolumeClaim,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,6 +29,8 @@ pub enum Value<'a> {
     Election(&'a LeaderInfo),
     SchedulerConfig(&'a SchedulerConfiguration),
     NodePool(&'a NodePool),
+    Volume(&'a Volume),
+    VolumeClaim(&'a VolumeClaim),
 }
 
 macro_rules! from_reference {
@@ -51,7 +53,9 @@ from_reference!(
     Deployment(Deployment),
     Election(LeaderInfo),
     SchedulerConfig(SchedulerConfiguration),
-    NodePool(NodePool)
+    NodePool(NodePool),
+    Volume(Volume),
+    VolumeClaim(VolumeClaim)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -68,6 +72,8 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::Election(leader) => Self::Election(leader),
             Entity::SchedulerConfig(config) => Self::SchedulerConfig(config),
             Entity::NodePool(pool) => Self::NodePool(pool),
+            Entity::Volume(volume) => Self::Volume(volume),
+            Entity::VolumeClaim(claim) => Self::VolumeClaim(claim),
         }
     }
 }
@@ -86,6 +92,12 @@ impl Value<'_> {
             (Key::Node(id), Self::Node(node)) => node.id == *id,
             (Key::Deployment(id), Self::Deployment(deployment)) => deployment.id == *id,
             (Key::NodePool(name), Self::NodePool(pool)) => pool.name == *name,
+            (Key::Volume(key), Self::Volume(volume)) => {
+                *volume.namespace == *key.namespace
+                    && *volume.name == *key.name
+                    && volume.node_id == key.node_id
+            }
+            (Key::VolumeClaim(id), Self::VolumeClaim(claim)) => claim.id() == *id,
             // Pools keep what is theirs under their own keys.
             (Key::SchedulerConfig, Self::SchedulerConfig(config)) => config.pools.is_empty(),
             (Key::JobStable(..), Self::JobStable)
@@ -113,6 +125,8 @@ impl Value<'_> {
             Self::Election(leader) => to_json(leader),
             Self::SchedulerConfig(config) => to_json(config),
             Self::NodePool(pool) => to_json(pool),
+            Self::Volume(volume) => to_json(volume),
+            Self::VolumeClaim(claim) => to_json(claim),
         }
     }
 }
@@ -170,6 +184,14 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
             pool.name.clone_from(name);
             Entity::NodePool(pool)
         }
+        Key::Volume(key) => {
+            let mut volume = from_json::<Box<Volume>>(text)?;
+            volume.namespace = key.namespace.to_string();
+            volume.name = key.name.to_string();
+            volume.node_id = key.node_id;
+            Entity::Volume(volume)
+        }
+        Key::VolumeClaim(_) => Entity::VolumeClaim(from_json(text)?),
     })
 }
 
@@ -187,8 +209,9 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
 mod tests {
     use model::allocation::RescheduleEvent;
     use model::{
-        Algorithm, AllocId, AllocMetric, AllocatedPort, DeploymentId, DeploymentStatus, Ended,
-        EvalId, JobTally, PoolConfiguration, Preemption, ScoreParts,
+        AccessMode, Algorithm, AllocId, AllocMetric, AllocatedPort, AttachmentMode, Capability,
+        DeploymentId, DeploymentStatus, Ended, EvalId, JobTally, PoolConfiguration, Preemption,
+        ScoreParts, VolumeId,
     };
     use model::{JobKey, TaskState, Timestamp};
     use std::collections::BTreeMap;
@@ -244,6 +267,35 @@ mod tests {
             },
             deleting: true,
             ..NodePool::named("gpu")
+        }
+    }
+
+    fn volume() -> Volume {
+        Volume {
+            namespace: "team".to_owned(),
+            name: "data[0]".to_owned(),
+            node_id: node(1).id,
+            id: VolumeId::from_random(5),
+            host_path: "/srv/data".to_owned(),
+            capabilities: vec![Capability {
+                access_mode: AccessMode::SingleNodeSingleWriter,
+                attachment_mode: AttachmentMode::FileSystem,
+            }],
+            deleting: true,
+            create_time: Timestamp(1),
+            modify_time: Timestamp(2),
+        }
+    }
+
+    fn claim() -> VolumeClaim {
+        VolumeClaim {
+            namespace: "team".to_owned(),
+            job_id: "team/web".to_owned(),
+            task_group: "web".to_owned(),
+            alloc_id: AllocId::from_random(3),
+            volume_id: volume().id,
+            volume_name: volume().name,
+            node_id: volume().node_id,
         }
     }
 
@@ -315,6 +367,14 @@ mod tests {
                 Key::NodePool("gpu".to_owned()),
                 Entity::NodePool(Box::new(node_pool())),
             ),
+            (
+                Key::Volume(volume().key()),
+                Entity::Volume(Box::new(volume())),
+            ),
+            (
+                Key::VolumeClaim(claim().id()),
+                Entity::VolumeClaim(Box::new(claim())),
+            ),
         ]
     }
 
@@ -355,6 +415,7 @@ mod tests {
                 Key::Node(id) => id.to_string(),
                 Key::Deployment(id) => id.to_string(),
                 Key::NodePool(name) => name,
+                Key::Volume(volume) => volume.node_id.to_string(),
                 _ => continue,
             };
             assert!(!text.contains(&id), "{text}");

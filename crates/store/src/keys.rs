@@ -3,14 +3,14 @@
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
 //! `job-tally/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
 //! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which
-//! there is one. A job's id may contain slashes: it is what lies between the namespace,
+//! there is one, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`. A job's id may contain slashes: it is what lies between the namespace,
 //! which has none, and the version, which comes last.
 
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::{JobKey, NodePool};
+use model::{JobKey, NodePool, Volume, VolumeKey};
 use state::Key;
 
 /// What the keys of this project begin with when nobody says otherwise.
@@ -74,6 +74,12 @@ impl Keyspace {
             Key::Election(service) => format!("{prefix}election/{service}"),
             Key::SchedulerConfig => format!("{prefix}{SCHEDULER_CONFIG}"),
             Key::NodePool(name) => format!("{prefix}node-pool/{name}"),
+            Key::Volume(volume) => {
+                let namespace = escape(&volume.namespace);
+                let (name, node_id) = (&volume.name, volume.node_id);
+                format!("{prefix}host-volume/{namespace}/{name}/{node_id}")
+            }
+            Key::VolumeClaim(id) => format!("{prefix}volume-claim/{id}"),
         }
     }
 
@@ -106,6 +112,8 @@ impl Keyspace {
             "node-pool" => NodePool::name_problem(name)
                 .is_none()
                 .then(|| Key::NodePool(name.to_owned())),
+            "host-volume" => parse_volume(name).map(Key::Volume),
+            "volume-claim" => parse_id(name).map(Key::VolumeClaim),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -149,13 +157,24 @@ fn parse_version(name: &str) -> Option<(JobKey, u64)> {
     Some((parse_job(job)?, number))
 }
 
+fn parse_volume(text: &str) -> Option<VolumeKey> {
+    let (rest, node_id) = text.rsplit_once('/')?;
+    let (namespace, name) = rest.split_once('/')?;
+    Volume::name_problem(name).is_none().then_some(())?;
+    Some(VolumeKey {
+        namespace: (&*unescape(namespace)).into(),
+        name: name.into(),
+        node_id: parse_id(node_id)?,
+    })
+}
+
 fn parse_id<Id: FromStr + ToString>(name: &str) -> Option<Id> {
     name.parse::<Id>().ok().filter(|id| id.to_string() == name)
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{AllocId, DeploymentId, EvalId, NodeId};
+    use model::{AllocId, DeploymentId, EvalId, NodeId, VolumeClaimId};
     use proptest::prelude::*;
 
     use super::*;
@@ -177,6 +196,14 @@ mod tests {
             "\\PC{0,12}".prop_map(Key::Election),
             Just(Key::SchedulerConfig),
             "[a-zA-Z0-9_-]{1,12}".prop_map(Key::NodePool),
+            ("\\PC{0,12}", "[a-zA-Z0-9_.\\[\\]-]{1,12}", any::<u128>()).prop_map(
+                |(namespace, name, bits)| Key::Volume(VolumeKey {
+                    namespace: namespace.into(),
+                    name: name.into(),
+                    node_id: NodeId::from_random(bits),
+                })
+            ),
+            any::<u128>().prop_map(|bits| Key::VolumeClaim(VolumeClaimId::from_random(bits))),
         ]
     }
 
@@ -246,6 +273,9 @@ mod tests {
             "/kafila/v1/job-version/default/web/01",
             "/kafila/v1/node-pool/a/b",
             "/kafila/v1/node-pool/",
+            "/kafila/v1/host-volume/default/data",
+            "/kafila/v1/host-volume/default/a/b/00000000-0000-4000-8000-000000000001",
+            "/kafila/v1/volume-claim/x",
         ] {
             assert_eq!(error(broken), KeyError::Malformed(broken.to_owned()));
         }

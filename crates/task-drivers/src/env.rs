@@ -62,6 +62,21 @@ impl NodeFacts {
         }
     }
 
+    /// Returns the same for an allocation that gets registered volumes, by name; those of the node's
+    /// own configuration come first.
+    #[must_use]
+    pub fn with_volumes(&self, paths: &BTreeMap<String, String>) -> Self {
+        let mut facts = self.clone();
+        for (name, path) in paths {
+            let volume = || HostVolume {
+                path: path.clone(),
+                read_only: false,
+            };
+            facts.volumes.entry(name.clone()).or_insert_with(volume);
+        }
+        facts
+    }
+
     /// Returns the volume of this name that the node offers.
     pub fn volume(&self, name: &str) -> Option<&HostVolume> {
         self.volumes.get(name)

@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::nodes::{gate, reports};
 use crate::reads::prefix;
-use crate::settings::{node_pools, scheduler_config};
+use crate::settings::{node_pools, scheduler_config, volumes};
 use crate::turns::TurnError;
 use crate::{admission, logs};
 
@@ -24,6 +24,8 @@ pub enum Error {
     SchedulerConfig(#[from] scheduler_config::Refusal),
     #[error(transparent)]
     NodePool(#[from] node_pools::Refusal),
+    #[error(transparent)]
+    Volume(#[from] volumes::Refusal),
     #[error(transparent)]
     Session(#[from] gate::Refusal),
     #[error(transparent)]
@@ -125,6 +127,7 @@ impl Error {
             | Self::NodePool(
                 node_pools::Refusal::Invalid(_) | node_pools::Refusal::BuiltIn { .. },
             )
+            | Self::Volume(volumes::Refusal::Invalid(_))
             | Self::Reports(reports::Refusal::Invalid(_))
             | Self::NotFound(prefix::NotFound::Invalid(_))
             | Self::Logs(logs::Refusal::Invalid(_))
@@ -155,6 +158,7 @@ impl Error {
             | Self::NodePool(
                 node_pools::Refusal::HasNodes { .. } | node_pools::Refusal::HasJobs { .. },
             )
+            | Self::Volume(volumes::Refusal::InUse { .. })
             | Self::Reports(reports::Refusal::NodeAway { .. })
             | Self::Logs(logs::Refusal::NotStarted { .. } | logs::Refusal::NodeGone { .. }) => {
                 Code::FailedPrecondition
@@ -179,6 +183,7 @@ impl Error {
             | Self::Admission(admission::Refusal::Invalid(errors))
             | Self::Session(gate::Refusal::Invalid(errors))
             | Self::NodePool(node_pools::Refusal::Invalid(errors))
+            | Self::Volume(volumes::Refusal::Invalid(errors))
             | Self::Reports(reports::Refusal::Invalid(errors))
             | Self::NotFound(prefix::NotFound::Invalid(errors))
             | Self::Logs(logs::Refusal::Invalid(errors)) => Some(errors),

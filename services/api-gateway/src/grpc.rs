@@ -12,6 +12,7 @@ mod node_sessions;
 mod nodes;
 mod operator;
 mod plan;
+mod volumes;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use proto::v1::jobs_server::{self, JobsServer};
 use proto::v1::node_pools_server::{self, NodePoolsServer};
 use proto::v1::nodes_server::{self, NodesServer};
 use proto::v1::operator_server::{self, OperatorServer};
+use proto::v1::volumes_server::{self, VolumesServer};
 use proto::v1::{QueryMeta, QueryOptions};
 use state::{Snapshot, Table};
 use tonic::service::Routes;
@@ -69,6 +71,7 @@ pub(crate) const RPC_SERVICES: [&str; 9] = [
     node_pools_server::SERVICE_NAME,
     deployments_server::SERVICE_NAME,
     operator_server::SERVICE_NAME,
+    volumes_server::SERVICE_NAME,
     node_sessions_server::SERVICE_NAME,
 ];
 
@@ -83,6 +86,7 @@ pub fn routes(gateway: Shared) -> Routes {
         .add_service(NodePoolsServer::new(api.clone()))
         .add_service(DeploymentsServer::new(api.clone()))
         .add_service(OperatorServer::new(api.clone()))
+        .add_service(VolumesServer::new(api.clone()))
         .add_service(NodeSessionsServer::new(api).max_decoding_message_size(MAX_REQUEST_BYTES))
 }
 

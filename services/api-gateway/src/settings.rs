@@ -5,3 +5,4 @@
 pub mod eligibility;
 pub mod node_pools;
 pub mod scheduler_config;
+pub mod volumes;

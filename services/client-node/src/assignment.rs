@@ -21,6 +21,8 @@ pub(crate) struct Assignment {
     pub(crate) modify_index: u64,
     /// The trace of the evaluation that placed it; empty: none.
     pub(crate) trace_parent: String,
+    /// Where the registered volumes are that its group asks for, by name.
+    pub(crate) volume_paths: BTreeMap<String, String>,
 }
 
 /// An [`Assignment`] as it is kept on disk.
@@ -31,6 +33,8 @@ pub(crate) struct Record {
     job: Job,
     modify_index: u64,
     trace_parent: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    volume_paths: BTreeMap<String, String>,
 }
 
 impl From<&Assignment> for Record {
@@ -41,6 +45,7 @@ impl From<&Assignment> for Record {
             job: (*assignment.job).clone(),
             modify_index: assignment.modify_index,
             trace_parent: assignment.trace_parent.clone(),
+            volume_paths: assignment.volume_paths.clone(),
         }
     }
 }
@@ -56,6 +61,7 @@ impl From<Record> for Assignment {
             job: Arc::new(record.job),
             modify_index: record.modify_index,
             trace_parent: record.trace_parent,
+            volume_paths: record.volume_paths,
         }
     }
 }
@@ -94,6 +100,7 @@ pub(crate) struct Jobless {
     alloc: Arc<Allocation>,
     modify_index: u64,
     trace_parent: String,
+    volume_paths: BTreeMap<String, String>,
 }
 
 /// What this node keeps of an allocation.
@@ -138,6 +145,7 @@ impl Kept {
             alloc,
             modify_index,
             trace_parent,
+            volume_paths,
         } = jobless;
         let is_enough = self.is_of_same_job(&alloc) || alloc.is_server_terminal();
         let has_group = self.job.task_group(&alloc.task_group).is_some();
@@ -146,6 +154,7 @@ impl Kept {
             job: Arc::clone(&self.job),
             modify_index,
             trace_parent,
+            volume_paths,
         })
     }
 }
@@ -240,10 +249,12 @@ impl Reader {
             alloc.job_id.to_string(),
             alloc.job_version,
         );
+        let volume_paths: BTreeMap<_, _> = wire.volume_paths.into_iter().collect();
         let jobless = |alloc: &Arc<Allocation>| Jobless {
             alloc: Arc::clone(alloc),
             modify_index,
             trace_parent: wire.trace_parent.clone(),
+            volume_paths: volume_paths.clone(),
         };
         let Some(job) = self.jobs.get(&key) else {
             let (namespace, id, version) = key;
@@ -261,6 +272,7 @@ impl Reader {
             job: Arc::clone(job),
             modify_index,
             trace_parent: wire.trace_parent,
+            volume_paths,
         };
         Ok(Assigned {
             assignment,
@@ -393,6 +405,7 @@ mod tests {
             job: Arc::new(job),
             modify_index,
             trace_parent: String::new(),
+            volume_paths: BTreeMap::new(),
         };
         Assigned {
             assignment,
@@ -442,6 +455,7 @@ mod tests {
         let assignment = WireAssignment {
             allocation: Some(wire),
             trace_parent: String::new(),
+            volume_paths: HashMap::new(),
         };
         Reader::default().read(AllocationsUpdate {
             revision: modify_index,
@@ -526,6 +540,7 @@ mod tests {
         let assignment = WireAssignment {
             allocation: Some(v1::Allocation::from(&alloc)),
             trace_parent: String::new(),
+            volume_paths: HashMap::new(),
         };
         let wire = AllocationsUpdate {
             revision: 4,

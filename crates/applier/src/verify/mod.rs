@@ -6,6 +6,7 @@
 
 mod evictions;
 mod node;
+mod volumes;
 mod whole;
 mod writes;
 

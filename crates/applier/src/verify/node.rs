@@ -8,6 +8,7 @@ use placement::check_change;
 use state::{AllocView, Snapshot};
 
 use crate::pending::Pending;
+use crate::verify::volumes;
 
 /// What an entry of a plan means for its node.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,12 @@ pub(crate) fn check(
     if node.eligibility != NodeEligibility::Eligible {
         return Err("node is not eligible".to_owned());
     }
-    check_fit(snapshot, pending, plan, node, &entries)
+    check_fit(snapshot, pending, plan, node, &entries)?;
+    let new = entries.iter().filter_map(|entry| match entry {
+        Entry::New(new) => Some(*new),
+        Entry::Update { .. } | Entry::Note => None,
+    });
+    volumes::check(snapshot, pending, plan, node, new)
 }
 
 fn of<T>(by_node: &std::collections::BTreeMap<NodeId, Vec<T>>, node_id: NodeId) -> &[T] {

@@ -12,6 +12,7 @@ use state::{AllocView, Entity, Key, Snapshot};
 use crate::op::Op;
 use crate::pending::Pending;
 use crate::verify::evictions::Evictions;
+use crate::verify::volumes;
 use crate::verify::whole::deployments;
 
 /// Operations of one plan, by where a cut may go.
@@ -56,6 +57,8 @@ pub(crate) struct Writer<'a> {
     updated: BTreeSet<AllocId>,
     /// Allocations written so far: a transaction may write a key once.
     written: BTreeSet<AllocId>,
+    /// Claims of volumes written so far.
+    claimed: BTreeSet<Key>,
 }
 
 /// A write of something the plan touches is on its way, so there is no revision to compare with yet.
@@ -76,6 +79,7 @@ impl<'a> Writer<'a> {
             successors: BTreeMap::new(),
             updated: BTreeSet::new(),
             written: BTreeSet::new(),
+            claimed: BTreeSet::new(),
         }
     }
 
@@ -178,7 +182,12 @@ impl<'a> Writer<'a> {
         let mut ops = Vec::with_capacity(1);
         let old = self.snapshot.alloc(alloc.id);
         match old {
-            None => ops.push(create_alloc(alloc.clone())),
+            None => {
+                let claimed = &mut self.claimed;
+                let beside = volumes::ops(self.snapshot, self.pending, alloc, claimed);
+                ops.extend(beside.ok_or(Predicted)?);
+                ops.push(create_alloc(alloc.clone()));
+            }
             Some(old) => {
                 let mut alloc = alloc.clone();
                 let successor = self.successors.get(&alloc.id).copied();

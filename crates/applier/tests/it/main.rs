@@ -11,3 +11,4 @@ mod histories;
 mod judging;
 mod machine;
 mod store;
+mod volumes;

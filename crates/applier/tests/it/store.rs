@@ -256,6 +256,8 @@ pub(crate) fn modify_index(snapshot: &Snapshot, key: &Key) -> u64 {
             .map_or(0, |view| view.alloc_modify_index),
         Key::Node(id) => snapshot.node(*id).map_or(0, |node| node.modify_index),
         Key::Deployment(id) => snapshot.deployment(*id).map_or(0, |it| it.modify_index),
+        Key::Volume(key) => snapshot.volume(key).map_or(0, |it| it.modify_index),
+        Key::VolumeClaim(id) => snapshot.volume_claim(*id).map_or(0, |it| it.modify_index),
         _ => panic!("plans neither write nor compare {key:?}"),
     }
 }
@@ -267,6 +269,7 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         Key::Alloc(id) => snapshot.alloc(*id).map(|view| view.create_index),
         Key::Node(id) => snapshot.node(*id).map(|node| node.create_index),
         Key::Deployment(id) => snapshot.deployment(*id).map(|it| it.create_index),
+        Key::Volume(key) => snapshot.volume(key).map(|it| it.create_index),
         _ => None,
     }
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use model::{
-    AllocId, ClientStatus, EvalStatus, Evaluation, JobType, NodeEligibility, NodeStatus,
+    AllocId, ClientStatus, EvalStatus, Evaluation, JobType, NodeEligibility, NodeStatus, Timestamp,
     TriggeredBy,
 };
+use state::{Change, Entity, Key};
 
 use super::desk::{Desk, blocked, eval, eval_id, node_id};
 use crate::{State, outcome};
@@ -192,6 +193,52 @@ fn what_makes_a_node_schedulable_unblocks_and_what_does_not_does_not() {
             "{status:?} {eligibility:?}"
         );
     }
+}
+
+#[test]
+fn a_volume_that_is_registered_unblocks_what_its_node_could_take() {
+    let volume = |deleting: bool| {
+        let volume = model::Volume {
+            namespace: "default".into(),
+            name: "data".into(),
+            node_id: node_id(1),
+            id: model::VolumeId::from_random(1),
+            host_path: "/srv/data".into(),
+            capabilities: Vec::new(),
+            deleting,
+            create_time: Timestamp(1),
+            modify_time: Timestamp(1),
+        };
+        Change::Put {
+            key: Key::Volume(volume.key()),
+            entity: Entity::Volume(Box::new(volume)),
+            create_index: 0,
+            modify_index: 0,
+        }
+    };
+    for (class, deleting, runs) in [
+        ("c1", false, true),
+        ("c2", false, false),
+        ("c1", true, false),
+    ] {
+        let mut desk = Desk::with_worker(5);
+        desk.put_node(node_id(1), class);
+        desk.put(&[blocked(1, "j", desk.revision, CLASSES)]);
+        desk.write(vec![volume(deleting)]);
+        let told = format!("{class} {deleting}");
+        assert_eq!(desk.delivered().len(), usize::from(runs), "{told}");
+    }
+    // A leader that was not there when it came.
+    let mut desk = Desk::with_worker(5);
+    let before = desk.put_node(node_id(1), "c1");
+    let after = desk.write(vec![volume(false)]);
+    desk.put(&[
+        blocked(1, "j", before, CLASSES),
+        blocked(2, "k", after, CLASSES),
+    ]);
+    desk.elect();
+    assert_eq!(desk.state(1), Some(State::Ready));
+    assert_eq!(desk.state(2), Some(State::Blocked));
 }
 
 #[test]

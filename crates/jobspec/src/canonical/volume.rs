@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::job::{JobType, VolumeMount, VolumeRequest, VolumeType};
-use model::spec;
+use model::{AccessMode, AttachmentMode, spec};
 
 use super::check::{Check, Path};
 
@@ -35,7 +35,7 @@ fn volume(
         "csi" => check.error(
             path.field("type"),
             "volume type \"csi\" is not supported by this version of Kafila: use type = \
-             \"host\", a directory that a node's configuration offers in host_volumes",
+             \"host\", a directory of a node that 'kafila volume register' makes known",
         ),
         unknown => {
             let message = format!("volume has unrecognized type {unknown}: use type = \"host\"");
@@ -44,7 +44,7 @@ fn volume(
     }
     let source = spec.source.clone().unwrap_or_default();
     if source.is_empty() {
-        let message = "volume has an empty source: name a volume of the nodes' configuration";
+        let message = "volume has an empty source: name a volume of 'kafila volume status', or of the nodes' configuration";
         check.error(path.field("source"), message);
     }
     let (sticky, per_alloc) = (
@@ -69,13 +69,73 @@ fn volume(
             check.error(&field, message);
         }
     }
+    let read_only = spec.read_only.unwrap_or(false);
     VolumeRequest {
         volume_type: VolumeType::Host,
         source,
-        read_only: spec.read_only.unwrap_or(false),
+        read_only,
         sticky,
         per_alloc,
+        access_mode: access_mode(check, path, spec.access_mode.as_deref(), read_only),
+        attachment_mode: attachment_mode(check, path, spec.attachment_mode.as_deref()),
     }
+}
+
+/// An empty word is none, as in the API's JSON.
+fn access_mode(
+    check: &mut Check,
+    path: &Path,
+    word: Option<&str>,
+    read_only: bool,
+) -> Option<AccessMode> {
+    let word = word.filter(|word| !word.is_empty())?;
+    let field = path.field("access_mode");
+    let Some(mode) = AccessMode::parse(word) else {
+        let message = if word.starts_with("multi-node-") {
+            format!(
+                "host volumes are on one node, so access_mode cannot be {word:?}: use one of {}",
+                AccessMode::words()
+            )
+        } else {
+            let words = AccessMode::words();
+            format!("unknown access_mode {word:?}: use one of {words}")
+        };
+        check.error(field, message);
+        return None;
+    };
+    match mode {
+        AccessMode::SingleNodeReaderOnly if !read_only => check.error(
+            field,
+            format!("access_mode {word:?} needs read_only = true: set it, or use another mode"),
+        ),
+        AccessMode::SingleNodeWriter if read_only => check.error(
+            field,
+            format!(
+                "a volume with access_mode {word:?} cannot be read_only: use \
+                 \"single-node-reader-only\""
+            ),
+        ),
+        _ => {}
+    }
+    Some(mode)
+}
+
+fn attachment_mode(check: &mut Check, path: &Path, word: Option<&str>) -> Option<AttachmentMode> {
+    let word = word.filter(|word| !word.is_empty())?;
+    let mode = AttachmentMode::parse(word);
+    let field = path.field("attachment_mode");
+    match mode {
+        Some(AttachmentMode::FileSystem) => {}
+        Some(AttachmentMode::BlockDevice) => check.error(
+            field,
+            "host volumes are directories: use \"file-system\", or leave it out",
+        ),
+        None => {
+            let message = format!("unknown attachment_mode {word:?}: use \"file-system\"");
+            check.error(field, message);
+        }
+    }
+    mode
 }
 
 /// Checks where a task finds volumes of its group.

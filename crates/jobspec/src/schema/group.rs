@@ -141,25 +141,15 @@ static VOLUME: Schema = Schema {
         attribute("read_only", "ReadOnly", Kind::Flag),
         attribute("sticky", "Sticky", Kind::Flag),
         attribute("per_alloc", "PerAlloc", Kind::Flag),
+        attribute("access_mode", "AccessMode", Kind::Text),
+        attribute("attachment_mode", "AttachmentMode", Kind::Text),
     ],
     blocks: &[],
-    refused: &[
-        refused_argument(
-            "access_mode",
-            "AccessMode",
-            "remove it, host volumes are shared by whoever asks for them",
-        ),
-        refused_argument(
-            "attachment_mode",
-            "AttachmentMode",
-            "remove it, host volumes are directories",
-        ),
-        refused_block(
-            "mount_options",
-            "MountOptions",
-            "remove it, host volumes are directories",
-        ),
-    ],
+    refused: &[refused_block(
+        "mount_options",
+        "MountOptions",
+        "remove it, host volumes are directories",
+    )],
     ignored: &[],
     finish: None,
 };

@@ -54,6 +54,8 @@ fn volumes(
             read_only: Some(volume.read_only),
             sticky: Some(volume.sticky),
             per_alloc: Some(volume.per_alloc),
+            access_mode: volume.access_mode.map(|mode| mode.as_str().to_owned()),
+            attachment_mode: volume.attachment_mode.map(|mode| mode.as_str().to_owned()),
         };
         (name.clone(), volume)
     });

@@ -221,6 +221,8 @@ fn volumes(
             read_only: volume.read_only,
             sticky: volume.sticky,
             per_alloc: volume.per_alloc,
+            access_mode: volume.access_mode.clone(),
+            attachment_mode: volume.attachment_mode.clone(),
         };
         (name.clone(), volume)
     });

@@ -510,6 +510,8 @@ fn volume(draw: &mut Draw) -> spec::VolumeRequest {
         read_only: draw.maybe(Draw::flag),
         sticky: draw.maybe(Draw::flag),
         per_alloc: draw.maybe(Draw::flag),
+        access_mode: draw.maybe(Draw::text),
+        attachment_mode: draw.maybe(Draw::text),
     }
 }
 

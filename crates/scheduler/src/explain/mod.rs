@@ -236,7 +236,7 @@ pub fn explain_with(
     let mut asked = eval.clone();
     asked.value.triggered_by = model::TriggeredBy::JobRegister;
     let plan = crate::schedule_with(config, snapshot, &asked, inquest.now, inquest.seed).plan;
-    let requirements = crate::requirements(Some(job));
+    let requirements = crate::requirements(snapshot, Some(job));
     let wanted = inquiry::wanted(
         snapshot,
         &asked.value,
@@ -269,7 +269,7 @@ fn group_explanation(
     inquiry: &Inquiry<'_>,
 ) -> GroupExplanation {
     let key = &inquest.eval.value.job;
-    let requirements = Requirements::new(&inquiry.job.value, inquiry.group);
+    let requirements = Requirements::new(&inquiry.job.value, inquiry.group).looking_in(snapshot);
     let algorithm = config.algorithm(&inquiry.job.value.node_pool);
     let asker = Asker::new(config, snapshot, &inquest.eval.value, plan, inquiry);
     let mut cluster = survey::cluster(snapshot, plan, inquiry, inquest.seed);

@@ -1,7 +1,7 @@
 //! One thing that keeps a group off a node, and what would take it away.
 
 use model::{AllocId, NodeStatus};
-use placement::{DeviceShortage, Infeasible};
+use placement::{DeviceShortage, Infeasible, VolumeAsks};
 
 /// What became of a node that was asked to take one of a group.
 ///
@@ -233,6 +233,9 @@ impl Obstacle {
                 let what = "lower the count, allow more, or add a node with another value";
                 format!("{reason}; {what}")
             }
+            Self::Unfit { reason } if reason == VolumeAsks::CONFLICT => format!(
+                "{reason}: stop who writes to it on node {node}, or register one for this job"
+            ),
             Self::Unfit { reason } => format!("{reason}: node {node} does not have what is asked"),
             Self::Amount {
                 dimension,

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use model::{AllocId, AllocatedPort, JobKey, Node, NodeId, NodeStatus, Plan};
 use placement::distinct::PropertyUse;
 use placement::ports::check_static;
-use placement::{Exhausted, Infeasible, Level, PortAsk, Requirements, assign_ports};
+use placement::{
+    Exhausted, Infeasible, Level, PortAsk, Requirements, VolumeAsks, VolumeWrites, assign_ports,
+};
 use rustc_hash::FxHashMap;
 use state::{AllocView, Snapshot};
 
@@ -17,6 +19,9 @@ use crate::preempt::Room;
 use crate::rank::score::Parts;
 use crate::rank::{Ask, Preferences, Search};
 use model::Algorithm;
+
+/// What is said of nodes without a volume that the group claims.
+const TIED_ELSEWHERE: &str = "the group has claimed sticky volumes of other nodes";
 
 /// What one node answered.
 pub(super) struct Answer<'a> {
@@ -58,6 +63,9 @@ pub(super) fn cluster<'a>(
     for alloc in new_allocs(snapshot, plan).filter(|alloc| Some(alloc.id) != inquiry.left_out) {
         if let Some(position) = cluster.position(alloc.node_id) {
             cluster.hold(position, &alloc.resources);
+            if snapshot.has_volumes() {
+                cluster.add_writes(position, VolumeWrites::of(snapshot, alloc));
+            }
         }
     }
     cluster
@@ -233,6 +241,7 @@ impl<'a, 'c> Survey<'a, 'c> {
         found.extend(availability(node));
         self.facts(node, &mut found);
         self.neighbours(node, &mut found);
+        self.volumes(position, node, &mut found);
         self.amounts(position, node, &mut found);
         if found.is_empty() {
             // Whatever else the search knows of.
@@ -320,6 +329,23 @@ impl<'a, 'c> Survey<'a, 'c> {
             if let Err(reason) = property.check(node) {
                 found.push(Obstacle::DistinctProperty { reason });
             }
+        }
+    }
+
+    /// Looks at who else uses the volumes, and whether claims tie the group elsewhere.
+    fn volumes(&self, position: usize, node: &Node, found: &mut Vec<Obstacle>) {
+        let volumes = &self.requirements.volumes;
+        if !volumes.differ_by_alloc() && self.search.volume_is_taken(position) {
+            let reason = VolumeAsks::CONFLICT.to_owned();
+            found.push(Obstacle::Unfit { reason });
+        }
+        let is_tied_elsewhere = || {
+            let ties = self.search.ties();
+            ties.is_some_and(|nodes| !nodes.contains(&node.id))
+        };
+        if !self.is_everywhere && is_tied_elsewhere() {
+            let reason = TIED_ELSEWHERE.to_owned();
+            found.push(Obstacle::Unfit { reason });
         }
     }
 

@@ -228,7 +228,7 @@ impl<'a> Search<'a, '_> {
                 aside.push(top);
                 break;
             }
-            if self.ruled_out_at(position) || !self.has_own_volumes(position) {
+            if self.ruled_out_at(position) {
                 aside.push(top);
                 continue;
             }
@@ -261,7 +261,9 @@ impl<'a> Search<'a, '_> {
     }
 
     fn ruled_out_at(&self, position: usize) -> bool {
-        self.is_next_to_another(position) || self.limit_at(position).is_some()
+        self.is_next_to_another(position)
+            || self.limit_at(position).is_some()
+            || !self.volumes_serve(position)
     }
 
     /// Finds out who would have to make way on a node.

@@ -1,13 +1,17 @@
 //! Finds nodes for one task group, one allocation after the other.
 //!
 //! In reading order: here every kind of node is asked, and nodes are put on shelves; `room` asks one
-//! node; `find` takes the best off the shelves; `changes` counts what comes and goes.
+//! node, `volumes` what it has; `find` takes the best off the shelves; `changes` counts what comes and
+//! goes.
 
 mod changes;
 mod find;
 mod room;
+mod volumes;
 
-use model::{AllocMetric, NodeId};
+use std::collections::BTreeSet;
+
+use model::{AllocId, AllocMetric, NodeId};
 use placement::{PortAsk, Requirements};
 use state::{AllocView, NodeRow};
 
@@ -78,6 +82,12 @@ pub(crate) struct Search<'a, 'c> {
     /// The number in the name of the allocation that a place is looked for, if it asks for volumes
     /// of its own.
     own_volumes_of: Option<u32>,
+    /// The number in its name, whatever it asks for.
+    name_index: u32,
+    /// The one whose place it takes, which ends before it starts.
+    pub(crate) replacing: Option<AllocId>,
+    /// Claims tie it to these; `None`: to none.
+    tied_to: Option<BTreeSet<NodeId>>,
     pub(super) has_told_runners_up: bool,
 }
 
@@ -125,6 +135,9 @@ impl<'a, 'c> Search<'a, 'c> {
             groundwork: Groundwork::new(table, ask.requirements),
             has_static_ports: ask.requirements.ports.iter().any(is_static),
             own_volumes_of: None,
+            name_index: 0,
+            replacing: None,
+            tied_to: None,
             crowd: ask.claim.map(Crowd::new),
             has_told_runners_up: false,
         };

@@ -211,6 +211,8 @@ mod tests {
                     read_only: true,
                     sticky: false,
                     per_alloc: false,
+                    access_mode: None,
+                    attachment_mode: None,
                 };
                 job.task_groups[0].volumes.insert("data".into(), volume);
             }),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Deployment, DeploymentStatus, Indexed, Job, Node, NodeId};
-use placement::{Exhausted, Requirements};
+use placement::{Exhausted, Requirements, VolumeAsks, VolumeWrites};
 use rustc_hash::FxHashMap;
 use state::NodeUsage;
 
@@ -106,6 +106,20 @@ impl<'a> Planner<'a> {
         let replaced = cause
             .previous()
             .filter(|view| !view.is_terminal() && cause.stop_description().is_some());
+        let snapshot = self.snapshot;
+        let writes = || {
+            let replaced = replaced.map(|view| view.alloc.id);
+            let planned = self.plan.placements.get(&node.id).into_iter().flatten();
+            let planned = planned.filter(|alloc| snapshot.alloc(alloc.id).is_none());
+            let planned = planned.map(|alloc| VolumeWrites::of(snapshot, alloc));
+            VolumeWrites::on_node(snapshot, node.id, replaced).chain(planned)
+        };
+        if requirements
+            .volumes
+            .is_taken(node, place.ask.name_index, writes)
+        {
+            return Err(Exhausted::Amount(VolumeAsks::CONFLICT));
+        }
         let usage = usages
             .entry(node.id)
             .or_insert_with(|| self.usage_without_stopped(node.id));

@@ -43,6 +43,8 @@ fn with_volume(mut job: Job, edit: impl FnOnce(&mut VolumeRequest)) -> Job {
         read_only: false,
         sticky: false,
         per_alloc: false,
+        access_mode: None,
+        attachment_mode: None,
     };
     edit(&mut volume);
     job.task_groups[0].volumes.insert("data".into(), volume);

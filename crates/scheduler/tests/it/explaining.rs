@@ -6,7 +6,7 @@ use model::node::{HostNetwork, HostVolume};
 use model::{
     EvalId, Job, Node, NodeEligibility, NodeStatus, Operator, Preemption, SchedulerConfiguration,
 };
-use placement::{Check, Scope};
+use placement::{Check, Scope, VolumeAsks};
 use scheduler::explain::{
     CLASSES_MAX, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle,
     Question, REASONS_MAX, Verdict, Way, explain, explain_with,
@@ -37,7 +37,11 @@ fn check(world: &mut World, look: Look<'_>) {
         for group in &explanation.groups {
             check_counts(&snapshot, look.job, group);
             check_ways(&snapshot, group);
-            if let Some(nearest) = &group.nearest {
+            // A claim is nothing that a node could be given.
+            let asked = look.job.task_group(&group.name);
+            let mut volumes = asked.iter().flat_map(|group| group.volumes.values());
+            let is_told = !volumes.any(|volume| volume.sticky);
+            if let Some(nearest) = group.nearest.as_ref().filter(|_| is_told) {
                 check_nearest(world, &snapshot, id, group, nearest);
             }
         }
@@ -323,12 +327,15 @@ fn equip(node: &mut Node, reason: &str) {
         addresses: vec!["198.51.100.1".to_owned()],
         reserved_ports: Vec::new(),
     };
-    if reason == placement::VolumeAsks::REASON {
-        let volume = HostVolume {
-            path: "/srv/new".to_owned(),
-            read_only: false,
-        };
-        node.host_volumes.insert("data".to_owned(), volume);
+    if [VolumeAsks::REASON, VolumeAsks::CONFLICT].contains(&reason) {
+        // One of the node's configuration is nobody's alone.
+        for name in ["data", "own"] {
+            let volume = HostVolume {
+                path: "/srv/new".to_owned(),
+                read_only: false,
+            };
+            node.host_volumes.insert(name.to_owned(), volume);
+        }
     } else if reason.starts_with("invalid host network") {
         node.meta.insert("network".to_owned(), "new".to_owned());
         node.host_networks.insert("new".to_owned(), network());

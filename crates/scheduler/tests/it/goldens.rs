@@ -87,6 +87,7 @@ tables! {
     explain,
     others,
     preemption,
+    volumes,
 }
 
 #[test]

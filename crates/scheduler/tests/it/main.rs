@@ -25,4 +25,5 @@ mod report;
 mod runs;
 mod script;
 mod site;
+mod volumes;
 mod world;

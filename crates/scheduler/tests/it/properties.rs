@@ -406,7 +406,7 @@ fn a_system_job_is_once_on_every_node_that_can_run_it() {
         let outcome = shown.decision.plan.eval_outcome.as_ref().unwrap();
         let views = live(&world.site, job);
         for group in &job.task_groups {
-            let requirements = Requirements::new(job, group);
+            let requirements = Requirements::new(job, group).looking_in(&snapshot);
             let mut feasibility = Feasibility::new(&requirements);
             let is_full = outcome.failed_task_groups.contains_key(&group.name);
             for node in snapshot.nodes() {
@@ -453,10 +453,14 @@ fn what_was_placed_has_its_volumes_and_its_addresses() {
                 };
                 let node = &shown.before.node(alloc.node_id).unwrap().value;
                 for request in group.volumes.values() {
-                    let volume = node
-                        .host_volumes
-                        .get(&*request.source_for(alloc.name_index));
-                    let is_good = volume.is_some_and(|one| request.read_only || !one.read_only);
+                    let source = request.source_for(alloc.name_index);
+                    let is_good = match node.host_volumes.get(&*source) {
+                        Some(one) => request.read_only || !one.read_only,
+                        None => {
+                            let named = shown.before.volumes_named(&alloc.namespace, &source);
+                            named.is_some_and(|nodes| nodes.contains_key(&node.id))
+                        }
+                    };
                     assert!(
                         is_good,
                         "seed {}: {} on {}",

@@ -10,6 +10,7 @@
 //!                                 lost_after stop_after replace reconcile auto_promote priority migrate
 //!                                 affinity spread (of the job) group_affinity group_spread cores gpus
 //!                                 volume_per_alloc
+//!                                 volume=SOURCE[/MODE][/read_only][/sticky][/per_alloc]
 //! group JOB NAME [KEY=VALUE …]    the same for another group of the job; `remove=yes` takes it out
 //! stop NAME, purge NAME           the job is stopped, or forgotten
 //! eval JOB [trigger=WORD]         makes an evaluation, plans, commits, prints the plan
@@ -33,6 +34,10 @@
 //!                                 preempts=TYPE,TYPE: jobs of these types and no others
 //! scores JOB                      prints what scorers said at the last placement of each group
 //! explain JOB [node=NAME]         prints what nodes say of the job's newest evaluation
+//! volume NODE NAME MODE …         somebody registers a volume: reader, writer, alone, multi
+//! delete_volume NODE NAME         and deletes it
+//! claims                          prints which groups claim which volumes
+//! drop_claims JOB NODE            somebody deletes a job's claims there
 //! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest; of several live
 //! ones the newest. `old:` before the numbers: of several live ones the oldest; `new:`: the newest,
 //! live or not.
@@ -57,6 +62,7 @@ use crate::explained;
 use crate::preferences;
 use crate::report::{describe, ranges};
 use crate::site::Site;
+use crate::volumes;
 
 /// Plays the commands of `script` and returns it with what they print.
 pub(crate) fn play(script: &str) -> String {
@@ -135,6 +141,10 @@ fn perform(site: &mut Site, command: &str) -> String {
         ["deployment", name, status] => move_deployment(site, name, status),
         ["wait", seconds] => site.wait(Duration::from_secs_f64(seconds.parse().unwrap())),
         ["show", name] => return show(site, name),
+        ["volume", node, name, modes @ ..] => volumes::register(site, node, name, modes),
+        ["delete_volume", node, name] => volumes::delete(site, node, name),
+        ["claims"] => return volumes::claims(site),
+        ["drop_claims", job, node] => volumes::drop_claims(site, job, node),
         ["config", edits @ ..] => preferences::configure(site, &pairs(edits)),
         ["explain", name, edits @ ..] => {
             return explained::explain(site, &key(name), &pairs(edits));
@@ -388,6 +398,7 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
             }
         }
         "reschedule" => group.reschedule = Some(parse_reschedule(value)),
+        "volume" => drop(group.volumes.insert("data".into(), volumes::request(value))),
         "group_affinity" => group.affinities.push(preferences::affinity(value)),
         "group_spread" => group.spreads.push(preferences::spread(value)),
         "distinct_hosts" | "distinct_property" => {

@@ -329,6 +329,8 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         Key::SchedulerConfig => snapshot
             .stored_scheduler_config()
             .map(|config| config.create_index),
+        Key::Volume(key) => snapshot.volume(key).map(|volume| volume.create_index),
+        Key::VolumeClaim(id) => snapshot.volume_claim(*id).map(|claim| claim.create_index),
         Key::AllocClient(_) | Key::JobStable(..) | Key::JobTally(_) | Key::Election(_) => None,
     }
 }

@@ -20,6 +20,7 @@ use test_kit::builders;
 
 use crate::preferences;
 use crate::site::Site;
+use crate::volumes;
 
 /// Histories per property; `KAFILA_HISTORIES` asks for more.
 const HISTORIES: u64 = 40;
@@ -110,7 +111,11 @@ impl World {
         node.meta.insert("rack".into(), format!("r{rack}"));
         self.furnish(&mut node);
         node.computed_class = placement::computed_class(&node);
+        let name = node.name.clone();
         self.site.put_node(node);
+        if self.below(4) > 0 {
+            volumes::register(&mut self.site, &name, "own", &["alone", "multi", "reader"]);
+        }
     }
 
     /// Gives most nodes more addresses, one of them under two names, and many nodes volumes.
@@ -203,7 +208,7 @@ impl World {
             }
         }
         let position = self.rng.random_range(0..job.task_groups.len());
-        let (what, amount) = (self.below(23), self.rng.random_range(1..600));
+        let (what, amount) = (self.below(24), self.rng.random_range(1..600));
         let update = self.update(job_type);
         let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
         let count = if is_everywhere {
@@ -238,8 +243,21 @@ impl World {
                     read_only: amount % 2 == 0,
                     sticky: false,
                     per_alloc: !is_everywhere && amount % 3 == 0,
+                    access_mode: None,
+                    attachment_mode: None,
                 };
                 group.volumes = BTreeMap::from([("data".to_owned(), volume)]);
+            }
+            // Of those that were registered: most want to write alone.
+            23 if !is_everywhere => {
+                let text = [
+                    "own/alone",
+                    "own/alone/sticky",
+                    "own/multi",
+                    "own/read_only",
+                ];
+                let volume = volumes::request(text[amount as usize % 4]);
+                group.volumes = BTreeMap::from([("own".to_owned(), volume)]);
             }
             22 => group.volumes.clear(),
             16 if !is_everywhere => {

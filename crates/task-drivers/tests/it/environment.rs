@@ -125,6 +125,8 @@ fn each_port_has_its_own_address_and_each_volume_its_path() {
             read_only: false,
             sticky: false,
             per_alloc,
+            access_mode: None,
+            attachment_mode: None,
         };
         job.task_groups[0].volumes.insert(name.to_owned(), request);
     }

@@ -1,4 +1,5 @@
-//! What belongs to no one job: deployments that are over, nodes that are gone, leftovers.
+//! What belongs to no one job: deployments that are over, nodes that are gone, claims of volumes or
+//! for jobs that are gone, leftovers.
 
 use model::{NodeStatus, Timestamp};
 use rustc_hash::FxHashSet;
@@ -51,6 +52,15 @@ pub(super) fn sweep(
                 ..Counts::default()
             };
             packer.add([(Key::Node(id), node.modify_index)], counts);
+        }
+    }
+    for claim in snapshot.volume_claims() {
+        let value = &claim.value;
+        let volume = snapshot.volume(&value.volume_key());
+        let has_volume = volume.is_some_and(|volume| volume.value.id == value.volume_id);
+        if !has_volume || snapshot.job(&value.job_key()).is_none() {
+            let key = Key::VolumeClaim(value.id());
+            packer.add([(key, claim.modify_index)], Counts::default());
         }
     }
     for (id, client, modify_index) in snapshot.stray_clients() {

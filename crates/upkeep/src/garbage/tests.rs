@@ -319,6 +319,57 @@ fn a_stopped_job_goes_with_all_that_belongs_to_it() {
 }
 
 #[test]
+fn a_claim_goes_with_its_job_or_its_volume_and_not_before() {
+    use model::{Volume, VolumeClaim, VolumeId};
+    let volume = |number: u128| Volume {
+        namespace: "default".into(),
+        name: "data".into(),
+        node_id: NodeId::from_random(number),
+        id: VolumeId::from_random(number),
+        host_path: "/srv/data".into(),
+        capabilities: Vec::new(),
+        deleting: false,
+        create_time: Timestamp(1),
+        modify_time: Timestamp(1),
+    };
+    let claim = |job: &str, volume: &Volume| VolumeClaim {
+        namespace: "default".into(),
+        job_id: job.into(),
+        task_group: "web".into(),
+        alloc_id: AllocId::from_random(1),
+        volume_id: volume.id,
+        volume_name: "data".into(),
+        node_id: volume.node_id,
+    };
+    let mut site = Site::new();
+    site.register(&builders::service("web", 1));
+    let there = volume(1);
+    // Registered anew on the same node: another volume.
+    let other = Volume {
+        id: VolumeId::from_random(9),
+        ..volume(2)
+    };
+    for volume in [&there, &other] {
+        let entity = Entity::Volume(Box::new(volume.clone()));
+        site.put(Key::Volume(volume.key()), entity);
+    }
+    let kept = claim("web", &there);
+    for claim in [
+        kept.clone(),
+        claim("gone", &there),
+        claim("web", &volume(2)),
+        claim("web", &volume(3)),
+    ] {
+        let entity = Entity::VolumeClaim(Box::new(claim.clone()));
+        site.put(Key::VolumeClaim(claim.id()), entity);
+    }
+    site.collect();
+    let left = site.snapshot();
+    let left: Vec<_> = left.volume_claims().map(|claim| &claim.value).collect();
+    assert_eq!(left, [&kept]);
+}
+
+#[test]
 fn a_purged_jobs_versions_go_with_its_last_allocation() {
     let job = builders::service("web", 1);
     let mut site = three_rounds(&job);

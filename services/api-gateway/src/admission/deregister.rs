@@ -13,12 +13,16 @@ use model::{EvalId, Evaluation, Indexed, Job, JobKey, JobType, TriggeredBy};
 use state::{Entity, Key, Snapshot};
 
 use super::{Answer, Decision, Proposal, Refusal, Stamp, eval_priority, register, versions};
+use crate::settings::volumes;
 use crate::writes::Write;
 
 /// How many versions a purge deletes at most, two operations each: with the job and the evaluation
 /// well below a transaction's 1,000. Versions left over are numbers that a later job of the same
 /// id does not use, and go when it is pruned.
 const MAX_PURGED_VERSIONS: usize = 400;
+
+/// How many claims of volumes a purge deletes at most; the cluster-controller deletes the others.
+const MAX_PURGED_CLAIMS: usize = 100;
 
 #[derive(Clone, Debug)]
 pub struct DeregisterRequest {
@@ -88,7 +92,8 @@ pub fn deregister(
     }))
 }
 
-/// Returns the deletions of a job, of its stable markers and of the versions that nothing runs.
+/// Returns the deletions of a job, of its stable markers, of what its groups claim and of the versions
+/// that nothing runs.
 fn purge(snapshot: &Snapshot, key: &JobKey, stored: &Indexed<Job>) -> Vec<Write> {
     let mut writes = vec![Write::Delete {
         key: Key::Job(key.clone()),
@@ -105,6 +110,8 @@ fn purge(snapshot: &Snapshot, key: &JobKey, stored: &Indexed<Job>) -> Vec<Write>
         let goes = |write: &Write| !(is_run && matches!(write.key(), Key::JobVersion(..)));
         writes.extend(deletions.into_iter().filter(goes));
     }
+    let claims = snapshot.volume_claims_of(key).take(MAX_PURGED_CLAIMS);
+    writes.extend(claims.map(|claim| volumes::delete_claim(claim)));
     writes
 }
 

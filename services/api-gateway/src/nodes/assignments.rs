@@ -1,8 +1,9 @@
 //! Builds what a node's stream is sent.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{AllocId, JobKey, NodeId};
+use placement::VolumeAsks;
 use proto::internal::v1::{AllocationsUpdate, Assignment};
 use proto::v1;
 use state::{AllocView, Snapshot};
@@ -67,8 +68,25 @@ fn assign(
     update.assignments.push(Assignment {
         allocation,
         trace_parent,
+        volume_paths: volume_paths(snapshot, view),
     });
     update.jobs.extend(unsent_job(snapshot, view, sent));
+}
+
+/// Returns where the registered volumes are that an allocation asks for: a node knows those of its
+/// own configuration alone.
+fn volume_paths(snapshot: &Snapshot, view: &AllocView) -> HashMap<String, String> {
+    let alloc = &view.alloc;
+    let job = snapshot.job_version(&alloc.job_key(), alloc.job_version);
+    let group = job.and_then(|job| Some((job, job.value.task_group(&alloc.task_group)?)));
+    let (Some((job, group)), Some(node)) = (group, snapshot.node(alloc.node_id)) else {
+        return HashMap::new();
+    };
+    let mut asks = VolumeAsks::of_group(&job.value, group);
+    asks.look_in(snapshot);
+    asks.volumes_on(&node.value, alloc.name_index)
+        .map(|volume| (volume.value.name.clone(), volume.value.host_path.clone()))
+        .collect()
 }
 
 /// Returns the job version that an allocation names, unless the stream has sent it.

@@ -34,7 +34,7 @@ pub struct TableChanges {
     tables: [watch::Sender<u64>; ALL.len()],
 }
 
-const ALL: [Table; 9] = [
+const ALL: [Table; 10] = [
     Table::Jobs,
     Table::JobVersions,
     Table::Evals,
@@ -44,6 +44,7 @@ const ALL: [Table; 9] = [
     Table::Elections,
     Table::SchedulerConfig,
     Table::NodePools,
+    Table::Volumes,
 ];
 
 impl Default for TableChanges {

@@ -43,6 +43,24 @@ impl PageKey for model::JobKey {
     }
 }
 
+/// Namespace, then name, then node.
+impl PageKey for model::VolumeKey {
+    fn to_token(&self) -> String {
+        format!("{}.{}.{}", self.namespace, self.node_id, self.name)
+    }
+
+    fn from_token(token: &str) -> Option<Self> {
+        // Neither a namespace nor an id has a full stop in it; a name may.
+        let (namespace, rest) = token.split_once('.')?;
+        let (node_id, name) = rest.split_once('.')?;
+        Some(Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            node_id: node_id.parse().ok()?,
+        })
+    }
+}
+
 /// A name.
 impl PageKey for String {
     fn to_token(&self) -> String {

@@ -19,3 +19,4 @@ mod sessions;
 mod stale;
 mod support;
 mod traces;
+mod volumes;

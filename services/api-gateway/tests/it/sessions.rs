@@ -30,7 +30,7 @@ pub(crate) async fn register(
         .into_inner())
 }
 
-async fn watch(
+pub(crate) async fn watch(
     suite: &Suite,
     gateway: usize,
     node: &Node,
@@ -48,7 +48,7 @@ async fn watch(
         .into_inner())
 }
 
-async fn next(updates: &mut Streaming<AllocationsUpdate>) -> AllocationsUpdate {
+pub(crate) async fn next(updates: &mut Streaming<AllocationsUpdate>) -> AllocationsUpdate {
     tokio::time::timeout(PATIENCE, updates.message())
         .await
         .unwrap()

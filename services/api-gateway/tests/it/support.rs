@@ -15,6 +15,7 @@ use proto::v1::jobs_client::JobsClient;
 use proto::v1::node_pools_client::NodePoolsClient;
 use proto::v1::nodes_client::NodesClient;
 use proto::v1::operator_client::OperatorClient;
+use proto::v1::volumes_client::VolumesClient;
 use service_kit::{CancellationToken, TracedChannel, connect_lazy};
 use state::{Entity, Key};
 use store::{Client, ClientOptions, Commit, Stored};
@@ -133,6 +134,10 @@ impl Suite {
 
     pub(crate) fn node_pools(&self, gateway: usize) -> NodePoolsClient<TracedChannel> {
         NodePoolsClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn volumes(&self, gateway: usize) -> VolumesClient<TracedChannel> {
+        VolumesClient::new(self.channel(gateway))
     }
 
     pub(crate) fn operator(&self, gateway: usize) -> OperatorClient<TracedChannel> {

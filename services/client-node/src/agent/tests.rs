@@ -16,6 +16,7 @@ fn assigned(modify_index: u64) -> Assigned {
         job: Arc::new(job),
         modify_index,
         trace_parent: String::new(),
+        volume_paths: BTreeMap::new(),
     };
     Assigned {
         assignment,

@@ -83,6 +83,7 @@ impl TaskPlan {
     }
 
     async fn start_process(&self) -> Result<Arc<dyn Driver>, StartFailure> {
+        self.check_directories()?;
         let (driver, config) = self.config()?;
         driver.start(config).await.map_err(|error| match error {
             StartError::Config(message) => StartFailure {
@@ -187,13 +188,20 @@ impl TaskPlan {
         let _ = answers.send(event).await;
     }
 
+    /// Looks whether the volumes are there. A task that runs already has them, so nobody asks again
+    /// when it is found.
+    fn check_directories(&self) -> Result<(), StartFailure> {
+        let Assignment { alloc, job, .. } = &self.assignment;
+        let Some(group) = job.task_group(&alloc.task_group) else {
+            return Ok(());
+        };
+        let registered = &self.assignment.volume_paths;
+        let facts = self.context.facts.with_volumes(registered);
+        volumes::check_directories(group, alloc, &facts, registered).map_err(invalid)
+    }
+
     /// Puts together what the driver needs.
     fn config(&self) -> Result<(Arc<dyn Driver>, TaskConfig), StartFailure> {
-        let invalid = |message| StartFailure {
-            step: StartStep::Validation,
-            message,
-            recoverable: false,
-        };
         let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
         let group = job
             .task_group(&alloc.task_group)
@@ -206,12 +214,14 @@ impl TaskPlan {
             .drivers
             .get(task.driver.as_str())
             .ok_or_else(|| invalid(format!("this node has no driver {:?}", task.driver)))?;
-        volumes::check(group, task, alloc, driver.as_ref(), &self.context.facts)
-            .map_err(invalid)?;
+        let facts = self
+            .context
+            .facts
+            .with_volumes(&self.assignment.volume_paths);
+        volumes::check(group, task, alloc, driver.as_ref(), &facts).map_err(invalid)?;
         let base = self.context.alloc_dir.as_deref();
         let dirs = base.map(|base| AllocDirs::new(base, alloc.id).task(&task.name));
-        let facts = &self.context.facts;
-        let env = TaskEnv::new(job, group, task, alloc, facts, dirs.as_ref());
+        let env = TaskEnv::new(job, group, task, alloc, &facts, dirs.as_ref());
         let config = env
             .interpolate_config(&task.config)
             .map_err(|error| invalid(error.to_string()))?;
@@ -226,5 +236,14 @@ impl TaskPlan {
             cancel: self.cancel.clone(),
         };
         Ok((Arc::clone(driver), config))
+    }
+}
+
+/// A task that cannot be started the way that its job says.
+fn invalid(message: String) -> StartFailure {
+    StartFailure {
+        step: StartStep::Validation,
+        message,
+        recoverable: false,
     }
 }

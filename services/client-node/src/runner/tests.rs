@@ -1,5 +1,6 @@
 //! Runners by themselves: what is told after a restart, and what their end ends.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,6 +25,7 @@ fn assignment(job: Job) -> Assignment {
         job: Arc::new(job),
         modify_index: 5,
         trace_parent: String::new(),
+        volume_paths: BTreeMap::new(),
     }
 }
 

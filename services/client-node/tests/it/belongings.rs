@@ -17,6 +17,8 @@ fn with_volume(script: &str) -> model::Job {
         read_only: false,
         sticky: false,
         per_alloc: false,
+        access_mode: None,
+        attachment_mode: None,
     };
     let group = &mut job.task_groups[0];
     group.volumes.insert("data".to_owned(), request);

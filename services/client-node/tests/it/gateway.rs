@@ -243,6 +243,7 @@ impl Cluster {
             Assignment {
                 allocation: Some(wire),
                 trace_parent: String::new(),
+                volume_paths: Default::default(),
             }
         };
         AllocationsUpdate {

@@ -2,6 +2,7 @@
 
 use jobspec::{canonicalise, parse_api_json};
 use model::job::{VolumeMount, VolumeRequest, VolumeType};
+use model::{AccessMode, AttachmentMode};
 use serde_json::json;
 
 use super::check;
@@ -22,6 +23,7 @@ const HOST: &str = "type = \"host\"\n      source = \"disk\"";
 fn what_is_wrong_with_volumes_is_told_at_its_place() {
     let own = format!("{HOST}\n      per_alloc = true");
     let sticky = format!("{own}\n      sticky = true");
+    let mode = |mode: &str| format!("{HOST}\n      {mode}");
     let v = "$g.volume[\"data\"]";
     let field = |name: &str| -> &'static str { format!("{v}.{name}").leak() };
     let m = "$t.volume_mount[0]";
@@ -33,6 +35,18 @@ fn what_is_wrong_with_volumes_is_told_at_its_place() {
         ("", volume("type = \"csi\"\n      source = \"disk\""), "",
             field("type"), "volume type \"csi\" is not supported by this version of Kafila"),
         ("", volume("type = \"host\""), "", field("source"), "volume has an empty source"),
+        ("", volume(&mode("access_mode = \"multi-node-multi-writer\"")), "",
+            field("access_mode"), "host volumes are on one node"),
+        ("", volume(&mode("access_mode = \"often\"")), "",
+            field("access_mode"), "unknown access_mode \"often\""),
+        ("", volume(&mode("access_mode = \"single-node-reader-only\"")), "",
+            field("access_mode"), "needs read_only = true"),
+        ("", volume(&mode("access_mode = \"single-node-writer\"\n      read_only = true")), "",
+            field("access_mode"), "cannot be read_only"),
+        ("", volume(&mode("attachment_mode = \"block-device\"")), "",
+            field("attachment_mode"), "host volumes are directories"),
+        ("", volume(&mode("attachment_mode = \"glue\"")), "",
+            field("attachment_mode"), "unknown attachment_mode \"glue\""),
         ("  type = \"system\"", volume(&own), "",
             field("per_alloc"), "volume cannot be per_alloc for system or sysbatch jobs"),
         ("  type = \"sysbatch\"", volume(&own), "",
@@ -49,14 +63,8 @@ fn what_is_wrong_with_volumes_is_told_at_its_place() {
             mount_field("propagation_mode"), "unknown propagation_mode \"public\""),
     ]);
     let refused = |body: &str| admit(&file("", volume(body), "")).unwrap_err();
-    for body in [
-        "access_mode = \"single-node-writer\"",
-        "attachment_mode = \"file-system\"",
-        "mount_options {}",
-    ] {
-        let told = refused(&format!("{HOST}\n      {body}"));
-        assert!(told.contains("is not supported by this version of Kafila"), "{told}");
-    }
+    let told = refused(&format!("{HOST}\n      mount_options {{}}"));
+    assert!(told.contains("is not supported by this version of Kafila"), "{told}");
     let twice = format!("{}\n{}", volume(HOST), volume(HOST));
     let told = admit(&file("", &twice, "")).unwrap_err();
     assert!(told.contains("there are two volumes \"data\": rename one of them"), "{told}");
@@ -73,7 +81,10 @@ fn volumes_with_canaries_are_shared() {
 
 #[test]
 fn both_notations_ask_for_the_same_volumes() {
-    let body = format!("{HOST}\n      read_only = true\n      per_alloc = true");
+    let body = format!(
+        "{HOST}\n      read_only = true\n      per_alloc = true\n      \
+         access_mode = \"single-node-reader-only\"\n      attachment_mode = \"file-system\""
+    );
     let mounted = mount(
         "volume = \"data\"\n        destination = \"/srv\"\n        read_only = true\n        \
          propagation_mode = \"private\"",
@@ -86,6 +97,8 @@ fn both_notations_ask_for_the_same_volumes() {
         read_only: true,
         sticky: false,
         per_alloc: true,
+        access_mode: Some(AccessMode::SingleNodeReaderOnly),
+        attachment_mode: Some(AttachmentMode::FileSystem),
     };
     assert_eq!(group.volumes["data"], want);
     let want = VolumeMount {
@@ -100,7 +113,8 @@ fn both_notations_ask_for_the_same_volumes() {
             "Name": "g",
             "Volumes": {"data": {
                 "Name": "data", "Type": "host", "Source": "disk", "ReadOnly": true,
-                "Sticky": false, "PerAlloc": true, "AccessMode": "", "AttachmentMode": "",
+                "Sticky": false, "PerAlloc": true, "AccessMode": "single-node-reader-only",
+                "AttachmentMode": "file-system",
                 "MountOptions": null,
             }},
             "Tasks": [{

@@ -15,6 +15,8 @@ impl<'a> Search<'a, '_> {
     pub(crate) fn find(&mut self, wish: &Wish, draw: &mut Draw) -> Option<Found<'a>> {
         let asks_for_own = self.requirements.volumes.differ_by_alloc();
         self.own_volumes_of = asks_for_own.then_some(wish.name_index);
+        self.name_index = wish.name_index;
+        self.tied_to = self.ties();
         if let Some(found) = self.find_preferred(wish, draw) {
             return Some(found);
         }
@@ -25,6 +27,13 @@ impl<'a> Search<'a, '_> {
         while let Some((entry, shelf, score)) = self.next(draw) {
             if !self.has_own_volumes(entry.position()) {
                 passed_over.push((entry, shelf));
+                continue;
+            }
+            if self.volume_is_taken(entry.position()) {
+                // As with what `accept` rules out: it comes up again after a change.
+                if asks_for_own {
+                    passed_over.push((entry, shelf));
+                }
                 continue;
             }
             if !wish.penalised.is_empty() {
@@ -115,7 +124,7 @@ impl<'a> Search<'a, '_> {
         let position = self.cluster.position(wish.preferred?)?;
         if !self.places[position].is_somewhere()
             || self.is_next_to_another(position)
-            || !self.has_own_volumes(position)
+            || !self.volumes_serve(position)
         {
             return None;
         }
@@ -184,7 +193,7 @@ impl<'a> Search<'a, '_> {
             };
             seen.push((entry, shelf));
             let other = entry.position();
-            if other == position || self.limit_at(other).is_some() || !self.has_own_volumes(other) {
+            if other == position || self.limit_at(other).is_some() || !self.volumes_serve(other) {
                 continue;
             }
             if let Some(parts) = self.parts_for(other, wish) {

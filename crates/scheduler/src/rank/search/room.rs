@@ -136,15 +136,6 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Tells whether a node has the volumes that the allocation alone asks for.
-    pub(crate) fn has_own_volumes(&self, position: usize) -> bool {
-        let Some(name_index) = self.own_volumes_of else {
-            return true;
-        };
-        let node = self.cluster.table.node(position);
-        node.is_some_and(|node| self.requirements.volumes.pass(&node.value, name_index))
-    }
-
     /// Returns the position of the `distinct_property` that keeps one more off a node.
     pub(crate) fn limit_at(&self, position: usize) -> Option<usize> {
         let table = self.cluster.table;
@@ -157,7 +148,7 @@ impl Search<'_, '_> {
         if self.is_next_to_another(position) {
             return Some(placement::DistinctHosts::REASON.to_owned());
         }
-        if !self.has_own_volumes(position) {
+        if !self.volumes_serve(position) {
             return Some(placement::VolumeAsks::REASON.to_owned());
         }
         let limit = self.limit_at(position)?;

@@ -1,7 +1,13 @@
 //! Whether a task gets the volumes that its job promises it.
 //!
+//! Those of the node's configuration were looked at when the agent started; a registered one is
+//! looked at here, because users name directories that the servers cannot see.
+//!
 //! Source: Nomad's public behaviour: a volume that is not there, or a driver that cannot mount one,
 //! is an error when the task starts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use model::{Allocation, Task, TaskGroup};
 use task_drivers::{Driver, NodeFacts};
@@ -35,4 +41,77 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// Looks whether every volume of the group is there, before a task starts.
+///
+/// # Errors
+/// What is missing, and what to do about it.
+pub(super) fn check_directories(
+    group: &TaskGroup,
+    alloc: &Allocation,
+    node: &NodeFacts,
+    registered: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    for (name, request) in &group.volumes {
+        let source = request.source_for(alloc.name_index);
+        let Some(volume) = node.volume(&source) else {
+            return Err(format!(
+                "volume {name:?}: this node has no host volume {source:?}: register one with \
+                 'kafila volume register', or add it to host_volumes in the node's configuration"
+            ));
+        };
+        let path = &volume.path;
+        let is_registered = registered.get(&*source) == Some(path);
+        if is_registered && !Path::new(path).is_dir() {
+            return Err(format!(
+                "volume {name:?}: {path} is not a directory of this node: make it, or delete \
+                 volume {source:?} and register it where it is"
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::job::{VolumeRequest, VolumeType};
+    use test_kit::builders;
+
+    use super::*;
+
+    #[test]
+    fn a_registered_volume_is_a_directory_that_is_there() {
+        let mut job = builders::service("web", 1);
+        let request = VolumeRequest {
+            volume_type: VolumeType::Host,
+            source: "disk".into(),
+            read_only: false,
+            sticky: false,
+            per_alloc: false,
+            access_mode: None,
+            attachment_mode: None,
+        };
+        let group = &mut job.task_groups[0];
+        group.volumes.insert("data".into(), request);
+        let alloc = builders::allocation(1, &job, builders::node(1).id);
+        let group = &job.task_groups[0];
+        let check = |paths: &BTreeMap<String, String>| {
+            let facts = NodeFacts::default().with_volumes(paths);
+            check_directories(group, &alloc, &facts, paths)
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let path = |path: &Path| {
+            let path = path.to_str().unwrap().to_owned();
+            BTreeMap::from([("disk".to_owned(), path)])
+        };
+        assert_eq!(check(&path(directory.path())), Ok(()));
+        let told = check(&path(&directory.path().join("no"))).unwrap_err();
+        assert!(told.contains("is not a directory of this node"), "{told}");
+        let told = check(&BTreeMap::new()).unwrap_err();
+        assert!(
+            told.contains("this node has no host volume \"disk\""),
+            "{told}"
+        );
+    }
 }

@@ -1,0 +1,390 @@
+//! Directories of nodes that users register by name (dynamic host volumes), who may use them how,
+//! and which groups keep coming back to them (claims).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::field_error::FieldErrors;
+use crate::ids::{JobKey, NodeId, VolumeClaimId, VolumeId};
+use crate::time::Timestamp;
+
+/// The longest name. Source: Nomad's public limits for names.
+pub const MAX_NAME_CHARS: usize = 128;
+/// The longest path. Source: `PATH_MAX` of Linux, without the final zero.
+pub const MAX_PATH_BYTES: usize = 4_095;
+
+/// The name of one volume: what a job's `source` says, in the job's namespace, on one node.
+///
+/// It is the key, so two of the same name on one node cannot both be made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeKey {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    pub node_id: NodeId,
+}
+
+/// The value of `host-volume/<namespace>/<name>/<node id>`: a directory of one node.
+///
+/// Who uses it is not stored but read off the allocations; whether it is ready, off its node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Stands in the key, as do the name and the node; filled in on read.
+    #[serde(skip)]
+    pub namespace: String,
+    #[serde(skip)]
+    pub name: String,
+    #[serde(skip)]
+    pub node_id: NodeId,
+    /// What commands name it by; never reused.
+    pub id: VolumeId,
+    /// Absolute, on the node.
+    pub host_path: String,
+    /// In which ways it may be used; at least one.
+    pub capabilities: Vec<Capability>,
+    /// About to be deleted: takes no new allocations. Deleting takes two steps, because a plan
+    /// compares the volume's key and not the other way round.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
+    pub create_time: Timestamp,
+    pub modify_time: Timestamp,
+}
+
+/// One way to use a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Capability {
+    pub access_mode: AccessMode,
+    pub attachment_mode: AttachmentMode,
+}
+
+/// Who may use a volume at the same time, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessMode {
+    SingleNodeReaderOnly,
+    SingleNodeWriter,
+    /// One allocation writes, and no other.
+    SingleNodeSingleWriter,
+    SingleNodeMultiWriter,
+}
+
+impl AccessMode {
+    pub const ALL: [Self; 4] = [
+        Self::SingleNodeReaderOnly,
+        Self::SingleNodeWriter,
+        Self::SingleNodeSingleWriter,
+        Self::SingleNodeMultiWriter,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SingleNodeReaderOnly => "single-node-reader-only",
+            Self::SingleNodeWriter => "single-node-writer",
+            Self::SingleNodeSingleWriter => "single-node-single-writer",
+            Self::SingleNodeMultiWriter => "single-node-multi-writer",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+
+    /// Lists them for people.
+    pub fn words() -> String {
+        words(&Self::ALL.map(Self::as_str))
+    }
+}
+
+/// What a task sees of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttachmentMode {
+    FileSystem,
+    BlockDevice,
+}
+
+impl AttachmentMode {
+    pub const ALL: [Self; 2] = [Self::FileSystem, Self::BlockDevice];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FileSystem => "file-system",
+            Self::BlockDevice => "block-device",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+
+    /// Lists them for people.
+    pub fn words() -> String {
+        words(&Self::ALL.map(Self::as_str))
+    }
+}
+
+fn words(all: &[&str]) -> String {
+    all.join(", ")
+}
+
+impl Volume {
+    pub fn key(&self) -> VolumeKey {
+        VolumeKey {
+            namespace: self.namespace.as_str().into(),
+            name: self.name.as_str().into(),
+            node_id: self.node_id,
+        }
+    }
+
+    /// Tells whether it may be used in this way.
+    pub fn allows(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+
+    /// Says what is wrong with a name; `None`: nothing.
+    ///
+    /// Brackets are for jobs with `per_alloc`, which ask for `data[0]`, `data[1]` and so on.
+    pub fn name_problem(name: &str) -> Option<String> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.[]".contains(c);
+        if name.is_empty() {
+            return Some("missing: want a name, as in \"data\"".to_owned());
+        }
+        if name.chars().count() > MAX_NAME_CHARS || !name.chars().all(fits) {
+            return Some(format!(
+                "{name:?} is not a volume's name: want 1 to {MAX_NAME_CHARS} letters of a to z, \
+                 digits, hyphens, underscores, full stops and brackets"
+            ));
+        }
+        None
+    }
+
+    /// Checks what a user may get wrong. Paths begin at the volume.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn check(&self) -> Result<(), FieldErrors> {
+        let mut errors = FieldErrors::default();
+        if let Some(problem) = Self::name_problem(&self.name) {
+            errors.push("name", problem);
+        }
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let namespace = &self.namespace;
+        if namespace.is_empty() || !namespace.chars().all(fits) {
+            errors.push(
+                "namespace",
+                format!(
+                    "{namespace:?} is not one namespace: want letters of a to z, digits, hyphens \
+                     and underscores"
+                ),
+            );
+        }
+        let path = &self.host_path;
+        let steps_back = path.split('/').any(|part| part == "..");
+        if path.is_empty() {
+            errors.push(
+                "host_path",
+                "missing: want the directory on the node, as in \"/srv/data\"",
+            );
+        } else if !path.starts_with('/')
+            || steps_back
+            || path.contains('\0')
+            || path.len() > MAX_PATH_BYTES
+        {
+            errors.push(
+                "host_path",
+                format!(
+                    "{path:?} is not a directory's full path: want one that begins with a slash, \
+                     without \"..\", of at most {MAX_PATH_BYTES} bytes"
+                ),
+            );
+        }
+        if self.capabilities.is_empty() {
+            errors.push(
+                "capability",
+                "missing: want at least one, with an access_mode and an attachment_mode",
+            );
+        }
+        for (position, capability) in self.capabilities.iter().enumerate() {
+            if capability.attachment_mode == AttachmentMode::BlockDevice {
+                errors.push(
+                    format!("capability[{position}].attachment_mode"),
+                    "host volumes are directories: want \"file-system\"",
+                );
+            }
+            if self.capabilities[..position].contains(capability) {
+                errors.push(
+                    format!("capability[{position}]"),
+                    "stands there twice: leave it out",
+                );
+            }
+        }
+        errors.into_result(())
+    }
+}
+
+/// The value of `volume-claim/<id>`: a group's allocations that ask for a sticky volume come back to
+/// this one.
+///
+/// It holds as long as the job and the volume exist, whatever becomes of the allocation that made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeClaim {
+    pub namespace: String,
+    pub job_id: String,
+    pub task_group: String,
+    /// The one that was placed with it first.
+    pub alloc_id: crate::ids::AllocId,
+    pub volume_id: VolumeId,
+    pub volume_name: String,
+    pub node_id: NodeId,
+}
+
+impl VolumeClaim {
+    pub fn job_key(&self) -> JobKey {
+        JobKey::new(self.namespace.as_str(), self.job_id.as_str())
+    }
+
+    pub fn volume_key(&self) -> VolumeKey {
+        VolumeKey {
+            namespace: self.namespace.as_str().into(),
+            name: self.volume_name.as_str().into(),
+            node_id: self.node_id,
+        }
+    }
+
+    /// Returns the claim's name, made of what it is about: a group claims a volume once, whoever
+    /// writes it down.
+    pub fn id(&self) -> VolumeClaimId {
+        let parts = [&self.namespace, &self.job_id, &self.task_group];
+        let mut hash = Fnv::default();
+        for part in parts {
+            hash.add(part.as_bytes());
+            // No name contains it, so two lists of names are never one text.
+            hash.add(&[0]);
+        }
+        hash.add(self.volume_id.0.as_bytes());
+        VolumeClaimId::from_random(hash.0)
+    }
+}
+
+/// Source: FNV-1a with 128 bits, by Fowler, Noll and Vo (public domain).
+struct Fnv(u128);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 ^= u128::from(*byte);
+            self.0 = self
+                .0
+                .wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume() -> Volume {
+        Volume {
+            namespace: "default".into(),
+            name: "data".into(),
+            node_id: NodeId::from_random(1),
+            id: VolumeId::from_random(2),
+            host_path: "/srv/data".into(),
+            capabilities: vec![Capability {
+                access_mode: AccessMode::SingleNodeWriter,
+                attachment_mode: AttachmentMode::FileSystem,
+            }],
+            deleting: false,
+            create_time: Timestamp(1),
+            modify_time: Timestamp(1),
+        }
+    }
+
+    #[test]
+    fn everything_wrong_with_a_volume_is_named() {
+        volume().check().unwrap();
+        let block = Capability {
+            access_mode: AccessMode::SingleNodeWriter,
+            attachment_mode: AttachmentMode::BlockDevice,
+        };
+        let wrong = Volume {
+            namespace: "*".into(),
+            name: "a/b".into(),
+            host_path: "/srv/../etc".into(),
+            capabilities: vec![block, block],
+            ..volume()
+        };
+        let errors = wrong.check().unwrap_err();
+        let fields: Vec<_> = errors.0.iter().map(|error| error.field.as_str()).collect();
+        let want = [
+            "name",
+            "namespace",
+            "host_path",
+            "capability[0].attachment_mode",
+            "capability[1].attachment_mode",
+            "capability[1]",
+        ];
+        assert_eq!(fields, want);
+        for path in ["", "srv", "/a\0b", &format!("/{}", "x".repeat(4_095))] {
+            let host_path = path.to_owned();
+            let wrong = Volume {
+                host_path,
+                ..volume()
+            };
+            assert_eq!(wrong.check().unwrap_err().0[0].field, "host_path", "{path}");
+        }
+        let none = Volume {
+            capabilities: Vec::new(),
+            ..volume()
+        };
+        assert_eq!(none.check().unwrap_err().0[0].field, "capability");
+    }
+
+    #[test]
+    fn modes_are_the_words_of_the_api() {
+        for mode in AccessMode::ALL {
+            assert_eq!(AccessMode::parse(mode.as_str()), Some(mode));
+            let json = serde_json::to_string(&mode).unwrap();
+            assert_eq!(json, format!("{:?}", mode.as_str()));
+        }
+        for mode in AttachmentMode::ALL {
+            assert_eq!(AttachmentMode::parse(mode.as_str()), Some(mode));
+            let json = serde_json::to_string(&mode).unwrap();
+            assert_eq!(json, format!("{:?}", mode.as_str()));
+        }
+        assert_eq!(AccessMode::parse("multi-node-multi-writer"), None);
+    }
+
+    #[test]
+    fn a_claims_name_says_whose_and_of_what_it_is_and_nothing_else() {
+        let claim = |job: &str, group: &str, volume: u128| VolumeClaim {
+            namespace: "default".into(),
+            job_id: job.into(),
+            task_group: group.into(),
+            alloc_id: crate::ids::AllocId::from_random(volume),
+            volume_id: VolumeId::from_random(volume),
+            volume_name: "data".into(),
+            node_id: NodeId::from_random(1),
+        };
+        let one = claim("web", "a", 1).id();
+        let by_another = VolumeClaim {
+            alloc_id: crate::ids::AllocId::from_random(9),
+            ..claim("web", "a", 1)
+        };
+        assert_eq!(by_another.id(), one);
+        for other in [
+            claim("we", "ba", 1),
+            claim("web", "b", 1),
+            claim("web", "a", 2),
+        ] {
+            assert_ne!(other.id(), one, "{other:?}");
+        }
+    }
+}

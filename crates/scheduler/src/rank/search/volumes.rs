@@ -1,0 +1,62 @@
+//! Asks whether a node's volumes serve one more: those of its own, those that others write, and those
+//! that it has claimed.
+
+use std::collections::BTreeSet;
+
+use model::NodeId;
+use placement::VolumeWrites;
+
+use crate::rank::search::Search;
+
+impl Search<'_, '_> {
+    /// Tells whether nothing about volumes keeps the allocation off a node that has those of its
+    /// group.
+    pub(crate) fn volumes_serve(&self, position: usize) -> bool {
+        self.has_own_volumes(position) && !self.volume_is_taken(position)
+    }
+
+    /// Returns where claims tie the group's next allocation to.
+    pub(crate) fn ties(&self) -> Option<BTreeSet<NodeId>> {
+        let volumes = &self.requirements.volumes;
+        if volumes.is_empty() {
+            return None;
+        }
+        volumes.tied_to(|node_id| {
+            let slot = self.cluster.position(node_id);
+            let slot = slot.and_then(|position| self.cluster.slot(position));
+            slot.is_some_and(|slot| slot.of_group > 0)
+        })
+    }
+
+    /// Tells whether somebody else's writing keeps the allocation off a node.
+    pub(crate) fn volume_is_taken(&self, position: usize) -> bool {
+        let volumes = &self.requirements.volumes;
+        if volumes.is_empty() {
+            return false;
+        }
+        let cluster = &self.cluster;
+        let node = cluster.table.node(position);
+        node.is_some_and(|node| {
+            volumes.is_taken(&node.value, self.name_index, || {
+                let replacing = self.replacing;
+                let there = VolumeWrites::on_node(cluster.snapshot, node.value.id, replacing);
+                there.chain(cluster.writes(position).cloned())
+            })
+        })
+    }
+
+    /// Tells whether a node has the volumes that the allocation alone asks for, and claims let it go
+    /// there.
+    pub(crate) fn has_own_volumes(&self, position: usize) -> bool {
+        if let Some(tied_to) = &self.tied_to
+            && !tied_to.contains(&self.cluster.row(position).id)
+        {
+            return false;
+        }
+        let Some(name_index) = self.own_volumes_of else {
+            return true;
+        };
+        let node = self.cluster.table.node(position);
+        node.is_some_and(|node| self.requirements.volumes.pass(&node.value, name_index))
+    }
+}

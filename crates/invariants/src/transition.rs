@@ -28,6 +28,7 @@ pub(crate) fn check_key(
         | Key::JobVersion(..)
         | Key::JobStable(..)
         | Key::JobTally(_)
+        | Key::JobTags(_)
         | Key::SchedulerConfig
         | Key::NodePool(_) => None,
     };

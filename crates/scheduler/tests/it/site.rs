@@ -329,6 +329,10 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         Key::SchedulerConfig => snapshot
             .stored_scheduler_config()
             .map(|config| config.create_index),
-        Key::AllocClient(_) | Key::JobStable(..) | Key::JobTally(_) | Key::Election(_) => None,
+        Key::AllocClient(_)
+        | Key::JobStable(..)
+        | Key::JobTally(_)
+        | Key::JobTags(_)
+        | Key::Election(_) => None,
     }
 }

@@ -22,6 +22,7 @@ mod job;
 mod node;
 mod node_pool;
 mod operator;
+mod rollout;
 
 pub(crate) use alloc::LogsRequest;
 

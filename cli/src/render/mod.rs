@@ -19,6 +19,7 @@ pub(crate) mod node_pool;
 pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod task;
+pub(crate) mod version;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -11,5 +11,6 @@ mod e2e_gc;
 mod e2e_operator;
 mod e2e_plan;
 mod e2e_preemption;
+mod e2e_rollout;
 mod e2e_trace;
 mod fault_kill;

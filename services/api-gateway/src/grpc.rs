@@ -2,9 +2,11 @@
 //! says [`Status`].
 
 mod allocations;
+mod deployment_updates;
 mod deployments;
 mod evaluations;
 mod explain;
+mod job_versions;
 mod jobs;
 mod node_pools;
 mod node_sessions;

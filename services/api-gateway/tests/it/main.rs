@@ -13,6 +13,7 @@ mod node_pools;
 mod plan;
 mod reads;
 mod reports;
+mod rollouts;
 mod scheduler_config;
 mod sessions;
 mod stale;

@@ -337,8 +337,8 @@ mod tests {
     #[test]
     fn a_command_is_known_by_its_group_or_by_itself() {
         let table = [
-            ("kafila job history web", Some("'job history'")),
-            ("kafila --address=a:1 job history", Some("'job history'")),
+            ("kafila job restart web", Some("'job restart'")),
+            ("kafila --address=a:1 job restart", Some("'job restart'")),
             ("kafila acl token create --name=x", Some("'acl'")),
             ("kafila exec 8a3f sh", Some("'exec'")),
             (

@@ -90,17 +90,6 @@ const COMMANDS: &[Command] = &[
     ),
     command("client-config", NO_AGENT),
     command("config", "a service checks its settings when it starts"),
-    command(
-        "deployment fail",
-        "run the former version again: see job revert",
-    ),
-    command("deployment pause", NO_PART),
-    command(
-        "deployment promote",
-        "there are no canaries yet: deployments go on by themselves",
-    ),
-    command("deployment resume", NO_PART),
-    command("deployment unblock", NO_ENTERPRISE),
     command("eval delete", NO_PART),
     command(
         "exec",
@@ -126,23 +115,14 @@ const COMMANDS: &[Command] = &[
         "job eval",
         "run the job again, which evaluates it again: kafila job run FILE",
     ),
-    command("job history", "kafila job inspect -version=N JOB"),
     command(
         "job init",
         "begin with one of the files in examples/, such as web.hcl",
     ),
     command("job periodic", "let cron run it: kafila job run FILE"),
     command(
-        "job promote",
-        "there are no canaries yet: deployments go on by themselves",
-    ),
-    command(
         "job restart",
         "change the job, such as a value in its meta: kafila job run FILE",
-    ),
-    command(
-        "job revert",
-        "kafila job inspect -version=N JOB > job.json, then kafila job run -json job.json",
     ),
     command(
         "job scale",
@@ -150,10 +130,6 @@ const COMMANDS: &[Command] = &[
     ),
     command("job scaling-events", "kafila eval list -job JOB"),
     command("job start", "kafila job run FILE"),
-    command(
-        "job tag",
-        "versions have only numbers: kafila job inspect -version=N JOB",
-    ),
     command("license", "Kafila needs none"),
     command("login", NO_USERS),
     command("monitor", "each service logs to its standard error"),
@@ -364,8 +340,8 @@ mod tests {
     #[test]
     fn a_command_is_known_by_its_group_or_by_itself() {
         let table = [
-            ("kafila job history web", Some("'job history'")),
-            ("kafila --address=a:1 job history", Some("'job history'")),
+            ("kafila job restart web", Some("'job restart'")),
+            ("kafila --address=a:1 job restart", Some("'job restart'")),
             ("kafila acl token create --name=x", Some("'acl'")),
             ("kafila exec 8a3f sh", Some("'exec'")),
             (

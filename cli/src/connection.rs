@@ -24,6 +24,7 @@ mod node;
 mod node_pool;
 mod operator;
 mod volume;
+mod rollout;
 
 pub(crate) use alloc::LogsRequest;
 

@@ -2,12 +2,24 @@
 
 use clap::{Args, Subcommand};
 
+use super::deployment_update::{Fail, Pause, Promote, Resume, Unblock};
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List deployments
     List(List),
     /// Show a deployment: how far the rollout is
     Status(Status),
+    /// Let the rest of a job follow its canaries
+    Promote(Promote),
+    /// Pause a deployment: nothing more of it is rolled out
+    Pause(Pause),
+    /// Go on with a deployment that is paused
+    Resume(Resume),
+    /// End a deployment as failed
+    Fail(Fail),
+    /// Go on with a deployment that waits for other regions
+    Unblock(Unblock),
 }
 
 #[derive(Debug, Args)]

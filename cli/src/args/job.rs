@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand};
 
+use super::job_versions::{History, Promote, Revert, Tag};
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a job file, and watch until its deployment has ended
@@ -18,6 +20,15 @@ pub enum Command {
     Inspect(Inspect),
     /// Check a job file without running it
     Validate(Validate),
+    /// Let the rest of a job follow its canaries
+    Promote(Promote),
+    /// Run a former version again
+    Revert(Revert),
+    /// Show the versions of a job
+    History(History),
+    /// Give versions names
+    #[command(subcommand)]
+    Tag(Tag),
 }
 
 #[derive(Debug, Args)]

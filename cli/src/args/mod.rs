@@ -8,10 +8,12 @@ use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand};
 
 pub mod alloc;
 pub mod deployment;
+pub mod deployment_update;
 pub mod dev;
 pub mod eval;
 pub mod event;
 pub mod job;
+pub mod job_versions;
 pub mod node;
 pub mod node_pool;
 pub mod operator;

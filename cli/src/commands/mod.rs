@@ -11,6 +11,7 @@ use crate::resolve::{self, Thing};
 mod alloc;
 mod completions;
 mod deployment;
+pub(crate) mod deployment_update;
 mod eval;
 mod event;
 pub(crate) mod job;
@@ -41,6 +42,10 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Job(job_args::Command::Validate(args)) | Command::Validate(args) => {
             job::validate::run(context, &args).await
         }
+        Command::Job(job_args::Command::Promote(args)) => job::promote::run(context, &args).await,
+        Command::Job(job_args::Command::Revert(args)) => job::revert::run(context, &args).await,
+        Command::Job(job_args::Command::History(args)) => job::history::run(context, &args).await,
+        Command::Job(job_args::Command::Tag(command)) => job::tag::run(context, &command).await,
         Command::Alloc(alloc_args::Command::Status(args)) | Command::AllocStatus(args) => {
             alloc::status::run(context, &args).await
         }
@@ -71,6 +76,21 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Deployment(crate::args::deployment::Command::Status(args)) => {
             deployment::status(context, &args).await
+        }
+        Command::Deployment(crate::args::deployment::Command::Promote(args)) => {
+            deployment_update::promote(context, &args).await
+        }
+        Command::Deployment(crate::args::deployment::Command::Pause(args)) => {
+            deployment_update::pause(context, &args).await
+        }
+        Command::Deployment(crate::args::deployment::Command::Resume(args)) => {
+            deployment_update::resume(context, &args).await
+        }
+        Command::Deployment(crate::args::deployment::Command::Fail(args)) => {
+            deployment_update::fail(context, &args).await
+        }
+        Command::Deployment(crate::args::deployment::Command::Unblock(args)) => {
+            deployment_update::unblock(context, &args).await
         }
         Command::Operator(crate::args::operator::Command::Leaders(args)) => {
             operator::leaders(context, &args).await

@@ -6,6 +6,8 @@ use model::{FieldErrors, spec};
 use proto::v1;
 use serde::Serialize;
 
+use super::plan::JobDiff;
+
 /// A job as `job inspect` prints it, in a form that `job run -json` reads.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -24,6 +26,24 @@ pub(crate) struct Job {
     create_index: u64,
     modify_index: u64,
     job_modify_index: u64,
+    version_tag: Option<VersionTag>,
+}
+
+/// A version's name.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct VersionTag {
+    name: String,
+    description: String,
+    tagged_time: u64,
+}
+
+/// A job's history with its differences.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Versions<'a> {
+    pub(crate) versions: Vec<Job>,
+    pub(crate) diffs: Vec<JobDiff<'a>>,
 }
 
 impl TryFrom<v1::Job> for Job {
@@ -36,6 +56,11 @@ impl TryFrom<v1::Job> for Job {
             create_index: job.create_index(),
             modify_index: job.modify_index(),
             job_modify_index: job.job_modify_index(),
+            version_tag: job.version_tag.clone().map(|tag| VersionTag {
+                name: tag.name,
+                description: tag.description,
+                tagged_time: tag.tagged_time_ns,
+            }),
             spec: spec::Job::try_from(job)?,
         })
     }

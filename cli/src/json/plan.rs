@@ -50,7 +50,7 @@ struct DesiredUpdates {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct JobDiff<'a> {
+pub(crate) struct JobDiff<'a> {
     r#type: &'static str,
     #[serde(rename = "ID")]
     id: &'a str,

@@ -28,6 +28,8 @@ pub(super) struct DeploymentWatch {
     body: String,
     /// Allocation → why it is unhealthy, as last printed.
     reasons: BTreeMap<String, String>,
+    /// Whether it was said that a user has to promote it.
+    said_waiting: bool,
     /// It failed, and the job goes back to an earlier version.
     revert: Option<Revert>,
 }
@@ -46,6 +48,7 @@ impl DeploymentWatch {
             seen_index: 0,
             body: String::new(),
             reasons: BTreeMap::new(),
+            said_waiting: false,
             revert: None,
         }
     }
@@ -74,6 +77,7 @@ impl DeploymentWatch {
                 self.seen_index = index;
                 self.failures(style, &allocs, out);
                 self.progress(style, &deployment, &allocs, out);
+                self.waiting(style, &deployment, out);
                 self.ended(&deployment)
             }
             Event::Deployments { deployments, index } => {
@@ -139,6 +143,26 @@ impl DeploymentWatch {
             body,
             ending,
         }));
+    }
+
+    /// Says once that the canaries are healthy and somebody has to say what becomes of the rest.
+    fn waiting(&mut self, style: &Style, deployment: &v1::Deployment, out: &mut Vec<Output>) {
+        let groups = deployment.task_groups.values();
+        let mut waiting = groups
+            .filter(|group| group.desired_canaries > 0 && !group.promoted)
+            .peekable();
+        let asks = waiting.clone().any(|group| !group.auto_promote);
+        let is_ready = waiting.peek().is_some()
+            && waiting.all(|group| group.healthy_allocs >= group.desired_canaries);
+        if deployment.status != "running" || !asks || !is_ready || self.said_waiting {
+            return;
+        }
+        self.said_waiting = true;
+        let id = style.id(&self.id);
+        out.push(Output::Detail(format!(
+            "The canaries are healthy: 'kafila deployment promote {id}' lets the rest follow, \
+             'kafila deployment fail {id}' does not"
+        )));
     }
 
     fn ended(&mut self, deployment: &v1::Deployment) -> Next {

@@ -588,3 +588,36 @@ fn an_evaluation_that_is_to_wait_is_not_remarked_on() {
         assert!(!lines.concat().contains("Nobody"), "{lines:?}");
     }
 }
+
+#[test]
+fn healthy_canaries_that_wait_for_somebody_say_so_once() {
+    let canaries = |healthy, auto_promote, status: &str| {
+        let mut deployment = running_deployment();
+        status.clone_into(&mut deployment.status);
+        for group in deployment.task_groups.values_mut() {
+            group.desired_canaries = 1;
+            group.healthy_allocs = healthy;
+            group.auto_promote = auto_promote;
+        }
+        rollout(deployment)
+    };
+    let monitor = || Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    let said = |events| {
+        let (lines, _) = play(monitor(), events);
+        let hints = lines
+            .iter()
+            .filter(|line| line.contains("The canaries are"));
+        hints.cloned().collect::<Vec<_>>()
+    };
+    let waiting = || canaries(1, false, "running");
+    assert_eq!(
+        said(vec![canaries(0, false, "running"), waiting(), waiting()]),
+        [
+            "    T: The canaries are healthy: 'kafila deployment promote 5e6f7a8b' lets the rest follow, \
+          'kafila deployment fail 5e6f7a8b' does not"
+        ]
+    );
+    assert_eq!(said(vec![canaries(0, false, "running")]), [""; 0]);
+    assert_eq!(said(vec![canaries(1, true, "running")]), [""; 0]);
+    assert_eq!(said(vec![canaries(1, false, "paused")]), [""; 0]);
+}

@@ -100,7 +100,7 @@ impl Status<'_> {
     fn placement_failure(&self, style: &Style) -> Vec<String> {
         let newest = eval::newest_first(self.evals);
         let Some(blocked) = newest.iter().find(|eval| eval.status == "blocked") else {
-            return self.held_back();
+            return self.held_back(style);
         };
         let lines = eval::failures_to_explain(blocked, style);
         if !lines.is_empty() {
@@ -114,7 +114,7 @@ impl Status<'_> {
     }
 
     /// Says which groups wait for their deployment and not for nodes.
-    fn held_back(&self) -> Vec<String> {
+    fn held_back(&self, style: &Style) -> Vec<String> {
         let Some(deployment) = self.latest_deployment else {
             return Vec::new();
         };
@@ -127,8 +127,14 @@ impl Status<'_> {
             return Vec::new();
         }
         let what_next = match deployment.status.as_str() {
-            "failed" => "Run a changed job file, or the former version again",
-            _ => "It goes on when the deployment does",
+            "failed" => {
+                let id = printable(self.job.id());
+                format!("Run a changed job file, or a former version again: kafila job revert {id}")
+            }
+            _ => {
+                let id = style.id(&deployment.id);
+                format!("It goes on with the deployment: kafila deployment resume {id}")
+            }
         };
         let mut lines = Vec::new();
         for (name, counts) in sorted(&self.summary.groups) {

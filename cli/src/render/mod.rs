@@ -21,6 +21,7 @@ pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod task;
 pub(crate) mod volume;
+pub(crate) mod version;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -126,9 +126,13 @@ fn what_waits_for_a_deployment_says_so() {
     let failed = render("failed", 2, version);
     let section = "\nPlacement Failure\n\
                    Task Group \"app\" (2 queued): its deployment has failed, so nothing more of \
-                   this version is placed\n  -> Run a changed job file, or the former version again\n";
+                   this version is placed\n  -> Run a changed job file, or a former version again: \
+                   kafila job revert web\n";
     assert!(failed.contains(section), "{failed}");
-    assert!(render("paused", 1, version).contains("(1 queued): its deployment is paused\n"));
+    assert!(render("paused", 1, version).contains(
+        "(1 queued): its deployment is paused\n  -> It goes on with the deployment: kafila \
+         deployment resume 5e6f7a8b\n"
+    ));
     // Nothing waits, or it waits for something else.
     for (status, queued, version) in [
         ("failed", 0, version),

@@ -262,9 +262,59 @@ impl Jobs for Fake {
 
     async fn list_versions(
         &self,
-        _: Request<ListJobVersionsRequest>,
+        request: Request<ListJobVersionsRequest>,
     ) -> Answer<ListJobVersionsResponse> {
-        Err(Status::unimplemented("no command asks for versions"))
+        self.seen("ListVersions", &request, None).await?;
+        let message = request.into_inner();
+        let mut world = self.world();
+        let mut answer = ListJobVersionsResponse {
+            meta: Some(meta(100)),
+            jobs: world.jobs.iter().rev().cloned().collect(),
+            diffs: world.diffs.clone(),
+        };
+        if !message.diffs {
+            answer.diffs.clear();
+        }
+        world.versions_requests.push(message);
+        Ok(Response::new(answer))
+    }
+
+    async fn revert(&self, request: Request<RevertJobRequest>) -> Answer<RegisterJobResponse> {
+        self.seen("Revert", &request, None).await?;
+        let mut world = self.world();
+        world.revert_requests.push(request.into_inner());
+        world.registered[0].clone().map(Response::new)
+    }
+
+    async fn set_stable(&self, _: Request<SetJobStableRequest>) -> Answer<SetJobStableResponse> {
+        Err(Status::unimplemented("no command does that"))
+    }
+
+    async fn tag_version(
+        &self,
+        request: Request<TagJobVersionRequest>,
+    ) -> Answer<TagJobVersionResponse> {
+        self.seen("TagVersion", &request, None).await?;
+        let message = request.into_inner();
+        let version = message.version.unwrap_or(7);
+        self.world().tag_requests.push(message);
+        Ok(Response::new(TagJobVersionResponse {
+            version,
+            ..TagJobVersionResponse::default()
+        }))
+    }
+
+    async fn untag_version(
+        &self,
+        request: Request<UntagJobVersionRequest>,
+    ) -> Answer<TagJobVersionResponse> {
+        self.seen("UntagVersion", &request, None).await?;
+        match request.into_inner().name.as_str() {
+            "gold" => Ok(Response::new(TagJobVersionResponse::default())),
+            name => Err(Status::not_found(format!(
+                "tag {name:?} not found: there is gold"
+            ))),
+        }
     }
 
     async fn list_allocations(
@@ -503,6 +553,51 @@ impl Deployments for Fake {
         deployments.retain(|it| lists_id(options.as_ref(), &it.namespace, &it.id));
         let (deployments, meta) = page(deployments, options.as_ref());
         Ok(Response::new(ListDeploymentsResponse { meta, deployments }))
+    }
+
+    async fn promote(
+        &self,
+        request: Request<PromoteDeploymentRequest>,
+    ) -> Answer<UpdateDeploymentResponse> {
+        self.seen("Promote", &request, None).await?;
+        let mut world = self.world();
+        world.promote_requests.push(request.into_inner());
+        world.updated_deployment()
+    }
+
+    async fn pause(
+        &self,
+        request: Request<PauseDeploymentRequest>,
+    ) -> Answer<UpdateDeploymentResponse> {
+        self.seen("Pause", &request, None).await?;
+        let world = self.world();
+        if request.into_inner().pause {
+            return Ok(Response::new(UpdateDeploymentResponse::default()));
+        }
+        world.updated_deployment()
+    }
+
+    async fn fail(
+        &self,
+        request: Request<FailDeploymentRequest>,
+    ) -> Answer<UpdateDeploymentResponse> {
+        self.seen("Fail", &request, None).await?;
+        self.world().updated_deployment()
+    }
+
+    async fn set_alloc_health(
+        &self,
+        _: Request<SetAllocHealthRequest>,
+    ) -> Answer<UpdateDeploymentResponse> {
+        Err(Status::unimplemented("no command does that"))
+    }
+
+    async fn unblock(
+        &self,
+        request: Request<UnblockDeploymentRequest>,
+    ) -> Answer<UpdateDeploymentResponse> {
+        self.seen("Unblock", &request, None).await?;
+        Err(Status::failed_precondition("there is one region"))
     }
 }
 

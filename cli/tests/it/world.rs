@@ -32,6 +32,10 @@ pub(crate) struct World {
     pub(crate) validated: v1::ValidateJobResponse,
     pub(crate) planned: Option<Result<v1::PlanJobResponse, Status>>,
     pub(crate) deregistered: v1::DeregisterJobResponse,
+    /// How whoever changes a deployment is answered.
+    pub(crate) updated: Option<Result<v1::UpdateDeploymentResponse, Status>>,
+    /// What differs between versions, newest first.
+    pub(crate) diffs: Vec<v1::JobDiff>,
     /// (task, stream) → the pieces that there are.
     pub(crate) logs: HashMap<(String, i32), Vec<Vec<u8>>>,
     /// Written a moment after a follower has come.
@@ -48,6 +52,10 @@ pub(crate) struct World {
     pub(crate) deregister_requests: Vec<v1::DeregisterJobRequest>,
     pub(crate) explain_requests: Vec<v1::ExplainEvaluationRequest>,
     pub(crate) logs_requests: Vec<v1::LogsRequest>,
+    pub(crate) promote_requests: Vec<v1::PromoteDeploymentRequest>,
+    pub(crate) revert_requests: Vec<v1::RevertJobRequest>,
+    pub(crate) tag_requests: Vec<v1::TagJobVersionRequest>,
+    pub(crate) versions_requests: Vec<v1::ListJobVersionsRequest>,
 }
 
 /// One call.
@@ -84,6 +92,18 @@ impl World {
             },
             ..Self::default()
         }
+    }
+
+    pub(crate) fn updated_deployment(
+        &self,
+    ) -> Result<tonic::Response<v1::UpdateDeploymentResponse>, Status> {
+        let answer = self.updated.clone().unwrap_or_else(|| {
+            Ok(v1::UpdateDeploymentResponse {
+                eval_id: fixtures::EVAL.to_owned(),
+                ..v1::UpdateDeploymentResponse::default()
+            })
+        });
+        answer.map(tonic::Response::new)
     }
 
     pub(crate) fn calls(&self, method: &str) -> usize {

@@ -145,7 +145,11 @@ fn size(op: &Op) -> usize {
 /// Returns how long the object's own part of its key is.
 fn name_size(key: &Key) -> usize {
     match key {
-        Key::Job(job) | Key::JobVersion(job, _) | Key::JobStable(job, _) | Key::JobTally(job) => {
+        Key::Job(job)
+        | Key::JobVersion(job, _)
+        | Key::JobStable(job, _)
+        | Key::JobTally(job)
+        | Key::JobTags(job) => {
             // Characters that a key cannot hold are written as three.
             3 * (job.namespace.len() + job.job_id.len()) + VERSION_SIZE
         }

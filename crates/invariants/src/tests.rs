@@ -339,6 +339,26 @@ fn coming_back_from_an_end_is_found() {
 }
 
 #[test]
+fn a_promotion_that_is_undone_is_found() {
+    let put_promoted = |promoted| {
+        let Change::Put { key, entity, .. } = put_deployment(DeploymentStatus::Running) else {
+            panic!("it is put");
+        };
+        let Entity::Deployment(mut deployment) = entity else {
+            panic!("it is a deployment");
+        };
+        let group = model::DeploymentGroup {
+            promoted,
+            ..model::DeploymentGroup::default()
+        };
+        deployment.groups.insert("web".to_owned(), group);
+        put(key, Entity::Deployment(deployment))
+    };
+    let promotions = [put_promoted(false), put_promoted(true), put_promoted(false)];
+    assert_eq!(broken(promotions), [Fact::PromotionIsKept]);
+}
+
+#[test]
 fn an_allocation_that_moves_is_found() {
     let moved = alloc(1, &builders::node(2), 0);
     let changes = [

@@ -28,6 +28,7 @@ pub(crate) fn check_key(
         | Key::JobVersion(..)
         | Key::JobStable(..)
         | Key::JobTally(_)
+        | Key::JobTags(_)
         | Key::SchedulerConfig
         | Key::NodePool(_)
         | Key::Volume(_)
@@ -63,6 +64,14 @@ fn deployment_goes_back(
     id: model::DeploymentId,
 ) -> Option<(Fact, String)> {
     let (old, new) = (before.deployment(id)?, after.deployment(id)?);
+    let is_undone = |(name, group): (&String, &model::DeploymentGroup)| {
+        let before = old.value.groups.get(name);
+        before.is_some_and(|before| before.promoted) && !group.promoted
+    };
+    if new.value.groups.iter().any(is_undone) {
+        let text = format!("deployment {id}: a group is not promoted any more");
+        return Some((Fact::PromotionIsKept, text));
+    }
     let (old, new) = (old.value.status, new.value.status);
     (!old.is_active() && old != new).then(|| {
         (

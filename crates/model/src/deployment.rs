@@ -47,6 +47,44 @@ pub struct DeploymentGroup {
     pub placed_canaries: Vec<AllocId>,
 }
 
+impl DeploymentGroup {
+    /// Tells whether the rest of the group waits for its canaries.
+    pub fn awaits_promotion(&self) -> bool {
+        self.desired_canaries > 0 && !self.promoted
+    }
+}
+
+impl Deployment {
+    /// Returns how it is described while it runs.
+    ///
+    /// Source: wire format; Nomad's clients show and compare these texts.
+    pub fn running_description(&self) -> &'static str {
+        let waiting = || {
+            self.groups
+                .values()
+                .filter(|group| group.awaits_promotion())
+        };
+        if waiting().next().is_none() {
+            "Deployment is running"
+        } else if waiting().all(|group| group.auto_promote) {
+            "Deployment is running pending automatic promotion"
+        } else {
+            "Deployment is running but requires manual promotion"
+        }
+    }
+
+    /// Tells whether every group that waits for its canaries goes on by itself once they are
+    /// healthy; `false` when none waits.
+    pub fn promotes_itself(&self) -> bool {
+        let mut waiting = self
+            .groups
+            .values()
+            .filter(|group| group.awaits_promotion())
+            .peekable();
+        waiting.peek().is_some() && waiting.all(|group| group.auto_promote)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeploymentStatus {

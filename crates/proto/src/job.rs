@@ -4,7 +4,7 @@
 //! missing, so the default applies.
 
 use model::spec::{self, Span};
-use model::{FieldErrors, Indexed};
+use model::{FieldErrors, Indexed, VersionTag};
 
 use crate::fields::At as _;
 use crate::v1;
@@ -42,10 +42,22 @@ pub fn parse_nothing(text: &str) -> Result<i64, String> {
 
 /// What reading a job adds to what is stored.
 #[derive(Clone, Copy, Debug)]
-pub struct JobRead {
+pub struct JobRead<'a> {
     /// pending, running or dead.
     pub status: &'static str,
     pub stable: bool,
+    /// What the version is called.
+    pub tag: Option<&'a VersionTag>,
+}
+
+impl From<&VersionTag> for v1::VersionTag {
+    fn from(tag: &VersionTag) -> Self {
+        Self {
+            name: tag.name.clone(),
+            description: tag.description.clone(),
+            tagged_time_ns: tag.tagged_time.0,
+        }
+    }
 }
 
 impl v1::Job {
@@ -62,10 +74,11 @@ impl v1::Job {
     }
 
     /// Writes a stored job as readers get it.
-    pub fn from_stored(job: &Indexed<model::Job>, read: JobRead) -> Self {
+    pub fn from_stored(job: &Indexed<model::Job>, read: JobRead<'_>) -> Self {
         Self {
             status: Some(read.status.to_owned()),
             stable: Some(read.stable),
+            version_tag: read.tag.map(Into::into),
             create_index: Some(job.create_index),
             modify_index: Some(job.modify_index),
             job_modify_index: Some(job.modify_index),

@@ -1,6 +1,7 @@
 //! What is to be written, one transaction each.
 
-use model::{Deployment, DeploymentId, Evaluation, Indexed, Job, JobKey};
+use model::{AllocClient, AllocId, Deployment, DeploymentId, Evaluation, Indexed, Job, JobKey};
+use state::Key;
 
 /// One transaction. Whatever stands with an index is written only if it has not changed since.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,19 @@ pub struct Action {
     pub eval: Option<Evaluation>,
     /// A version to mark as stable, with the modify index that its key must have.
     pub stable: Option<Indexed<(JobKey, u64)>>,
+    /// Client sides of allocations, as a user's word on their health makes them.
+    pub clients: Vec<ClientWrite>,
+    /// What was looked at and is not written, with the modify index that it must still have.
+    pub unchanged: Vec<(Key, u64)>,
+}
+
+/// The client side of an allocation as it is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientWrite {
+    pub alloc_id: AllocId,
+    pub client: AllocClient,
+    /// The modify index that its key must have; 0: it must not exist.
+    pub modify_index: u64,
 }
 
 impl Action {
@@ -27,6 +41,8 @@ impl Action {
             job: None,
             eval: None,
             stable: None,
+            clients: Vec::new(),
+            unchanged: Vec::new(),
         }
     }
 }
@@ -41,6 +57,14 @@ pub enum Reason {
     JobGone,
     /// A deployment of the version succeeded.
     Stable,
+    /// The canaries are healthy, and nobody has to be asked.
+    AutoPromoted,
+    /// A user says that the rest may follow the canaries.
+    Promoted,
+    Paused,
+    Resumed,
+    /// A user says how allocations are.
+    HealthSet,
 }
 
 impl Reason {
@@ -49,8 +73,14 @@ impl Reason {
             Self::Health => "health",
             Self::Failed(Cause::Unhealthy) => "failed_unhealthy",
             Self::Failed(Cause::ProgressDeadline) => "failed_progress_deadline",
+            Self::Failed(Cause::User) => "failed_by_user",
             Self::JobGone => "job_gone",
             Self::Stable => "stable",
+            Self::AutoPromoted => "auto_promoted",
+            Self::Promoted => "promoted",
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
+            Self::HealthSet => "health_set",
         }
     }
 }
@@ -62,4 +92,6 @@ pub enum Cause {
     Unhealthy,
     /// A group did not get further in time.
     ProgressDeadline,
+    /// A user said so.
+    User,
 }

@@ -13,19 +13,23 @@
 //!
 //! Success is not decided here: the scheduler sees it while it plans, and says so in its plan.
 //! This crate sees to it that the scheduler looks once the last allocation is healthy, and marks
-//! the version stable afterwards. Promotion of canaries, pausing and resuming are asked for by
-//! users and belong next to [`outcome`]; a paused deployment is already left alone.
+//! the version stable afterwards.
+//!
+//! What users ask for (to promote, pause, resume or fail a deployment, to say how an allocation is)
+//! is decided in [`user`], for whoever answers them; the watcher promotes with it by itself. A
+//! paused deployment is left alone.
 
 pub mod action;
 mod machine;
 pub mod outcome;
 pub mod progress;
 mod reschedule;
+pub mod user;
 mod verdict;
 
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, Cause, Reason};
+pub use action::{Action, Cause, ClientWrite, Reason};
 pub use machine::{Config, Rollout};
-pub use progress::require_progress_by;
+pub use progress::{healthy_canaries, require_progress_by};

@@ -1,9 +1,10 @@
 //! The values that the deployment-watcher writes.
 
 use model::{
-    Deployment, DeploymentStatus, EvalId, Evaluation, Indexed, Job, JobKey, Timestamp, TriggeredBy,
+    Deployment, DeploymentStatus, EvalId, Evaluation, Indexed, Job, JobKey, NodePool, Timestamp,
+    TriggeredBy,
 };
-use state::Snapshot;
+use state::{Key, Snapshot};
 
 use crate::action::{Action, Cause, Reason};
 
@@ -17,9 +18,16 @@ pub enum Revert {
     SameSpec {
         version: u64,
     },
+    /// The node pool that the stable version ran in is gone, or going.
+    NoNodePool {
+        version: u64,
+        pool: String,
+    },
     To {
         version: u64,
         job: Box<Job>,
+        /// The job's node pool, with its modify index; `None`: it is built in.
+        pool: Option<(Key, u64)>,
     },
 }
 
@@ -38,7 +46,7 @@ pub fn choose_revert(
     let stable = snapshot
         .job_versions(&key)
         .rev()
-        .find(|version| snapshot.is_stable(&key, version.value.version));
+        .find(|version| !version.value.stop && snapshot.is_stable(&key, version.value.version));
     let Some(stable) = stable else {
         return Revert::NoStableVersion;
     };
@@ -46,6 +54,10 @@ pub fn choose_revert(
     if !stable.value.spec_differs(&job.value) {
         return Revert::SameSpec { version };
     }
+    let Ok(pool) = node_pool(snapshot, &stable.value) else {
+        let pool = stable.value.node_pool.clone();
+        return Revert::NoNodePool { version, pool };
+    };
     let job = Job {
         version: job.value.version + 1,
         submit_time: now,
@@ -54,7 +66,25 @@ pub fn choose_revert(
     Revert::To {
         version,
         job: Box::new(job),
+        pool,
     }
+}
+
+/// The pool is not there, or is being deleted.
+struct PoolGone;
+
+/// Returns what has to stay as it is of a job's node pool; `None`: the pool is built in.
+///
+/// Whoever deletes a pool marks it first, and then looks whose jobs are in it: a job that joins
+/// compares the pool in its own transaction, a registration as well as a revert.
+fn node_pool(snapshot: &Snapshot, job: &Job) -> Result<Option<(Key, u64)>, PoolGone> {
+    let name = &job.node_pool;
+    if NodePool::is_built_in(name) {
+        return Ok(None);
+    }
+    let stored = snapshot.node_pool(name).filter(|pool| !pool.value.deleting);
+    let stored = stored.ok_or(PoolGone)?;
+    Ok(Some((Key::NodePool(name.clone()), stored.modify_index)))
 }
 
 /// Returns the transaction that fails a deployment, reverts its job if that is wanted, and has the
@@ -72,6 +102,7 @@ pub fn fail(
     let what = match cause {
         Cause::Unhealthy => "Failed due to unhealthy allocations",
         Cause::ProgressDeadline => "Failed due to progress deadline",
+        Cause::User => "Deployment marked as failed",
     };
     let and = match &revert {
         Revert::NotWanted => String::new(),
@@ -79,21 +110,31 @@ pub fn fail(
         Revert::SameSpec { version } => format!(
             " - not rolling back to stable job version {version} as current job has same specification"
         ),
+        // Ours: there a revert does not ask.
+        Revert::NoNodePool { version, pool } => format!(
+            " - not rolling back to stable job version {version} as its node pool {pool:?} is gone"
+        ),
         Revert::To { version, .. } => format!(" - rolling back to job version {version}"),
     };
-    let reverted = match revert {
-        Revert::To { job: value, .. } => Some(Indexed {
-            create_index: job.create_index,
-            modify_index: job.modify_index,
-            value: *value,
-        }),
-        _ => None,
+    let (reverted, pool) = match revert {
+        Revert::To {
+            job: value, pool, ..
+        } => {
+            let reverted = Indexed {
+                create_index: job.create_index,
+                modify_index: job.modify_index,
+                value: *value,
+            };
+            (Some(reverted), pool)
+        }
+        _ => (None, None),
     };
     let status = DeploymentStatus::Failed;
     Action {
         deployment: Some(moved(deployment, status, format!("{what}{and}"), now)),
         job: reverted,
         eval: Some(eval(&deployment.value, &job.value, eval_id, now)),
+        unchanged: pool.into_iter().collect(),
         ..Action::new(deployment.value.id, Reason::Failed(cause))
     }
 }
@@ -140,7 +181,7 @@ pub fn mark_stable(snapshot: &Snapshot, deployment: &Deployment) -> Option<Actio
     })
 }
 
-fn moved(
+pub(crate) fn moved(
     deployment: &Indexed<Deployment>,
     status: DeploymentStatus,
     status_description: String,
@@ -158,7 +199,7 @@ fn moved(
     }
 }
 
-fn eval(deployment: &Deployment, job: &Job, id: EvalId, now: Timestamp) -> Evaluation {
+pub(crate) fn eval(deployment: &Deployment, job: &Job, id: EvalId, now: Timestamp) -> Evaluation {
     let priority = match deployment.eval_priority {
         0 => job.priority,
         priority => priority,

@@ -34,14 +34,47 @@ pub fn require_progress_by(
     Some(first_placed?.max(last_step).plus(deadline))
 }
 
-/// Tells whether `healthy` allocations are what the group wants at this stage: all its canaries
-/// until it is promoted (to wait for a user's promotion is no failure), then everything.
-pub(crate) fn is_satisfied(group: &DeploymentGroup, healthy: u32) -> bool {
-    if group.desired_canaries > 0 && !group.promoted {
-        healthy >= group.desired_canaries
-    } else {
-        healthy >= group.desired_total
+/// Tells whether a group has what it wants at this stage: all its canaries healthy until it is
+/// promoted, then as many healthy allocations as it set out for.
+///
+/// To wait for a user's promotion is no failure, whatever has become of the canaries meanwhile: the
+/// user decides. Where nobody is waited for, only those count that run: else a rollout whose
+/// canaries were healthy once, one after the other, would go on for ever.
+pub(crate) fn is_satisfied(
+    snapshot: &Snapshot,
+    deployment: &Deployment,
+    name: &str,
+    group: &DeploymentGroup,
+) -> bool {
+    let healthy = allocs_of(snapshot, deployment, name)
+        .filter(|view| view.health().is_some_and(|health| health.healthy));
+    if !group.awaits_promotion() {
+        return count(healthy.filter(|view| !view.is_terminal())) >= group.desired_total;
     }
+    let canaries = healthy.filter(|view| group.placed_canaries.contains(&view.alloc.id));
+    if deployment.promotes_itself() {
+        count(canaries.filter(|view| !view.is_terminal())) >= group.desired_canaries
+    } else {
+        count(canaries) >= group.desired_canaries
+    }
+}
+
+/// Returns the canaries of a group that run and are healthy, ordered by id.
+pub fn healthy_canaries<'a>(
+    snapshot: &'a Snapshot,
+    deployment: &'a Deployment,
+    name: &'a str,
+) -> impl Iterator<Item = &'a AllocView> {
+    let group = deployment.groups.get(name);
+    allocs_of(snapshot, deployment, name).filter(move |view| {
+        group.is_some_and(|group| group.placed_canaries.contains(&view.alloc.id))
+            && !view.is_terminal()
+            && view.health().is_some_and(|health| health.healthy)
+    })
+}
+
+fn count<'a>(views: impl Iterator<Item = &'a AllocView>) -> u32 {
+    u32::try_from(views.count()).unwrap_or(u32::MAX)
 }
 
 /// Returns a group's allocations of a deployment, ordered by id.

@@ -5,7 +5,7 @@ use state::{AllocView, Snapshot};
 
 use crate::action::{Action, Cause};
 use crate::machine::{Config, Memory};
-use crate::{outcome, progress, reschedule};
+use crate::{outcome, progress, reschedule, user};
 
 /// What a look at a deployment found.
 #[derive(Debug, Default)]
@@ -66,6 +66,9 @@ pub(crate) fn judge(
             now,
         ));
     }
+    if let Some(action) = user::auto_promote(snapshot, deployment, now, next_id) {
+        return Verdict::act(action);
+    }
     let look_due = look_due(config, now, snapshot, value, memory);
     if look_due.is_some_and(|due| due <= now) {
         return Verdict::act(outcome::look_again(value, &job.value, next_id(), now));
@@ -83,15 +86,6 @@ fn find_failure(
     deployment: &Deployment,
     job: &Job,
 ) -> Option<(Cause, bool)> {
-    for view in snapshot.allocs_by_deployment(deployment.id) {
-        if is_beyond_help(view, deployment, job) {
-            let group = deployment.groups.get(&*view.alloc.task_group);
-            return Some((
-                Cause::Unhealthy,
-                group.is_some_and(|group| group.auto_revert),
-            ));
-        }
-    }
     let mut late = false;
     let mut revert = false;
     for (name, by) in unsatisfied(snapshot, deployment) {
@@ -100,7 +94,25 @@ fn find_failure(
             revert |= deployment.groups[name].auto_revert;
         }
     }
-    late.then_some((Cause::ProgressDeadline, revert))
+    if late {
+        return Some((Cause::ProgressDeadline, revert));
+    }
+    let beyond_help = snapshot
+        .allocs_by_deployment(deployment.id)
+        .find(|view| is_beyond_help(view, deployment, job))?;
+    let group = deployment.groups.get(&*beyond_help.alloc.task_group);
+    // Who fails after the time has passed, as canaries may while a user takes time to promote
+    // them, fails of that: what was to be waited for is over.
+    let is_overdue = deployment.groups.iter().any(|(name, group)| {
+        let by = progress::require_progress_by(snapshot, deployment, name);
+        group.awaits_promotion() && by.is_some_and(|by| by <= now)
+    });
+    let cause = if is_overdue {
+        Cause::ProgressDeadline
+    } else {
+        Cause::Unhealthy
+    };
+    Some((cause, group.is_some_and(|group| group.auto_revert)))
 }
 
 /// Tells whether an allocation is unhealthy and nothing may take its place: its group has no time
@@ -125,10 +137,8 @@ fn unsatisfied<'a>(
     snapshot: &'a Snapshot,
     deployment: &'a Deployment,
 ) -> impl Iterator<Item = (&'a str, Option<Timestamp>)> {
-    let counts = snapshot.deployment_counts(deployment.id);
     deployment.groups.iter().filter_map(move |(name, group)| {
-        let healthy = counts.get(name).map_or(0, |counts| counts.healthy);
-        if progress::is_satisfied(group, healthy) {
+        if progress::is_satisfied(snapshot, deployment, name, group) {
             return None;
         }
         Some((

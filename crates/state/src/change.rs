@@ -2,8 +2,7 @@
 
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
-    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
-    VolumeClaimId, VolumeKey,
+    JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume, VolumeClaim, VolumeClaimId, VolumeKey,
 };
 
 /// The name of one stored object.
@@ -15,6 +14,8 @@ pub enum Key {
     JobStable(JobKey, u64),
     /// What became of the job's allocations that were collected.
     JobTally(JobKey),
+    /// What versions of the job are called.
+    JobTags(JobKey),
     Eval(EvalId),
     Alloc(AllocId),
     AllocClient(AllocId),
@@ -33,7 +34,7 @@ impl Key {
     pub fn table(&self) -> Table {
         match self {
             Self::Job(_) => Table::Jobs,
-            Self::JobVersion(..) | Self::JobStable(..) => Table::JobVersions,
+            Self::JobVersion(..) | Self::JobStable(..) | Self::JobTags(_) => Table::JobVersions,
             Self::Eval(_) => Table::Evals,
             // It stands for allocations, and changes with them.
             Self::Alloc(_) | Self::AllocClient(_) | Self::JobTally(_) => Table::Allocs,
@@ -74,6 +75,7 @@ pub enum Entity {
     JobVersion(Box<Job>),
     JobStable,
     JobTally(Box<JobTally>),
+    JobTags(Box<JobTags>),
     Eval(Box<Evaluation>),
     Alloc(Box<Allocation>),
     AllocClient(Box<AllocClient>),

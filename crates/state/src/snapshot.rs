@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use model::{
     AllocClient, AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey,
-    JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
-    VolumeClaimId, VolumeKey,
+    JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, VersionTag, Volume, VolumeClaim, VolumeClaimId, VolumeKey,
 };
 
 use crate::change::{Change, Table};
@@ -151,6 +150,21 @@ impl Snapshot {
     /// Returns every job's tally, purged ones' too, ordered by job.
     pub fn job_tallies(&self) -> impl Iterator<Item = (&JobKey, &Arc<Indexed<JobTally>>)> {
         self.tables.job_tallies.iter()
+    }
+
+    /// Returns what versions of a job are called; `None`: none is tagged, or none any more.
+    pub fn job_tags(&self, key: &JobKey) -> Option<&Arc<Indexed<JobTags>>> {
+        self.tables.job_tags.get(key)
+    }
+
+    /// Returns the tags of every job, purged ones' too, ordered by job.
+    pub fn all_job_tags(&self) -> impl Iterator<Item = (&JobKey, &Arc<Indexed<JobTags>>)> {
+        self.tables.job_tags.iter()
+    }
+
+    /// Returns the tag of one version.
+    pub fn version_tag(&self, key: &JobKey, version: u64) -> Option<&VersionTag> {
+        self.job_tags(key)?.value.versions.get(&version)
     }
 
     /// Returns the client sides that have no allocation, with their revisions, in no particular

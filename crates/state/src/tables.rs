@@ -10,7 +10,7 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use imbl::{GenericHashMap, OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
-    JobKey, JobTally, LeaderInfo, Node, NodeId, NodePool,
+    JobKey, JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool,
 };
 use rustc_hash::FxBuildHasher;
 
@@ -34,6 +34,7 @@ pub(crate) struct Tables {
     /// With the revision of each marker.
     pub(crate) stable_versions: OrdMap<(JobKey, u64), u64>,
     pub(crate) job_tallies: OrdMap<JobKey, Arc<Indexed<JobTally>>>,
+    pub(crate) job_tags: OrdMap<JobKey, Arc<Indexed<JobTags>>>,
     pub(crate) evals: Map<EvalId, Arc<Indexed<Evaluation>>>,
     pub(crate) evals_by_job: Map<JobKey, OrdSet<EvalId>>,
     /// Evaluations that are not terminal: few, however long the history.
@@ -98,6 +99,10 @@ impl Tables {
             }
             (Key::JobTally(key), Entity::JobTally(value)) => {
                 self.job_tallies
+                    .insert(key, indexed(*value, create_index, modify_index));
+            }
+            (Key::JobTags(key), Entity::JobTags(value)) => {
+                self.job_tags
                     .insert(key, indexed(*value, create_index, modify_index));
             }
             (Key::Eval(id), Entity::Eval(value)) => {
@@ -344,6 +349,7 @@ impl Tables {
                 self.stable_versions.remove(&(key.clone(), *version));
             }
             Key::JobTally(key) => drop(self.job_tallies.remove(key)),
+            Key::JobTags(key) => drop(self.job_tags.remove(key)),
             Key::Eval(id) => {
                 self.open_evals.remove(id);
                 if let Some(old) = self.evals.remove(id) {

@@ -4,8 +4,7 @@
 //! never stored: they are the revisions of the key.
 
 use model::{
-    AllocClient, Allocation, Deployment, Evaluation, Job, JobTally, LeaderInfo, Node, NodePool,
-    SchedulerConfiguration, Volume, VolumeClaim,
+    AllocClient, Allocation, Deployment, Evaluation, Job, JobTags, JobTally, LeaderInfo, Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +20,7 @@ pub enum Value<'a> {
     Job(&'a Job),
     JobStable,
     JobTally(&'a JobTally),
+    JobTags(&'a JobTags),
     Eval(&'a Evaluation),
     Alloc(&'a Allocation),
     AllocClient(&'a AllocClient),
@@ -46,6 +46,7 @@ macro_rules! from_reference {
 from_reference!(
     Job(Job),
     JobTally(JobTally),
+    JobTags(JobTags),
     Eval(Evaluation),
     Alloc(Allocation),
     AllocClient(AllocClient),
@@ -64,6 +65,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::Job(job) | Entity::JobVersion(job) => Self::Job(job),
             Entity::JobStable => Self::JobStable,
             Entity::JobTally(tally) => Self::JobTally(tally),
+            Entity::JobTags(tags) => Self::JobTags(tags),
             Entity::Eval(eval) => Self::Eval(eval),
             Entity::Alloc(alloc) => Self::Alloc(alloc),
             Entity::AllocClient(client) => Self::AllocClient(client),
@@ -102,6 +104,7 @@ impl Value<'_> {
             (Key::SchedulerConfig, Self::SchedulerConfig(config)) => config.pools.is_empty(),
             (Key::JobStable(..), Self::JobStable)
             | (Key::JobTally(_), Self::JobTally(_))
+            | (Key::JobTags(_), Self::JobTags(_))
             | (Key::AllocClient(_), Self::AllocClient(_))
             | (Key::Election(_), Self::Election(_)) => true,
             _ => false,
@@ -117,6 +120,7 @@ impl Value<'_> {
             Self::Job(job) => to_json(job),
             Self::JobStable => Ok(MARKER.to_vec()),
             Self::JobTally(tally) => to_json(tally),
+            Self::JobTags(tags) => to_json(tags),
             Self::Eval(eval) => to_json(eval),
             Self::Alloc(alloc) => to_json(alloc),
             Self::AllocClient(client) => to_json(client),
@@ -152,6 +156,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::JobVersion(..) => Entity::JobVersion(from_json(text)?),
         Key::JobStable(..) => Entity::JobStable,
         Key::JobTally(_) => Entity::JobTally(from_json(text)?),
+        Key::JobTags(_) => Entity::JobTags(from_json(text)?),
         Key::Eval(id) => {
             let mut eval = from_json::<Box<Evaluation>>(text)?;
             eval.id = *id;
@@ -209,9 +214,7 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
 mod tests {
     use model::allocation::RescheduleEvent;
     use model::{
-        AccessMode, Algorithm, AllocId, AllocMetric, AllocatedPort, AttachmentMode, Capability,
-        DeploymentId, DeploymentStatus, Ended, EvalId, JobTally, PoolConfiguration, Preemption,
-        ScoreParts, VolumeId,
+    AccessMode, Algorithm, AllocId, AllocMetric, AllocatedPort, AttachmentMode, Capability, DeploymentId, DeploymentStatus, Ended, EvalId, JobTally, PoolConfiguration, Preemption, ScoreParts, VersionTag, VolumeId,
     };
     use model::{JobKey, TaskState, Timestamp};
     use std::collections::BTreeMap;
@@ -340,6 +343,18 @@ mod tests {
                         Ended {
                             complete: 3,
                             ..Ended::default()
+                        },
+                    )]),
+                })),
+            ),
+            (
+                Key::JobTags(job.key()),
+                Entity::JobTags(Box::new(JobTags {
+                    versions: BTreeMap::from([(
+                        3,
+                        VersionTag {
+                            name: "gold".to_owned(),
+                            ..VersionTag::default()
                         },
                     )]),
                 })),

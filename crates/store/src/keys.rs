@@ -1,7 +1,7 @@
 //! What keys look like in etcd: readable below one prefix, a word for the kind, then the name.
 //!
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
-//! `job-tally/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
+//! `job-tally/<ns>/<id>`, `job-tags/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
 //! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which
 //! there is one, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`. A job's id may contain slashes: it is what lies between the namespace,
 //! which has none, and the version, which comes last.
@@ -66,6 +66,7 @@ impl Keyspace {
                 format!("{prefix}job-stable/{}/{version}", job_path(job))
             }
             Key::JobTally(job) => format!("{prefix}job-tally/{}", job_path(job)),
+            Key::JobTags(job) => format!("{prefix}job-tags/{}", job_path(job)),
             Key::Eval(id) => format!("{prefix}eval/{id}"),
             Key::Alloc(id) => format!("{prefix}alloc/{id}"),
             Key::AllocClient(id) => format!("{prefix}alloc-client/{id}"),
@@ -103,6 +104,7 @@ impl Keyspace {
             }
             "job-stable" => parse_version(name).map(|(job, version)| Key::JobStable(job, version)),
             "job-tally" => parse_job(name).map(Key::JobTally),
+            "job-tags" => parse_job(name).map(Key::JobTags),
             "eval" => parse_id(name).map(Key::Eval),
             "alloc" => parse_id(name).map(Key::Alloc),
             "alloc-client" => parse_id(name).map(Key::AllocClient),
@@ -188,6 +190,7 @@ mod tests {
             (job(), any::<u64>()).prop_map(|(job, version)| Key::JobVersion(job, version)),
             (job(), any::<u64>()).prop_map(|(job, version)| Key::JobStable(job, version)),
             job().prop_map(Key::JobTally),
+            job().prop_map(Key::JobTags),
             any::<u128>().prop_map(|bits| Key::Eval(EvalId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::Alloc(AllocId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::AllocClient(AllocId::from_random(bits))),

@@ -11,6 +11,7 @@ mod e2e_gc;
 mod e2e_operator;
 mod e2e_plan;
 mod e2e_preemption;
+mod e2e_rollout;
 mod e2e_trace;
 mod e2e_volumes;
 mod fault_kill;

@@ -4,13 +4,16 @@
 //! carries it out. Every decision is one transaction, whose compares make it safe against
 //! whatever the snapshot did not show.
 //!
-//! In reading order: [`mod@register`], [`mod@deregister`] (which purges as well), [`versions`] prunes,
+//! In reading order: [`mod@register`], [`mod@revert`], [`mod@deregister`] (which purges as well), [`versions`] prunes,
+//! [`marks`] says which versions are stable and what they are called,
 //! [`request_id`] makes retries find what they did before, [`plan`] tries a registration out.
 
 pub mod deregister;
+pub mod marks;
 pub mod plan;
 pub mod register;
 pub mod request_id;
+pub mod revert;
 #[cfg(test)]
 mod tests;
 pub mod versions;
@@ -21,6 +24,7 @@ use crate::writes::Write;
 
 pub use deregister::{DeregisterRequest, deregister};
 pub use register::{RegisterRequest, register};
+pub use revert::{RevertRequest, revert};
 
 /// What one request brings along from outside: nothing here is decided.
 #[derive(Clone, Debug)]
@@ -84,6 +88,8 @@ pub struct Answer {
 pub enum Refusal {
     #[error(transparent)]
     Invalid(#[from] FieldErrors),
+    #[error(transparent)]
+    Version(#[from] marks::Refusal),
     /// Source: Nomad's texts, which its command line and Terraform look for.
     #[error("Enforcing job modify index {want}: {found}")]
     CheckIndex { want: u64, found: FoundIndex },

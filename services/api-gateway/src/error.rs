@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::FieldErrors;
+use rollout::user;
 use service_kit::run::chain;
 use store::{TxnError, WaitError};
 use tonic::Code;
 
+use crate::admission::marks;
 use crate::nodes::{gate, reports};
 use crate::reads::prefix;
 use crate::settings::{node_pools, scheduler_config, volumes};
@@ -32,6 +34,13 @@ pub enum Error {
     Reports(#[from] reports::Refusal),
     #[error(transparent)]
     NotFound(#[from] prefix::NotFound),
+    #[error(transparent)]
+    Deployment(#[from] rollout::user::Refusal),
+    #[error(
+        "deployment {deployment_id} cannot be unblocked: only deployments over several regions \
+         are ever blocked, and there is one region"
+    )]
+    NotBlocked { deployment_id: model::DeploymentId },
     #[error("no job {job_id:?} in namespace {namespace:?}{hint}")]
     NoSuchJob {
         namespace: String,
@@ -122,7 +131,16 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Self::Invalid(_)
-            | Self::Admission(admission::Refusal::Invalid(_))
+            | Self::Admission(
+                admission::Refusal::Invalid(_)
+                | admission::Refusal::Version(marks::Refusal::Invalid(_)),
+            )
+            | Self::Deployment(
+                user::Refusal::NoHealth
+                | user::Refusal::TooManyHealth { .. }
+                | user::Refusal::HealthTwice(_)
+                | user::Refusal::NotInDeployment(_),
+            )
             | Self::Session(gate::Refusal::Invalid(_))
             | Self::NodePool(
                 node_pools::Refusal::Invalid(_) | node_pools::Refusal::BuiltIn { .. },
@@ -133,7 +151,10 @@ impl Error {
             | Self::Logs(logs::Refusal::Invalid(_))
             | Self::ReportRefused { .. }
             | Self::TooLarge(_) => Code::InvalidArgument,
-            Self::Admission(admission::Refusal::CheckIndex { .. })
+            Self::Admission(
+                admission::Refusal::CheckIndex { .. }
+                | admission::Refusal::Version(marks::Refusal::PriorVersion { .. }),
+            )
             | Self::SchedulerConfig(scheduler_config::Refusal::CheckIndex { .. })
             | Self::Contended { .. }
             | Self::Replaced => Code::Aborted,
@@ -149,12 +170,25 @@ impl Error {
             Self::Session(gate::Refusal::Unknown(_))
             | Self::NodePool(node_pools::Refusal::NotFound { .. })
             | Self::NotFound(prefix::NotFound::None { .. })
+            | Self::Admission(admission::Refusal::Version(
+                marks::Refusal::NoVersion { .. } | marks::Refusal::NoTag { .. },
+            ))
             | Self::NoSuchJob { .. }
             | Self::NoSuchVersion { .. } => Code::NotFound,
             Self::Admission(admission::Refusal::Rejected)
             | Self::Session(gate::Refusal::WrongSecret(_))
             | Self::Reports(reports::Refusal::AnotherNodes { .. }) => Code::PermissionDenied,
-            Self::Admission(admission::Refusal::Unschedulable { .. })
+            Self::Admission(admission::Refusal::Version(marks::Refusal::TagTaken { .. })) => {
+                Code::AlreadyExists
+            }
+            Self::Admission(
+                admission::Refusal::Unschedulable { .. }
+                | admission::Refusal::Version(
+                    marks::Refusal::CurrentVersion | marks::Refusal::TooManyTags { .. },
+                ),
+            )
+            | Self::Deployment(_)
+            | Self::NotBlocked { .. }
             | Self::NodePool(
                 node_pools::Refusal::HasNodes { .. } | node_pools::Refusal::HasJobs { .. },
             )
@@ -180,7 +214,10 @@ impl Error {
     pub fn field_errors(&self) -> Option<&FieldErrors> {
         match self {
             Self::Invalid(errors)
-            | Self::Admission(admission::Refusal::Invalid(errors))
+            | Self::Admission(
+                admission::Refusal::Invalid(errors)
+                | admission::Refusal::Version(marks::Refusal::Invalid(errors)),
+            )
             | Self::Session(gate::Refusal::Invalid(errors))
             | Self::NodePool(node_pools::Refusal::Invalid(errors))
             | Self::Volume(volumes::Refusal::Invalid(errors))

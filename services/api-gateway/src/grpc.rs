@@ -2,10 +2,12 @@
 //! says [`Status`].
 
 mod allocations;
+mod deployment_updates;
 mod deployments;
 mod evaluations;
 mod events;
 mod explain;
+mod job_versions;
 mod jobs;
 mod node_pools;
 mod node_sessions;

@@ -50,7 +50,7 @@ impl World {
         let txn = match self.build(action.clone()) {
             Ok(txn) => txn,
             Err(error) => {
-                // Four writes of a few kilobytes: only a job near the bound of one request can.
+                // A few writes of a few kilobytes: only a job near the bound of one request can.
                 warn!(%error, "an action does not fit into a transaction");
                 self.metrics.write_failures.inc();
                 return Performed::Failed;
@@ -97,6 +97,11 @@ impl World {
             txn.require_unchanged(&version_key, stable.modify_index)?;
             let mark = Value::from(&Entity::JobStable);
             txn.create(&Key::JobStable(job.clone(), *version), mark)?;
+        }
+        // What users say of their allocations' health is written by whoever they say it to.
+        debug_assert!(action.clients.is_empty(), "the watcher writes no health");
+        for (key, modify_index) in &action.unchanged {
+            txn.require_unchanged(key, *modify_index)?;
         }
         Ok(txn)
     }

@@ -1,9 +1,13 @@
 //! `kafila job …`
 
+pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod plan;
+pub(crate) mod promote;
+pub(crate) mod revert;
 pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod tag;
 pub(crate) mod validate;
 pub(crate) mod watch;

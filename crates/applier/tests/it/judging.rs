@@ -558,6 +558,40 @@ fn a_plan_whose_deployment_has_changed_is_refused() {
 }
 
 #[test]
+fn scenario_079_a_plan_from_before_a_promotion_does_not_undo_it() {
+    let mut store = Store::new(19);
+    store.add_node(1, |_| {});
+    let mut first = store.start_plan("web");
+    let mut made = deployment(&first, store.ids.deployment());
+    made.groups.get_mut("web").unwrap().desired_canaries = 1;
+    first.deployment = Some(made.clone());
+    store.must_commit(&first);
+    let mut stale = store.start_plan("web");
+    stale.deployment = Some(Deployment {
+        status_description: "one more canary".to_owned(),
+        ..made.clone()
+    });
+    assert!(accept(&store, &stale).rejected_nodes.is_empty());
+    let mut promoted = made.clone();
+    promoted.groups.get_mut("web").unwrap().promoted = true;
+    store.put(
+        Key::Deployment(made.id),
+        Entity::Deployment(Box::new(promoted.clone())),
+    );
+    assert!(refusal(&store, &stale).contains("has changed"));
+    // The scheduler tries again on what it is told to look at.
+    let mut again = store.start_plan("web");
+    again.deployment = Some(Deployment {
+        status_description: "nothing to add".to_owned(),
+        ..promoted
+    });
+    store.must_commit(&again);
+    let snapshot = store.snapshot();
+    let stored = snapshot.deployment(made.id).unwrap();
+    assert!(stored.value.groups["web"].promoted);
+}
+
+#[test]
 fn a_plan_that_makes_no_sense_is_refused() {
     let mut store = Store::new(18);
     let (here, there) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));

@@ -203,6 +203,13 @@ fn warn(check: &mut Check, job: &Job) {
             ));
         }
     }
+    let updates = job.task_groups.iter().filter_map(|group| group.update);
+    let mut canaries = updates.filter(|update| update.canary > 0);
+    let some_promote = canaries.clone().any(|update| update.auto_promote);
+    if some_promote && !canaries.all(|update| update.auto_promote) {
+        // Source: Nomad's text.
+        check.warn("auto_promote must be true for all groups to enable automatic promotion");
+    }
 }
 
 impl Inherited<'_> {

@@ -17,6 +17,9 @@ const HEALTHY_DEADLINE: Duration = Duration::from_secs(5 * 60);
 const PROGRESS_DEADLINE: Duration = Duration::from_secs(10 * 60);
 const STAGGER: Duration = Duration::from_secs(30);
 
+/// A system job's canaries are a share of its nodes.
+const PER_CENT: u32 = 100;
+
 const UPDATE_CHECKS: [(&str, HealthCheck); 3] = [
     ("checks", HealthCheck::Checks),
     ("task_states", HealthCheck::TaskStates),
@@ -47,7 +50,7 @@ pub(super) fn update(
     let errors_before = check.error_count();
     let update = read(check, &path, &merged);
     if check.error_count() == errors_before {
-        combination(check, &path, &update);
+        combination(check, &path, inherited.job_type, &update);
     }
     Some(update)
 }
@@ -117,20 +120,19 @@ fn health_check(
     )
 }
 
-fn combination(check: &mut Check, path: &Path, update: &UpdateStrategy) {
-    if update.canary > 0 {
-        // Stored, the job would run once, and its first update would fail for good.
+fn combination(check: &mut Check, path: &Path, job_type: JobType, update: &UpdateStrategy) {
+    if update.auto_promote && update.canary == 0 {
+        let message = "Auto Promote requires a Canary count greater than zero: set canary, or \
+                       leave auto_promote out";
+        check.error(path.field("auto_promote"), message);
+    }
+    if job_type == JobType::System && update.canary > PER_CENT {
         let message = format!(
-            "canaries are not in this version; got canary = {}: leave it out, max_parallel bounds \
-             how many are replaced at a time",
+            "canary = {} is more than all nodes: for a system job it is a percentage of them, 0 to \
+             {PER_CENT}",
             update.canary,
         );
         check.error(path.field("canary"), message);
-    }
-    if update.auto_promote {
-        let message = "Auto Promote requires a Canary count greater than zero, and canaries are \
-                       not in this version: leave auto_promote out";
-        check.error(path.field("auto_promote"), message);
     }
     healthy_in_time(
         check,

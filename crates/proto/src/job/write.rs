@@ -129,6 +129,7 @@ pub(super) fn job(job: &spec::Job, mode: Mode<'_>) -> Read<v1::Job> {
         modify_index: None,
         job_modify_index: None,
         stable: None,
+        version_tag: None,
     };
     writer.finish(wire)
 }

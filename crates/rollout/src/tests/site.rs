@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth,
     DeploymentId, DeploymentStatus, EvalId, EvalStatus, Evaluation, Indexed, Job, JobKey, NodeId,
-    Timestamp,
+    NodePool, Timestamp,
 };
 use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders::{allocation, evaluation, rolling_update, service};
@@ -302,6 +302,12 @@ impl Site {
     /// Takes the only action, writes it, and returns it.
     pub(super) fn perform(&mut self) -> Action {
         let action = self.action();
+        self.write_action(&action);
+        action
+    }
+
+    /// Writes an action, if nothing that it compares has changed.
+    pub(super) fn write_action(&mut self, action: &Action) {
         let mut objects = Vec::new();
         if let Some(Indexed { value, .. }) = action.deployment.clone() {
             objects.push((Key::Deployment(value.id), Entity::Deployment(value.into())));
@@ -321,7 +327,25 @@ impl Site {
         {
             objects.push((Key::JobStable(job, version), Entity::JobStable));
         }
+        for write in action.clients.clone() {
+            let client = Entity::AllocClient(write.client.into());
+            objects.push((Key::AllocClient(write.alloc_id), client));
+        }
         self.write(objects);
-        action
+    }
+
+    pub(super) fn put_pool(&mut self, pool: NodePool) {
+        let key = Key::NodePool(pool.name.clone());
+        self.write(vec![(key, Entity::NodePool(pool.into()))]);
+    }
+
+    pub(super) fn stored_deployment(&self) -> Indexed<Deployment> {
+        let snapshot = self.snapshot();
+        Indexed::clone(snapshot.deployment(deployment_id()).expect("deployed"))
+    }
+
+    pub(super) fn next_eval_id(&mut self) -> EvalId {
+        self.ids += 1;
+        EvalId::from_random(self.ids)
     }
 }

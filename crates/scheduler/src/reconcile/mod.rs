@@ -150,7 +150,9 @@ impl<'a> Context<'a> {
         };
         deployment.groups.extend(entering);
         if deployment.status == DeploymentStatus::Running {
-            rollout::running(&deployment.groups).clone_into(&mut deployment.status_description);
+            deployment
+                .running_description()
+                .clone_into(&mut deployment.status_description);
         }
         deployment.modify_time = self.now;
         changes.deployment_id = Some(deployment.id);

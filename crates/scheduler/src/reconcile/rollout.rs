@@ -1,7 +1,6 @@
 //! What the job's deployments mean for one look at it: which one counts, how fast it may go on,
 //! whether it is through.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::job::UpdateStrategy;
@@ -14,24 +13,6 @@ use crate::reconcile::changes::Older;
 const CANCELLED_STOPPED: &str = "Cancelled because job is stopped";
 const CANCELLED_NEWER: &str = "Cancelled due to newer version of job";
 pub(crate) const SUCCESSFUL: &str = "Deployment completed successfully";
-const RUNNING: &str = "Deployment is running";
-const RUNNING_AUTO: &str = "Deployment is running pending automatic promotion";
-const RUNNING_MANUAL: &str = "Deployment is running but requires manual promotion";
-
-/// Returns how a deployment of `groups` that has just begun is described.
-pub(crate) fn running(groups: &BTreeMap<String, DeploymentGroup>) -> &'static str {
-    let mut trying = groups
-        .values()
-        .filter(|group| awaits_promotion(group))
-        .peekable();
-    if trying.peek().is_none() {
-        RUNNING
-    } else if trying.all(|group| group.auto_promote) {
-        RUNNING_AUTO
-    } else {
-        RUNNING_MANUAL
-    }
-}
 
 /// The job's deployments, sorted out.
 #[derive(Debug, Default)]
@@ -116,7 +97,8 @@ impl Triage {
 
     /// Tells whether the rest of `group` waits for its canaries.
     pub(crate) fn is_canarying(&self, group: &str) -> bool {
-        self.group(group).is_some_and(awaits_promotion)
+        self.group(group)
+            .is_some_and(DeploymentGroup::awaits_promotion)
     }
 
     /// Returns the version that a group goes on with while a newer one is being tried out: the
@@ -124,7 +106,7 @@ impl Triage {
     pub(crate) fn settled_version(&self, group: &str, version: u64) -> Option<Older> {
         let mut settled = self.older.iter().filter(|older| {
             let group = older.value.groups.get(group);
-            group.is_some_and(|group| !awaits_promotion(group))
+            group.is_some_and(|group| !group.awaits_promotion())
         });
         let found = settled.next().map(|older| Older {
             version: older.value.job_version,
@@ -198,14 +180,10 @@ impl Triage {
     }
 }
 
-fn awaits_promotion(group: &DeploymentGroup) -> bool {
-    group.desired_canaries > 0 && !group.promoted
-}
-
 fn is_unpromoted_canary(deployment: &Deployment, view: &AllocView) -> bool {
     let group = deployment.groups.get(&*view.alloc.task_group);
     group.is_some_and(|group| {
-        awaits_promotion(group)
+        group.awaits_promotion()
             && (view.alloc.canary || group.placed_canaries.contains(&view.alloc.id))
     })
 }

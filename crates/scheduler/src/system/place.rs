@@ -206,7 +206,9 @@ impl<'a> Planner<'a> {
             }
         }
         if deployment.status == DeploymentStatus::Running {
-            rollout::running(&deployment.groups).clone_into(&mut deployment.status_description);
+            deployment
+                .running_description()
+                .clone_into(&mut deployment.status_description);
         }
         let known = current.filter(|current| current.id == deployment.id);
         if is_complete && known.is_some() {

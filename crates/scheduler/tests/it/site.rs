@@ -331,6 +331,10 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
             .map(|config| config.create_index),
         Key::Volume(key) => snapshot.volume(key).map(|volume| volume.create_index),
         Key::VolumeClaim(id) => snapshot.volume_claim(*id).map(|claim| claim.create_index),
-        Key::AllocClient(_) | Key::JobStable(..) | Key::JobTally(_) | Key::Election(_) => None,
+        Key::AllocClient(_)
+        | Key::JobStable(..)
+        | Key::JobTally(_)
+        | Key::JobTags(_)
+        | Key::Election(_) => None,
     }
 }

@@ -105,6 +105,7 @@ impl<'a> Owner<'a> {
         let tally = self.snapshot.job_tally(self.key);
         let tally = tally.map(|tally| (Key::JobTally(self.key.clone()), tally.modify_index));
         packer.add(tally, Counts::default());
+        packer.add(self.tags(), Counts::default());
         packer.close();
     }
 
@@ -154,6 +155,7 @@ impl<'a> Owner<'a> {
             let key = Key::JobTally(self.key.clone());
             packer.add([(key, tally.modify_index)], Counts::default());
         }
+        packer.add(self.tags(), Counts::default());
         // Markers whose version went before them.
         let markers = self.snapshot.all_stable_versions();
         for (key, version, modify_index) in markers.filter(|(key, ..)| *key == self.key) {
@@ -162,6 +164,12 @@ impl<'a> Owner<'a> {
                 packer.add([(key, modify_index)], Counts::default());
             }
         }
+    }
+
+    /// Returns the deletion of what the job's versions are called.
+    fn tags(&self) -> Option<(Key, u64)> {
+        let tags = self.snapshot.job_tags(self.key)?;
+        Some((Key::JobTags(self.key.clone()), tags.modify_index))
     }
 
     /// Returns the deletions of a version and of the mark that it is stable.

@@ -62,7 +62,8 @@ fn candidates(snapshot: &Snapshot) -> BTreeSet<JobKey> {
     let versions = snapshot.all_job_versions().map(|(key, _)| key);
     let markers = snapshot.all_stable_versions().map(|(key, _, _)| key);
     let tallies = snapshot.job_tallies().map(|(key, _)| key);
-    for key in versions.chain(markers).chain(tallies) {
+    let tags = snapshot.all_job_tags().map(|(key, _)| key);
+    for key in versions.chain(markers).chain(tallies).chain(tags) {
         let is_over = snapshot.job(key).is_none() || is_dead(snapshot, key);
         if is_over && !keys.contains(key) {
             keys.insert(key.clone());

@@ -293,6 +293,8 @@ fn a_stopped_job_goes_with_all_that_belongs_to_it() {
     site.deployment(1, &job, DeploymentStatus::Successful);
     let stable = Key::JobStable(job.key(), 0);
     site.put(stable, Entity::JobStable);
+    let tags = Entity::JobTags(Box::default());
+    site.put(Key::JobTags(job.key()), tags);
     job.stop = true;
     job.version = 1;
     site.register(&job);
@@ -314,6 +316,7 @@ fn a_stopped_job_goes_with_all_that_belongs_to_it() {
     assert_eq!(left.deployments().count(), 0);
     assert_eq!(left.all_job_versions().count(), 0);
     assert_eq!(left.all_stable_versions().count(), 0);
+    assert_eq!(left.all_job_tags().count(), 0);
     assert_eq!(left.job_tallies().count(), 0);
     assert_eq!(left.stray_clients().count(), 0);
 }

@@ -104,6 +104,13 @@ fn purge(snapshot: &Snapshot, key: &JobKey, stored: &Indexed<Job>) -> Vec<Write>
         .filter(|view| !view.is_client_terminal());
     let run: BTreeSet<u64> = live.map(|view| view.alloc.job_version).collect();
     let kept = snapshot.job_versions(key).map(|row| row.value.version);
+    writes.push(match snapshot.job_tags(key) {
+        Some(tags) => Write::Delete {
+            key: Key::JobTags(key.clone()),
+            modify_index: tags.modify_index,
+        },
+        None => versions::tags_unchanged(snapshot, key),
+    });
     for version in kept.take(MAX_PURGED_VERSIONS) {
         let deletions = versions::deletions(snapshot, key, version);
         let is_run = run.contains(&version);

@@ -164,7 +164,11 @@ fn check_update(stored: Option<&Indexed<Job>>, job: &Job) -> Result<(), FieldErr
 
 /// Returns what the first attempt was answered with, from the traces it left: a version of the job
 /// is created by the same write as its evaluation, or was there before.
-fn answer_again(snapshot: &Snapshot, key: &JobKey, eval: &Indexed<Evaluation>) -> Answer {
+pub(super) fn answer_again(
+    snapshot: &Snapshot,
+    key: &JobKey,
+    eval: &Indexed<Evaluation>,
+) -> Answer {
     let written = eval.create_index;
     let indexes = snapshot
         .job_versions(key)

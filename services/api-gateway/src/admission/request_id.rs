@@ -12,6 +12,19 @@ const MAX_BYTES: usize = 256;
 /// # Errors
 /// `request_id` is too long.
 pub fn eval_id(job: &JobKey, request_id: &str) -> Result<EvalId, FieldErrors> {
+    derive(&["register", &job.namespace, &job.job_id], request_id)
+}
+
+/// Returns the id of the evaluation that a request makes which does `verb` to `subject`: as
+/// [`eval_id`], apart from those of other verbs and subjects.
+///
+/// # Errors
+/// `request_id` is too long.
+pub fn eval_id_of(verb: &str, subject: &str, request_id: &str) -> Result<EvalId, FieldErrors> {
+    derive(&[verb, subject], request_id)
+}
+
+fn derive(what: &[&str], request_id: &str) -> Result<EvalId, FieldErrors> {
     if request_id.len() > MAX_BYTES {
         let mut errors = FieldErrors::default();
         errors.push(
@@ -24,7 +37,7 @@ pub fn eval_id(job: &JobKey, request_id: &str) -> Result<EvalId, FieldErrors> {
         return Err(errors);
     }
     let mut hash = Fnv128::new();
-    for field in ["register", &job.namespace, &job.job_id, request_id] {
+    for field in what.iter().copied().chain([request_id]) {
         hash.field(field);
     }
     Ok(EvalId::from_random(hash.0))
@@ -69,6 +82,14 @@ mod tests {
         assert_ne!(id("web", "r1"), id("web", "r2"));
         assert_ne!(id("web", "r1"), id("db", "r1"));
         assert_ne!(id("web", "r1"), id("we", "br1"));
+    }
+
+    #[test]
+    fn what_is_asked_for_tells_requests_of_the_same_id_apart() {
+        let of = |verb: &str, subject: &str| eval_id_of(verb, subject, "r1").unwrap();
+        assert_eq!(of("promote", "d1"), of("promote", "d1"));
+        assert_ne!(of("promote", "d1"), of("fail", "d1"));
+        assert_ne!(of("promote", "d1"), of("promote", "d2"));
     }
 
     /// Gateways of two versions may answer the two attempts of one request.

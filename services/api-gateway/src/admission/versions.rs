@@ -1,7 +1,8 @@
 //! Which versions of a job are kept.
 //!
 //! The newest six, among them always the newest stable one, so that there is something to roll
-//! back to; and whatever version an allocation still names.
+//! back to; those that have a name, which are not counted; and whatever version an allocation
+//! still names.
 //! Source: Nomad's public behaviour; its default of `job_tracked_versions`.
 
 use std::collections::BTreeSet;
@@ -31,11 +32,13 @@ pub fn first_version(snapshot: &Snapshot, key: &JobKey) -> u64 {
         .map_or(0, |highest| highest.saturating_add(1))
 }
 
-/// Returns the deletions that make room for one more version of a job.
+/// Returns the deletions that make room for one more version of a job, and what must be as it was
+/// for them to be right.
 pub fn prune(snapshot: &Snapshot, key: &JobKey) -> Vec<Write> {
     let versions: Vec<u64> = snapshot
         .job_versions(key)
         .map(|job| job.value.version)
+        .filter(|version| snapshot.version_tag(key, *version).is_none())
         .collect();
     let over = (versions.len() + 1).saturating_sub(KEPT_VERSIONS);
     if over == 0 {
@@ -49,27 +52,47 @@ pub fn prune(snapshot: &Snapshot, key: &JobKey) -> Vec<Write> {
         .allocs_by_job(key)
         .map(|view| view.alloc.job_version)
         .collect();
-    versions
+    let mut writes: Vec<Write> = versions
         .iter()
         .filter(|version| newest_stable != Some(*version))
         .take(over)
         .filter(|version| !needed.contains(version))
         .take(MAX_PRUNED)
         .flat_map(|version| deletions(snapshot, key, *version))
-        .collect()
+        .collect();
+    if !writes.is_empty() {
+        // Somebody may be giving one of them a name.
+        writes.push(tags_unchanged(snapshot, key));
+    }
+    writes
 }
 
-/// Returns the deletions of one version and of its stable marker.
+/// Returns what keeps a transaction from being made once the job's versions are called otherwise.
+pub fn tags_unchanged(snapshot: &Snapshot, key: &JobKey) -> Write {
+    let tags = Key::JobTags(key.clone());
+    match snapshot.job_tags(key) {
+        Some(stored) => Write::RequireUnchanged {
+            key: tags,
+            modify_index: stored.modify_index,
+        },
+        None => Write::RequireAbsent { key: tags },
+    }
+}
+
+/// Returns the deletions of one version and of its stable marker; where there is none, none must
+/// have come meanwhile: it would outlive its version, and stand for another of that number.
 pub fn deletions(snapshot: &Snapshot, key: &JobKey, version: u64) -> Vec<Write> {
     let row = snapshot.job_version(key, version).map(|row| Write::Delete {
         key: Key::JobVersion(key.clone(), version),
         modify_index: row.modify_index,
     });
-    let marker = snapshot
-        .stable_index(key, version)
-        .map(|modify_index| Write::Delete {
-            key: Key::JobStable(key.clone(), version),
+    let marker = Key::JobStable(key.clone(), version);
+    let marker = match snapshot.stable_index(key, version) {
+        Some(modify_index) => Write::Delete {
+            key: marker,
             modify_index,
-        });
-    row.into_iter().chain(marker).collect()
+        },
+        None => Write::RequireAbsent { key: marker },
+    };
+    row.into_iter().chain([marker]).collect()
 }

@@ -74,6 +74,46 @@ impl Deployments for Api {
             deployments,
         }))
     }
+
+    async fn promote(
+        &self,
+        request: Request<v1::PromoteDeploymentRequest>,
+    ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
+        let response = Box::pin(self.promote_deployment(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn pause(
+        &self,
+        request: Request<v1::PauseDeploymentRequest>,
+    ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
+        let response = Box::pin(self.pause_deployment(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn fail(
+        &self,
+        request: Request<v1::FailDeploymentRequest>,
+    ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
+        let response = Box::pin(self.fail_deployment(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn set_alloc_health(
+        &self,
+        request: Request<v1::SetAllocHealthRequest>,
+    ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
+        let response = Box::pin(self.update_alloc_health(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn unblock(
+        &self,
+        request: Request<v1::UnblockDeploymentRequest>,
+    ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
+        let response = Box::pin(self.unblock_deployment(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
 }
 
 fn find(snapshot: &Snapshot, text: &str) -> Result<DeploymentId, prefix::NotFound> {

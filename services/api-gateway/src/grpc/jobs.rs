@@ -122,24 +122,39 @@ impl Jobs for Api {
         &self,
         request: Request<v1::ListJobVersionsRequest>,
     ) -> Result<Response<v1::ListJobVersionsResponse>, Status> {
-        let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
-        let tables = [Table::JobVersions];
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
-        let answer = |snapshot: &Snapshot| {
-            let newest_first = snapshot.job_versions(&key).rev();
-            let jobs: Vec<v1::Job> = newest_first
-                .map(|row| view::job_version(snapshot, &key, row))
-                .collect();
-            // Versions may outlive a purged job: they are its allocations', not the user's.
-            if jobs.is_empty() || snapshot.job(&key).is_none() {
-                return Err(no_such_job(snapshot, &key));
-            }
-            Ok((jobs, String::new()))
-        };
-        let (jobs, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
-        Ok(Response::new(v1::ListJobVersionsResponse { meta, jobs }))
+        Ok(Response::new(self.list_job_versions(request).await?))
+    }
+
+    async fn revert(
+        &self,
+        request: Request<v1::RevertJobRequest>,
+    ) -> Result<Response<v1::RegisterJobResponse>, Status> {
+        let response = Box::pin(self.revert_job(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn set_stable(
+        &self,
+        request: Request<v1::SetJobStableRequest>,
+    ) -> Result<Response<v1::SetJobStableResponse>, Status> {
+        let response = Box::pin(self.set_job_stable(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn tag_version(
+        &self,
+        request: Request<v1::TagJobVersionRequest>,
+    ) -> Result<Response<v1::TagJobVersionResponse>, Status> {
+        let response = Box::pin(self.tag_job_version(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn untag_version(
+        &self,
+        request: Request<v1::UntagJobVersionRequest>,
+    ) -> Result<Response<v1::TagJobVersionResponse>, Status> {
+        let response = Box::pin(self.untag_job_version(request.into_inner())).await?;
+        Ok(Response::new(response))
     }
 
     async fn list_allocations(
@@ -343,7 +358,7 @@ impl Api {
 }
 
 /// Returns the next step of a decision; its answer is `None` where there is no such job.
-fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> {
+pub(super) fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> {
     match decision {
         Decision::Done(answer) => Step::Known(Some(answer)),
         Decision::NoSuchJob => Step::IfFresh(None),

@@ -12,8 +12,8 @@ use model::allocation::RescheduleEvent;
 use model::job::ReschedulePolicy;
 use model::task_state::MAX_TASK_EVENTS;
 use model::{
-    AllocClient, AllocId, ClientStatus, DesiredStatus, EvalId, EvalStatus, Evaluation, FieldErrors,
-    JobKey, JobType, NodeId, Timestamp, TriggeredBy,
+    AllocClient, AllocId, ClientStatus, DeploymentHealth, DesiredStatus, EvalId, EvalStatus,
+    Evaluation, FieldErrors, JobKey, JobType, NodeId, Timestamp, TriggeredBy,
 };
 use state::{AllocView, Entity, Key, Snapshot};
 use store::{Txn, TxnError, Value};
@@ -204,6 +204,7 @@ fn outcome(
     let view = snapshot.alloc(alloc_id)?;
     let mut client = client.clone();
     if let Some(stored) = &view.client {
+        client.health = later_health(view, &stored.health, &client.health);
         client.modify_time = stored.modify_time;
         if **stored == client {
             return None;
@@ -229,6 +230,21 @@ fn outcome(
         eval,
         canceled,
     })
+}
+
+/// Returns which word on an allocation's health counts: users have one too, of which its node does
+/// not know. The later one, of those about its deployment.
+fn later_health(
+    view: &AllocView,
+    stored: &Option<DeploymentHealth>,
+    told: &Option<DeploymentHealth>,
+) -> Option<DeploymentHealth> {
+    let is_own = |health: &DeploymentHealth| view.alloc.deployment_id == Some(health.deployment_id);
+    let stored = stored.filter(is_own);
+    match told.filter(is_own) {
+        Some(told) if stored.is_none_or(|stored| told.time >= stored.time) => Some(told),
+        _ => stored.or(*told),
+    }
 }
 
 /// Decides whether an allocation's job has to be looked at, now that its status is `reported`.

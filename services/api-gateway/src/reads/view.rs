@@ -16,13 +16,14 @@ pub fn job_version(snapshot: &Snapshot, key: &JobKey, row: &Indexed<Job>) -> v1:
     v1::Job::from_stored(row, read(snapshot, key, row.value.version))
 }
 
-fn read(snapshot: &Snapshot, key: &JobKey, version: u64) -> JobRead {
+fn read<'a>(snapshot: &'a Snapshot, key: &JobKey, version: u64) -> JobRead<'a> {
     JobRead {
         // Purged, but a version is still named by an allocation.
         status: snapshot
             .job_status(key)
             .map_or("dead", |status| status.as_str()),
         stable: snapshot.is_stable(key, version),
+        tag: snapshot.version_tag(key, version),
     }
 }
 
@@ -75,38 +76,32 @@ pub fn allocation(snapshot: &Snapshot, view: &AllocView) -> v1::Allocation {
         modify_index: view.modify_index(),
         alloc_modify_index: view.alloc_modify_index,
     };
-    v1::Allocation::joined(&view.alloc, view.client.as_deref(), read)
+    v1::Allocation {
+        canary: is_canary(snapshot, view),
+        ..v1::Allocation::joined(&view.alloc, view.client.as_deref(), read)
+    }
 }
 
-/// Returns a deployment with its groups' counts.
-///
-/// A group has to have progressed by its progress deadline after its last allocation was placed or
-/// became healthy. Source: Nomad's public behaviour.
+/// Tells whether an allocation tries a version out: a promotion makes it one like any other.
+fn is_canary(snapshot: &Snapshot, view: &AllocView) -> bool {
+    let deployment = view
+        .alloc
+        .deployment_id
+        .and_then(|id| snapshot.deployment(id));
+    let group = deployment.and_then(|it| it.value.groups.get(&*view.alloc.task_group));
+    view.alloc.canary && !group.is_some_and(|group| group.promoted)
+}
+
+/// Returns a deployment with its groups' counts, and until when each has to get further.
 pub fn deployment(snapshot: &Snapshot, deployment: &Indexed<Deployment>) -> v1::Deployment {
     let mut groups: BTreeMap<String, DeploymentGroupRead> = BTreeMap::new();
     for (name, counts) in snapshot.deployment_counts(deployment.value.id) {
+        let by = rollout::require_progress_by(snapshot, &deployment.value, &name);
         let read = groups.entry(name).or_default();
         read.placed_allocs = counts.placed;
         read.healthy_allocs = counts.healthy;
         read.unhealthy_allocs = counts.unhealthy;
-    }
-    for view in snapshot.allocs_by_deployment(deployment.value.id) {
-        let Some(group) = deployment.value.groups.get(&*view.alloc.task_group) else {
-            continue;
-        };
-        let Some(read) = groups.get_mut(&*view.alloc.task_group) else {
-            continue;
-        };
-        if group.progress_deadline.is_zero() {
-            continue;
-        }
-        let healthy_at = view
-            .health()
-            .filter(|health| health.healthy)
-            .map(|health| health.time);
-        let progressed = healthy_at.unwrap_or_default().max(view.alloc.create_time);
-        let by = progressed.plus(group.progress_deadline);
-        read.require_progress_by = by.max(read.require_progress_by);
+        read.require_progress_by = by.unwrap_or_default();
     }
     v1::Deployment::from_stored(deployment, &groups)
 }

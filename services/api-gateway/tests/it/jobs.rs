@@ -244,7 +244,7 @@ async fn validation_says_what_registration_would_and_writes_nothing() {
     let mut bad = v1::Job::from(&job("web"));
     bad.priority = Some(101);
     bad.task_groups[0].update = Some(v1::UpdateStrategy {
-        canary: Some(1),
+        auto_promote: Some(true),
         ..Default::default()
     });
     let request = v1::ValidateJobRequest {
@@ -262,7 +262,7 @@ async fn validation_says_what_registration_would_and_writes_nothing() {
         .map(|one| one.field.as_str())
         .collect();
     assert!(
-        fields.contains(&"priority") && fields.contains(&"group[\"web\"].update.canary"),
+        fields.contains(&"priority") && fields.contains(&"group[\"web\"].update.auto_promote"),
         "{fields:?}"
     );
     let request = v1::RegisterJobRequest {

@@ -14,6 +14,7 @@ mod node_pools;
 mod plan;
 mod reads;
 mod reports;
+mod rollouts;
 mod scheduler_config;
 mod sessions;
 mod stale;

@@ -120,19 +120,19 @@ const CASES: &[Case] = &[
         says: &["cron", "service"],
     },
     Case {
-        name: "what a later version does",
+        name: "canaries that are to be promoted, and are none",
         call: refused!(
             jobs.register,
             spoilt(|job| {
                 job.task_groups[0].update = Some(v1::UpdateStrategy {
-                    canary: Some(1),
+                    auto_promote: Some(true),
                     ..Default::default()
                 })
             })
         ),
         code: Code::InvalidArgument,
-        field: "group[\"web\"].update.canary",
-        says: &["canaries", "not in this version", "leave it out"],
+        field: "group[\"web\"].update.auto_promote",
+        says: &["Canary count greater than zero", "set canary"],
     },
     Case {
         name: "a priority beyond the scale",
@@ -571,6 +571,89 @@ const CASES: &[Case] = &[
             "for the servers to say",
             "want pending, running, complete or failed",
         ],
+    },
+    Case {
+        name: "a promotion of a deployment by the start of its id",
+        call: refused!(
+            deployments.promote,
+            v1::PromoteDeploymentRequest {
+                deployment_id: "5e6f".to_owned(),
+                all: true,
+                ..Default::default()
+            }
+        ),
+        code: Code::InvalidArgument,
+        field: "deployment_id",
+        says: &["\"5e6f\" is not the id of a deployment", "want all of it"],
+    },
+    Case {
+        name: "a promotion of nothing",
+        call: refused!(
+            deployments.promote,
+            v1::PromoteDeploymentRequest {
+                deployment_id: ALLOC.to_owned(),
+                ..Default::default()
+            }
+        ),
+        code: Code::InvalidArgument,
+        field: "groups",
+        says: &["missing", "want the task groups to promote, or all"],
+    },
+    Case {
+        name: "a promotion of a deployment that there is not",
+        call: refused!(
+            deployments.promote,
+            v1::PromoteDeploymentRequest {
+                deployment_id: ALLOC.to_owned(),
+                all: true,
+                ..Default::default()
+            }
+        ),
+        code: Code::NotFound,
+        field: "",
+        says: &["no deployment with prefix or id"],
+    },
+    Case {
+        name: "health of no allocation",
+        call: refused!(
+            deployments.set_alloc_health,
+            v1::SetAllocHealthRequest {
+                deployment_id: ALLOC.to_owned(),
+                healthy_alloc_ids: vec!["web".to_owned()],
+                ..Default::default()
+            }
+        ),
+        code: Code::InvalidArgument,
+        field: "healthy_alloc_ids[0]",
+        says: &["\"web\" is not the id of an allocation", "want all of it"],
+    },
+    Case {
+        name: "a revert to nothing",
+        call: refused!(
+            jobs.revert,
+            v1::RevertJobRequest {
+                job_id: "web".to_owned(),
+                ..Default::default()
+            }
+        ),
+        code: Code::InvalidArgument,
+        field: "to",
+        says: &["missing", "want the version to go back to, or its tag"],
+    },
+    Case {
+        name: "versions compared with two",
+        call: refused!(
+            jobs.list_versions,
+            v1::ListJobVersionsRequest {
+                job_id: "web".to_owned(),
+                diff_version: Some(1),
+                diff_tag: "gold".to_owned(),
+                ..Default::default()
+            }
+        ),
+        code: Code::InvalidArgument,
+        field: "diff_tag",
+        says: &["there is a diff_version too", "want one"],
     },
 ];
 

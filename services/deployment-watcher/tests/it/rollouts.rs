@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use model::{DeploymentGroup, DeploymentStatus, EvalStatus, Job, TriggeredBy};
+use model::{DeploymentGroup, DeploymentStatus, EvalStatus, Job, NodePool, TriggeredBy};
 use state::Key;
 
-use crate::suite::{Suite, deployment_id, group, key, made};
+use crate::suite::{Suite, alloc_id, deployment_id, group, key, made};
 
 #[tokio::test]
 async fn health_makes_the_scheduler_look_and_success_makes_the_version_stable() {
@@ -123,6 +123,70 @@ async fn the_deployment_of_a_purged_job_is_cancelled() {
         .wait("a cancelled deployment", |snapshot| {
             let status = snapshot.deployment(deployment_id())?.value.status;
             (status == DeploymentStatus::Cancelled).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn canaries_are_promoted_by_themselves_together_with_an_evaluation() {
+    let suite = Suite::start().await;
+    let watcher = suite.watcher().await;
+    suite.wait_for_leader(&watcher.address).await;
+    suite.put_job(&suite.job, false).await;
+    let canary = DeploymentGroup {
+        desired_canaries: 1,
+        auto_promote: true,
+        placed_canaries: vec![alloc_id()],
+        ..group()
+    };
+    suite.deploy(canary).await;
+    let reported = suite.report(true).await;
+    let promoted = suite
+        .wait("a promotion", |snapshot| {
+            let deployment = snapshot.deployment(deployment_id())?;
+            let promoted = deployment.value.groups["web"].promoted;
+            promoted.then_some(deployment.modify_index)
+        })
+        .await;
+    assert!(promoted > reported);
+    let snapshot = suite.now().await;
+    let eval = snapshot.eval(made(&snapshot)[0].id).unwrap();
+    assert_eq!(eval.create_index, promoted);
+    assert_eq!(made(&snapshot).len(), 1);
+}
+
+#[tokio::test]
+async fn a_job_goes_back_to_a_node_pool_that_is_there() {
+    let suite = Suite::start().await;
+    let watcher = suite.watcher().await;
+    suite.wait_for_leader(&watcher.address).await;
+    let pool = NodePool::named("gpu");
+    suite
+        .commit(|txn| {
+            txn.create(&Key::NodePool("gpu".to_owned()), &pool).unwrap();
+        })
+        .await;
+    let old = Job {
+        node_pool: "gpu".to_owned(),
+        ..suite.job.clone()
+    };
+    suite.put_job(&old, true).await;
+    let newer = Job {
+        version: 1,
+        ..suite.job.clone()
+    };
+    suite.put_job(&newer, false).await;
+    suite
+        .deploy(DeploymentGroup {
+            auto_revert: true,
+            ..group()
+        })
+        .await;
+    suite.report(false).await;
+    suite
+        .wait("a job that is back", |snapshot| {
+            let job = &snapshot.job(&key())?.value;
+            (job.version == 2 && job.node_pool == "gpu").then_some(())
         })
         .await;
 }

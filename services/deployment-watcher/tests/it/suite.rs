@@ -57,7 +57,7 @@ pub(crate) fn deployment_id() -> DeploymentId {
     DeploymentId::from_random(1)
 }
 
-fn alloc_id() -> AllocId {
+pub(crate) fn alloc_id() -> AllocId {
     AllocId::from_random(1)
 }
 

@@ -99,6 +99,33 @@ fn reschedules() {
 }
 
 #[test]
+fn canaries_are_promoted_by_themselves_where_every_group_that_has_some_says_so() {
+    let group = |name: &str, update: &str| {
+        format!(
+            "  group \"{name}\" {{\n    update {{\n{update}\n    }}\n    task \"t\" {{\n      driver = \
+             \"raw_exec\"\n      config {{ command = \"/bin/true\" }}\n    }}\n  }}\n"
+        )
+    };
+    let warnings = |groups: &[&str]| {
+        let groups: String = groups
+            .iter()
+            .enumerate()
+            .map(|(number, update)| group(&format!("g{number}"), update))
+            .collect();
+        let admitted = admit(&format!("job \"web\" {{\n{groups}}}\n")).unwrap();
+        let update = admitted.job.task_groups[0].update.unwrap();
+        assert_eq!((update.canary, update.auto_promote), (1, true));
+        admitted.warnings
+    };
+    let (auto, asks, none) = ("canary = 1\nauto_promote = true", "canary = 1", "");
+    assert_eq!(warnings(&[auto, auto, none]), [""; 0]);
+    assert_eq!(
+        warnings(&[auto, asks]),
+        ["auto_promote must be true for all groups to enable automatic promotion"]
+    );
+}
+
+#[test]
 #[rustfmt::skip]
 fn updates_and_migrations() {
     let update = |body: &str| -> &'static str { format!("    update {{\n{body}\n    }}").leak() };
@@ -108,8 +135,7 @@ fn updates_and_migrations() {
             "$g.update.health_check", "Invalid health check given"),
         ("", update("max_parallel = -1"), "", "$g.update.max_parallel", "must be between 0 and"),
         ("", update("canary = -1"), "", "$g.update.canary", "must be between 0 and"),
-        ("", update("canary = 1"), "", "$g.update.canary", "canaries are not in this version"),
-        ("  update {\n    canary = 2\n  }", "", "", "$g.update.canary", "got canary = 2: leave it out"),
+        ("  type = \"system\"", update("canary = 101"), "", "$g.update.canary", "a percentage of them, 0 to 100"),
         ("", update("auto_promote = true"), "",
             "$g.update.auto_promote", "Auto Promote requires a Canary count greater than zero"),
         ("", update("min_healthy_time = \"5m\""), "",

@@ -4,6 +4,7 @@ use model::{AllocId, EvalId, Job, JobKey, NodeId, SchedulerConfiguration, Timest
 use state::{Change, Entity, Key, Snapshot};
 use test_kit::builders;
 
+use crate::admission::marks::{self, TagRequest};
 use crate::admission::{
     Decision, DeregisterRequest, Proposal, Refusal, RegisterRequest, Stamp, deregister, register,
 };
@@ -55,15 +56,34 @@ impl World {
         id
     }
 
+    /// Gives a version a name, and carries it out.
+    pub(super) fn tag(&mut self, job: &Job, name: &str, version: Option<u64>) {
+        let request = TagRequest {
+            job: job.key(),
+            name: name.to_owned(),
+            description: String::new(),
+            version,
+        };
+        match marks::tag(&self.snapshot(), &request, NOW).unwrap() {
+            marks::Change::Commit { writes, .. } => drop(self.commit_writes(&writes)),
+            other => panic!("nothing to commit: {other:?}"),
+        }
+    }
+
     /// Carries out writes as the store would: at one revision, if every compare holds.
     ///
     /// # Panics
     /// When a compare does not hold.
     pub(super) fn commit(&mut self, proposal: &Proposal) -> u64 {
+        self.commit_writes(&proposal.writes)
+    }
+
+    /// The same for writes alone.
+    pub(super) fn commit_writes(&mut self, writes: &[Write]) -> u64 {
         let revision = self.stored.next_revision();
         let snapshot = self.snapshot();
         let mut changes = Vec::new();
-        for write in &proposal.writes {
+        for write in writes {
             match write.clone() {
                 Write::Create { key, entity } => {
                     assert_eq!(indexes(&snapshot, &key), None, "{key:?} exists");
@@ -185,6 +205,9 @@ fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
         Key::JobStable(job, version) => snapshot
             .stable_index(job, *version)
             .map(|index| (index, index)),
+        Key::JobTags(job) => snapshot
+            .job_tags(job)
+            .map(|row| (row.create_index, row.modify_index)),
         Key::Eval(id) => snapshot
             .eval(*id)
             .map(|row| (row.create_index, row.modify_index)),

@@ -472,3 +472,60 @@ async fn transactions_stay_within_their_limits_and_each_has_its_evaluations() {
 async fn nothing_to_say_makes_no_transaction() {
     assert!(packed(&[]).await.0.is_empty());
 }
+
+#[test]
+fn a_users_word_on_health_outlives_reports_that_know_nothing_of_it() {
+    let deployment_id = model::DeploymentId::from_random(7);
+    let said = |healthy, ms: u64, id| {
+        Some(model::DeploymentHealth {
+            healthy,
+            time: Timestamp::from_millis(ms),
+            deployment_id: id,
+        })
+    };
+    let (own, other) = (deployment_id, model::DeploymentId::from_random(8));
+    // (stored, told by the node, what counts)
+    let cases = [
+        (said(true, 5, own), None, said(true, 5, own)),
+        (said(true, 5, own), said(false, 4, own), said(true, 5, own)),
+        (said(true, 5, own), said(false, 6, own), said(false, 6, own)),
+        (
+            said(true, 5, own),
+            said(false, 6, other),
+            said(true, 5, own),
+        ),
+        (
+            said(true, 5, other),
+            said(false, 4, own),
+            said(false, 4, own),
+        ),
+        (said(true, 5, other), None, None),
+        (None, said(false, 4, own), said(false, 4, own)),
+    ];
+    for (stored, told, expected) in cases {
+        let mut world = world();
+        world.edit(|alloc| alloc.deployment_id = Some(deployment_id));
+        let id = world.allocs[0].id;
+        let client = AllocClient {
+            health: stored,
+            ..report(ClientStatus::Pending)
+        };
+        world.stored.put_client(id, client);
+        let reports = Reports::from([(
+            id,
+            AllocClient {
+                health: told,
+                ..report(ClientStatus::Running)
+            },
+        )]);
+        let outcomes = decide(&world.stored.snapshot(), &reports, NOW);
+        let Write::Update { entity, .. } = &outcomes[0].write else {
+            panic!("{outcomes:?}");
+        };
+        let Entity::AllocClient(written) = entity else {
+            panic!("{entity:?}");
+        };
+        assert_eq!(written.health, expected, "{stored:?} {told:?}");
+        assert_eq!(written.status, ClientStatus::Running);
+    }
+}

@@ -1,0 +1,318 @@
+//! Random rollouts under faults: each ends once nobody pauses it and the faults are over, and none
+//! is promoted too early. A stand-in for the scheduler places, replaces and completes.
+
+use std::time::Duration;
+
+use model::{
+    AllocId, ClientStatus, DeploymentGroup, DeploymentStatus, DesiredStatus, EvalStatus, Evaluation,
+};
+use proptest::prelude::*;
+
+use super::site::{MINUTE, Site, alloc_id, deployment_id, group, job};
+use crate::Reason;
+use crate::user::{self, Which};
+
+const COUNT: u32 = 4;
+const MAX_PARALLEL: usize = 2;
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// The verdict on one of those that run, if there is one.
+    Health {
+        which: usize,
+        healthy: bool,
+    },
+    /// One of those that run fails.
+    Crash {
+        which: usize,
+    },
+    Pass {
+        seconds: u64,
+    },
+    /// Whatever was asked for is written, or gets lost.
+    Write {
+        lost: bool,
+    },
+    /// The scheduler looks, if there is an evaluation.
+    Schedule,
+    Pause,
+    Resume,
+    Promote,
+    Elect,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        5 => (0..8usize, prop::bool::weighted(0.8))
+            .prop_map(|(which, healthy)| Act::Health { which, healthy }),
+        1 => (0..8usize).prop_map(|which| Act::Crash { which }),
+        2 => (0..200u64).prop_map(|seconds| Act::Pass { seconds }),
+        4 => prop::bool::weighted(0.2).prop_map(|lost| Act::Write { lost }),
+        4 => Just(Act::Schedule),
+        1 => Just(Act::Pause),
+        1 => Just(Act::Resume),
+        1 => Just(Act::Promote),
+        1 => Just(Act::Elect),
+    ]
+}
+
+struct World {
+    site: Site,
+    /// The number of the last allocation.
+    placed: u32,
+}
+
+impl World {
+    fn new(canaries: u32, auto_promote: bool) -> Self {
+        let group = DeploymentGroup {
+            desired_canaries: canaries,
+            auto_promote,
+            ..group(COUNT)
+        };
+        let mut world = Self {
+            site: Site::deploying(&job(COUNT), group, 0),
+            placed: 0,
+        };
+        world.look();
+        world
+    }
+
+    fn perform(&mut self, act: &Act) {
+        match act {
+            Act::Health { which, healthy } => {
+                if let Some(number) = self.running(*which) {
+                    self.site.report(number, *healthy);
+                }
+            }
+            Act::Crash { which } => {
+                if let Some(number) = self.running(*which) {
+                    let view = self.site.snapshot();
+                    let said = view.alloc(alloc_id(number)).and_then(|it| it.health());
+                    self.site.put_client(number, ClientStatus::Failed, said);
+                    // Its node's report asks for a look.
+                    let eval = self.site.eval();
+                    self.site.put_eval(eval);
+                }
+            }
+            Act::Pass { seconds } => self.site.pass(Duration::from_secs(*seconds)),
+            Act::Write { lost } => self.write(*lost),
+            Act::Schedule => self.schedule(),
+            Act::Pause => {
+                let paused = user::pause(&self.site.stored_deployment(), self.site.now);
+                self.by_user(paused.ok().flatten());
+            }
+            Act::Resume => {
+                let eval_id = self.site.next_eval_id();
+                let deployment = self.site.stored_deployment();
+                let snapshot = self.site.snapshot();
+                let resumed = user::resume(&snapshot, &deployment, eval_id, self.site.now);
+                self.by_user(resumed.ok().flatten());
+            }
+            Act::Promote => {
+                let eval_id = self.site.next_eval_id();
+                let deployment = self.site.stored_deployment();
+                let snapshot = self.site.snapshot();
+                let promoted =
+                    user::promote(&snapshot, &deployment, Which::All, eval_id, self.site.now);
+                if promoted.is_ok() {
+                    self.assert_promotable();
+                }
+                self.by_user(promoted.ok());
+            }
+            Act::Elect => {
+                self.site.actions.clear();
+                self.site.elect();
+            }
+        }
+    }
+
+    fn by_user(&mut self, action: Option<crate::Action>) {
+        // What the watcher has asked for compares the deployment, and is not written any more.
+        self.site.actions.clear();
+        if let Some(action) = action {
+            self.site.write_action(&action);
+        } else {
+            self.site.rollout.look_again(deployment_id());
+        }
+    }
+
+    fn write(&mut self, lost: bool) {
+        for action in std::mem::take(&mut self.site.actions) {
+            let deployment = action.deployment.as_ref();
+            let is_stale = deployment
+                .is_some_and(|it| it.modify_index != self.site.stored_deployment().modify_index);
+            if action.reason == Reason::AutoPromoted && !is_stale && !lost && self.is_asked(&action)
+            {
+                self.assert_promotable();
+                self.site.write_action(&action);
+            } else if action.reason == Reason::AutoPromoted || is_stale || lost {
+                self.site.rollout.look_again(action.deployment_id);
+            } else {
+                self.site.write_action(&action);
+            }
+        }
+    }
+
+    /// Tells whether what an action compares is as it was.
+    fn is_asked(&self, action: &crate::Action) -> bool {
+        let snapshot = self.site.snapshot();
+        action.unchanged.iter().all(|(key, index)| match key {
+            state::Key::Alloc(id) => snapshot.alloc(*id).unwrap().alloc_modify_index == *index,
+            state::Key::AllocClient(id) => {
+                snapshot.alloc(*id).unwrap().client_modify_index == *index
+            }
+            _ => true,
+        })
+    }
+
+    fn assert_promotable(&self) {
+        let group = &self.site.deployment().groups["web"];
+        let snapshot = self.site.snapshot();
+        let is_well = |id: &&AllocId| {
+            let view = snapshot.alloc(**id).unwrap();
+            !view.is_terminal() && view.health().is_some_and(|health| health.healthy)
+        };
+        let healthy = group.placed_canaries.iter().filter(is_well).count();
+        assert!(healthy >= group.desired_canaries as usize, "{healthy}");
+    }
+
+    /// The number of one of those that run, whichever `which` picks.
+    fn running(&self, which: usize) -> Option<u32> {
+        let snapshot = self.site.snapshot();
+        let running: Vec<u32> = (1..=self.placed)
+            .filter(|number| !snapshot.alloc(alloc_id(*number)).unwrap().is_terminal())
+            .collect();
+        running.get(which % running.len().max(1)).copied()
+    }
+
+    fn schedule(&mut self) {
+        let snapshot = self.site.snapshot();
+        let open: Vec<Evaluation> = snapshot
+            .open_evals()
+            .map(|eval| eval.value.clone())
+            .collect();
+        if open.is_empty() {
+            return;
+        }
+        let seen = self.site.revision;
+        self.look();
+        for eval in open {
+            self.site.put_eval(Evaluation {
+                status: EvalStatus::Complete,
+                snapshot_index: seen,
+                ..eval
+            });
+        }
+    }
+
+    /// What the scheduler does about the deployment.
+    fn look(&mut self) {
+        let deployment = self.site.deployment();
+        if deployment.status != DeploymentStatus::Running {
+            return;
+        }
+        let group = &deployment.groups["web"];
+        let snapshot = self.site.snapshot();
+        // What is not well goes, and another takes its place.
+        for number in 1..=self.placed {
+            let view = snapshot.alloc(alloc_id(number)).unwrap();
+            let is_unwell = view.health().is_some_and(|health| !health.healthy);
+            if !view.alloc.is_server_terminal() && (is_unwell || view.is_client_terminal()) {
+                let next = alloc_id(self.placed + 1);
+                self.site.change_alloc(number, |alloc| {
+                    alloc.desired_status = DesiredStatus::Stop;
+                    alloc.next_alloc = Some(next);
+                });
+            }
+        }
+        let snapshot = self.site.snapshot();
+        let live = || {
+            let all = snapshot.allocs_by_deployment(deployment_id());
+            all.filter(|view| !view.is_terminal())
+        };
+        let healthy = |view: &&state::AllocView| view.health().is_some_and(|it| it.healthy);
+        if group.awaits_promotion() {
+            let missing = group.desired_canaries as usize - live().count().min(2);
+            for _ in 0..missing {
+                self.place(true);
+            }
+        } else if live().filter(healthy).count() >= COUNT as usize {
+            self.site
+                .change_deployment(|it| it.status = DeploymentStatus::Successful);
+        } else {
+            let unproven = live().filter(|view| !healthy(view)).count();
+            let missing = COUNT as usize - live().count();
+            for _ in 0..missing.min(MAX_PARALLEL.saturating_sub(unproven)) {
+                self.place(false);
+            }
+        }
+    }
+
+    fn place(&mut self, canary: bool) {
+        self.placed += 1;
+        let number = self.placed;
+        self.site.place(number);
+        if canary {
+            // Placements leave the deployment's own time as it is.
+            let time = self.site.deployment().modify_time;
+            let now = std::mem::replace(&mut self.site.now, time);
+            self.site.change_deployment(|it| {
+                let group = it.groups.get_mut("web").unwrap();
+                group.placed_canaries.push(alloc_id(number));
+            });
+            self.site.now = now;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_deployment_ends_once_nobody_pauses_it_and_the_faults_are_over(
+        acts in prop::collection::vec(act(), 0..60),
+        canaries in 0..=2u32,
+        auto_promote: bool,
+        becomes_healthy: bool,
+    ) {
+        let mut world = World::new(canaries, auto_promote && canaries > 0);
+        for act in &acts {
+            world.perform(act);
+        }
+        world.perform(&Act::Resume);
+        // Each round is a minute: longer than all deadlines together, for one step of the rollout
+        // after the other.
+        let mut rounds = 0;
+        while world.site.deployment().status.is_active() {
+            rounds += 1;
+            prop_assert!(rounds < 80, "{:?}", world.site.deployment());
+            if becomes_healthy {
+                for number in 1..=world.placed {
+                    let view = world.site.snapshot();
+                    let view = view.alloc(alloc_id(number)).unwrap();
+                    if !view.is_terminal() && view.health().is_none() {
+                        world.site.report(number, true);
+                    }
+                }
+                if !auto_promote {
+                    world.perform(&Act::Promote);
+                }
+            } else if world.site.deployment().groups["web"].awaits_promotion() && !auto_promote {
+                // It waits for a user, who has seen enough.
+                let eval_id = world.site.next_eval_id();
+                let deployment = world.site.stored_deployment();
+                let failed =
+                    user::fail(&world.site.snapshot(), &deployment, eval_id, world.site.now);
+                world.by_user(failed.ok());
+            }
+            world.site.pass(MINUTE);
+            world.site.step();
+            world.perform(&Act::Write { lost: false });
+            world.perform(&Act::Schedule);
+        }
+        let end = world.site.deployment().status;
+        if becomes_healthy && acts.is_empty() {
+            prop_assert_eq!(end, DeploymentStatus::Successful);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Promotion without being asked, and canaries that are not well.
+
+use std::time::Duration;
+
+use model::{ClientStatus, DeploymentGroup, DeploymentStatus};
+
+use super::site::{MINUTE, Site, alloc_id, group, job};
+use crate::{Cause, Reason};
+
+fn canaries(desired: u32) -> DeploymentGroup {
+    DeploymentGroup {
+        desired_canaries: desired,
+        auto_promote: true,
+        placed_canaries: (1..=desired).map(alloc_id).collect(),
+        ..group(4)
+    }
+}
+
+#[test]
+fn healthy_canaries_are_promoted_where_nobody_has_to_be_asked() {
+    let mut site = Site::deploying(&job(4), canaries(2), 2);
+    site.report(1, true);
+    site.pass(MINUTE);
+    assert_eq!(site.perform().reason, Reason::Health, "one of two");
+    site.scheduled();
+    site.report(2, true);
+    let action = site.perform();
+    assert_eq!(action.reason, Reason::AutoPromoted);
+    let promoted = action.deployment.expect("the deployment").value;
+    assert!(promoted.groups["web"].promoted);
+    assert!(action.eval.is_some(), "the others follow");
+    assert_eq!(site.actions, [], "once");
+}
+
+#[test]
+fn scenario_078_one_group_that_waits_for_a_user_holds_up_the_others() {
+    let mut site = Site::deploying(&job(4), canaries(1), 2);
+    site.change_deployment(|deployment| {
+        let asks = DeploymentGroup {
+            auto_promote: false,
+            placed_canaries: vec![alloc_id(2)],
+            ..canaries(1)
+        };
+        deployment.groups.insert("asks".to_owned(), asks);
+    });
+    site.change_alloc(2, |alloc| alloc.task_group = "asks".into());
+    site.report(1, true);
+    site.report(2, true);
+    assert_eq!(site.perform().reason, Reason::Health);
+    site.scheduled();
+    site.pass(60 * MINUTE);
+    assert_eq!(site.actions, []);
+    // Once the user has promoted that group, nothing is left to ask for.
+    site.change_deployment(|deployment| {
+        deployment.groups.get_mut("asks").unwrap().promoted = true;
+    });
+    assert_eq!(site.perform().reason, Reason::AutoPromoted);
+}
+
+#[test]
+fn a_paused_deployment_is_not_promoted() {
+    let mut site = Site::deploying(&job(4), canaries(1), 1);
+    site.change_deployment(|deployment| deployment.status = DeploymentStatus::Paused);
+    site.report(1, true);
+    site.pass(60 * MINUTE);
+    assert_eq!(site.actions, []);
+    site.change_deployment(|deployment| deployment.status = DeploymentStatus::Running);
+    assert_eq!(site.perform().reason, Reason::AutoPromoted);
+}
+
+#[test]
+fn canaries_that_were_healthy_one_after_the_other_are_not_promoted_and_fail_in_the_end() {
+    let mut site = Site::deploying(&job(4), canaries(2), 2);
+    site.report(1, true);
+    let said = site.snapshot().alloc(alloc_id(1)).unwrap().health();
+    site.put_client(1, ClientStatus::Failed, said);
+    site.scheduled();
+    site.actions.clear();
+    site.report(2, true);
+    site.scheduled();
+    site.actions.clear();
+    let last = site.now;
+    site.pass(60 * MINUTE);
+    let action = site.action();
+    assert_eq!(action.reason, Reason::Failed(Cause::ProgressDeadline));
+    let failed = action.deployment.unwrap().value;
+    assert_eq!(failed.modify_time, last.plus(10 * MINUTE));
+}
+
+#[test]
+fn who_is_well_beside_the_canaries_does_not_stand_in_for_them() {
+    for auto_promote in [true, false] {
+        let mut site = Site::deploying(
+            &job(4),
+            DeploymentGroup {
+                auto_promote,
+                ..canaries(1)
+            },
+            2,
+        );
+        site.report(2, true);
+        site.scheduled();
+        site.actions.clear();
+        site.pass(60 * MINUTE);
+        assert_eq!(
+            site.action().reason,
+            Reason::Failed(Cause::ProgressDeadline)
+        );
+    }
+}
+
+#[test]
+fn a_canary_that_fails_while_a_user_takes_time_fails_the_deployment_as_late() {
+    for (waited, cause) in [
+        (Duration::ZERO, Cause::Unhealthy),
+        (30 * MINUTE, Cause::ProgressDeadline),
+    ] {
+        let mut job = job(4);
+        job.task_groups[0].reschedule = None;
+        let asks = DeploymentGroup {
+            auto_promote: false,
+            ..canaries(1)
+        };
+        let mut site = Site::deploying(&job, asks, 1);
+        site.report(1, true);
+        site.scheduled();
+        site.actions.clear();
+        site.pass(waited);
+        assert_eq!(site.actions, []);
+        site.report(1, false);
+        assert_eq!(site.action().reason, Reason::Failed(cause));
+    }
+}

@@ -1,0 +1,426 @@
+//! What users ask of a deployment, and promotion without being asked.
+//!
+//! Each returns one transaction, or why there is none. It compares what was looked at: the
+//! deployment, the job where it matters, and the canaries that a promotion relies on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    AllocClient, AllocId, Deployment, DeploymentHealth, DeploymentStatus, EvalId, Indexed, Job,
+    Timestamp,
+};
+use state::{AllocView, Key, Snapshot};
+
+use crate::action::{Action, Cause, ClientWrite, Reason};
+use crate::outcome::{self, Revert, eval, moved};
+use crate::progress::healthy_canaries;
+
+/// Of how many canaries a promotion compares that they are as they were, two compares each: with
+/// the other writes well below a transaction's 1,000. Beyond, the snapshot's word is taken.
+const MAX_COMPARED_CANARIES: usize = 200;
+
+/// Of how many allocations one request may tell the health: as many writes, in one transaction.
+pub const MAX_HEALTH_CHANGES: usize = 500;
+
+/// Why a deployment stays as it is. Final only when the snapshot was as new as the request.
+///
+/// Source of the texts that others may look for: Nomad.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("can't {0} terminal deployment")]
+    Terminal(&'static str),
+    /// The scheduler is about to end it.
+    #[error(
+        "the deployment is about to be cancelled: job {job_id:?} is stopped, purged or at another \
+         version"
+    )]
+    Overtaken { job_id: String },
+    /// Of the groups that were named, or of all of them.
+    #[error("{}", joined(.0))]
+    Groups(Vec<GroupProblem>),
+    #[error("no canaries to promote")]
+    NothingToPromote,
+    #[error("must specify at least one healthy/unhealthy allocation ID")]
+    NoHealth,
+    #[error("{count} allocations at once are too many: want at most {MAX_HEALTH_CHANGES}")]
+    TooManyHealth { count: usize },
+    #[error("allocation {0} is named twice")]
+    HealthTwice(AllocId),
+    #[error("allocation {0} is not in the deployment")]
+    NotInDeployment(AllocId),
+    #[error("allocation {0} has ended: it cannot be healthy")]
+    Ended(AllocId),
+}
+
+/// Why a task group is not promoted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GroupProblem {
+    #[error("Task group {0:?} is not in the deployment")]
+    Unknown(String),
+    #[error("Task group {0:?} has no canaries to promote")]
+    NoCanaries(String),
+    #[error("Task group {0:?} is promoted already")]
+    Promoted(String),
+    #[error("Task group {group:?} has {healthy}/{desired} healthy allocations")]
+    Unhealthy {
+        group: String,
+        healthy: u32,
+        desired: u32,
+    },
+}
+
+fn joined(problems: &[GroupProblem]) -> String {
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    problems.join("; ")
+}
+
+/// Which task groups to promote.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// All that wait for it.
+    All,
+    These(&'a [String]),
+}
+
+/// Decides on promoting groups: the rest of them may follow their canaries.
+///
+/// # Errors
+/// See [`Refusal`].
+pub fn promote(
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    which: Which<'_>,
+    eval_id: EvalId,
+    now: Timestamp,
+) -> Result<Action, Refusal> {
+    require_active(&deployment.value, "promote")?;
+    let job = current_job(snapshot, &deployment.value)?;
+    let chosen = choose(&deployment.value, which)?;
+    if chosen.is_empty() {
+        return Err(Refusal::NothingToPromote);
+    }
+    let mut problems = Vec::new();
+    for group in &chosen {
+        let desired = deployment.value.groups[*group].desired_canaries;
+        let healthy = healthy_canaries(snapshot, &deployment.value, group).count();
+        let healthy = u32::try_from(healthy).unwrap_or(u32::MAX);
+        if healthy < desired {
+            problems.push(GroupProblem::Unhealthy {
+                group: (*group).to_owned(),
+                healthy,
+                desired,
+            });
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Refusal::Groups(problems));
+    }
+    let mut promoted = deployment.value.clone();
+    for group in &chosen {
+        if let Some(group) = promoted.groups.get_mut(*group) {
+            group.promoted = true;
+        }
+    }
+    if promoted.status == DeploymentStatus::Running {
+        promoted
+            .running_description()
+            .clone_into(&mut promoted.status_description);
+    }
+    promoted.modify_time = now;
+    let mut unchanged = vec![(Key::Job(deployment.value.job.clone()), job.modify_index)];
+    for group in &chosen {
+        let desired = deployment.value.groups[*group].desired_canaries as usize;
+        // As many as were needed, and no more: another may come and go.
+        for view in healthy_canaries(snapshot, &deployment.value, group).take(desired) {
+            if unchanged.len() < 2 * MAX_COMPARED_CANARIES {
+                unchanged.push((Key::Alloc(view.alloc.id), view.alloc_modify_index));
+                unchanged.push((Key::AllocClient(view.alloc.id), view.client_modify_index));
+            }
+        }
+    }
+    Ok(Action {
+        deployment: Some(Indexed {
+            create_index: deployment.create_index,
+            modify_index: deployment.modify_index,
+            value: promoted,
+        }),
+        eval: Some(eval(&deployment.value, &job.value, eval_id, now)),
+        unchanged,
+        ..Action::new(deployment.value.id, Reason::Promoted)
+    })
+}
+
+/// Returns the groups to promote, each of which waits for it.
+fn choose<'a>(deployment: &'a Deployment, which: Which<'a>) -> Result<BTreeSet<&'a str>, Refusal> {
+    let names = match which {
+        Which::All => {
+            let waiting = deployment.groups.iter();
+            let waiting = waiting.filter(|(_, group)| group.awaits_promotion());
+            return Ok(waiting.map(|(name, _)| name.as_str()).collect());
+        }
+        Which::These(names) => names,
+    };
+    let mut chosen = BTreeSet::new();
+    let mut problems = Vec::new();
+    for name in names {
+        match deployment.groups.get(name) {
+            None => problems.push(GroupProblem::Unknown(name.clone())),
+            Some(group) if group.desired_canaries == 0 => {
+                problems.push(GroupProblem::NoCanaries(name.clone()));
+            }
+            Some(group) if group.promoted => problems.push(GroupProblem::Promoted(name.clone())),
+            Some(_) => {
+                chosen.insert(name.as_str());
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(chosen)
+    } else {
+        Err(Refusal::Groups(problems))
+    }
+}
+
+/// Promotes everything that waits, when nobody has to be asked and all canaries are healthy.
+pub(crate) fn auto_promote(
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    now: Timestamp,
+    next_id: &mut dyn FnMut() -> EvalId,
+) -> Option<Action> {
+    let is_healthy = |(name, desired): (&String, u32)| {
+        healthy_canaries(snapshot, &deployment.value, name).count() >= desired as usize
+    };
+    let groups = deployment.value.groups.iter();
+    let mut waiting = groups
+        .filter(|(_, group)| group.awaits_promotion())
+        .map(|(name, group)| (name, group.desired_canaries));
+    // Ids are drawn only for what is written.
+    if !deployment.value.promotes_itself() || !waiting.all(is_healthy) {
+        return None;
+    }
+    let promoted = promote(snapshot, deployment, Which::All, next_id(), now).ok()?;
+    Some(Action {
+        reason: Reason::AutoPromoted,
+        ..promoted
+    })
+}
+
+/// Decides on pausing a deployment: nothing more of it is rolled out, and its deadlines do not
+/// count. `None`: it is paused already.
+///
+/// # Errors
+/// It has ended.
+pub fn pause(deployment: &Indexed<Deployment>, now: Timestamp) -> Result<Option<Action>, Refusal> {
+    require_active(&deployment.value, "pause")?;
+    if deployment.value.status == DeploymentStatus::Paused {
+        return Ok(None);
+    }
+    let description = "Deployment is paused".to_owned();
+    let paused = moved(deployment, DeploymentStatus::Paused, description, now);
+    Ok(Some(Action {
+        deployment: Some(paused),
+        ..Action::new(deployment.value.id, Reason::Paused)
+    }))
+}
+
+/// Decides on resuming a paused deployment, with its groups' time to progress from now on. `None`:
+/// it is not paused.
+///
+/// # Errors
+/// It has ended.
+pub fn resume(
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    eval_id: EvalId,
+    now: Timestamp,
+) -> Result<Option<Action>, Refusal> {
+    require_active(&deployment.value, "resume")?;
+    if deployment.value.status != DeploymentStatus::Paused {
+        return Ok(None);
+    }
+    let job = job(snapshot, &deployment.value)?;
+    let description = deployment.value.running_description().to_owned();
+    let resumed = moved(deployment, DeploymentStatus::Running, description, now);
+    Ok(Some(Action {
+        deployment: Some(resumed),
+        eval: Some(eval(&deployment.value, &job.value, eval_id, now)),
+        ..Action::new(deployment.value.id, Reason::Resumed)
+    }))
+}
+
+/// Decides on failing a deployment, which takes its job back where one of its groups wants that.
+///
+/// # Errors
+/// It has ended; its job is gone.
+pub fn fail(
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    eval_id: EvalId,
+    now: Timestamp,
+) -> Result<Action, Refusal> {
+    require_active(&deployment.value, "fail")?;
+    let wanted = deployment.value.groups.values().any(|it| it.auto_revert);
+    fail_for(snapshot, deployment, Cause::User, wanted, eval_id, now)
+}
+
+fn fail_for(
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    cause: Cause,
+    revert_wanted: bool,
+    eval_id: EvalId,
+    now: Timestamp,
+) -> Result<Action, Refusal> {
+    let job = job(snapshot, &deployment.value)?;
+    let revert = if is_current(&deployment.value, job) {
+        outcome::choose_revert(snapshot, job, revert_wanted, now)
+    } else {
+        // The job is somewhere else by now: nobody wants that undone.
+        Revert::NotWanted
+    };
+    let mut action = outcome::fail(deployment, job, cause, revert, eval_id, now);
+    if action.job.is_none() {
+        let key = Key::Job(deployment.value.job.clone());
+        action.unchanged.push((key, job.modify_index));
+    }
+    Ok(action)
+}
+
+/// Decides on a user's word on how allocations of the deployment are; one that is unhealthy fails
+/// it, and takes its job back where that allocation's group wants it.
+///
+/// # Errors
+/// See [`Refusal`].
+pub fn set_alloc_health(
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    healthy: &[AllocId],
+    unhealthy: &[AllocId],
+    eval_id: EvalId,
+    now: Timestamp,
+) -> Result<Action, Refusal> {
+    let verdicts = read_health(healthy, unhealthy)?;
+    if !deployment.value.status.is_active() {
+        return Err(Refusal::Terminal("set health of allocations for a"));
+    }
+    let mut clients = Vec::new();
+    let mut revert_wanted = false;
+    for (id, healthy) in verdicts {
+        let view = snapshot
+            .alloc(id)
+            .filter(|view| view.alloc.deployment_id == Some(deployment.value.id))
+            .ok_or(Refusal::NotInDeployment(id))?;
+        if healthy && view.is_terminal() {
+            return Err(Refusal::Ended(id));
+        }
+        let group = deployment.value.groups.get(&*view.alloc.task_group);
+        revert_wanted |= !healthy && group.is_some_and(|group| group.auto_revert);
+        clients.extend(client_write(view, &deployment.value, healthy, now));
+    }
+    let mut action = if unhealthy.is_empty() {
+        let job = job(snapshot, &deployment.value)?;
+        let key = Key::Deployment(deployment.value.id);
+        Action {
+            eval: Some(eval(&deployment.value, &job.value, eval_id, now)),
+            unchanged: vec![(key, deployment.modify_index)],
+            ..Action::new(deployment.value.id, Reason::HealthSet)
+        }
+    } else {
+        let cause = Cause::Unhealthy;
+        fail_for(snapshot, deployment, cause, revert_wanted, eval_id, now)?
+    };
+    action.clients = clients;
+    Ok(action)
+}
+
+/// Returns allocation → healthy, each allocation once.
+fn read_health(
+    healthy: &[AllocId],
+    unhealthy: &[AllocId],
+) -> Result<BTreeMap<AllocId, bool>, Refusal> {
+    let count = healthy.len() + unhealthy.len();
+    if count == 0 {
+        return Err(Refusal::NoHealth);
+    }
+    if count > MAX_HEALTH_CHANGES {
+        return Err(Refusal::TooManyHealth { count });
+    }
+    let healthy = healthy.iter().map(|id| (*id, true));
+    let unhealthy = unhealthy.iter().map(|id| (*id, false));
+    let mut verdicts = BTreeMap::new();
+    for (id, verdict) in healthy.chain(unhealthy) {
+        if verdicts.insert(id, verdict).is_some() {
+            return Err(Refusal::HealthTwice(id));
+        }
+    }
+    Ok(verdicts)
+}
+
+/// Returns the client side with the user's word; `None` when that is what it says.
+fn client_write(
+    view: &AllocView,
+    deployment: &Deployment,
+    healthy: bool,
+    now: Timestamp,
+) -> Option<ClientWrite> {
+    let said = view.health();
+    if said.is_some_and(|said| said.healthy == healthy) {
+        return None;
+    }
+    // The later word counts, whatever the node's clock says.
+    let time = said.map_or(now, |said| {
+        now.max(Timestamp(said.time.0.saturating_add(1)))
+    });
+    let client = view.client.as_deref().cloned().unwrap_or_default();
+    Some(ClientWrite {
+        alloc_id: view.alloc.id,
+        client: AllocClient {
+            health: Some(DeploymentHealth {
+                healthy,
+                time,
+                deployment_id: deployment.id,
+            }),
+            modify_time: now,
+            ..client
+        },
+        modify_index: view.client_modify_index,
+    })
+}
+
+fn require_active(deployment: &Deployment, doing: &'static str) -> Result<(), Refusal> {
+    if deployment.status.is_active() {
+        Ok(())
+    } else {
+        Err(Refusal::Terminal(doing))
+    }
+}
+
+/// Returns the deployment's job, whatever its version.
+fn job<'a>(snapshot: &'a Snapshot, deployment: &Deployment) -> Result<&'a Indexed<Job>, Refusal> {
+    let job = snapshot.job(&deployment.job).map(AsRef::as_ref);
+    job.filter(|job| job.create_index == deployment.job_create_index)
+        .ok_or_else(|| overtaken(deployment))
+}
+
+/// Returns the deployment's job if that is what the deployment rolls out.
+fn current_job<'a>(
+    snapshot: &'a Snapshot,
+    deployment: &Deployment,
+) -> Result<&'a Indexed<Job>, Refusal> {
+    let job = job(snapshot, deployment)?;
+    if is_current(deployment, job) {
+        Ok(job)
+    } else {
+        Err(overtaken(deployment))
+    }
+}
+
+fn is_current(deployment: &Deployment, job: &Indexed<Job>) -> bool {
+    !job.value.stop && job.value.version == deployment.job_version
+}
+
+fn overtaken(deployment: &Deployment) -> Refusal {
+    let job_id = deployment.job.job_id.to_string();
+    Refusal::Overtaken { job_id }
+}

@@ -1,0 +1,148 @@
+//! Going back to a former version.
+
+use model::{EvalStatus, Job, TriggeredBy};
+use test_kit::builders;
+
+use super::world::{NOW, World, changed, proposal};
+use crate::admission::revert::Target;
+use crate::admission::{Decision, Refusal, RevertRequest, revert};
+
+fn to(job: &Job, to: Target) -> RevertRequest {
+    RevertRequest {
+        job: job.key(),
+        to,
+        prior_version: None,
+        eval_priority: 0,
+        max_open_evals: 1_000,
+    }
+}
+
+fn registered(world: &mut World, count: u32) -> Job {
+    let job = builders::service("web", 1);
+    for n in 0..count {
+        world.register(&changed(&job, n));
+    }
+    job
+}
+
+fn refused(world: &mut World, request: &RevertRequest) -> String {
+    let stamp = world.stamp();
+    revert(&world.snapshot(), request, &stamp)
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn a_former_version_is_registered_again_as_a_new_one_that_is_not_stable() {
+    let mut world = World::default();
+    let job = registered(&mut world, 2);
+    world.mark_stable(&job, 0);
+    let stamp = world.stamp();
+    let request = to(&job, Target::Version(0));
+    let decided = proposal(revert(&world.snapshot(), &request, &stamp).unwrap());
+    let revision = world.commit(&decided);
+    let after = world.snapshot();
+    let current = after.job(&job.key()).unwrap();
+    assert_eq!((current.value.version, current.modify_index), (2, revision));
+    assert_eq!(current.value.submit_time, NOW);
+    assert!(!current.value.spec_differs(&changed(&job, 0)));
+    assert!(!after.is_stable(&job.key(), 2));
+    let eval = &after.eval(stamp.eval_id).unwrap().value;
+    assert_eq!(
+        (eval.status, eval.triggered_by),
+        (EvalStatus::Pending, TriggeredBy::JobRegister)
+    );
+    // The retry of a request whose answer was lost.
+    let again = revert(&world.snapshot(), &request, &stamp).unwrap();
+    assert_eq!(
+        again,
+        Decision::Done(decided.answer(stamp.eval_id, revision))
+    );
+}
+
+#[test]
+fn scenario_012_a_version_with_a_name_stays_and_can_be_gone_back_to() {
+    let mut world = World::default();
+    let job = registered(&mut world, 2);
+    world.tag(&job, "gold", Some(1));
+    for n in 2..12 {
+        world.register(&changed(&job, n));
+    }
+    assert_eq!(world.kept(&job.key()), [1, 6, 7, 8, 9, 10, 11]);
+    let stamp = world.stamp();
+    let request = to(&job, Target::Tag("gold".to_owned()));
+    let decided = proposal(revert(&world.snapshot(), &request, &stamp).unwrap());
+    world.commit(&decided);
+    let after = world.snapshot();
+    let current = &after.job(&job.key()).unwrap().value;
+    assert!(!current.spec_differs(&changed(&job, 1)));
+    assert_eq!(current.version, 12);
+    assert_eq!(after.version_tag(&job.key(), 12), None);
+    assert_eq!(world.kept(&job.key()), [1, 7, 8, 9, 10, 11, 12]);
+}
+
+#[test]
+fn what_cannot_be_gone_back_to_is_named() {
+    let mut world = World::default();
+    let job = registered(&mut world, 3);
+    assert_eq!(
+        refused(&mut world, &to(&job, Target::Version(2))),
+        "can't revert to current version"
+    );
+    assert_eq!(
+        refused(&mut world, &to(&job, Target::Version(9))),
+        "job \"web\" in namespace \"default\" at version 9 not found: it keeps 0, 1, 2"
+    );
+    assert_eq!(
+        refused(&mut world, &to(&job, Target::Tag("gold".to_owned()))),
+        "tag \"gold\" not found: no version of the job has a tag"
+    );
+    let other = RevertRequest {
+        prior_version: Some(1),
+        ..to(&job, Target::Version(0))
+    };
+    assert_eq!(
+        refused(&mut world, &other),
+        "Current job has version 2; enforcing version 1"
+    );
+    let stamp = world.stamp();
+    let nobody = to(&builders::service("nope", 1), Target::Version(0));
+    assert_eq!(
+        revert(&world.snapshot(), &nobody, &stamp),
+        Ok(Decision::NoSuchJob)
+    );
+}
+
+#[test]
+fn what_a_stopped_job_goes_back_to_runs() {
+    let mut world = World::default();
+    let job = registered(&mut world, 1);
+    world.deregister(&job, false);
+    let stamp = world.stamp();
+    let request = to(&job, Target::Version(0));
+    let decided = proposal(revert(&world.snapshot(), &request, &stamp).unwrap());
+    world.commit(&decided);
+    assert!(!world.snapshot().job(&job.key()).unwrap().value.stop);
+    // The version that stopped it says what ran, too.
+    let stamp = world.stamp();
+    let request = to(&job, Target::Version(1));
+    let decided = proposal(revert(&world.snapshot(), &request, &stamp).unwrap());
+    assert!(!decided.changed, "it runs as it does");
+}
+
+#[test]
+fn going_back_is_a_registration_with_all_that_it_is_refused_for() {
+    let mut world = World::default();
+    let job = registered(&mut world, 2);
+    let full = RevertRequest {
+        max_open_evals: 0,
+        ..to(&job, Target::Version(0))
+    };
+    let stamp = world.stamp();
+    let refused = revert(&world.snapshot(), &full, &stamp).unwrap_err();
+    assert!(matches!(refused, Refusal::Overloaded { .. }), "{refused:?}");
+    world.configure(true);
+    let request = to(&job, Target::Version(0));
+    let refused = revert(&world.snapshot(), &request, &stamp).unwrap_err();
+    assert_eq!(refused, Refusal::Rejected);
+}

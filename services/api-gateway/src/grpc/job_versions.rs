@@ -1,0 +1,222 @@
+//! A job's versions: listed with what differs, gone back to, called stable, given names.
+
+use jobdiff::JobDiff;
+use model::{FieldErrors, Indexed, Job, JobKey};
+use proto::v1;
+use proto::v1::revert_job_request::To;
+use service_kit::current_trace_parent;
+use state::{Snapshot, Table};
+use tonic::Request;
+use tracing::info;
+
+use super::jobs::step;
+use super::{Api, job_key, no_such_job, open};
+use crate::admission::marks::{self, Change, Tagged};
+use crate::admission::revert::Target;
+use crate::admission::{self, Refusal, RevertRequest, Stamp, request_id};
+use crate::error::Error;
+use crate::gateway::Step;
+use crate::reads::options::job_key as checked_job_key;
+use crate::reads::{index, view};
+
+impl Api {
+    pub(super) async fn list_job_versions(
+        &self,
+        request: Request<v1::ListJobVersionsRequest>,
+    ) -> Result<v1::ListJobVersionsResponse, Error> {
+        let (request, timeout) = open(request);
+        let options = request.options.clone().unwrap_or_default();
+        let key = job_key(&options, &request.job_id)?;
+        if request.diff_version.is_some() && !request.diff_tag.is_empty() {
+            let mut errors = FieldErrors::default();
+            errors.push(
+                "diff_tag",
+                "there is a diff_version too: want one to compare with",
+            );
+            return Err(errors.into());
+        }
+        let tables = [Table::JobVersions];
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let answer = |snapshot: &Snapshot| {
+            let newest_first: Vec<_> = snapshot.job_versions(&key).rev().collect();
+            // Versions may outlive a purged job: they are its allocations', not the user's.
+            if newest_first.is_empty() || snapshot.job(&key).is_none() {
+                return Err(no_such_job(snapshot, &key));
+            }
+            let rows: Vec<&Indexed<Job>> = newest_first.iter().map(|row| &***row).collect();
+            let diffs = diffs(snapshot, &key, &request, &rows)?;
+            let jobs = rows
+                .iter()
+                .map(|row| view::job_version(snapshot, &key, row))
+                .collect();
+            Ok(((jobs, diffs), String::new()))
+        };
+        let ((jobs, diffs), meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        Ok(v1::ListJobVersionsResponse { meta, jobs, diffs })
+    }
+
+    pub(super) async fn revert_job(
+        &self,
+        request: v1::RevertJobRequest,
+    ) -> Result<v1::RegisterJobResponse, Error> {
+        let gateway = &self.gateway;
+        let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let to = match request.to {
+            Some(To::Version(version)) => Target::Version(version),
+            Some(To::Tag(tag)) => Target::Tag(tag),
+            None => {
+                let mut errors = FieldErrors::default();
+                errors.push("to", "missing: want the version to go back to, or its tag");
+                return Err(errors.into());
+            }
+        };
+        let eval_id = if request.request_id.is_empty() {
+            gateway.next_eval_id()
+        } else {
+            request_id::eval_id_of("revert", &key.to_string(), &request.request_id)?
+        };
+        let stamp = Stamp {
+            eval_id,
+            now: gateway.now(),
+            trace_parent: current_trace_parent(),
+        };
+        let asked = RevertRequest {
+            job: key.clone(),
+            to,
+            prior_version: request.enforce_prior_version,
+            eval_priority: request.eval_priority,
+            max_open_evals: gateway.config.max_open_evals,
+        };
+        let decide =
+            |snapshot: &Snapshot| Ok(step(admission::revert(snapshot, &asked, &stamp)?, eval_id));
+        let result = gateway.carry_out(|| format!("job {key}"), decide).await;
+        if matches!(result, Err(Error::Admission(Refusal::Overloaded { .. }))) {
+            gateway.metrics.jobs_refused_overload.inc();
+        }
+        let Some(answer) = result? else {
+            return Err(no_such_job(&gateway.replica.snapshot(), &key));
+        };
+        info!(
+            namespace = %key.namespace, job_id = %key.job_id, %eval_id, to = ?asked.to,
+            index = answer.eval_create_index, "job reverted"
+        );
+        Ok(v1::RegisterJobResponse {
+            eval_id: answer.eval_id.to_string(),
+            eval_create_index: answer.eval_create_index,
+            job_modify_index: answer.job_modify_index,
+            warnings: Vec::new(),
+            index: answer.eval_create_index,
+            changed: answer.changed,
+        })
+    }
+
+    pub(super) async fn set_job_stable(
+        &self,
+        request: v1::SetJobStableRequest,
+    ) -> Result<v1::SetJobStableResponse, Error> {
+        let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let (version, stable) = (request.version, request.stable);
+        let decide = |snapshot: &Snapshot| marks::set_stable(snapshot, &key, version, stable);
+        let ((), index) = self.mark(&key, decide).await?;
+        info!(
+            namespace = %key.namespace, job_id = %key.job_id, version, stable, index,
+            "job version marked"
+        );
+        Ok(v1::SetJobStableResponse { index })
+    }
+
+    pub(super) async fn tag_job_version(
+        &self,
+        request: v1::TagJobVersionRequest,
+    ) -> Result<v1::TagJobVersionResponse, Error> {
+        let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let now = self.gateway.now();
+        let asked = marks::TagRequest {
+            job: key.clone(),
+            name: request.name,
+            description: request.description,
+            version: request.version,
+        };
+        let decide = |snapshot: &Snapshot| marks::tag(snapshot, &asked, now);
+        let (tagged, index) = self.mark(&key, decide).await?;
+        info!(
+            namespace = %key.namespace, job_id = %key.job_id, version = tagged.version,
+            tag = asked.name, index, "job version tagged"
+        );
+        Ok(tag_answer(&tagged, index))
+    }
+
+    pub(super) async fn untag_job_version(
+        &self,
+        request: v1::UntagJobVersionRequest,
+    ) -> Result<v1::TagJobVersionResponse, Error> {
+        let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let name = request.name;
+        let decide = |snapshot: &Snapshot| marks::untag(snapshot, &key, &name);
+        let (tagged, index) = self.mark(&key, decide).await?;
+        info!(
+            namespace = %key.namespace, job_id = %key.job_id, version = tagged.version,
+            tag = name, index, "job version untagged"
+        );
+        Ok(tag_answer(&tagged, index))
+    }
+
+    /// Carries out what is said about a version; returns the answer and its revision.
+    async fn mark<T: Clone + Send + 'static>(
+        &self,
+        key: &JobKey,
+        decide: impl Fn(&Snapshot) -> Result<Change<T>, marks::Refusal> + Send + Sync,
+    ) -> Result<(T, u64), Error> {
+        let decide = |snapshot: &Snapshot| {
+            Ok(match decide(snapshot).map_err(Refusal::from)? {
+                Change::NoSuchJob => return Err(no_such_job(snapshot, key)),
+                Change::Unchanged { answer, index } => Step::IfFresh((answer, index)),
+                Change::Commit { answer, writes } => Step::Commit {
+                    writes,
+                    answer: Box::new(move |revision| (answer, revision)),
+                },
+            })
+        };
+        self.gateway
+            .carry_out(|| format!("the versions of job {key}"), decide)
+            .await
+    }
+}
+
+fn tag_answer(tagged: &Tagged, index: u64) -> v1::TagJobVersionResponse {
+    v1::TagJobVersionResponse {
+        tag: Some((&tagged.tag).into()),
+        version: tagged.version,
+        index,
+    }
+}
+
+/// Returns what differs, in the order of `rows`, which are newest first.
+fn diffs(
+    snapshot: &Snapshot,
+    key: &JobKey,
+    request: &v1::ListJobVersionsRequest,
+    rows: &[&Indexed<Job>],
+) -> Result<Vec<v1::JobDiff>, Error> {
+    let base = match (request.diff_version, request.diff_tag.as_str()) {
+        (Some(version), _) => Some(version),
+        (None, "") => None,
+        (None, tag) => Some(marks::find_tag(snapshot, key, tag).map_err(Refusal::from)?),
+    };
+    let compare = |old: &Job, new: &Job| -> v1::JobDiff {
+        let diff: JobDiff = jobdiff::diff(Some(old), Some(new), true);
+        (&diff).into()
+    };
+    if let Some(base) = base {
+        let base = marks::find_version(snapshot, key, base).map_err(Refusal::from)?;
+        let all = rows.iter();
+        return Ok(all.map(|row| compare(&base.value, &row.value)).collect());
+    }
+    if !request.diffs {
+        return Ok(Vec::new());
+    }
+    let pairs = rows.windows(2);
+    Ok(pairs
+        .map(|pair| compare(&pair[1].value, &pair[0].value))
+        .collect())
+}

@@ -9,7 +9,7 @@ use tonic::Code;
 
 use crate::nodes::{gate, reports};
 use crate::reads::prefix;
-use crate::settings::{node_pools, scheduler_config};
+use crate::settings::{eligibility, node_pools, scheduler_config};
 use crate::turns::TurnError;
 use crate::{admission, logs};
 
@@ -21,6 +21,8 @@ pub enum Error {
     Admission(#[from] admission::Refusal),
     #[error(transparent)]
     SchedulerConfig(#[from] scheduler_config::Refusal),
+    #[error(transparent)]
+    Eligibility(#[from] eligibility::Refusal),
     #[error(transparent)]
     NodePool(#[from] node_pools::Refusal),
     #[error(transparent)]
@@ -124,6 +126,7 @@ impl Error {
             | Self::Session(gate::Refusal::WrongSecret(_))
             | Self::Reports(reports::Refusal::AnotherNodes { .. }) => Code::PermissionDenied,
             Self::Admission(admission::Refusal::Unschedulable { .. })
+            | Self::Eligibility(eligibility::Refusal::Draining { .. })
             | Self::NodePool(
                 node_pools::Refusal::HasNodes { .. } | node_pools::Refusal::HasJobs { .. },
             )

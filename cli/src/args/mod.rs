@@ -9,6 +9,7 @@ use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand};
 pub mod alloc;
 pub mod deployment;
 pub mod dev;
+pub mod drain;
 pub mod eval;
 pub mod job;
 pub mod node;

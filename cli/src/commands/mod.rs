@@ -11,6 +11,7 @@ use crate::resolve::{self, Thing};
 mod alloc;
 mod completions;
 mod deployment;
+mod drain;
 mod eval;
 pub(crate) mod job;
 mod node;
@@ -51,6 +52,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Node(crate::args::node::Command::Eligibility(args)) => {
             node::eligibility(context, &args).await
         }
+        Command::Node(crate::args::node::Command::Drain(args)) => drain::run(context, &args).await,
         Command::Node(crate::args::node::Command::Pool(command)) => {
             node_pool::run(context, &command).await
         }

@@ -29,6 +29,7 @@ mod job_status;
 mod job_stop;
 mod job_validate;
 mod node;
+mod node_drain;
 mod node_pool;
 mod operator;
 mod operator_scheduler;

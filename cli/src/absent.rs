@@ -135,14 +135,13 @@ const COMMANDS: &[Command] = &[
     command("monitor", "each service logs to its standard error"),
     command("namespace", "name one with -namespace; it needs no making"),
     command("node config", "the setting gateways of the client-node"),
-    command("node drain", "stop the jobs, or end the client-node"),
     command("node identity", NO_USERS),
     command("node intro", NO_USERS),
     command(
         "node meta",
         "the setting meta of the client-node, as in -set meta.rack=r1",
     ),
-    command("node-drain", "stop the jobs, or end the client-node"),
+    command("node-drain", "kafila node drain"),
     command(
         "operator api",
         "the gateway speaks gRPC: grpcurl lists its calls and makes them",

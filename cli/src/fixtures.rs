@@ -580,6 +580,41 @@ pub(crate) fn volume() -> v1::Volume {
     }
 }
 
+/// The same node while its allocations leave it.
+pub(crate) fn draining_node() -> v1::Node {
+    let event = |subsystem: &str, message: &str, ago: u64| v1::NodeEvent {
+        time_ns: NOW - ago * SECOND,
+        subsystem: subsystem.to_owned(),
+        message: message.to_owned(),
+        details: [].into(),
+    };
+    v1::Node {
+        eligibility: "ineligible".to_owned(),
+        drain: Some(v1::DrainStrategy {
+            spec: Some(v1::DrainSpec {
+                deadline_ns: 3_600_000_000_000,
+                ignore_system_jobs: true,
+            }),
+            force_deadline_ns: NOW + 3_510 * SECOND,
+            started_at_ns: NOW - 90 * SECOND,
+        }),
+        last_drain: Some(v1::LastDrain {
+            started_at_ns: NOW - 90 * SECOND,
+            updated_at_ns: NOW - 90 * SECOND,
+            status: "draining".to_owned(),
+            meta: [("message".to_owned(), "new disks".to_owned())].into(),
+        }),
+        events: vec![
+            v1::NodeEvent {
+                details: [("deadline_reached".to_owned(), "true".to_owned())].into(),
+                ..event("Drain", "Node drain complete", 7_200)
+            },
+            event("Drain", "Node drain strategy set", 90),
+        ],
+        ..node()
+    }
+}
+
 pub(crate) fn node_pool() -> v1::NodePool {
     v1::NodePool {
         name: "gpu".to_owned(),

@@ -10,6 +10,7 @@ pub mod alloc;
 pub mod deployment;
 pub mod deployment_update;
 pub mod dev;
+pub mod drain;
 pub mod eval;
 pub mod event;
 pub mod job;

@@ -8,6 +8,8 @@ pub enum Command {
     Status(Status),
     /// Let a node take new allocations, or not
     Eligibility(Eligibility),
+    /// Move a node's allocations to other nodes, or stop doing so
+    Drain(Box<super::drain::Drain>),
     /// Node pools: named parts of the cluster's nodes
     #[command(subcommand)]
     Pool(super::node_pool::Command),

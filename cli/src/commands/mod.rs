@@ -12,6 +12,7 @@ mod alloc;
 mod completions;
 mod deployment;
 pub(crate) mod deployment_update;
+mod drain;
 mod eval;
 mod event;
 pub(crate) mod job;
@@ -58,6 +59,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Node(crate::args::node::Command::Eligibility(args)) => {
             node::eligibility(context, &args).await
         }
+        Command::Node(crate::args::node::Command::Drain(args)) => drain::run(context, &args).await,
         Command::Node(crate::args::node::Command::Pool(command)) => {
             node_pool::run(context, &command).await
         }

@@ -3,7 +3,7 @@
 use proto::v1;
 use proto::v1::nodes_client::NodesClient;
 
-use super::{Connection, MAX_ANSWER_BYTES};
+use super::{Blocking, Connection, MAX_ANSWER_BYTES};
 use crate::error::Error;
 
 fn client(channel: service_kit::TracedChannel) -> NodesClient<service_kit::TracedChannel> {
@@ -28,21 +28,75 @@ impl Connection {
         Ok((answer.nodes, next_token))
     }
 
+    /// Lists every node.
+    pub(crate) async fn all_nodes(&self) -> Result<Vec<v1::Node>, Error> {
+        let mut all = Vec::new();
+        let mut next_token = String::new();
+        loop {
+            let options = v1::QueryOptions {
+                next_token,
+                ..self.options("")
+            };
+            let (nodes, token) = self.nodes(options).await?;
+            all.extend(nodes);
+            if token.is_empty() {
+                return Ok(all);
+            }
+            next_token = token;
+        }
+    }
+
+    /// Reads one node by its id.
+    pub(crate) async fn node(&self, node_id: &str) -> Result<v1::Node, Error> {
+        let message = v1::GetNodeRequest {
+            options: Some(self.options("")),
+            node_id: node_id.to_owned(),
+        };
+        let doing = format!("querying node {node_id:?}");
+        let answer: v1::GetNodeResponse = self
+            .call(&doing, message, |channel, request| async move {
+                client(channel).get(request).await
+            })
+            .await?;
+        Ok(answer.node.unwrap_or_default())
+    }
+
     pub(crate) async fn node_allocations(
         &self,
         node_id: &str,
     ) -> Result<Vec<v1::Allocation>, Error> {
+        let now = Blocking::default();
+        Ok(self.node_allocations_after(node_id, now).await?.0)
+    }
+
+    /// Lists a node's allocations once any has changed, with the index to wait for next.
+    pub(crate) async fn node_allocations_after(
+        &self,
+        node_id: &str,
+        blocking: Blocking,
+    ) -> Result<(Vec<v1::Allocation>, u64), Error> {
         let message = v1::ListNodeAllocationsRequest {
-            options: Some(self.options("*")),
+            options: Some(self.blocking_options("*", blocking)),
             node_id: node_id.to_owned(),
         };
         let doing = format!("querying allocations of node {node_id:?}");
+        let send =
+            |channel, request| async move { client(channel).list_allocations(request).await };
         let answer: v1::ListAllocationsResponse = self
-            .call(&doing, message, |channel, request| async move {
-                client(channel).list_allocations(request).await
+            .call_within(&doing, message, blocking.wait, send)
+            .await?;
+        Ok((answer.allocations, answer.meta.unwrap_or_default().index))
+    }
+
+    /// Asked twice, the drain has its full time from the second on.
+    pub(crate) async fn set_drain(&self, message: v1::UpdateNodeDrainRequest) -> Result<(), Error> {
+        let doing = "updating drain specification";
+        let _: v1::UpdateNodeDrainResponse = self
+            .call_until_answered(doing, message, |channel, request| async move {
+                client(channel).update_drain(request).await
             })
             .await?;
-        Ok(answer.allocations)
+        Ok(())
     }
 
     /// Asked twice, it changes nothing the second time.

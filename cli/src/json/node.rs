@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use proto::v1;
 use serde::Serialize;
 
+use crate::output::time;
+
 /// A node, whole; lists print the same.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -23,6 +25,9 @@ pub(crate) struct Node<'a> {
     node_resources: NodeResources,
     reserved_resources: ReservedResources,
     drain: bool,
+    drain_strategy: Option<DrainStrategy>,
+    last_drain: Option<LastDrain<'a>>,
+    events: Vec<NodeEvent<'a>>,
     scheduling_eligibility: &'a str,
     status: &'a str,
     status_description: &'a str,
@@ -59,13 +64,78 @@ impl<'a> From<&'a v1::Node> for Node<'a> {
                     reserved_host_ports: ports(&node.reserved_ports),
                 },
             },
-            drain: false,
+            drain: node.drain.is_some(),
+            drain_strategy: node.drain.as_ref().map(Into::into),
+            last_drain: node.last_drain.as_ref().map(Into::into),
+            events: node.events.iter().map(Into::into).collect(),
             scheduling_eligibility: &node.eligibility,
             status: &node.status,
             status_description: &node.status_description,
             status_updated_at: node.status_updated_at_ns / 1_000_000_000,
             create_index: node.create_index,
             modify_index: node.modify_index,
+        }
+    }
+}
+
+/// Durations are nanoseconds: 0 without a deadline, below 0 at once.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DrainStrategy {
+    deadline: i64,
+    ignore_system_jobs: bool,
+    force_deadline: Option<String>,
+    started_at: Option<String>,
+}
+
+impl From<&v1::DrainStrategy> for DrainStrategy {
+    fn from(drain: &v1::DrainStrategy) -> Self {
+        let spec = drain.spec.unwrap_or_default();
+        Self {
+            deadline: spec.deadline_ns,
+            ignore_system_jobs: spec.ignore_system_jobs,
+            force_deadline: time::json(drain.force_deadline_ns),
+            started_at: time::json(drain.started_at_ns),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct LastDrain<'a> {
+    started_at: Option<String>,
+    updated_at: Option<String>,
+    status: &'a str,
+    meta: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> From<&'a v1::LastDrain> for LastDrain<'a> {
+    fn from(last: &'a v1::LastDrain) -> Self {
+        Self {
+            started_at: time::json(last.started_at_ns),
+            updated_at: time::json(last.updated_at_ns),
+            status: &last.status,
+            meta: words(&last.meta),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct NodeEvent<'a> {
+    timestamp: Option<String>,
+    subsystem: &'a str,
+    message: &'a str,
+    details: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> From<&'a v1::NodeEvent> for NodeEvent<'a> {
+    fn from(event: &'a v1::NodeEvent) -> Self {
+        Self {
+            timestamp: time::json(event.time_ns),
+            subsystem: &event.subsystem,
+            message: &event.message,
+            details: words(&event.details),
         }
     }
 }

@@ -79,6 +79,11 @@ fn a_node() {
     let mut node = fixtures::node();
     node.reserved_ports = vec![22, 80];
     golden("node.json", &pretty(&json::node::Node::from(&node)));
+    let node = fixtures::draining_node();
+    golden(
+        "node_draining.json",
+        &pretty(&json::node::Node::from(&node)),
+    );
 }
 
 #[test]

@@ -155,6 +155,8 @@ impl Status<'_> {
             if alloc.canary {
                 fields.add("Canary", "true");
             }
+        } else if alloc.deployment_health.is_some() {
+            fields.add("Health", health(alloc));
         }
         fields.add_some("Previous Alloc ID", style.id(&alloc.previous_allocation));
         fields.add_some("Replacement Alloc ID", style.id(&alloc.next_allocation));
@@ -311,7 +313,7 @@ fn score(per_mille: i32) -> String {
     format!("{:.3}", f64::from(per_mille) / 1000.0)
 }
 
-/// Returns a node's verdict on an allocation of a deployment.
+/// Returns a node's verdict on an allocation.
 fn health(alloc: &v1::Allocation) -> &'static str {
     match &alloc.deployment_health {
         Some(health) if health.healthy => "healthy",

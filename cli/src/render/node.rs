@@ -8,6 +8,7 @@ use super::{Style, alloc, sorted};
 use crate::output::fields::Fields;
 use crate::output::size::mib;
 use crate::output::table::Table;
+use crate::output::time::span;
 
 /// The columns of a list beyond those that are always there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +47,7 @@ pub(crate) fn table(nodes: &[v1::Node], columns: Columns<'_>, style: &Style) -> 
             cells.push(attribute(node, &["kafila.version", "nomad.version"]));
         }
         cells.extend([
-            "false".to_owned(),
+            node.drain.is_some().to_string(),
             node.eligibility.clone(),
             node.status.clone(),
         ]);
@@ -93,6 +94,7 @@ impl Status<'_> {
     pub(crate) fn render(&self, style: &Style) -> String {
         let mut out = self.fields(style).render();
         if !self.short {
+            out.push_str(&self.events(style));
             let table = self.allocated();
             out.push_str(&style.section("Allocated Resources", &table.render()));
         }
@@ -113,7 +115,8 @@ impl Status<'_> {
             .add("Node Pool", node.node_pool.as_str())
             .add("Class", node.node_class.as_str())
             .add("DC", node.datacenter.as_str())
-            .add("Drain", "false")
+            .add("Drain", self.drain(style))
+            .add_some("Last Drain", self.last_drain(style))
             .add("Eligibility", node.eligibility.as_str())
             .add("Status", node.status.as_str())
             .add_some("Status Description", node.status_description.as_str())
@@ -132,6 +135,59 @@ impl Status<'_> {
             .add_some("Host Networks", names(&self.node.host_networks).as_str())
             .add_some("Host Volumes", names(&self.node.host_volumes).as_str());
         fields
+    }
+
+    /// Returns whether it drains, and for how much longer.
+    fn drain(&self, style: &Style) -> String {
+        let Some(drain) = &self.node.drain else {
+            return "false".to_owned();
+        };
+        let ignores = drain.spec.is_some_and(|spec| spec.ignore_system_jobs);
+        let now_ns = style.times.now_ns;
+        let time = match drain.force_deadline_ns {
+            0 => "no deadline".to_owned(),
+            at if at <= now_ns => "deadline reached".to_owned(),
+            at => format!("deadline in {}", span((at - now_ns) / 1_000_000_000)),
+        };
+        let system = if ignores {
+            "; ignoring system jobs"
+        } else {
+            ""
+        };
+        format!("true; {time}{system}")
+    }
+
+    /// Returns how the last drain went, as in `complete, 3m ago: new disks`; empty: there was none.
+    fn last_drain(&self, style: &Style) -> String {
+        let Some(last) = &self.node.last_drain else {
+            return String::new();
+        };
+        let message = match last.meta.get("message") {
+            Some(message) => format!(": {message}"),
+            None => String::new(),
+        };
+        format!(
+            "{}, {}{message}",
+            last.status,
+            style.time(last.updated_at_ns)
+        )
+    }
+
+    /// Returns the table of what has happened to it, newest first.
+    fn events(&self, style: &Style) -> String {
+        if self.node.events.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new(["Time", "Subsystem", "Message"]);
+        for event in self.node.events.iter().rev() {
+            let mut message = event.message.clone();
+            for (key, value) in sorted(&event.details) {
+                message.push_str(&format!(" ({key}={value})"));
+            }
+            let time = style.time(event.time_ns);
+            table.row([time, event.subsystem.clone(), message]);
+        }
+        style.section("Node Events", &table.render())
     }
 
     /// Returns how many cores tasks may have for themselves; empty: none.

@@ -281,6 +281,17 @@ fn a_list_of_nodes() {
 }
 
 #[test]
+fn the_status_of_a_draining_node() {
+    let node = fixtures::draining_node();
+    let status = node::Status {
+        node: &node,
+        allocs: &[],
+        short: false,
+    };
+    golden("node_status_draining.txt", &status.render(&style(false)));
+}
+
+#[test]
 fn the_status_of_a_node() {
     let status = node::Status {
         node: &fixtures::node(),

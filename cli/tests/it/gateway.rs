@@ -617,8 +617,50 @@ impl Nodes for Fake {
         Ok(Response::new(UpdateNodeEligibilityResponse::default()))
     }
 
-    async fn get(&self, _: Request<GetNodeRequest>) -> Answer<GetNodeResponse> {
-        Err(Status::unimplemented("commands list by prefix"))
+    /// Stores what is asked for; nobody carries it out.
+    async fn update_drain(
+        &self,
+        request: Request<UpdateNodeDrainRequest>,
+    ) -> Answer<UpdateNodeDrainResponse> {
+        self.seen("UpdateDrain", &request, None).await?;
+        let message = request.into_inner();
+        let mut world = self.world();
+        let mut nodes = world.nodes.iter_mut();
+        let found = nodes.find(|node| node.id == message.node_id);
+        let node = found.ok_or_else(|| Status::not_found("no such node"))?;
+        let status = if message.drain_spec.is_some() {
+            "draining"
+        } else {
+            "canceled"
+        };
+        node.drain = message.drain_spec.map(|spec| DrainStrategy {
+            spec: Some(spec),
+            ..DrainStrategy::default()
+        });
+        node.last_drain = Some(LastDrain {
+            status: status.to_owned(),
+            meta: message.meta,
+            ..LastDrain::default()
+        });
+        let is_eligible = message.mark_eligible;
+        node.eligibility = if is_eligible {
+            "eligible"
+        } else {
+            "ineligible"
+        }
+        .to_owned();
+        Ok(Response::new(UpdateNodeDrainResponse::default()))
+    }
+
+    async fn get(&self, request: Request<GetNodeRequest>) -> Answer<GetNodeResponse> {
+        self.seen("GetNode", &request, None).await?;
+        let world = self.world();
+        let id = request.into_inner().node_id;
+        let node = world.nodes.iter().find(|node| node.id == id).cloned();
+        let missing = || Status::not_found("no such node");
+        let node = Some(node.ok_or_else(missing)?);
+        let meta = Some(meta(100));
+        Ok(Response::new(GetNodeResponse { meta, node }))
     }
 
     async fn list(&self, request: Request<ListNodesRequest>) -> Answer<ListNodesResponse> {

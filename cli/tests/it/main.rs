@@ -31,6 +31,7 @@ mod job_stop;
 mod job_validate;
 mod job_versions;
 mod node;
+mod node_drain;
 mod node_pool;
 mod operator;
 mod operator_scheduler;

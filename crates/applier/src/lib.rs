@@ -8,13 +8,15 @@
 //!
 //! In reading order: [`op`] is what can be in a transaction; [`pending`] is what is on its way; [`verify`](mod@verify) judges, node by node and as
 //! a whole, and lists what is to be written; [`cut`] makes pieces of it that a transaction can
-//! hold; [`machine`] keeps it all going.
+//! hold; [`machine`] keeps it all going. [`bad_nodes`] notices nodes that are rejected over and over.
 //!
-//! What makes it safe with others about: only the plan-applier's leader writes allocations, and
-//! every transaction is fenced by its election; what others may change meanwhile (the node, the
+//! What makes it safe with others about: only the plan-applier's leader adds to what allocations
+//! hold (the cluster-controller's marks them on draining nodes, which takes nothing), and every
+//! transaction is fenced by its election; what others may change meanwhile (the node, the
 //! job, the evaluation, the deployment) is compared in the transaction by mod revision; a node's
 //! own reports only ever free what allocations hold.
 
+pub mod bad_nodes;
 pub mod cut;
 pub mod machine;
 pub mod op;

@@ -1,4 +1,5 @@
-//! Whether an allocation of a deployment is healthy, judged by its tasks' states.
+//! Whether an allocation is healthy, judged by its tasks' states: for its deployment, or so that a
+//! drain knows whether it stands in for another.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ type Specs = BTreeMap<String, TaskSpec>;
 /// The search for one verdict, and the verdict once it is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HealthWatch {
-    /// Which deployment the search is for, and when it is given up.
-    watched: Option<(DeploymentId, Uptime)>,
+    /// Which deployment the search is for, if any, and when it is given up.
+    watched: Option<(Option<DeploymentId>, Uptime)>,
     pub(crate) verdict: Option<DeploymentHealth>,
 }
 
@@ -32,8 +33,13 @@ enum Sign {
 
 impl HealthWatch {
     /// Begins a search when the deployment is a new one; a verdict for another is dropped.
-    pub(crate) fn watch(&mut self, spec: Option<(DeploymentId, HealthSpec)>, now: Uptime) {
-        let Some((deployment_id, spec)) = spec else {
+    pub(crate) fn watch(
+        &mut self,
+        deployment_id: Option<DeploymentId>,
+        spec: Option<HealthSpec>,
+        now: Uptime,
+    ) {
+        let Some(spec) = spec else {
             return;
         };
         if self

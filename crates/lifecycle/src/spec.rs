@@ -95,11 +95,6 @@ impl Role {
 }
 
 impl AllocSpec {
-    /// The deployment, when its verdict is found here.
-    pub(crate) fn judged_for(&self) -> Option<(DeploymentId, HealthSpec)> {
-        self.deployment_id.zip(self.health)
-    }
-
     /// Extracts what the machine needs; `None` when `job` has no such task group.
     pub fn new(job: &Job, alloc: &Allocation, limits: Limits) -> Option<Self> {
         let group = job.task_group(&alloc.task_group)?;
@@ -119,14 +114,27 @@ impl AllocSpec {
                 .disconnect
                 .and_then(|disconnect| disconnect.stop_on_client_after),
             deployment_id: alloc.deployment_id,
-            health: health(job, group),
+            health: health(job, group, alloc.deployment_id),
         })
     }
 }
 
-fn health(job: &Job, group: &model::TaskGroup) -> Option<HealthSpec> {
+/// Source: Nomad's public behaviour: in a deployment `update` says how health is found, in none
+/// `migrate` does, so that drains know when a replacement stands.
+fn health(
+    job: &Job,
+    group: &model::TaskGroup,
+    deployment_id: Option<DeploymentId>,
+) -> Option<HealthSpec> {
     if !matches!(job.job_type, JobType::Service | JobType::System) {
         return None;
+    }
+    if deployment_id.is_none() {
+        let migrate = group.migrate.as_ref()?;
+        return Some(HealthSpec {
+            min_healthy_time: migrate.min_healthy_time,
+            healthy_deadline: migrate.healthy_deadline,
+        });
     }
     let update = group.update?;
     match update.health_check {

@@ -205,13 +205,15 @@ impl ClientStatus {
     }
 }
 
-/// A node's verdict on an allocation of a deployment.
+/// A node's verdict on an allocation: for the deployment that it is part of, or without one for
+/// whoever wants to know whether it stands in for another, such as a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeploymentHealth {
     pub healthy: bool,
     pub time: Timestamp,
     /// The deployment the verdict is about: a new one asks for a new verdict.
-    pub deployment_id: DeploymentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment_id: Option<DeploymentId>,
 }
 
 /// Why an allocation was placed where it is, or could not be placed.

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`ids`] names things; [`spec`] is a job as a user may write it, everything
 //! optional; [`job`] is the same job with every default filled in, the form that is stored;
-//! [`node`] is a machine, [`node_pool`] a named part of them; [`evaluation`] says "look at this job
+//! [`node`] is a machine, [`drain`] how its allocations leave it, [`node_pool`] a named part of them; [`evaluation`] says "look at this job
 //! again"; [`scheduler_config`] is what operators choose about that; [`plan`] is what a scheduler
 //! proposes; [`allocation`] is one task group placed on one node; [`deployment`] is the rollout of
 //! one job version; [`volume`] is a directory of a node that users registered.
@@ -13,6 +13,7 @@
 pub mod allocation;
 pub mod constraint;
 pub mod deployment;
+pub mod drain;
 pub mod evaluation;
 pub mod field_error;
 pub mod ids;
@@ -37,6 +38,7 @@ pub use allocation::{
 };
 pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
 pub use deployment::{Deployment, DeploymentGroup, DeploymentStatus};
+pub use drain::{DrainStatus, DrainStrategy, LastDrain, NodeEvent};
 pub use evaluation::{EvalStatus, Evaluation, TriggeredBy};
 pub use field_error::{FieldError, FieldErrors};
 pub use ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, VolumeClaimId, VolumeId};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::drain::{DrainStrategy, LastDrain, NodeEvent};
 use crate::ids::NodeId;
 use crate::resources::ComparableResources;
 use crate::time::Timestamp;
@@ -65,6 +66,14 @@ pub struct Node {
     pub eligibility: NodeEligibility,
     /// When `status` last changed.
     pub status_updated_at: Timestamp,
+    /// The drain under way; `None`: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<DrainStrategy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_drain: Option<LastDrain>,
+    /// Oldest first, at most [`NODE_EVENTS_MAX`](crate::drain::NODE_EVENTS_MAX).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<NodeEvent>,
 }
 
 impl Node {

@@ -4,7 +4,7 @@ use model::{
     AllocClient, ClientStatus, DeploymentHealth, FieldErrors, TaskEvent, TaskPhase, TaskState,
 };
 
-use crate::fields::{At as _, Read, each_value, id, time, word};
+use crate::fields::{At as _, Read, each_value, id_or_empty, optional_id, time, word};
 use crate::v1;
 
 pub(crate) const CLIENT_STATUSES: [ClientStatus; 6] = [
@@ -44,7 +44,7 @@ fn read_health(wire: v1::DeploymentHealth) -> Read<DeploymentHealth> {
     Ok(DeploymentHealth {
         healthy: wire.healthy,
         time: time(wire.time_ns),
-        deployment_id: id(&wire.deployment_id).at("deployment_id")?,
+        deployment_id: optional_id(&wire.deployment_id).at("deployment_id")?,
     })
 }
 
@@ -100,7 +100,7 @@ impl From<DeploymentHealth> for v1::DeploymentHealth {
         Self {
             healthy: health.healthy,
             time_ns: health.time.0,
-            deployment_id: health.deployment_id.to_string(),
+            deployment_id: id_or_empty(health.deployment_id),
         }
     }
 }

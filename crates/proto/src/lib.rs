@@ -11,6 +11,7 @@
 mod alloc_client;
 mod allocation;
 mod deployment;
+pub mod drain;
 mod evaluation;
 mod fields;
 mod job;

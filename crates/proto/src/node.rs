@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use model::node::{DeviceInstance, DriverInfo, HostNetwork, HostVolume, NodeDevice};
 use model::resources::ComparableResources;
-use model::{FieldErrors, Indexed, Node, NodeEligibility, NodeStatus};
+use model::{FieldErrors, Indexed, Node, NodeEligibility, NodeEvent, NodeStatus};
 
+use crate::drain::{read_drain, read_last_drain};
 use crate::fields::{At as _, Read, each, each_value, id, narrow, optional_word, time};
 use crate::v1;
 
@@ -70,6 +71,13 @@ fn read(wire: v1::Node) -> Read<Node> {
             .at("eligibility")?
             .unwrap_or(NodeEligibility::Eligible),
         status_updated_at: time(wire.status_updated_at_ns),
+        drain: wire.drain.map(read_drain).transpose().at("drain")?,
+        last_drain: wire
+            .last_drain
+            .map(read_last_drain)
+            .transpose()
+            .at("last_drain")?,
+        events: wire.events.into_iter().map(NodeEvent::from).collect(),
     })
 }
 
@@ -236,6 +244,9 @@ impl From<&Node> for v1::Node {
             status_updated_at_ns: node.status_updated_at.0,
             create_index: 0,
             modify_index: 0,
+            drain: node.drain.as_ref().map(Into::into),
+            last_drain: node.last_drain.as_ref().map(Into::into),
+            events: node.events.iter().map(Into::into).collect(),
         }
     }
 }

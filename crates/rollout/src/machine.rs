@@ -113,7 +113,7 @@ impl Rollout {
                     .alloc(*id)
                     .and_then(|view| view.alloc.deployment_id);
                 if let Some((health, deployment_id)) = client.health.zip(deployment_id)
-                    && health.deployment_id == deployment_id
+                    && health.deployment_id == Some(deployment_id)
                 {
                     self.dirty.insert(deployment_id);
                     self.note_health(*id, health, modify_index);
@@ -149,7 +149,10 @@ impl Rollout {
     }
 
     fn note_health(&mut self, alloc_id: AllocId, health: DeploymentHealth, index: u64) {
-        let memory = self.memory.entry(health.deployment_id).or_default();
+        let Some(deployment_id) = health.deployment_id else {
+            return;
+        };
+        let memory = self.memory.entry(deployment_id).or_default();
         if memory.verdicts.insert(alloc_id, health) != Some(health) {
             memory.health_index = memory.health_index.max(index);
         }

@@ -51,10 +51,16 @@ impl AllocView {
 
     /// Returns the node's verdict for the deployment that the allocation now belongs to.
     pub fn health(&self) -> Option<DeploymentHealth> {
-        let deployment_id = self.alloc.deployment_id?;
+        self.alloc.deployment_id?;
+        self.verdict()
+    }
+
+    /// Returns the node's verdict on the allocation as it now is: for its deployment, or without
+    /// one by how its group migrates.
+    pub fn verdict(&self) -> Option<DeploymentHealth> {
         self.client
             .as_ref()?
             .health
-            .filter(|health| health.deployment_id == deployment_id)
+            .filter(|health| health.deployment_id == self.alloc.deployment_id)
     }
 }

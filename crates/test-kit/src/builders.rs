@@ -52,6 +52,9 @@ pub fn node(number: u128) -> Node {
         status_description: String::new(),
         eligibility: NodeEligibility::Eligible,
         status_updated_at: Timestamp::NEVER,
+        drain: None,
+        last_drain: None,
+        events: Vec::new(),
     }
 }
 

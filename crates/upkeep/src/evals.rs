@@ -48,7 +48,8 @@ impl<'a> NodeEvals<'a> {
     /// Shape: one a job, ordered by namespace and job id; `next_id` draws their ids, and their
     /// trace is the caller's to fill in.
     /// Source: Nomad's public behaviour: allocations of a service count until both sides have
-    /// ended, those of a batch job until the node's has, those of a sysbatch job never.
+    /// ended, those of a batch job until the node's has. Ours: those of a sysbatch job as well,
+    /// and those of a system job that were told to stop, else they run for ever on a dead node.
     pub fn of_node(
         &self,
         node: &Node,
@@ -87,7 +88,7 @@ impl<'a> NodeEvals<'a> {
 pub(crate) fn is_owed(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
     snapshot.allocs_by_node(node.value.id).any(|view| {
         let (job_type, _) = job_of(snapshot, view);
-        !view.is_terminal()
+        !view.is_client_terminal()
             && counts(job_type, view)
             && snapshot.looked_at(&view.alloc.job_key(), now) < node.modify_index
     })
@@ -96,13 +97,15 @@ pub(crate) fn is_owed(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp)
 fn counts(job_type: JobType, view: &AllocView) -> bool {
     match job_type {
         JobType::Service => !(view.alloc.is_server_terminal() && view.is_client_terminal()),
-        JobType::Batch => !view.is_client_terminal(),
-        JobType::System | JobType::Sysbatch => false,
+        JobType::Batch | JobType::Sysbatch => !view.is_client_terminal(),
+        // Whatever is wanted is looked at wherever it may run. Of one that was told to stop, its
+        // node may never say that it has.
+        JobType::System => view.alloc.is_server_terminal() && !view.is_client_terminal(),
     }
 }
 
 /// Returns the type and priority of an allocation's job, even of one that was purged.
-fn job_of(snapshot: &Snapshot, view: &AllocView) -> (JobType, u8) {
+pub(crate) fn job_of(snapshot: &Snapshot, view: &AllocView) -> (JobType, u8) {
     let key = view.alloc.job_key();
     let job = snapshot
         .job_version(&key, view.alloc.job_version)

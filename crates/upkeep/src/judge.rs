@@ -89,5 +89,5 @@ fn may_be_out_of_reach(now: Timestamp, snapshot: &Snapshot, view: &AllocView) ->
         return false;
     }
     let unknown = view.client_status() == ClientStatus::Unknown;
-    !unknown || now < alloc.modify_time.plus(lost_after)
+    !unknown || now < alloc.unknown_since.plus(lost_after)
 }

@@ -12,11 +12,12 @@
 //! node's status should be; `damper` holds back when too many fall silent at once; [`evals`] and
 //! [`outcome`] make the values that are written.
 //!
-//! [`garbage`] decides what nobody needs any more. Drain steps and periodic launches are upkeep
-//! too, and will stand beside them: each a machine of its own that reads the same snapshots.
+//! [`drain`] decides who leaves a draining node next; [`garbage`] what nobody needs any more.
+//! Periodic launches are upkeep too, and will stand beside them, reading the same snapshots.
 
 pub mod config;
 mod damper;
+pub mod drain;
 pub mod evals;
 pub mod garbage;
 mod judge;

@@ -6,6 +6,7 @@
 
 mod e2e_agent_restart;
 mod e2e_dev;
+mod e2e_drain;
 mod e2e_examples;
 mod e2e_gc;
 mod e2e_operator;

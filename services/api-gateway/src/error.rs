@@ -12,7 +12,7 @@ use tonic::Code;
 use crate::admission::marks;
 use crate::nodes::{gate, reports};
 use crate::reads::prefix;
-use crate::settings::{node_pools, scheduler_config, volumes};
+use crate::settings::{eligibility, node_pools, scheduler_config, volumes};
 use crate::turns::TurnError;
 use crate::{admission, logs};
 
@@ -24,6 +24,8 @@ pub enum Error {
     Admission(#[from] admission::Refusal),
     #[error(transparent)]
     SchedulerConfig(#[from] scheduler_config::Refusal),
+    #[error(transparent)]
+    Eligibility(#[from] eligibility::Refusal),
     #[error(transparent)]
     NodePool(#[from] node_pools::Refusal),
     #[error(transparent)]
@@ -189,6 +191,8 @@ impl Error {
             )
             | Self::Deployment(_)
             | Self::NotBlocked { .. }
+            Self::Admission(admission::Refusal::Unschedulable { .. })
+            | Self::Eligibility(eligibility::Refusal::Draining { .. })
             | Self::NodePool(
                 node_pools::Refusal::HasNodes { .. } | node_pools::Refusal::HasJobs { .. },
             )

@@ -2,6 +2,7 @@
 //!
 //! Pure, as `admission` is.
 
+pub mod drain;
 pub mod eligibility;
 pub mod node_pools;
 pub mod scheduler_config;

@@ -314,7 +314,7 @@ impl Agent {
         let health = |deployment_id| DeploymentHealth {
             healthy: false,
             time: now,
-            deployment_id,
+            deployment_id: Some(deployment_id),
         };
         let client = AllocClient {
             status: ClientStatus::Failed,

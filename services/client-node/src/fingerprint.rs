@@ -98,6 +98,9 @@ pub(crate) fn node(
         status_description: String::new(),
         eligibility: NodeEligibility::Eligible,
         status_updated_at: Timestamp::NEVER,
+        drain: None,
+        last_drain: None,
+        events: Vec::new(),
     }
 }
 

@@ -1,15 +1,17 @@
-//! Keeps the cluster honest when nobody asks: which nodes are alive, and what may be forgotten.
+//! Keeps the cluster honest when nobody asks: which nodes are alive, who leaves them, and what may
+//! be forgotten.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `report` takes in the heartbeats that
 //! gateways pass on; `run` is the leader's loop around [`upkeep::Liveness`], which decides; `world`
-//! writes what it decided; `garbage` is the loop around [`upkeep::garbage::sweep`]; `grpc` has the
-//! RPCs.
+//! writes what it decided; `drain` is the loop around [`upkeep::drain::look`], `garbage` the one around
+//! [`upkeep::garbage::sweep`]; `grpc` has the RPCs.
 //!
 //! Heartbeats never touch etcd: only transitions are written, each in one transaction with the
 //! evaluations that it needs.
 
 pub mod app;
 pub mod config;
+mod drain;
 mod garbage;
 mod grpc;
 pub mod metrics;

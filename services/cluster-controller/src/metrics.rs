@@ -16,6 +16,9 @@ pub struct Metrics {
     pub node_ready: Counter,
     pub write_failures: Counter,
     pub evals_created: Counter,
+    pub draining_nodes: Gauge,
+    pub drain_migrations: Counter,
+    pub drains_completed: Counter,
     pub collected: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
@@ -59,8 +62,23 @@ impl Metrics {
         );
         registry.register(
             "evals_created",
-            "Evaluations made because a node came or went",
+            "Evaluations made because a node came, went or drains",
             metrics.evals_created.clone(),
+        );
+        registry.register(
+            "draining_nodes",
+            "Nodes whose allocations are to leave",
+            metrics.draining_nodes.clone(),
+        );
+        registry.register(
+            "drain_migrations",
+            "Allocations told to leave a draining node",
+            metrics.drain_migrations.clone(),
+        );
+        registry.register(
+            "drains_completed",
+            "Drains that have come to their end",
+            metrics.drains_completed.clone(),
         );
         registry.register(
             "collected",

@@ -38,11 +38,13 @@ pub(crate) struct World {
 
 /// Why something was not written; the machine asks for it again.
 #[derive(Debug, thiserror::Error)]
-enum WorldError {
+pub(crate) enum WorldError {
     #[error(transparent)]
     Store(#[from] store::Error),
     #[error(transparent)]
     Txn(#[from] TxnError),
+    #[error("cannot get fresh state")]
+    Wait(#[from] store::WaitError),
     #[error("another write was faster")]
     Overtaken,
     #[error("deposed")]
@@ -80,11 +82,16 @@ impl World {
         }
     }
 
-    fn failed(&self, error: &WorldError) {
+    /// Notes what a failed write says about this term.
+    pub(crate) fn note_failure(&self, error: &WorldError) {
         if let WorldError::Deposed | WorldError::Store(store::Error::Deposed { .. }) = error {
             self.deposed.cancel();
         }
         self.metrics.write_failures.inc();
+    }
+
+    fn failed(&self, error: &WorldError) {
+        self.note_failure(error);
         warn!(%error, "a node's change could not be written, it will be tried again");
     }
 

@@ -66,6 +66,7 @@ impl App {
                 committer,
                 clock: Clock::real(),
                 verify_threads: self.config.verify_threads,
+                bad_nodes: self.config.tracker(),
                 metrics: metrics.clone(),
             };
             let revision = leadership.fence().create_revision;

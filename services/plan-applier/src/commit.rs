@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use applier::{CommitId, Event, Op, Piece};
+use model::{NodeEligibility, NodeId, Timestamp};
 use service_kit::run::chain;
+use state::Key;
 use store::{Commit, Replica, Txn, TxnError, Writer};
 use tokio::time::Instant;
 use tracing::{error, info, instrument, warn};
@@ -14,6 +16,9 @@ use crate::metrics::Metrics;
 /// How long a transaction may be in doubt. Within it the term is lost or the store is back; beyond
 /// it, giving up the term is the way to know.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a node that somebody else is changing is tried to be marked.
+const MARK_ATTEMPTS_MAX: usize = 4;
 
 /// Everything needed to commit. Cheap to clone.
 #[derive(Clone)]
@@ -67,6 +72,52 @@ impl Committer {
             Err(failure) => {
                 error!(failure = chain(&failure), "the store refused a transaction");
                 self.refused(commit, &failure)
+            }
+        }
+    }
+
+    /// Keeps further work away from a node whose parts of plans are rejected over and over.
+    ///
+    /// What cannot be written is left: the node is told of again if it goes on.
+    pub(crate) async fn mark_ineligible(self, id: NodeId, now: Timestamp) {
+        let mut snapshot = self.replica.snapshot();
+        for _ in 0..MARK_ATTEMPTS_MAX {
+            let stored = snapshot.node(id).filter(|node| node.value.is_schedulable());
+            let Some(stored) = stored else {
+                return;
+            };
+            let mut node = stored.value.clone();
+            node.eligibility = NodeEligibility::Ineligible;
+            node.note(
+                now,
+                "Scheduler",
+                "Node marked as ineligible: too many plans rejected",
+            );
+            let mut txn = self.writer.txn();
+            if let Err(failure) = txn.update(&Key::Node(id), stored.modify_index, &node) {
+                return error!(%failure, "a transaction cannot be built");
+            }
+            match self.writer.commit_surely(&txn, COMMIT_PATIENCE).await {
+                Ok(Commit::Done { revision }) => {
+                    self.metrics.nodes_marked.inc();
+                    return warn!(
+                        index = revision,
+                        "node marked as ineligible: its parts of too many plans were rejected"
+                    );
+                }
+                Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => return,
+                Ok(Commit::Conflict(conflict)) => {
+                    let waited = self
+                        .replica
+                        .wait_for(conflict.revision, COMMIT_PATIENCE)
+                        .await;
+                    let Ok(newer) = waited else { return };
+                    snapshot = newer;
+                }
+                Err(failure) => {
+                    let failure = chain(&failure);
+                    return warn!(failure, "a node could not be marked as ineligible");
+                }
             }
         }
     }

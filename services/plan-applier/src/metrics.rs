@@ -23,6 +23,7 @@ pub struct Metrics {
     pub queue_depth: Gauge,
     pub(crate) plans: Family<ResultLabel, Counter>,
     pub nodes_rejected: Counter,
+    pub nodes_marked: Counter,
     pub placements: Counter,
     pub(crate) commits: Family<ResultLabel, Counter>,
     pub commit_plans: Histogram,
@@ -37,6 +38,7 @@ impl Metrics {
             queue_depth: Gauge::default(),
             plans: Family::default(),
             nodes_rejected: Counter::default(),
+            nodes_marked: Counter::default(),
             placements: Counter::default(),
             commits: Family::default(),
             // Up to as many plans as one transaction can hold.
@@ -59,6 +61,11 @@ impl Metrics {
             "nodes_rejected",
             "Nodes whose part of a plan no longer fitted",
             metrics.nodes_rejected.clone(),
+        );
+        registry.register(
+            "nodes_marked",
+            "Nodes made ineligible because too many plans were rejected on them",
+            metrics.nodes_marked.clone(),
         );
         registry.register(
             "placements",

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use applier::bad_nodes::Tracker;
 use applier::{Answer, Applier, Effect, Event, Ticket, Verdict};
-use model::{PlanResult, Timestamp};
+use model::{NodeId, PlanResult, Timestamp};
 use service_kit::Clock;
 use state::Snapshot;
 use store::Replica;
@@ -28,7 +29,23 @@ pub(crate) struct World {
     pub(crate) committer: Committer,
     pub(crate) clock: Clock,
     pub(crate) verify_threads: usize,
+    /// `None`: nobody counts whose parts of plans are rejected.
+    pub(crate) bad_nodes: Option<Tracker>,
     pub(crate) metrics: Metrics,
+}
+
+/// What is done beside the loop has ended.
+pub(crate) struct Done {
+    pub(crate) event: Event,
+    /// Nodes that were found not to take their part of a plan.
+    pub(crate) refusing: Vec<NodeId>,
+}
+
+impl From<Event> for Done {
+    fn from(event: Event) -> Self {
+        let refusing = Vec::new();
+        Self { event, refusing }
+    }
 }
 
 /// Who waits for a plan's answer.
@@ -44,7 +61,9 @@ struct Loop {
     applier: Applier,
     waiters: BTreeMap<Ticket, Waiter>,
     /// At most one verification and one commit.
-    work: JoinSet<Event>,
+    work: JoinSet<Done>,
+    /// Nodes being marked; few, as there is a limit to how many are.
+    marking: JoinSet<()>,
     tickets: u64,
 }
 
@@ -56,6 +75,7 @@ pub(crate) async fn lead(world: World, mut term: Term, revision: u64, drain: Can
         applier: Applier::new(revision),
         waiters: BTreeMap::new(),
         work: JoinSet::new(),
+        marking: JoinSet::new(),
         tickets: 0,
     };
     let mut is_open = true;
@@ -75,12 +95,16 @@ pub(crate) async fn lead(world: World, mut term: Term, revision: u64, drain: Can
                 }
             },
             Some(done) = this.work.join_next(), if !this.work.is_empty() => match done {
-                Ok(event) => event,
+                Ok(Done { event, refusing }) => {
+                    this.count(&refusing);
+                    event
+                }
                 Err(panic) => {
                     error!(%panic, "verifying or committing panicked: giving up the term");
                     Event::Deposed
                 }
             },
+            Some(_) = this.marking.join_next(), if !this.marking.is_empty() => continue,
             // A time-out only means to look again.
             _ = replica.wait_for(wanted.unwrap_or_default(), CATCH_UP_PATIENCE), if wanted.is_some() => {
                 Event::Replica
@@ -124,6 +148,7 @@ impl Loop {
                 }
                 Effect::Commit { commit, parts } => {
                     let committing = self.world.committer.clone().commit(commit, parts);
+                    let committing = async { Done::from(committing.await) };
                     self.work.spawn(committing.in_current_span());
                 }
                 Effect::Answer { ticket, answer } => self.answer(ticket, answer),
@@ -152,15 +177,33 @@ impl Loop {
         self.work.spawn_blocking(move || {
             let _entered = span.entered();
             let began = Instant::now();
-            let verdict = crate::verify::verify(&snapshot, &pending, &plan, now, threads);
+            let judged = crate::verify::verify(&snapshot, &pending, &plan, now, threads);
+            let crate::verify::Judged { verdict, refusing } = judged;
             metrics.evaluate.observe(began.elapsed().as_secs_f64());
             if let Verdict::Accepted(accepted) = &verdict {
                 metrics
                     .nodes_rejected
                     .inc_by(accepted.rejected_nodes.len() as u64);
             }
-            Event::Verified { ticket, verdict }
+            let event = Event::Verified { ticket, verdict };
+            Done { event, refusing }
         });
+    }
+
+    /// Counts nodes that did not take their parts, and marks those that never seem to.
+    fn count(&mut self, refusing: &[NodeId]) {
+        let now = Timestamp(self.world.clock.now());
+        let Some(tracker) = &mut self.world.bad_nodes else {
+            return;
+        };
+        for id in refusing {
+            if tracker.rejected(now, *id) {
+                let committer = self.world.committer.clone();
+                let span = info_span!("bad_node", node_id = %id);
+                let marking = committer.mark_ineligible(*id, now);
+                self.marking.spawn(marking.instrument(span));
+            }
+        }
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Answer) {

@@ -8,6 +8,14 @@ use state::Snapshot;
 /// starting a thread some tens of them.
 const NODES_PER_THREAD_MIN: usize = 256;
 
+/// What was found about a plan.
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    /// Nodes that take work and did not take theirs. One that is down or ineligible, or whose part
+    /// is left out for another's sake, has nothing wrong about it.
+    pub(crate) refusing: Vec<NodeId>,
+}
+
 /// Judges `plan` against the newest state and what is on its way, on up to `threads` threads.
 pub(crate) fn verify(
     snapshot: &Snapshot,
@@ -15,10 +23,11 @@ pub(crate) fn verify(
     plan: &Plan,
     now: Timestamp,
     threads: usize,
-) -> Verdict {
+) -> Judged {
     let verification = Verification::new(snapshot, pending, plan);
     if let Some(verdict) = verification.check_whole() {
-        return verdict;
+        let refusing = Vec::new();
+        return Judged { verdict, refusing };
     }
     let nodes = verification.nodes();
     let threads = threads.min(nodes.len() / NODES_PER_THREAD_MIN);
@@ -44,5 +53,17 @@ pub(crate) fn verify(
             verdicts.flatten().collect()
         })
     };
-    verification.conclude(verdicts, now)
+    let is_schedulable = |id: NodeId| {
+        let node = snapshot.node(id);
+        node.is_some_and(|node| node.value.is_schedulable())
+    };
+    let rejected = nodes.iter().zip(&verdicts).filter_map(|(id, verdict)| {
+        let is_rejected = matches!(verdict, NodeVerdict::Rejected(_));
+        (is_rejected && is_schedulable(*id)).then_some(*id)
+    });
+    let refusing = rejected.collect();
+    Judged {
+        verdict: verification.conclude(verdicts, now),
+        refusing,
+    }
 }

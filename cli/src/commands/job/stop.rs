@@ -104,7 +104,7 @@ async fn stop(
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Answer {
+pub(in crate::commands) enum Answer {
     Yes,
     No,
     /// Standard input has ended: a script, or cron.
@@ -115,6 +115,11 @@ enum Answer {
 /// Asks whether the job that was found is the one that was meant.
 fn confirmed(context: &Context, job_id: &str) -> Result<Answer, Error> {
     let question = format!("Are you sure you want to stop job {job_id:?}? [y/N] ");
+    asked(context, &question)
+}
+
+/// Asks whoever sits there.
+pub(in crate::commands) fn asked(context: &Context, question: &str) -> Result<Answer, Error> {
     context.printer.out_bytes(question.as_bytes())?;
     let _ = std::io::stdout().flush();
     let mut line = String::new();

@@ -47,6 +47,18 @@ fn an_eligible_class_unblocks_and_an_escaped_eval_takes_any() {
 }
 
 #[test]
+fn scenario_066_a_ready_node_that_registers_with_more_of_something_unblocks_its_class() {
+    let mut desk = Desk::with_worker(5);
+    desk.put_node(node_id(1), "c1");
+    desk.put_node(node_id(2), "c2");
+    desk.put_at(101, blocked(1, "j", 100, CLASSES));
+    desk.put_node(node_id(2), "c2");
+    assert_eq!(desk.state(1), Some(State::Blocked));
+    desk.put_node(node_id(1), "c1");
+    assert_eq!(desk.delivered(), [eval_id(1)]);
+}
+
+#[test]
 fn scenario_042_capacity_that_came_after_the_snapshot_is_not_missed() {
     let mut desk = Desk::with_worker(5);
     desk.revision = 104;

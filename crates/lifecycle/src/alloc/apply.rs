@@ -104,9 +104,7 @@ impl AllocRunner {
         if (must_exist || self.state.prerun == Prerun::Pending) && !self.state.is_ended {
             turn.effects.push(Effect::Prerun { must_exist });
         }
-        self.state
-            .health
-            .watch(self.spec.judged_for(), turn.now.uptime);
+        self.watch_health(turn.now.uptime);
     }
 
     fn prerun_done(&mut self, turn: &mut Turn<'_>, result: Result<(), String>) {
@@ -151,8 +149,15 @@ impl AllocRunner {
         if is_rearmed {
             self.arm_run_deadline(now);
         }
-        self.state.health.watch(self.spec.judged_for(), now.uptime);
+        self.watch_health(now.uptime);
         self.is_changed = true;
+    }
+
+    fn watch_health(&mut self, now: Uptime) {
+        let spec = &self.spec;
+        self.state
+            .health
+            .watch(spec.deployment_id, spec.health, now);
     }
 
     fn restart(&mut self, turn: &mut Turn<'_>, scope: &RestartScope, reason: &str) {

@@ -49,15 +49,16 @@ impl AllocRunner {
         (status, description)
     }
 
-    /// A failed allocation is unhealthy, whether or not somebody looked at its health.
+    /// A failed allocation is unhealthy for its deployment, whether or not somebody looked at its
+    /// health.
     pub(super) fn health(&self, status: ClientStatus) -> Option<DeploymentHealth> {
-        let deployment_id = self.spec.deployment_id?;
+        let deployment_id = self.spec.deployment_id;
         let verdict = self
             .state
             .health
             .verdict
             .filter(|found| found.deployment_id == deployment_id);
-        if verdict.is_none() && status == ClientStatus::Failed {
+        if verdict.is_none() && status == ClientStatus::Failed && deployment_id.is_some() {
             let time = self.state.modify_time;
             return Some(DeploymentHealth {
                 healthy: false,

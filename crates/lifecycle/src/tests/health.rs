@@ -15,7 +15,7 @@ fn an_allocation_is_healthy_after_running_for_min_healthy_time() {
     assert_eq!(verdict(&play), Some(true));
     let health = play.runner.client().health.unwrap();
     assert_eq!(health.time, WALL_START.plus(seconds(10)));
-    assert_eq!(health.deployment_id, DeploymentId::from_random(1));
+    assert_eq!(health.deployment_id, Some(DeploymentId::from_random(1)));
 }
 
 #[test]
@@ -119,14 +119,64 @@ fn a_new_deployment_asks_for_a_new_verdict() {
     let health = play.runner.client().health.unwrap();
     assert_eq!(
         health.deployment_id,
-        DeploymentId::from_random(2),
+        Some(DeploymentId::from_random(2)),
         "it has run for long enough"
     );
     play.send(Event::Update(spec));
     assert_eq!(
         play.runner.client().health.unwrap().deployment_id,
-        DeploymentId::from_random(1)
+        Some(DeploymentId::from_random(1))
     );
+}
+
+#[test]
+fn without_a_deployment_the_verdict_is_for_whoever_asks() {
+    let mut spec = service().with("web", Role::Main).judged(10, 300);
+    spec.deployment_id = None;
+    let mut play = Play::running(spec.clone());
+    play.pass(seconds(10));
+    let health = play.runner.client().health.unwrap();
+    assert_eq!((health.healthy, health.deployment_id), (true, None));
+    // A deployment that it joins asks anew.
+    let joined = spec.clone().judged(60, 300);
+    play.send(Event::Update(joined));
+    assert_eq!(verdict(&play), None);
+    play.pass(seconds(50));
+    let health = play.runner.client().health.unwrap();
+    assert_eq!(health.deployment_id, Some(DeploymentId::from_random(1)));
+}
+
+#[test]
+fn who_is_in_no_deployment_and_fails_is_failed_and_not_unhealthy() {
+    let mut spec = service().with("web", Role::Main).no_restarts();
+    spec.deployment_id = None;
+    let mut play = Play::running(spec);
+    play.exited("web", 1, 1);
+    assert_eq!(verdict(&play), None);
+}
+
+#[test]
+fn the_group_says_how_health_is_found() {
+    let mut job = test_kit::builders::service("web", 1);
+    let group = &mut job.task_groups[0];
+    group.update = Some(test_kit::builders::rolling_update(1));
+    let migrate = group.migrate.as_mut().unwrap();
+    migrate.min_healthy_time = seconds(7);
+    migrate.healthy_deadline = seconds(70);
+    let node_id = model::NodeId::from_random(1);
+    let mut alloc = test_kit::builders::allocation(1, &job, node_id);
+    let min_healthy = |job: &model::Job, alloc: &model::Allocation| {
+        let spec = AllocSpec::new(job, alloc, crate::Limits::default()).unwrap();
+        spec.health.map(|health| health.min_healthy_time)
+    };
+    assert_eq!(min_healthy(&job, &alloc), Some(seconds(7)));
+    alloc.deployment_id = Some(DeploymentId::from_random(1));
+    assert_eq!(min_healthy(&job, &alloc), Some(seconds(10)));
+    alloc.deployment_id = None;
+    job.task_groups[0].migrate = None;
+    assert_eq!(min_healthy(&job, &alloc), None);
+    job.job_type = JobType::Batch;
+    assert_eq!(min_healthy(&job, &alloc), None);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Random nouns. Those of a spec say what the wire can say: no empty list or map, no text spans.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::allocation::RescheduleEvent;
 use model::node::{DeviceInstance, DriverInfo, HostNetwork, HostVolume, NodeDevice};
@@ -10,9 +11,10 @@ use model::spec::{self, Span};
 use model::{
     AllocClient, AllocMetric, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources,
     Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth, DeploymentStatus,
-    DesiredStatus, DesiredTransition, EvalStatus, Evaluation, ExhaustedResources, JobKey, JobType,
-    Node, NodeEligibility, NodeId, NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent,
-    TaskPhase, TaskState, TriggeredBy,
+    DesiredStatus, DesiredTransition, DrainStatus, DrainStrategy, EvalStatus, Evaluation,
+    ExhaustedResources, JobKey, JobType, LastDrain, Node, NodeEligibility, NodeEvent, NodeId,
+    NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState,
+    TriggeredBy,
 };
 use serde_json::{Map, Value};
 
@@ -164,7 +166,7 @@ pub(super) fn alloc_client(draw: &mut Draw) -> AllocClient {
         health: draw.maybe(|draw| DeploymentHealth {
             healthy: draw.flag(),
             time: draw.time(),
-            deployment_id: draw.id(),
+            deployment_id: draw.maybe(Draw::id),
         }),
         modify_time: draw.time(),
     }
@@ -276,6 +278,24 @@ pub(super) fn node(draw: &mut Draw) -> Node {
         status_description: draw.text(),
         eligibility: draw.one_of(&[NodeEligibility::Eligible, NodeEligibility::Ineligible]),
         status_updated_at: draw.time(),
+        drain: draw.maybe(|draw| DrainStrategy {
+            deadline: draw.maybe(|draw| Duration::from_nanos(draw.below(1_000))),
+            ignore_system_jobs: draw.flag(),
+            force_deadline: draw.time(),
+            started_at: draw.time(),
+        }),
+        last_drain: draw.maybe(|draw| LastDrain {
+            started_at: draw.time(),
+            updated_at: draw.time(),
+            status: draw.one_of(&DrainStatus::ALL),
+            meta: draw.map(Draw::text),
+        }),
+        events: draw.list(|draw| NodeEvent {
+            time: draw.time(),
+            subsystem: draw.text(),
+            message: draw.text(),
+            details: draw.map(Draw::text),
+        }),
     }
 }
 

@@ -123,7 +123,7 @@ fn a_verdict_about_another_deployment_is_no_news() {
     let other = DeploymentHealth {
         healthy: true,
         time: site.now,
-        deployment_id: model::DeploymentId::from_random(2),
+        deployment_id: Some(model::DeploymentId::from_random(2)),
     };
     site.put_client(1, ClientStatus::Running, Some(other));
     site.pass(WINDOW);

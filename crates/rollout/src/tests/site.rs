@@ -174,7 +174,7 @@ impl Site {
         let health = DeploymentHealth {
             healthy,
             time: self.now,
-            deployment_id: deployment_id(),
+            deployment_id: Some(deployment_id()),
         };
         let status = if healthy {
             ClientStatus::Running

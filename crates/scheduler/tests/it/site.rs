@@ -261,7 +261,7 @@ impl Site {
         client.health = Some(DeploymentHealth {
             healthy,
             time: self.now,
-            deployment_id,
+            deployment_id: Some(deployment_id),
         });
         self.put_client(id, client);
     }

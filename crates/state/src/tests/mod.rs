@@ -217,6 +217,9 @@ fn machine(id: u128, rack: u8, eligible: bool) -> Node {
             NodeEligibility::Ineligible
         },
         status_updated_at: Timestamp::NEVER,
+        drain: None,
+        last_drain: None,
+        events: Vec::new(),
         host_networks: BTreeMap::new(),
         cores: BTreeMap::new(),
         max_allocs: 0,

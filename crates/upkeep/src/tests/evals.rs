@@ -69,7 +69,10 @@ fn which_allocations_count() {
         (JobType::Batch, Run, Running, true),
         (JobType::Batch, Stop, Running, true),
         (JobType::Batch, Run, Complete, false),
-        (JobType::Sysbatch, Run, Running, false),
+        (JobType::Sysbatch, Run, Running, true),
+        (JobType::Sysbatch, Stop, Running, true),
+        (JobType::Sysbatch, Stop, Complete, false),
+        (JobType::Sysbatch, Run, Complete, false),
     ];
     for (job_type, desired, client, counts) in cases {
         let mut fleet = Fleet::new(1);
@@ -86,6 +89,45 @@ fn which_allocations_count() {
             "{job_type:?} {desired:?} {client:?}"
         );
     }
+}
+
+#[test]
+fn a_system_allocation_that_was_told_to_stop_is_looked_at_until_it_has() {
+    use ClientStatus::{Complete, Running};
+    for (desired, client, counts) in [
+        (DesiredStatus::Run, Running, false),
+        (DesiredStatus::Stop, Running, true),
+        (DesiredStatus::Stop, Complete, false),
+    ] {
+        let mut fleet = Fleet::new(1);
+        let job = Job {
+            job_type: JobType::System,
+            stop: true,
+            ..service("log", 1)
+        };
+        fleet.put_job(&job);
+        fleet.change_alloc(1, &job, 1, |alloc| alloc.desired_status = desired);
+        fleet.report(1, client);
+        let evals = fleet.evals(1);
+        assert_eq!(evals.len(), usize::from(counts), "{desired:?} {client:?}");
+        assert!(evals.iter().all(|eval| eval.job_type == JobType::System));
+    }
+}
+
+#[test]
+fn a_new_leader_sees_to_what_was_stopping_when_its_node_died() {
+    let mut fleet = Fleet::unheard(2);
+    let job = service("web", 1);
+    fleet.put_job(&job);
+    fleet.change_alloc(1, &job, 1, |alloc| {
+        alloc.desired_status = DesiredStatus::Stop
+    });
+    fleet.report(1, ClientStatus::Running);
+    fleet.scheduled(&job);
+    fleet.effects.clear();
+    fleet.put_node(1, Down);
+    fleet.elect();
+    assert_eq!(fleet.effects, [Effect::Evaluate { node_id: id(1) }]);
 }
 
 #[test]

@@ -23,6 +23,16 @@ fn a_silent_node_is_down_after_its_ttl_and_the_grace() {
 }
 
 #[test]
+fn scenario_060_a_dead_node_is_known_as_soon_among_five_thousand() {
+    let mut fleet = Fleet::new(5_000);
+    fleet.beating.remove(&7);
+    fleet.pass(15 * SECOND - MS);
+    assert_eq!(fleet.transitions(), []);
+    fleet.pass(MS);
+    assert_eq!(fleet.perform(), [(7, Down)]);
+}
+
+#[test]
 fn scenario_065_heartbeats_of_a_ready_node_write_nothing() {
     let mut fleet = Fleet::new(1);
     for _ in 0..1_000 {

@@ -16,10 +16,19 @@ fn scenario_062_a_node_whose_alloc_may_be_out_of_reach_is_disconnected() {
     assert_eq!(fleet.perform(), [(2, Disconnected)]);
 
     // The scheduler marks the allocation unknown; its time is over after five minutes.
-    fleet.change_alloc(1, &job, 2, |alloc| {
+    let since = fleet.now;
+    let out_of_reach = |alloc: &mut model::Allocation| {
         alloc.client_status_override = Some(ClientStatus::Unknown);
+        alloc.unknown_since = since;
+    };
+    fleet.change_alloc(1, &job, 2, out_of_reach);
+    fleet.pass(200 * SECOND);
+    // Whatever else is written of it meanwhile, such as a drain's wish, gives it no more time.
+    fleet.change_alloc(1, &job, 2, |alloc| {
+        out_of_reach(alloc);
+        alloc.transition.migrate = true;
     });
-    fleet.pass(290 * SECOND);
+    fleet.pass(90 * SECOND);
     assert_eq!(fleet.transitions(), []);
     fleet.pass(20 * SECOND);
     assert_eq!(fleet.perform(), [(2, Down)]);

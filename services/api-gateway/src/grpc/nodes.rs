@@ -16,6 +16,7 @@ use crate::nodes::node_evals::node_evals;
 use crate::reads::options::uuid_prefix;
 use crate::reads::page::Page;
 use crate::reads::{index, prefix, view};
+use crate::settings::drain;
 use crate::settings::eligibility::{self, Change};
 use crate::writes::Write;
 
@@ -107,6 +108,14 @@ impl Nodes for Api {
         let response = Box::pin(self.set_eligibility(request.into_inner())).await?;
         Ok(Response::new(response))
     }
+
+    async fn update_drain(
+        &self,
+        request: Request<v1::UpdateNodeDrainRequest>,
+    ) -> Result<Response<v1::UpdateNodeDrainResponse>, Status> {
+        let response = Box::pin(self.set_drain(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
 }
 
 impl Api {
@@ -114,12 +123,47 @@ impl Api {
         &self,
         request: v1::UpdateNodeEligibilityRequest,
     ) -> Result<v1::UpdateNodeEligibilityResponse, Error> {
-        let gateway = &self.gateway;
         let wanted = eligibility::read(&request.eligibility)?;
+        let set = |snapshot: &Snapshot, id| Ok(eligibility::set(snapshot, id, wanted)?);
+        let changed = self.change_node(&request.node_id, set).await?;
+        let (node_id, index) = (changed.node_id, changed.index);
+        info!(%node_id, index, eligibility = wanted.as_str(), "node eligibility set");
+        Ok(v1::UpdateNodeEligibilityResponse {
+            node_modify_index: index,
+            eval_create_index: changed.eval_create_index(),
+            eval_ids: changed.eval_ids,
+        })
+    }
+
+    async fn set_drain(
+        &self,
+        request: v1::UpdateNodeDrainRequest,
+    ) -> Result<v1::UpdateNodeDrainResponse, Error> {
+        let wanted = drain::read(&request)?;
+        let now = self.gateway.now();
+        let set = |snapshot: &Snapshot, id| Ok(drain::set(snapshot, id, &wanted, now));
+        let changed = self.change_node(&request.node_id, set).await?;
+        let is_on = request.drain_spec.is_some();
+        let (node_id, index) = (changed.node_id, changed.index);
+        info!(%node_id, index, drain = is_on, "node drain strategy set");
+        Ok(v1::UpdateNodeDrainResponse {
+            node_modify_index: index,
+            eval_create_index: changed.eval_create_index(),
+            eval_ids: changed.eval_ids,
+        })
+    }
+
+    /// Changes a node, and has the jobs looked at that may want it when it becomes eligible.
+    async fn change_node(
+        &self,
+        node_id: &str,
+        set: impl Fn(&Snapshot, NodeId) -> Result<Option<Change>, Error> + Send + Sync,
+    ) -> Result<Changed, Error> {
+        let gateway = &self.gateway;
         let (now, trace_parent) = (gateway.now(), current_trace_parent());
         let decide = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.node_id)?;
-            let change = eligibility::set(snapshot, id, wanted);
+            let id = find(snapshot, node_id)?;
+            let change = set(snapshot, id)?;
             Ok(match change.expect("found in this very snapshot") {
                 Change::Unchanged { modify_index } => {
                     Step::IfFresh((id, modify_index, Vec::new(), Vec::new()))
@@ -139,15 +183,33 @@ impl Api {
                 }
             })
         };
-        let what = || format!("node {}", request.node_id);
+        let what = || format!("node {node_id}");
         let (node_id, index, eval_ids, further) = gateway.carry_out(what, decide).await?;
         self.commit_further(node_id, &further).await?;
-        info!(%node_id, index, eligibility = wanted.as_str(), "node eligibility set");
-        Ok(v1::UpdateNodeEligibilityResponse {
-            node_modify_index: index,
-            eval_create_index: if eval_ids.is_empty() { 0 } else { index },
+        Ok(Changed {
+            node_id,
+            index,
             eval_ids,
         })
+    }
+}
+
+/// What came of a change of a node.
+struct Changed {
+    node_id: NodeId,
+    /// Its modify index now.
+    index: u64,
+    eval_ids: Vec<String>,
+}
+
+impl Changed {
+    /// 0: none was made.
+    fn eval_create_index(&self) -> u64 {
+        if self.eval_ids.is_empty() {
+            0
+        } else {
+            self.index
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub fn decide(
     let Some(stored) = stored else {
         sent.status = NodeStatus::Initializing;
         sent.status_description.clear();
+        (sent.drain, sent.last_drain) = (None, None);
+        sent.events.clear();
         sent.status_updated_at = now;
         let write = Write::Create {
             key,
@@ -59,6 +61,9 @@ pub fn decide(
         .clone_from(&known.status_description);
     sent.eligibility = known.eligibility;
     sent.status_updated_at = known.status_updated_at;
+    sent.drain = known.drain;
+    sent.last_drain.clone_from(&known.last_drain);
+    sent.events.clone_from(&known.events);
     if sent == *known {
         return Ok(Registration::Unchanged);
     }

@@ -5,6 +5,17 @@ use state::{Entity, Key, Snapshot};
 
 use crate::writes::Write;
 
+/// Why a node stays as it is. Final only when the snapshot was as new as the request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Source: Nomad's text, as far as the colon.
+    #[error(
+        "can not set node's scheduling eligibility to eligible while it is draining: end the drain \
+         of node {name:?} with 'kafila node drain -disable'"
+    )]
+    Draining { name: String },
+}
+
 /// What a change comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
@@ -30,11 +41,24 @@ pub fn read(text: &str) -> Result<NodeEligibility, FieldErrors> {
 }
 
 /// Decides on a change of a node; `None`: there is no such node.
-pub fn set(snapshot: &Snapshot, id: NodeId, eligibility: NodeEligibility) -> Option<Change> {
-    let stored = snapshot.node(id)?;
+///
+/// # Errors
+/// It is draining, and to be eligible.
+pub fn set(
+    snapshot: &Snapshot,
+    id: NodeId,
+    eligibility: NodeEligibility,
+) -> Result<Option<Change>, Refusal> {
+    let Some(stored) = snapshot.node(id) else {
+        return Ok(None);
+    };
     let modify_index = stored.modify_index;
     if stored.value.eligibility == eligibility {
-        return Some(Change::Unchanged { modify_index });
+        return Ok(Some(Change::Unchanged { modify_index }));
+    }
+    if stored.value.drain.is_some() && eligibility == NodeEligibility::Eligible {
+        let name = stored.value.name.clone();
+        return Err(Refusal::Draining { name });
     }
     let node = Box::new(Node {
         eligibility,
@@ -45,7 +69,7 @@ pub fn set(snapshot: &Snapshot, id: NodeId, eligibility: NodeEligibility) -> Opt
         modify_index,
         entity: Entity::Node(node.clone()),
     });
-    Some(Change::Write { node, write })
+    Ok(Some(Change::Write { node, write }))
 }
 
 #[cfg(test)]
@@ -61,11 +85,11 @@ mod tests {
         let node = builders::node(1);
         assert_eq!(node.eligibility, NodeEligibility::Eligible);
         let gone = set(&stored.snapshot(), node.id, NodeEligibility::Ineligible);
-        assert_eq!(gone, None);
+        assert_eq!(gone, Ok(None));
         stored.advance(6);
         let modify_index = stored.put_node(&node);
         let same = set(&stored.snapshot(), node.id, NodeEligibility::Eligible);
-        assert_eq!(same, Some(Change::Unchanged { modify_index }));
+        assert_eq!(same, Ok(Some(Change::Unchanged { modify_index })));
         let changed = set(&stored.snapshot(), node.id, NodeEligibility::Ineligible);
         let expected = Node {
             eligibility: NodeEligibility::Ineligible,
@@ -80,7 +104,23 @@ mod tests {
             node: Box::new(expected),
             write: Box::new(write),
         };
-        assert_eq!(changed, Some(expected));
+        assert_eq!(changed, Ok(Some(expected)));
+    }
+
+    #[test]
+    fn a_node_that_drains_does_not_become_eligible() {
+        let mut stored = Stored::default();
+        let mut node = builders::node(1);
+        let strategy = model::DrainStrategy::new(None, false, model::Timestamp(1));
+        node.begin_drain(strategy, Default::default(), model::Timestamp(1));
+        let modify_index = stored.put_node(&node);
+        let refused = set(&stored.snapshot(), node.id, NodeEligibility::Eligible);
+        let text = refused.unwrap_err().to_string();
+        let expected =
+            "can not set node's scheduling eligibility to eligible while it is draining: ";
+        assert!(text.starts_with(expected), "{text}");
+        let same = set(&stored.snapshot(), node.id, NodeEligibility::Ineligible);
+        assert_eq!(same, Ok(Some(Change::Unchanged { modify_index })));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod blocking;
+mod drain;
 mod eligibility;
 mod events;
 mod explain;

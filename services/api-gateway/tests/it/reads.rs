@@ -315,7 +315,7 @@ async fn a_deployment_shows_counts_of_its_allocations() {
     let health = DeploymentHealth {
         healthy: true,
         time: model::Timestamp(5),
-        deployment_id: deployment.id,
+        deployment_id: Some(deployment.id),
     };
     let client = AllocClient {
         health: Some(health),

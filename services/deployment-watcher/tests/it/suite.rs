@@ -199,7 +199,7 @@ impl Suite {
             health: Some(DeploymentHealth {
                 healthy,
                 time: Timestamp(Clock::real().now()),
-                deployment_id: deployment_id(),
+                deployment_id: Some(deployment_id()),
             }),
             ..AllocClient::default()
         };

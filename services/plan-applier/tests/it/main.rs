@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod bad_nodes;
 mod committing;
 mod failover;
 mod suite;

@@ -36,7 +36,7 @@ impl Drop for Running {
 /// One store and some replicas of the service over it.
 pub(crate) struct Suite {
     _etcd: EmbeddedEtcd,
-    endpoint: String,
+    pub(crate) endpoint: String,
     pub(crate) store: Client,
     pub(crate) replica: store::Replica,
 }
@@ -78,11 +78,20 @@ impl Suite {
 
     /// As [`Self::applier`], with a way to the store of its own.
     pub(crate) async fn applier_at(&self, endpoint: &str) -> Running {
+        self.applier_with(endpoint, |_| {}).await
+    }
+
+    pub(crate) async fn applier_with(
+        &self,
+        endpoint: &str,
+        edit: impl FnOnce(&mut Config),
+    ) -> Running {
         let mut config = Config {
             shutdown_grace_period: Duration::from_secs(5),
             ..Config::default()
         };
         config.etcd.endpoints = vec![endpoint.to_owned()];
+        edit(&mut config);
         let app = App::build(config).await.unwrap();
         let address = app.address().to_owned();
         let drain = CancellationToken::new();

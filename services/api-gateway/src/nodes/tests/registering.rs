@@ -110,6 +110,46 @@ fn status_and_eligibility_are_the_servers() {
 }
 
 #[test]
+fn scenario_066_more_memory_is_written_and_makes_no_evaluations() {
+    let mut changed = sent();
+    changed.resources.memory_mib += 1;
+    let result = decide(Some(&stored()), changed, NOW).unwrap();
+    let is_capacity = matches!(
+        result,
+        Registration::Write {
+            feasibility_changed: false,
+            ..
+        }
+    );
+    assert!(is_capacity, "{result:?}");
+}
+
+#[test]
+fn a_registration_leaves_a_drain_and_what_happened_as_they_are() {
+    let mut known = stored();
+    let strategy = model::DrainStrategy::new(None, true, NOW);
+    known.value.begin_drain(strategy, Default::default(), NOW);
+    assert_eq!(
+        decide(Some(&known), sent(), NOW).unwrap(),
+        Registration::Unchanged
+    );
+    // Nor can a node say that it drains.
+    let mut pretending = sent();
+    pretending.begin_drain(strategy, Default::default(), NOW);
+    for known in [None, Some(&stored())] {
+        let result = decide(known, pretending.clone(), NOW).unwrap();
+        if let Registration::Write { write, .. } = result {
+            let (Write::Create { entity, .. } | Write::Update { entity, .. }) = *write else {
+                panic!()
+            };
+            let Entity::Node(node) = entity else { panic!() };
+            assert_eq!((node.drain, node.last_drain), (None, None));
+            assert!(node.events.is_empty());
+        }
+    }
+}
+
+#[test]
 fn what_constraints_look_at_has_the_nodes_jobs_looked_at_again() {
     let edits: [fn(&mut Node); 6] = [
         |node| node.datacenter = "dc2".into(),

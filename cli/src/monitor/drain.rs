@@ -1,0 +1,316 @@
+//! Watches a drain until nothing that is to leave is on the node any more.
+//!
+//! [`DrainWatch`] decides what to print, without I/O; [`DrainFollow`] asks the gateway.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proto::v1;
+use service_kit::{Backoff, Clock};
+use tokio::time::Instant;
+
+use super::line::Output;
+use super::screen::Screen;
+use crate::connection::{Blocking, Connection};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::render::Style;
+
+/// Waits between questions that go unanswered, first and longest. Source: Nomad's monitor.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
+
+/// Unanswered questions in a row after which it is given up.
+const MAX_UNANSWERED: usize = 10;
+
+/// The longest time until the node is looked at again when none of its allocations has changed.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// The least time between two questions.
+const PACE: Duration = Duration::from_millis(200);
+
+/// What has been seen of a drain.
+#[derive(Debug, Default)]
+pub(crate) struct DrainWatch {
+    has_begun: bool,
+    /// Allocation → as it was last seen.
+    allocs: BTreeMap<String, Seen>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    status: String,
+    is_marked: bool,
+    is_stopping: bool,
+}
+
+impl From<&v1::Allocation> for Seen {
+    fn from(alloc: &v1::Allocation) -> Self {
+        let transition = alloc.desired_transition.unwrap_or_default();
+        Self {
+            status: alloc.client_status.clone(),
+            is_marked: transition.migrate,
+            is_stopping: alloc.desired_status != "run",
+        }
+    }
+}
+
+impl DrainWatch {
+    /// Takes in a node and its allocations, and returns what to print; with the exit, it is over.
+    pub(crate) fn step(
+        &mut self,
+        style: &Style,
+        node: &v1::Node,
+        mut allocs: Vec<v1::Allocation>,
+    ) -> (Vec<Output>, Option<Exit>) {
+        let mut outputs = Vec::new();
+        allocs.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+        if !self.has_begun {
+            outputs.push(Output::Step(format!(
+                "Monitoring node {:?}",
+                style.id(&node.id)
+            )));
+        }
+        for alloc in &allocs {
+            self.look_at(style, alloc, &mut outputs);
+        }
+        self.has_begun = true;
+        let exit = ending(style, node, &allocs, &mut outputs);
+        (outputs, exit)
+    }
+
+    fn look_at(&mut self, style: &Style, alloc: &v1::Allocation, outputs: &mut Vec<Output>) {
+        let now = Seen::from(alloc);
+        let before = self.allocs.insert(alloc.id.clone(), now.clone());
+        // What had ended before it was first seen is no news.
+        if before.is_none() && has_ended(alloc) {
+            return;
+        }
+        let mut say = |what: &str| {
+            let text = format!("Alloc {:?} {what}", style.id(&alloc.id));
+            outputs.push(Output::Detail(text));
+        };
+        let was = |is: fn(&Seen) -> bool| before.as_ref().is_some_and(is);
+        if now.is_marked && !was(|seen| seen.is_marked) {
+            say("marked for migration");
+        }
+        if now.is_stopping && !was(|seen| seen.is_stopping) && !has_ended(alloc) {
+            say("draining");
+        }
+        if let Some(before) = before.as_ref().filter(|before| before.status != now.status) {
+            say(&format!("status {} -> {}", before.status, now.status));
+        }
+    }
+}
+
+/// Says how the drain has ended, if it has.
+fn ending(
+    style: &Style,
+    node: &v1::Node,
+    allocs: &[v1::Allocation],
+    outputs: &mut Vec<Output>,
+) -> Option<Exit> {
+    if node.drain.is_some() {
+        return None;
+    }
+    let id = style.id(&node.id);
+    let status = node.last_drain.as_ref().map(|last| last.status.as_str());
+    let exit = match status {
+        Some("complete") => {
+            outputs.push(Output::Step(format!("Drain complete for node {id}")));
+            let left = allocs.iter().filter(|alloc| !has_ended(alloc)).count();
+            outputs.push(Output::Step(match left {
+                0 => format!("All allocations on node {id:?} have stopped"),
+                _ => format!("{left} allocations of system jobs go on on node {id:?}"),
+            }));
+            Exit::Success
+        }
+        Some("canceled") => {
+            outputs.push(Output::Step(format!("Drain of node {id:?} was canceled")));
+            Exit::Failure
+        }
+        _ => {
+            outputs.push(Output::Step(format!(
+                "No drain strategy set for node {id:?}"
+            )));
+            Exit::Success
+        }
+    };
+    Some(exit)
+}
+
+fn has_ended(alloc: &v1::Allocation) -> bool {
+    matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
+}
+
+/// A watch with everything it needs to run.
+pub(crate) struct DrainFollow<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) clock: &'a Clock,
+    /// Its times are those of the last answer.
+    pub(crate) style: Style,
+    pub(crate) screen: Screen,
+}
+
+impl DrainFollow<'_> {
+    /// Watches until the drain is over.
+    ///
+    /// Safe to drop at any point: it only reads.
+    ///
+    /// # Errors
+    /// The gateway keeps silent, the node is gone, or standard output is closed or full.
+    pub(crate) async fn run(mut self, node_id: &str) -> Result<Exit, Error> {
+        let mut watch = DrainWatch::default();
+        let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+        let mut rng = self.connection.ids().rng();
+        let (mut after, mut unanswered) = (0, 0);
+        loop {
+            let asked_at = Instant::now();
+            let (allocs, node, index) = match self.look(node_id, after).await {
+                Ok(answer) => answer,
+                Err(error) if error.is_transient() && unanswered < MAX_UNANSWERED => {
+                    unanswered += 1;
+                    tokio::time::sleep(backoff.next(&mut rng)).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            (after, unanswered) = (index, 0);
+            backoff.reset();
+            self.style.times.now_ns = self.clock.now();
+            let (outputs, exit) = watch.step(&self.style, &node, allocs);
+            for output in &outputs {
+                self.screen.show(&self.style.times, output)?;
+            }
+            if let Some(exit) = exit {
+                return Ok(exit);
+            }
+            tokio::time::sleep_until(asked_at + PACE).await;
+        }
+    }
+
+    /// Reads the node after its allocations, so that those of a drain that is over are its last.
+    async fn look(
+        &self,
+        node_id: &str,
+        after: u64,
+    ) -> Result<(Vec<v1::Allocation>, v1::Node, u64), Error> {
+        let blocking = Blocking { after, wait: WAIT };
+        let (_, index) = self
+            .connection
+            .node_allocations_after(node_id, blocking)
+            .await?;
+        let node = self.connection.node(node_id).await?;
+        let allocs = self.connection.node_allocations(node_id).await?;
+        Ok((allocs, node, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use crate::output::colour::Colour;
+    use crate::render::tests::style;
+
+    fn draining() -> v1::Node {
+        v1::Node {
+            drain: Some(v1::DrainStrategy::default()),
+            last_drain: Some(last("draining")),
+            ..fixtures::node()
+        }
+    }
+
+    fn last(status: &str) -> v1::LastDrain {
+        v1::LastDrain {
+            status: status.to_owned(),
+            ..v1::LastDrain::default()
+        }
+    }
+
+    fn alloc(desired: &str, client: &str, migrate: bool) -> v1::Allocation {
+        v1::Allocation {
+            desired_status: desired.to_owned(),
+            client_status: client.to_owned(),
+            desired_transition: Some(v1::DesiredTransition {
+                migrate,
+                ..v1::DesiredTransition::default()
+            }),
+            ..fixtures::alloc()
+        }
+    }
+
+    /// Returns what is printed for a node and one allocation.
+    fn said(watch: &mut DrainWatch, node: &v1::Node, alloc: &v1::Allocation) -> Vec<String> {
+        let (outputs, _) = watch.step(&style(false), node, vec![alloc.clone()]);
+        let lines = outputs
+            .iter()
+            .filter_map(|output| output.line("T", Colour::Off));
+        lines.map(|line| line.trim_start().to_owned()).collect()
+    }
+
+    #[test]
+    fn each_step_of_an_allocation_is_said_once() {
+        let mut watch = DrainWatch::default();
+        let id = style(false).id(&fixtures::alloc().id);
+        let node = draining();
+        let first = said(&mut watch, &node, &alloc("run", "running", false));
+        assert_eq!(
+            first,
+            [format!(
+                "==> T: Monitoring node {:?}",
+                style(false).id(&node.id)
+            )]
+        );
+        let marked = alloc("run", "running", true);
+        let line = |what: &str| format!("T: Alloc {id:?} {what}");
+        assert_eq!(
+            said(&mut watch, &node, &marked),
+            [line("marked for migration")]
+        );
+        assert!(said(&mut watch, &node, &marked).is_empty());
+        let stopping = alloc("stop", "running", true);
+        assert_eq!(said(&mut watch, &node, &stopping), [line("draining")]);
+        let ended = alloc("stop", "complete", true);
+        assert_eq!(
+            said(&mut watch, &node, &ended),
+            [line("status running -> complete")]
+        );
+        let done = v1::Node {
+            drain: None,
+            last_drain: Some(last("complete")),
+            ..node
+        };
+        let node_id = style(false).id(&done.id);
+        let expected = [
+            format!("==> T: Drain complete for node {node_id}"),
+            format!("==> T: All allocations on node {node_id:?} have stopped"),
+        ];
+        assert_eq!(said(&mut watch, &done, &ended), expected);
+    }
+
+    #[test]
+    fn what_had_ended_before_is_not_spoken_of() {
+        let mut watch = DrainWatch::default();
+        let lines = said(&mut watch, &draining(), &alloc("stop", "complete", true));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+    }
+
+    #[test]
+    fn how_a_drain_ends_decides_the_exit() {
+        for (status, expected) in [
+            (Some("complete"), Exit::Success),
+            (Some("canceled"), Exit::Failure),
+            (None, Exit::Success),
+        ] {
+            let node = v1::Node {
+                last_drain: status.map(last),
+                ..fixtures::node()
+            };
+            let running = vec![alloc("run", "running", false)];
+            let (outputs, exit) = DrainWatch::default().step(&style(false), &node, running);
+            assert_eq!(exit, Some(expected), "{outputs:?}");
+        }
+        let (_, exit) = DrainWatch::default().step(&style(false), &draining(), Vec::new());
+        assert_eq!(exit, None, "the controller has not looked yet");
+    }
+}

@@ -1,0 +1,208 @@
+//! Notices nodes whose parts of plans are rejected over and over, and says when one should take
+//! nothing new any more.
+//!
+//! Scheduler and applier judge with the same code, so a rejection means that somebody was faster,
+//! which is rare for one node and does not last. A node that is rejected a hundred times in five
+//! minutes has something about it that only a person finds; until then it holds up every job that
+//! is planned onto it. Pure: the time is an argument, and making the node ineligible the caller's.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use model::{NodeId, Timestamp};
+
+/// Nodes that are counted at the same time; whoever was rejected the longest ago makes way.
+/// Source: Nomad's bound.
+const TRACKED_MAX: usize = 50;
+
+/// Nodes that may be marked one right after the other. Source: Nomad's bound, here and below: a
+/// fault that is ours must not take the whole cluster away.
+const MARKS_MAX: u32 = 10;
+
+/// After this, one more may be marked: five in half an hour.
+const MARK_EVERY: Duration = Duration::from_secs(6 * 60);
+
+/// How many rejections are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// At least 1.
+    pub threshold: u32,
+    /// Rejections count for this long.
+    pub window: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            threshold: 100,
+            window: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+/// Counts rejections for the length of one leadership.
+#[derive(Debug)]
+pub struct Tracker {
+    settings: Settings,
+    /// Node → when it was rejected, oldest first; at most `threshold` of them.
+    nodes: BTreeMap<NodeId, VecDeque<Timestamp>>,
+    /// How many may be marked now.
+    tokens: u32,
+    /// Since when the next token is on its way; never: there are as many as there can be.
+    since: Timestamp,
+}
+
+impl Tracker {
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings: Settings {
+                threshold: settings.threshold.max(1),
+                ..settings
+            },
+            nodes: BTreeMap::new(),
+            tokens: MARKS_MAX,
+            since: Timestamp::NEVER,
+        }
+    }
+
+    /// Notes that a node's part of a plan was rejected; tells whether to mark the node now.
+    ///
+    /// A node that is told of once begins anew. One that there was no token for is told of with the
+    /// first rejection after there is, if it still has as many.
+    pub fn rejected(&mut self, now: Timestamp, node: NodeId) -> bool {
+        self.make_room(node);
+        let limit = usize::try_from(self.settings.threshold).unwrap_or(usize::MAX);
+        let window = self.settings.window;
+        let times = self.nodes.entry(node).or_default();
+        times.push_back(now);
+        while times.len() > limit || times.front().is_some_and(|at| now.since(*at) >= window) {
+            times.pop_front();
+        }
+        if times.len() < limit || !self.take_token(now) {
+            return false;
+        }
+        self.nodes.remove(&node);
+        true
+    }
+
+    fn make_room(&mut self, node: NodeId) {
+        if self.nodes.len() < TRACKED_MAX || self.nodes.contains_key(&node) {
+            return;
+        }
+        let newest = |times: &VecDeque<Timestamp>| times.back().copied().unwrap_or_default();
+        let oldest = self.nodes.iter().min_by_key(|(_, times)| newest(times));
+        if let Some(id) = oldest.map(|(id, _)| *id) {
+            self.nodes.remove(&id);
+        }
+    }
+
+    fn take_token(&mut self, now: Timestamp) -> bool {
+        while self.tokens < MARKS_MAX && now.since(self.since) >= MARK_EVERY {
+            self.tokens += 1;
+            self.since = self.since.plus(MARK_EVERY);
+        }
+        if self.tokens == 0 {
+            return false;
+        }
+        if self.tokens == MARKS_MAX {
+            self.since = now;
+        }
+        self.tokens -= 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const START: Timestamp = Timestamp(1_000_000_000_000);
+
+    fn node(number: u128) -> NodeId {
+        NodeId::from_random(number)
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        START.plus(SECOND * u32::try_from(seconds).unwrap())
+    }
+
+    /// Rejects each of `nodes` `times` times, and returns who is to be marked.
+    fn reject(tracker: &mut Tracker, now: Timestamp, nodes: u128, times: u32) -> Vec<u128> {
+        let mut marked = Vec::new();
+        for _ in 0..times {
+            marked.extend((1..=nodes).filter(|number| tracker.rejected(now, node(*number))));
+        }
+        marked
+    }
+
+    #[test]
+    fn scenario_059_ten_nodes_are_marked_at_once_and_then_one_every_six_minutes() {
+        let mut tracker = Tracker::new(Settings::default());
+        let mut marked = Vec::new();
+        // A hundred times each within four minutes.
+        for round in 0..100 {
+            let now = at(round * 240 / 100);
+            marked.extend((1..=12).filter(|number| tracker.rejected(now, node(*number))));
+        }
+        assert_eq!(marked, (1..=10).collect::<Vec<_>>());
+        let last = 99 * 240 / 100;
+        // Whoever is marked takes no more work, so nothing of it is rejected.
+        let mut again = |nodes: std::ops::RangeInclusive<u128>, seconds: std::ops::Range<u64>| {
+            let mut marked = Vec::new();
+            for second in seconds {
+                let now = at(last + second);
+                let mut nodes = nodes.clone();
+                marked.extend(nodes.find(|number| tracker.rejected(now, node(*number))));
+            }
+            marked
+        };
+        assert_eq!(again(11..=12, 1..360), []);
+        assert_eq!(again(11..=12, 360..361), [11]);
+        assert_eq!(again(12..=12, 361..720), []);
+        assert_eq!(again(12..=12, 720..721), [12]);
+    }
+
+    #[test]
+    fn one_below_the_threshold_is_not_enough() {
+        let mut tracker = Tracker::new(Settings::default());
+        assert_eq!(reject(&mut tracker, at(0), 1, 99), []);
+        assert_eq!(reject(&mut tracker, at(1), 1, 1), [1]);
+        // Marked, it begins anew.
+        assert_eq!(reject(&mut tracker, at(2), 1, 99), []);
+    }
+
+    #[test]
+    fn what_is_older_than_the_window_does_not_count() {
+        let mut tracker = Tracker::new(Settings::default());
+        assert_eq!(reject(&mut tracker, at(0), 1, 99), []);
+        assert_eq!(reject(&mut tracker, at(300), 1, 99), []);
+        assert_eq!(reject(&mut tracker, at(599), 1, 1), [1]);
+    }
+
+    #[test]
+    fn tokens_come_back_up_to_ten() {
+        let mut tracker = Tracker::new(Settings {
+            threshold: 1,
+            ..Settings::default()
+        });
+        assert_eq!(reject(&mut tracker, at(0), 20, 1).len(), 10);
+        assert_eq!(reject(&mut tracker, at(36_000), 20, 1).len(), 10);
+        assert_eq!(reject(&mut tracker, at(36_000 + 1_800), 20, 1).len(), 5);
+    }
+
+    #[test]
+    fn no_more_than_fifty_nodes_are_counted_and_the_quietest_makes_way() {
+        let mut tracker = Tracker::new(Settings {
+            threshold: 2,
+            ..Settings::default()
+        });
+        for number in 1..=51 {
+            let now = at(u64::try_from(number).unwrap());
+            assert!(!tracker.rejected(now, node(number)));
+        }
+        assert_eq!(tracker.nodes.len(), TRACKED_MAX);
+        assert!(tracker.rejected(at(60), node(2)), "it was kept");
+        assert!(!tracker.rejected(at(60), node(1)), "it was forgotten");
+    }
+}

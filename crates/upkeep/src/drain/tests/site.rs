@@ -1,0 +1,269 @@
+//! A replica, a drainer, a scheduler that moves whoever is marked, and nodes that do as they are
+//! told: only this file knows the API.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::{
+    AllocClient, AllocId, Allocation, ClientStatus, DeploymentHealth, DesiredStatus, DrainStrategy,
+    EvalStatus, Evaluation, Job, JobType, Node, NodeId, NodeStatus, Timestamp,
+};
+use state::{AllocView, Change, Entity, Key, Snapshot, State};
+use test_kit::builders::{allocation, batch, evaluation, node, service};
+
+use crate::drain::{Draining, Look, look};
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const HOUR: Duration = Duration::from_secs(3_600);
+
+pub(super) fn node_id(number: u128) -> NodeId {
+    NodeId::from_random(number)
+}
+
+pub(super) fn alloc_id(number: u128) -> AllocId {
+    AllocId::from_random(number)
+}
+
+/// A service whose allocations leave at most `max_parallel` at a time.
+pub(super) fn paced(id: &str, count: u32, max_parallel: u32) -> Job {
+    let mut job = service(id, count);
+    let migrate = job.task_groups[0].migrate.as_mut().expect("a service");
+    migrate.max_parallel = max_parallel;
+    job
+}
+
+pub(super) fn of_type(id: &str, job_type: JobType) -> Job {
+    Job {
+        job_type,
+        ..batch(id, 1)
+    }
+}
+
+pub(super) struct Site {
+    pub(super) replica: State,
+    pub(super) draining: Draining,
+    pub(super) now: Timestamp,
+    revision: u64,
+    created: BTreeMap<AllocId, u64>,
+    next_alloc: u128,
+    jobs: BTreeMap<String, u64>,
+}
+
+impl Site {
+    /// Ready nodes `1..=count`.
+    pub(super) fn new(count: u128) -> Self {
+        let mut site = Self {
+            replica: State::default(),
+            draining: Draining::default(),
+            now: Timestamp::from_millis(1_000_000),
+            revision: 0,
+            created: BTreeMap::new(),
+            next_alloc: 1_000,
+            jobs: BTreeMap::new(),
+        };
+        for number in 1..=count {
+            site.put_node(node(number));
+        }
+        site
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        self.replica.snapshot()
+    }
+
+    fn put(&mut self, key: Key, entity: Entity, create_index: Option<u64>) -> u64 {
+        self.revision += 1;
+        let change = Change::Put {
+            key,
+            entity,
+            create_index: create_index.unwrap_or(self.revision),
+            modify_index: self.revision,
+        };
+        self.replica.apply(self.revision, [change.clone()]);
+        self.draining.note(&[change]);
+        self.revision
+    }
+
+    pub(super) fn put_node(&mut self, node: Node) {
+        let created = self.snapshot().node(node.id).map(|node| node.create_index);
+        self.put(Key::Node(node.id), Entity::Node(node.into()), created);
+    }
+
+    pub(super) fn node(&self, number: u128) -> Node {
+        let snapshot = self.snapshot();
+        let node = snapshot.node(node_id(number)).expect("registered");
+        node.value.clone()
+    }
+
+    pub(super) fn set_status(&mut self, number: u128, status: NodeStatus) {
+        let mut node = self.node(number);
+        node.status = status;
+        self.put_node(node);
+    }
+
+    pub(super) fn put_job(&mut self, job: &Job) {
+        let version = Key::JobVersion(job.key(), job.version);
+        self.put(version, Entity::JobVersion(job.clone().into()), None);
+        let created = self.jobs.get(&job.id).copied();
+        let index = self.put(
+            Key::Job(job.key()),
+            Entity::Job(job.clone().into()),
+            created,
+        );
+        self.jobs.entry(job.id.clone()).or_insert(index);
+    }
+
+    pub(super) fn drain(&mut self, number: u128, deadline: Option<Duration>) {
+        self.drain_with(number, deadline, false);
+    }
+
+    pub(super) fn drain_with(
+        &mut self,
+        number: u128,
+        deadline: Option<Duration>,
+        ignore_system_jobs: bool,
+    ) {
+        let mut node = self.node(number);
+        let strategy = DrainStrategy::new(deadline, ignore_system_jobs, self.now);
+        node.begin_drain(strategy, BTreeMap::new(), self.now);
+        self.put_node(node);
+    }
+
+    pub(super) fn write_alloc(&mut self, alloc: Allocation) {
+        let id = alloc.id;
+        let created = self.created.get(&id).copied();
+        let index = self.put(Key::Alloc(id), Entity::Alloc(alloc.into()), created);
+        self.created.entry(id).or_insert(index);
+    }
+
+    /// Places `job`'s allocation `name_index` on a node; it is pending.
+    pub(super) fn place(&mut self, number: u128, job: &Job, name_index: u32, node: u128) {
+        let mut alloc = allocation(number, job, node_id(node));
+        alloc.name_index = name_index;
+        alloc.job_create_index = self.jobs[&job.id];
+        self.write_alloc(alloc);
+    }
+
+    /// The same, running, and healthy if anybody looks.
+    pub(super) fn run(&mut self, number: u128, job: &Job, name_index: u32, node: u128) {
+        self.place(number, job, name_index, node);
+        self.report(number, ClientStatus::Running, Some(true));
+    }
+
+    pub(super) fn report(&mut self, number: u128, status: ClientStatus, healthy: Option<bool>) {
+        self.report_of(alloc_id(number), status, healthy);
+    }
+
+    pub(super) fn report_of(&mut self, id: AllocId, status: ClientStatus, healthy: Option<bool>) {
+        let health = |healthy| DeploymentHealth {
+            healthy,
+            time: self.now,
+            deployment_id: None,
+        };
+        let client = AllocClient {
+            status,
+            health: healthy.map(health),
+            modify_time: self.now,
+            ..AllocClient::default()
+        };
+        self.put(
+            Key::AllocClient(id),
+            Entity::AllocClient(client.into()),
+            None,
+        );
+    }
+
+    pub(super) fn edit(&mut self, number: u128, edit: impl FnOnce(&mut Allocation)) {
+        let mut alloc = Allocation::clone(&self.view(number).alloc);
+        edit(&mut alloc);
+        self.write_alloc(alloc);
+    }
+
+    pub(super) fn view(&self, number: u128) -> AllocView {
+        let snapshot = self.snapshot();
+        snapshot.alloc(alloc_id(number)).expect("placed").clone()
+    }
+
+    /// What a look comes to, without anything written.
+    pub(super) fn look(&mut self) -> Look {
+        let nodes = self.draining.take();
+        look(&self.snapshot(), self.now, nodes)
+    }
+
+    /// Looks once and writes what comes of it; returns who was marked and which drains are done,
+    /// by number.
+    pub(super) fn step(&mut self) -> (Vec<u128>, Vec<u128>) {
+        let look = self.look();
+        let mut marked = Vec::new();
+        for marks in look.marks {
+            let snapshot = self.snapshot();
+            for mark in marks.allocs {
+                let stored = snapshot.alloc(mark.alloc.id).expect("placed");
+                assert_eq!(stored.alloc_modify_index, mark.modify_index);
+                assert!(!stored.alloc.transition.migrate, "marked twice");
+                marked.push(mark.alloc.id);
+                self.write_alloc(mark.alloc);
+            }
+            let job = snapshot.job(&marks.job).map(|job| job.value.clone());
+            let pending = Evaluation {
+                status: EvalStatus::Complete,
+                snapshot_index: self.revision,
+                ..evaluation(
+                    self.next_number(),
+                    &job.unwrap_or_else(|| service("gone", 1)),
+                )
+            };
+            self.put(Key::Eval(pending.id), Entity::Eval(pending.into()), None);
+        }
+        let mut done = Vec::new();
+        for node in look.done {
+            done.push(node.value.id);
+            self.put_node(node.value);
+        }
+        let marked = marked
+            .iter()
+            .filter_map(|id| number(|n| alloc_id(n) == *id));
+        let done = done.iter().filter_map(|id| number(|n| node_id(n) == *id));
+        (marked.collect(), done.collect())
+    }
+
+    fn next_number(&mut self) -> u128 {
+        self.next_alloc += 1;
+        self.next_alloc
+    }
+
+    /// Stops whoever is marked, and places a service's allocation anew on `to`; returns the ids.
+    pub(super) fn schedule(&mut self, to: u128) -> Vec<AllocId> {
+        let snapshot = self.snapshot();
+        let mut placed = Vec::new();
+        let mut waiting: Vec<_> = snapshot
+            .allocs()
+            .filter(|view| view.alloc.transition.migrate && !view.is_terminal())
+            .cloned()
+            .collect();
+        waiting.sort_by_key(|view| view.alloc.id);
+        for view in waiting {
+            let mut stopped = Allocation::clone(&view.alloc);
+            stopped.desired_status = DesiredStatus::Stop;
+            let job = snapshot.job(&view.alloc.job_key()).expect("registered");
+            if job.value.job_type == JobType::Service {
+                let id = alloc_id(self.next_number());
+                let replacement = Allocation {
+                    id,
+                    node_id: node_id(to),
+                    transition: model::DesiredTransition::default(),
+                    ..Allocation::clone(&view.alloc)
+                };
+                placed.push(id);
+                self.write_alloc(replacement);
+            }
+            self.write_alloc(stopped);
+        }
+        placed
+    }
+}
+
+/// Returns the number below 2,000 that has some property.
+fn number(fits: impl Fn(u128) -> bool) -> Option<u128> {
+    (1..2_000).find(|number| fits(*number))
+}

@@ -23,8 +23,8 @@ mod job;
 mod node;
 mod node_pool;
 mod operator;
-mod volume;
 mod rollout;
+mod volume;
 
 pub(crate) use alloc::LogsRequest;
 

@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/deployment.proto",

@@ -40,7 +40,10 @@ fn now(payload: &Payload, style: &Style) -> String {
             style.id(&alloc.node_id)
         ),
         Payload::Evaluation(eval) => {
-            format!("job {}, {}, {}", eval.job_id, eval.triggered_by, eval.status)
+            format!(
+                "job {}, {}, {}",
+                eval.job_id, eval.triggered_by, eval.status
+            )
         }
         Payload::Deployment(deployment) => {
             format!("job {}, {}", deployment.job_id, deployment.status)

@@ -20,8 +20,8 @@ pub(crate) mod node_pool;
 pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod task;
-pub(crate) mod volume;
 pub(crate) mod version;
+pub(crate) mod volume;
 
 #[cfg(test)]
 pub(crate) mod tests;

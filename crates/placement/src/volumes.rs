@@ -189,7 +189,7 @@ impl VolumeAsks {
         let asks = self.asks.iter().filter(|ask| ask.per_alloc);
         asks.filter_map(move |ask| {
             let source = ask.source_for(name_index);
-            (!has(node, ask, &source)).then(|| source.into_owned())
+            (!self.has(node, ask, &source)).then(|| source.into_owned())
         })
     }
 }

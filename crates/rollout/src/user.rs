@@ -379,7 +379,7 @@ fn client_write(
             health: Some(DeploymentHealth {
                 healthy,
                 time,
-                deployment_id: deployment.id,
+                deployment_id: Some(deployment.id),
             }),
             modify_time: now,
             ..client

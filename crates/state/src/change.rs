@@ -2,7 +2,8 @@
 
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
-    JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume, VolumeClaim, VolumeClaimId, VolumeKey,
+    JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume,
+    VolumeClaim, VolumeClaimId, VolumeKey,
 };
 
 /// The name of one stored object.

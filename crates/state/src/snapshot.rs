@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use model::{
     AllocClient, AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey,
-    JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, VersionTag, Volume, VolumeClaim, VolumeClaimId, VolumeKey,
+    JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, VersionTag,
+    Volume, VolumeClaim, VolumeClaimId, VolumeKey,
 };
 
 use crate::change::{Change, Table};

@@ -4,7 +4,8 @@
 //! never stored: they are the revisions of the key.
 
 use model::{
-    AllocClient, Allocation, Deployment, Evaluation, Job, JobTags, JobTally, LeaderInfo, Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
+    AllocClient, Allocation, Deployment, Evaluation, Job, JobTags, JobTally, LeaderInfo, Node,
+    NodePool, SchedulerConfiguration, Volume, VolumeClaim,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -214,7 +215,9 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
 mod tests {
     use model::allocation::RescheduleEvent;
     use model::{
-    AccessMode, Algorithm, AllocId, AllocMetric, AllocatedPort, AttachmentMode, Capability, DeploymentId, DeploymentStatus, Ended, EvalId, JobTally, PoolConfiguration, Preemption, ScoreParts, VersionTag, VolumeId,
+        AccessMode, Algorithm, AllocId, AllocMetric, AllocatedPort, AttachmentMode, Capability,
+        DeploymentId, DeploymentStatus, Ended, EvalId, JobTally, PoolConfiguration, Preemption,
+        ScoreParts, VersionTag, VolumeId,
     };
     use model::{JobKey, TaskState, Timestamp};
     use std::collections::BTreeMap;

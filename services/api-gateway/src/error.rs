@@ -191,7 +191,6 @@ impl Error {
             )
             | Self::Deployment(_)
             | Self::NotBlocked { .. }
-            Self::Admission(admission::Refusal::Unschedulable { .. })
             | Self::Eligibility(eligibility::Refusal::Draining { .. })
             | Self::NodePool(
                 node_pools::Refusal::HasNodes { .. } | node_pools::Refusal::HasJobs { .. },

@@ -8,7 +8,7 @@
 //! compares versions, [`check`] is one constraint made ready, [`scope`] is the job's pool and
 //! datacenters, [`feasible`] asks a node everything that does not depend on what runs there,
 //! [`distinct`] asks what depends on where the job's other allocations are, [`fit`] is about
-//! amounts, [`ports`] hands out ports, [`volumes`] is about directories of a node, [`exclusive`]
+//! amounts, [`ports`] hands out ports, [`volumes`] is about directories of a node and who writes to them, [`exclusive`]
 //! hands out cores and devices, which `devices` compares as `quantity` reads them; [`class`] names
 //! what several nodes share.
 //!

@@ -5,12 +5,13 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/deployment.proto",
     "kafila/v1/evaluation.proto",
     "kafila/v1/job.proto",
+    "kafila/v1/job_operations.proto",
     "kafila/v1/node.proto",
     "kafila/v1/node_pool.proto",
     "kafila/v1/operator.proto",

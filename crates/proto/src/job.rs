@@ -9,6 +9,7 @@ use model::{FieldErrors, Indexed};
 use crate::fields::At as _;
 use crate::v1;
 
+mod launches;
 mod read;
 mod write;
 

@@ -4,6 +4,7 @@ use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
     JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration,
 };
+use model::{DispatchToken, PeriodicLaunch, ScalingEvents};
 
 /// The name of one stored object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,12 +25,22 @@ pub enum Key {
     /// There is one.
     SchedulerConfig,
     NodePool(String),
+    /// Up to when the job was launched.
+    PeriodicLaunch(JobKey),
+    /// Which child a dispatch of this job with this token made.
+    DispatchToken(JobKey, String),
+    /// What was asked of the count of one of the job's groups.
+    ScalingEvents(JobKey, String),
 }
 
 impl Key {
     pub fn table(&self) -> Table {
         match self {
-            Self::Job(_) => Table::Jobs,
+            // The rest stands beside a job, and is written with it or with its children.
+            Self::Job(_)
+            | Self::PeriodicLaunch(_)
+            | Self::DispatchToken(..)
+            | Self::ScalingEvents(..) => Table::Jobs,
             Self::JobVersion(..) | Self::JobStable(..) => Table::JobVersions,
             Self::Eval(_) => Table::Evals,
             // It stands for allocations, and changes with them.
@@ -76,6 +87,9 @@ pub enum Entity {
     Election(LeaderInfo),
     SchedulerConfig(Box<SchedulerConfiguration>),
     NodePool(Box<NodePool>),
+    PeriodicLaunch(PeriodicLaunch),
+    DispatchToken(DispatchToken),
+    ScalingEvents(Box<ScalingEvents>),
 }
 
 /// One key's change, as a watch tells it.

@@ -5,6 +5,7 @@
 //! of an allocation, [`usage`] is what a node's allocations hold, [`ports`] which of its ports,
 //! [`node_table`] is the scheduler's view of the nodes,
 //! [`priorities`] is what they could give up for somebody more important,
+//! [`launches`] is what stands beside jobs, and their children,
 //! `tables` keeps it all in step,
 //! [`snapshot`] is the reading side.
 //!
@@ -15,6 +16,7 @@
 
 pub mod change;
 pub mod held;
+pub mod launches;
 mod looked;
 pub mod node_table;
 pub mod ports;
@@ -30,6 +32,7 @@ pub mod view;
 
 pub use change::{Change, Entity, Key, Table};
 pub use held::Held;
+pub use launches::ChildrenSummary;
 pub use node_table::{NodeKind, NodeRow, NodeTable};
 pub use ports::{AddressPorts, NO_PORTS, PortUse};
 pub use priorities::Share;

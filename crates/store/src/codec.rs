@@ -7,6 +7,7 @@ use model::{
     AllocClient, Allocation, Deployment, Evaluation, Job, JobTally, LeaderInfo, Node, NodePool,
     SchedulerConfiguration,
 };
+use model::{DispatchToken, PeriodicLaunch, ScalingEvents};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::{Entity, Key};
@@ -29,6 +30,9 @@ pub enum Value<'a> {
     Election(&'a LeaderInfo),
     SchedulerConfig(&'a SchedulerConfiguration),
     NodePool(&'a NodePool),
+    PeriodicLaunch(&'a PeriodicLaunch),
+    DispatchToken(&'a DispatchToken),
+    ScalingEvents(&'a ScalingEvents),
 }
 
 macro_rules! from_reference {
@@ -51,7 +55,10 @@ from_reference!(
     Deployment(Deployment),
     Election(LeaderInfo),
     SchedulerConfig(SchedulerConfiguration),
-    NodePool(NodePool)
+    NodePool(NodePool),
+    PeriodicLaunch(PeriodicLaunch),
+    DispatchToken(DispatchToken),
+    ScalingEvents(ScalingEvents)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -68,6 +75,9 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::Election(leader) => Self::Election(leader),
             Entity::SchedulerConfig(config) => Self::SchedulerConfig(config),
             Entity::NodePool(pool) => Self::NodePool(pool),
+            Entity::PeriodicLaunch(launch) => Self::PeriodicLaunch(launch),
+            Entity::DispatchToken(token) => Self::DispatchToken(token),
+            Entity::ScalingEvents(events) => Self::ScalingEvents(events),
         }
     }
 }
@@ -91,7 +101,10 @@ impl Value<'_> {
             (Key::JobStable(..), Self::JobStable)
             | (Key::JobTally(_), Self::JobTally(_))
             | (Key::AllocClient(_), Self::AllocClient(_))
-            | (Key::Election(_), Self::Election(_)) => true,
+            | (Key::Election(_), Self::Election(_))
+            | (Key::PeriodicLaunch(_), Self::PeriodicLaunch(_))
+            | (Key::DispatchToken(..), Self::DispatchToken(_))
+            | (Key::ScalingEvents(..), Self::ScalingEvents(_)) => true,
             _ => false,
         }
     }
@@ -113,6 +126,9 @@ impl Value<'_> {
             Self::Election(leader) => to_json(leader),
             Self::SchedulerConfig(config) => to_json(config),
             Self::NodePool(pool) => to_json(pool),
+            Self::PeriodicLaunch(launch) => to_json(launch),
+            Self::DispatchToken(token) => to_json(token),
+            Self::ScalingEvents(events) => to_json(events),
         }
     }
 }
@@ -170,6 +186,9 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
             pool.name.clone_from(name);
             Entity::NodePool(pool)
         }
+        Key::PeriodicLaunch(_) => Entity::PeriodicLaunch(from_json(text)?),
+        Key::DispatchToken(..) => Entity::DispatchToken(from_json(text)?),
+        Key::ScalingEvents(..) => Entity::ScalingEvents(from_json(text)?),
     })
 }
 
@@ -247,6 +266,27 @@ mod tests {
         }
     }
 
+    fn scaling_events() -> ScalingEvents {
+        let mut events = ScalingEvents {
+            job_create_index: 7,
+            ..ScalingEvents::default()
+        };
+        for count in [3, 4] {
+            let event = model::ScalingEvent {
+                time: Timestamp(5),
+                count: Some(count),
+                previous_count: 2,
+                message: "busy".to_owned(),
+                error: true,
+                meta: BTreeMap::from([("by".to_owned(), "me".to_owned())]),
+                eval_id: Some(EvalId::from_random(2)),
+                create_index: 0,
+            };
+            events.push(event, 12);
+        }
+        events
+    }
+
     /// One of each kind, with whatever can be set set.
     fn objects() -> Vec<(Key, Entity)> {
         let job = service("team/web", 3);
@@ -290,6 +330,7 @@ mod tests {
                             ..Ended::default()
                         },
                     )]),
+                    children: 2,
                 })),
             ),
             (Key::Eval(eval.id), Entity::Eval(Box::new(eval))),
@@ -314,6 +355,22 @@ mod tests {
             (
                 Key::NodePool("gpu".to_owned()),
                 Entity::NodePool(Box::new(node_pool())),
+            ),
+            (
+                Key::PeriodicLaunch(job.key()),
+                Entity::PeriodicLaunch(PeriodicLaunch {
+                    launched: Timestamp::from_secs(1_700_000_000),
+                }),
+            ),
+            (
+                Key::DispatchToken(job.key(), "run/7".to_owned()),
+                Entity::DispatchToken(DispatchToken {
+                    child_id: "team/web/dispatch-1-a".to_owned(),
+                }),
+            ),
+            (
+                Key::ScalingEvents(job.key(), "web".to_owned()),
+                Entity::ScalingEvents(Box::new(scaling_events())),
             ),
         ]
     }

@@ -2,7 +2,8 @@
 //!
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
 //! `job-tally/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
-//! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which
+//! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, `periodic-launch/<ns>/<id>`,
+//! `dispatch-token/<ns>/<token>/<parent>`, `scaling-events/<ns>/<job>/<group>`, and `scheduler-config`, of which
 //! there is one. A job's id may contain slashes: it is what lies between the namespace,
 //! which has none, and the version, which comes last.
 
@@ -74,6 +75,15 @@ impl Keyspace {
             Key::Election(service) => format!("{prefix}election/{service}"),
             Key::SchedulerConfig => format!("{prefix}{SCHEDULER_CONFIG}"),
             Key::NodePool(name) => format!("{prefix}node-pool/{name}"),
+            Key::PeriodicLaunch(job) => format!("{prefix}periodic-launch/{}", job_path(job)),
+            Key::DispatchToken(parent, token) => {
+                let (namespace, token) = (escape(&parent.namespace), escape(token));
+                let parent = &parent.job_id;
+                format!("{prefix}dispatch-token/{namespace}/{token}/{parent}")
+            }
+            Key::ScalingEvents(job, group) => {
+                format!("{prefix}scaling-events/{}/{}", job_path(job), escape(group))
+            }
         }
     }
 
@@ -106,6 +116,9 @@ impl Keyspace {
             "node-pool" => NodePool::name_problem(name)
                 .is_none()
                 .then(|| Key::NodePool(name.to_owned())),
+            "periodic-launch" => parse_job(name).map(Key::PeriodicLaunch),
+            "dispatch-token" => parse_token(name),
+            "scaling-events" => parse_group(name),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -137,6 +150,25 @@ fn unescape(namespace: &str) -> Cow<'_, str> {
 fn parse_job(name: &str) -> Option<JobKey> {
     let (namespace, job_id) = name.split_once('/')?;
     Some(JobKey::new(&*unescape(namespace), job_id))
+}
+
+fn parse_token(name: &str) -> Option<Key> {
+    let (namespace, rest) = name.split_once('/')?;
+    let (token, parent) = rest.split_once('/')?;
+    let parent = JobKey::new(&*unescape(namespace), parent);
+    Some(Key::DispatchToken(parent, parse_part(token)?))
+}
+
+/// A group's name has no slashes: it is what comes last.
+fn parse_group(name: &str) -> Option<Key> {
+    let (job, group) = name.rsplit_once('/')?;
+    Some(Key::ScalingEvents(parse_job(job)?, parse_part(group)?))
+}
+
+/// Reads what was escaped, in the form that is written and no other.
+fn parse_part(part: &str) -> Option<String> {
+    let text = unescape(part).into_owned();
+    (escape(&text) == part).then_some(text)
 }
 
 fn parse_version(name: &str) -> Option<(JobKey, u64)> {
@@ -177,6 +209,9 @@ mod tests {
             "\\PC{0,12}".prop_map(Key::Election),
             Just(Key::SchedulerConfig),
             "[a-zA-Z0-9_-]{1,12}".prop_map(Key::NodePool),
+            job().prop_map(Key::PeriodicLaunch),
+            (job(), "\\PC{0,12}").prop_map(|(job, token)| Key::DispatchToken(job, token)),
+            (job(), "\\PC{0,12}").prop_map(|(job, group)| Key::ScalingEvents(job, group)),
         ]
     }
 

@@ -12,8 +12,9 @@
 //! node's status should be; `damper` holds back when too many fall silent at once; [`evals`] and
 //! [`outcome`] make the values that are written.
 //!
-//! [`garbage`] decides what nobody needs any more. Drain steps and periodic launches are upkeep
-//! too, and will stand beside them: each a machine of its own that reads the same snapshots.
+//! [`garbage`] decides what nobody needs any more, [`periodic`] when periodic jobs are launched.
+//! Drain steps are upkeep too, and will stand beside them: each a machine of its own that reads the
+//! same snapshots.
 
 pub mod config;
 mod damper;
@@ -22,6 +23,7 @@ pub mod garbage;
 mod judge;
 mod liveness;
 pub mod outcome;
+pub mod periodic;
 
 #[cfg(test)]
 mod tests;

@@ -118,12 +118,15 @@ impl Error {
             Self::Session(gate::Refusal::Unknown(_))
             | Self::NodePool(node_pools::Refusal::NotFound { .. })
             | Self::NotFound(prefix::NotFound::None { .. })
+            | Self::Admission(admission::Refusal::NoSuchJob { .. })
             | Self::NoSuchJob { .. }
             | Self::NoSuchVersion { .. } => Code::NotFound,
             Self::Admission(admission::Refusal::Rejected)
             | Self::Session(gate::Refusal::WrongSecret(_))
             | Self::Reports(reports::Refusal::AnotherNodes { .. }) => Code::PermissionDenied,
-            Self::Admission(admission::Refusal::Unschedulable { .. })
+            Self::Admission(
+                admission::Refusal::Unschedulable { .. } | admission::Refusal::State { .. },
+            )
             | Self::NodePool(
                 node_pools::Refusal::HasNodes { .. } | node_pools::Refusal::HasJobs { .. },
             )

@@ -5,6 +5,7 @@ mod allocations;
 mod deployments;
 mod evaluations;
 mod explain;
+mod job_operations;
 mod jobs;
 mod node_pools;
 mod node_sessions;

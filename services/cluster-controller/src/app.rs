@@ -12,7 +12,7 @@ use crate::garbage::Requests;
 use crate::metrics::Metrics;
 use crate::report::Reports;
 use crate::world::World;
-use crate::{SERVICE, garbage, grpc, run};
+use crate::{SERVICE, garbage, grpc, periodic, run};
 
 /// The service, built and bound, not yet running.
 pub struct App {
@@ -82,6 +82,7 @@ impl App {
             };
             let collecting =
                 garbage::collect(world.clone(), plan.clone(), requests.open(), drain.clone());
+            let launching = periodic::launch(world.clone(), Clock::real(), drain.clone());
             let watching = run::lead(
                 world,
                 liveness.clone(),
@@ -90,7 +91,7 @@ impl App {
                 drain.clone(),
             );
             async move {
-                tokio::join!(watching, collecting);
+                tokio::join!(watching, collecting, launching);
             }
         };
         let leading = host.elected(self.config.election_ttl, drain.clone(), lead);

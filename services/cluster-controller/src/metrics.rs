@@ -16,6 +16,9 @@ pub struct Metrics {
     pub node_ready: Counter,
     pub write_failures: Counter,
     pub evals_created: Counter,
+    pub periodic_jobs: Gauge,
+    pub periodic_launches: Counter,
+    pub periodic_skips: Counter,
     pub collected: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
@@ -61,6 +64,21 @@ impl Metrics {
             "evals_created",
             "Evaluations made because a node came or went",
             metrics.evals_created.clone(),
+        );
+        registry.register(
+            "periodic_jobs",
+            "Periodic jobs that are to be launched",
+            metrics.periodic_jobs.clone(),
+        );
+        registry.register(
+            "periodic_launches",
+            "Launches of periodic jobs",
+            metrics.periodic_launches.clone(),
+        );
+        registry.register(
+            "periodic_skips",
+            "Times that periodic jobs were not launched because a child was still at work",
+            metrics.periodic_skips.clone(),
         );
         registry.register(
             "collected",

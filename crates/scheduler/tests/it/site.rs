@@ -329,6 +329,13 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         Key::SchedulerConfig => snapshot
             .stored_scheduler_config()
             .map(|config| config.create_index),
-        Key::AllocClient(_) | Key::JobStable(..) | Key::JobTally(_) | Key::Election(_) => None,
+        // The scheduler looks at none of them.
+        Key::AllocClient(_)
+        | Key::JobStable(..)
+        | Key::JobTally(_)
+        | Key::Election(_)
+        | Key::PeriodicLaunch(_)
+        | Key::DispatchToken(..)
+        | Key::ScalingEvents(..) => None,
     }
 }

@@ -62,7 +62,10 @@ fn candidates(snapshot: &Snapshot) -> BTreeSet<JobKey> {
     let versions = snapshot.all_job_versions().map(|(key, _)| key);
     let markers = snapshot.all_stable_versions().map(|(key, _, _)| key);
     let tallies = snapshot.job_tallies().map(|(key, _)| key);
-    for key in versions.chain(markers).chain(tallies) {
+    let launches = snapshot.periodic_launches().map(|(key, _)| key);
+    let scaled = snapshot.all_scaling_events().map(|(key, ..)| key);
+    let beside = tallies.chain(launches).chain(scaled);
+    for key in versions.chain(markers).chain(beside) {
         let is_over = snapshot.job(key).is_none() || is_dead(snapshot, key);
         if is_over && !keys.contains(key) {
             keys.insert(key.clone());

@@ -4,5 +4,6 @@
 
 mod failover;
 mod garbage;
+mod launches;
 mod liveness;
 mod suite;

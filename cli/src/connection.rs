@@ -19,6 +19,7 @@ mod alloc;
 mod deployment;
 mod eval;
 mod job;
+mod job_operations;
 mod node;
 mod node_pool;
 mod operator;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand};
 
+use super::job_operations as operations;
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a job file, and watch until its deployment has ended
@@ -18,6 +20,21 @@ pub enum Command {
     Inspect(Inspect),
     /// Check a job file without running it
     Validate(Validate),
+    /// Make a child of a parameterized job
+    Dispatch(operations::Dispatch),
+    /// Change how many allocations a task group has
+    Scale(operations::Scale),
+    /// List what was asked of a job's counts
+    ScalingEvents(operations::ScalingEvents),
+    /// Launch periodic jobs
+    #[command(subcommand)]
+    Periodic(operations::Periodic),
+    /// Have a job looked at once more
+    Eval(operations::Eval),
+    /// List a job's allocations
+    Allocs(operations::Allocs),
+    /// List a job's deployments
+    Deployments(operations::Deployments),
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ pub mod deployment;
 pub mod dev;
 pub mod eval;
 pub mod job;
+pub mod job_operations;
 pub mod node;
 pub mod node_pool;
 pub mod operator;

@@ -1,6 +1,7 @@
 //! `kafila job …`
 
 pub(crate) mod inspect;
+pub(crate) mod operations;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod status;

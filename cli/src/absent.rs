@@ -105,30 +105,14 @@ const COMMANDS: &[Command] = &[
         "begin with one of the files in examples/, such as web.hcl",
     ),
     command("job action", "run it as a batch job: kafila job run FILE"),
-    command("job allocs", "kafila job status JOB"),
-    command("job deployments", "kafila deployment list"),
-    command(
-        "job dispatch",
-        "one job per run, with values: kafila job run -var NAME=VALUE FILE",
-    ),
-    command(
-        "job eval",
-        "run the job again, which evaluates it again: kafila job run FILE",
-    ),
     command(
         "job init",
         "begin with one of the files in examples/, such as web.hcl",
     ),
-    command("job periodic", "let cron run it: kafila job run FILE"),
     command(
         "job restart",
         "change the job, such as a value in its meta: kafila job run FILE",
     ),
-    command(
-        "job scale",
-        "change count in the job file: kafila job run FILE",
-    ),
-    command("job scaling-events", "kafila eval list -job JOB"),
     command("job start", "kafila job run FILE"),
     command("license", "Kafila needs none"),
     command("login", NO_USERS),
@@ -172,7 +156,7 @@ const COMMANDS: &[Command] = &[
     command("recommendation", NO_ENTERPRISE),
     command(
         "scaling",
-        "change count in the job file: kafila job run FILE",
+        "kafila job scale JOB GROUP COUNT, and kafila job scaling-events JOB",
     ),
     command("sentinel", NO_ENTERPRISE),
     command("server", NO_AGENT),

@@ -20,6 +20,7 @@ mod deployment;
 mod eval;
 mod event;
 mod job;
+mod job_operations;
 mod node;
 mod node_pool;
 mod operator;

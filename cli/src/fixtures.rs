@@ -39,6 +39,7 @@ pub(crate) fn summary() -> v1::JobSummary {
         ..v1::TaskGroupSummary::default()
     };
     v1::JobSummary {
+        children: None,
         groups: [("app".to_owned(), counts)].into(),
     }
 }

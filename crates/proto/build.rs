@@ -5,13 +5,14 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/deployment.proto",
     "kafila/v1/evaluation.proto",
     "kafila/v1/event.proto",
     "kafila/v1/job.proto",
+    "kafila/v1/job_operations.proto",
     "kafila/v1/node.proto",
     "kafila/v1/node_pool.proto",
     "kafila/v1/operator.proto",

@@ -13,14 +13,15 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("state", &["model"]),
+    ("cron", &[]),
     ("jobdiff", &["model"]),
-    ("jobspec", &["model"]),
+    ("jobspec", &["model", "cron"]),
     ("placement", &["model", "state"]),
     ("scheduler", &["model", "state", "placement"]),
     ("applier", &["model", "state", "placement"]),
     ("broker", &["model", "state", "placement"]),
     ("rollout", &["model", "state", "placement"]),
-    ("upkeep", &["model", "state", "placement"]),
+    ("upkeep", &["model", "state", "placement", "cron"]),
     ("lifecycle", &["model"]),
     ("invariants", &["model", "state", "placement", "store"]),
     ("proto", &["model", "jobdiff"]),
@@ -46,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const SERVICE: &[&str] = &[
     "applier",
     "broker",
+    "cron",
     "jobdiff",
     "jobspec",
     "lifecycle",
@@ -71,6 +73,7 @@ const IMPURE: &[&str] = &["tokio", "tonic", "etcd-client", "hyper"];
 const PURE: &[&str] = &[
     "model",
     "state",
+    "cron",
     "jobdiff",
     "jobspec",
     "placement",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand};
 
+use super::job_operations as operations;
 use super::job_versions::{History, Promote, Revert, Tag};
 
 #[derive(Debug, Subcommand)]
@@ -29,6 +30,21 @@ pub enum Command {
     /// Give versions names
     #[command(subcommand)]
     Tag(Tag),
+    /// Make a child of a parameterized job
+    Dispatch(operations::Dispatch),
+    /// Change how many allocations a task group has
+    Scale(operations::Scale),
+    /// List what was asked of a job's counts
+    ScalingEvents(operations::ScalingEvents),
+    /// Launch periodic jobs
+    #[command(subcommand)]
+    Periodic(operations::Periodic),
+    /// Have a job looked at once more
+    Eval(operations::Eval),
+    /// List a job's allocations
+    Allocs(operations::Allocs),
+    /// List a job's deployments
+    Deployments(operations::Deployments),
 }
 
 #[derive(Debug, Args)]

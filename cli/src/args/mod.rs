@@ -14,6 +14,7 @@ pub mod drain;
 pub mod eval;
 pub mod event;
 pub mod job;
+pub mod job_operations;
 pub mod job_versions;
 pub mod node;
 pub mod node_pool;

@@ -2,7 +2,9 @@
 //!
 //! A command asks the gateway, hands what it got to `render` or `json`, and prints the text.
 
-use crate::args::{Command, Status, alloc as alloc_args, job as job_args};
+use crate::args::{
+    Command, Status, alloc as alloc_args, job as job_args, job_operations as operation_args,
+};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -47,6 +49,25 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Job(job_args::Command::Revert(args)) => job::revert::run(context, &args).await,
         Command::Job(job_args::Command::History(args)) => job::history::run(context, &args).await,
         Command::Job(job_args::Command::Tag(command)) => job::tag::run(context, &command).await,
+        Command::Job(job_args::Command::Dispatch(args)) => {
+            job::operations::dispatch(context, &args).await
+        }
+        Command::Job(job_args::Command::Scale(args)) => {
+            job::operations::scale(context, &args).await
+        }
+        Command::Job(job_args::Command::ScalingEvents(args)) => {
+            job::operations::scaling_events(context, &args).await
+        }
+        Command::Job(job_args::Command::Periodic(operation_args::Periodic::Force(args))) => {
+            job::operations::force(context, &args).await
+        }
+        Command::Job(job_args::Command::Eval(args)) => job::operations::eval(context, &args).await,
+        Command::Job(job_args::Command::Allocs(args)) => {
+            job::operations::allocs(context, &args).await
+        }
+        Command::Job(job_args::Command::Deployments(args)) => {
+            job::operations::deployments(context, &args).await
+        }
         Command::Alloc(alloc_args::Command::Status(args)) | Command::AllocStatus(args) => {
             alloc::status::run(context, &args).await
         }

@@ -6,8 +6,18 @@ use proto::v1::jobs_client::JobsClient;
 use super::{Blocking, Connection, MAX_ANSWER_BYTES};
 use crate::error::Error;
 
-fn client(channel: service_kit::TracedChannel) -> JobsClient<service_kit::TracedChannel> {
+pub(super) fn client(
+    channel: service_kit::TracedChannel,
+) -> JobsClient<service_kit::TracedChannel> {
     JobsClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
+}
+
+/// A job, and what is read with it.
+pub(crate) struct FoundJob {
+    pub(crate) job: v1::Job,
+    pub(crate) summary: v1::JobSummary,
+    /// When it is launched next; 0: it is not.
+    pub(crate) next_launch_ns: u64,
 }
 
 impl Connection {
@@ -40,7 +50,7 @@ impl Connection {
         namespace: &str,
         job_id: &str,
         version: Option<u64>,
-    ) -> Result<(v1::Job, v1::JobSummary), Error> {
+    ) -> Result<FoundJob, Error> {
         let message = v1::GetJobRequest {
             options: Some(self.options(namespace)),
             job_id: job_id.to_owned(),
@@ -52,10 +62,11 @@ impl Connection {
                 client(channel).get(request).await
             })
             .await?;
-        Ok((
-            answer.job.unwrap_or_default(),
-            answer.summary.unwrap_or_default(),
-        ))
+        Ok(FoundJob {
+            job: answer.job.unwrap_or_default(),
+            summary: answer.summary.unwrap_or_default(),
+            next_launch_ns: answer.next_periodic_launch_ns,
+        })
     }
 
     /// Stores a job. The request's id makes it safe to ask again when no answer came.

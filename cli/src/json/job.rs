@@ -71,6 +71,8 @@ impl TryFrom<v1::Job> for Job {
 pub(crate) struct JobStub<'a> {
     #[serde(rename = "ID")]
     id: &'a str,
+    #[serde(rename = "ParentID")]
+    parent_id: &'a str,
     name: &'a str,
     namespace: &'a str,
     r#type: &'a str,
@@ -95,8 +97,9 @@ impl<'a> From<&'a v1::JobStub> for JobStub<'a> {
             namespace: &job.namespace,
             r#type: &job.r#type,
             priority: job.priority,
-            periodic: false,
-            parameterized_job: false,
+            parent_id: &job.parent_id,
+            periodic: job.periodic,
+            parameterized_job: job.parameterized,
             stop: job.stop,
             status: &job.status,
             version: job.version,
@@ -115,6 +118,17 @@ pub(crate) struct JobSummary<'a> {
     job_id: &'a str,
     namespace: &'a str,
     summary: BTreeMap<&'a str, TaskGroupSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<Children>,
+}
+
+/// Of periodic and parameterized jobs only.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Children {
+    pending: u32,
+    running: u32,
+    dead: u32,
 }
 
 impl<'a> JobSummary<'a> {
@@ -126,6 +140,13 @@ impl<'a> JobSummary<'a> {
             summary: groups
                 .map(|(group, counts)| (group.as_str(), counts.into()))
                 .collect(),
+            children: summary
+                .and_then(|summary| summary.children)
+                .map(|children| Children {
+                    pending: children.pending,
+                    running: children.running,
+                    dead: children.dead,
+                }),
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Plan<'a> {
     created_evals: Vec<Evaluation<'a>>,
     diff: Option<JobDiff<'a>>,
     warnings: String,
+    /// RFC 3339; null: it would not be launched.
+    next_periodic_launch: Option<String>,
     index: u64,
 }
 
@@ -126,6 +128,7 @@ impl<'a> Plan<'a> {
             created_evals: all(&answer.created_evaluations),
             diff: answer.diff.as_ref().filter(|_| show_diff).map(Into::into),
             warnings: warnings.join("\n"),
+            next_periodic_launch: crate::output::time::json(answer.next_periodic_launch_ns),
             index: answer.index,
         }
     }

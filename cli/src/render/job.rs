@@ -32,7 +32,7 @@ pub(crate) fn table(jobs: &[v1::JobStub], namespaces: bool, style: &Style) -> Ta
     table
 }
 
-fn status_word(status: &str, stopped: bool) -> String {
+pub(super) fn status_word(status: &str, stopped: bool) -> String {
     if stopped {
         format!("{status} (stopped)")
     } else {
@@ -52,7 +52,11 @@ pub(crate) struct Status<'a> {
 }
 
 /// Returns what a job is.
-pub(crate) fn fields(job: &v1::Job, style: &Style) -> Fields {
+///
+/// `next_launch_ns` is when it is launched next; 0: it is not.
+pub(crate) fn fields(job: &v1::Job, next_launch_ns: u64, style: &Style) -> Fields {
+    let is_periodic = job.periodic.is_some();
+    let is_parameterized = job.parameterized.is_some() && !job.dispatched();
     let mut fields = Fields::new();
     fields
         .add("ID", job.id())
@@ -64,14 +68,23 @@ pub(crate) fn fields(job: &v1::Job, style: &Style) -> Fields {
         .add("Namespace", job.namespace())
         .add("Node Pool", job.node_pool())
         .add("Status", status_word(job.status(), job.stop()))
-        .add("Periodic", "false")
-        .add("Parameterized", "false");
+        .add("Periodic", is_periodic.to_string())
+        .add("Parameterized", is_parameterized.to_string())
+        .add_some("Idempotency Token", job.dispatch_idempotency_token());
+    if next_launch_ns > 0 {
+        fields.add(
+            "Next Periodic Launch",
+            super::children::when(next_launch_ns, style),
+        );
+    } else if is_periodic && !is_parameterized {
+        fields.add("Next Periodic Launch", "none");
+    }
     fields
 }
 
 impl Status<'_> {
     pub(crate) fn render(&self, style: &Style) -> String {
-        let mut out = fields(self.job, style).render();
+        let mut out = fields(self.job, 0, style).render();
         out.push_str(&style.section("Summary", &summary(self.summary).render()));
         if self.show_evals && !self.evals.is_empty() {
             let table = eval::of_job(self.evals, style);

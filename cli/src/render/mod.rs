@@ -8,6 +8,7 @@ use crate::output::id::Length;
 use crate::output::time::Times;
 
 pub(crate) mod alloc;
+pub(crate) mod children;
 pub(crate) mod deployment;
 pub(crate) mod diff;
 pub(crate) mod eval;

@@ -30,6 +30,11 @@ impl Plan<'_> {
         text.push_str(&style.colour.bold("Scheduler dry-run:"));
         text.push('\n');
         text.push_str(&self.placements(style));
+        if self.answer.next_periodic_launch_ns > 0 {
+            let when = super::children::when(self.answer.next_periodic_launch_ns, style);
+            let line = format!("- If submitted now, next periodic launch would be at {when}.");
+            text.push_str(&format!("{}\n", style.colour.green(&line)));
+        }
         text.push_str(&self.preemptions(style));
         text.push_str(&self.hint(style));
         text

@@ -10,7 +10,7 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use proto::v1;
 
-use super::{Style, alloc, deployment, eval, explain, job, metric, node, operator};
+use super::{Style, alloc, children, deployment, eval, explain, job, metric, node, operator};
 use crate::fixtures;
 use crate::output::colour::Colour;
 use crate::output::time::Times;
@@ -83,8 +83,72 @@ fn the_status_of_a_job() {
         "job_status.txt",
         &job_status(false, &[fixtures::eval()], &allocs),
     );
-    let short = job::fields(&fixtures::job(), &style(false)).render();
+    let short = job::fields(&fixtures::job(), 0, &style(false)).render();
     golden("job_status_short.txt", &short);
+}
+
+#[test]
+fn the_status_of_jobs_that_have_children() {
+    let mut job = fixtures::job();
+    job.periodic = Some(v1::Periodic::default());
+    let summary = v1::JobSummary {
+        children: Some(v1::ChildrenSummary {
+            pending: 0,
+            running: 1,
+            dead: 7,
+        }),
+        ..fixtures::summary()
+    };
+    let child = |number: u64, status: &str| v1::JobStub {
+        id: format!("web/periodic-{number}"),
+        status: status.to_owned(),
+        create_index: number,
+        ..fixtures::stub()
+    };
+    let next = fixtures::NOW + 90 * fixtures::SECOND;
+    let mut text = job::fields(&job, next, &style(false)).render();
+    let list = [child(1, "dead"), child(2, "running")];
+    text.push_str(&children::parent(&job, &summary, &list, &style(false)));
+    golden("job_status_periodic.txt", &text);
+
+    job.periodic = None;
+    job.parameterized = Some(v1::Parameterized {
+        payload: Some("required".to_owned()),
+        meta_required: vec!["input".to_owned()],
+        meta_optional: Vec::new(),
+    });
+    let mut text = job::fields(&job, 0, &style(false)).render();
+    text.push_str(&children::parent(&job, &summary, &[], &style(false)));
+    golden("job_status_parameterized.txt", &text);
+}
+
+#[test]
+fn what_was_asked_of_a_jobs_counts() {
+    let event = |seconds: u64, count: Option<u32>| v1::ScalingEvent {
+        time_ns: fixtures::NOW - seconds * fixtures::SECOND,
+        count,
+        previous_count: 2,
+        message: "busy".to_owned(),
+        error: count.is_none(),
+        eval_id: count.map_or(String::new(), |_| fixtures::EVAL.to_owned()),
+        ..v1::ScalingEvent::default()
+    };
+    let group = v1::TaskGroupScaleStatus {
+        events: vec![event(5, Some(3)), event(60, None)],
+        ..v1::TaskGroupScaleStatus::default()
+    };
+    let status = v1::GetJobScaleStatusResponse {
+        task_groups: [("app".to_owned(), group)].into(),
+        ..v1::GetJobScaleStatusResponse::default()
+    };
+    let table = |verbose| {
+        let table = children::scaling_events(&status, &style(verbose));
+        table.unwrap().render()
+    };
+    golden("scaling_events.txt", &table(false));
+    golden("scaling_events_verbose.txt", &table(true));
+    let none = v1::GetJobScaleStatusResponse::default();
+    assert!(children::scaling_events(&none, &style(false)).is_none());
 }
 
 #[test]

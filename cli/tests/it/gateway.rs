@@ -248,6 +248,7 @@ impl Jobs for Fake {
             meta: Some(meta(100)),
             job: Some(job.clone()),
             summary: Some(crate::fixtures::summary()),
+            next_periodic_launch_ns: world.next_launch_ns,
         }))
     }
 
@@ -367,6 +368,47 @@ impl Jobs for Fake {
             meta: Some(meta(100)),
             deployments,
         }))
+    }
+
+    async fn dispatch(&self, request: Request<DispatchJobRequest>) -> Answer<DispatchJobResponse> {
+        self.seen("Dispatch", &request, None).await?;
+        let mut world = self.world();
+        world.dispatch_requests.push(request.into_inner());
+        Ok(Response::new(world.dispatched.clone()))
+    }
+
+    async fn force_periodic(
+        &self,
+        request: Request<ForcePeriodicJobRequest>,
+    ) -> Answer<ForcePeriodicJobResponse> {
+        self.seen("ForcePeriodic", &request, None).await?;
+        let mut world = self.world();
+        world.force_requests.push(request.into_inner());
+        Ok(Response::new(world.forced.clone()))
+    }
+
+    async fn evaluate(&self, request: Request<EvaluateJobRequest>) -> Answer<EvaluateJobResponse> {
+        self.seen("Evaluate", &request, None).await?;
+        let mut world = self.world();
+        world.evaluate_requests.push(request.into_inner());
+        Ok(Response::new(world.evaluated.clone()))
+    }
+
+    async fn scale(&self, request: Request<ScaleJobRequest>) -> Answer<ScaleJobResponse> {
+        self.seen("Scale", &request, None).await?;
+        let mut world = self.world();
+        world.scale_requests.push(request.into_inner());
+        Ok(Response::new(world.scaled.clone()))
+    }
+
+    async fn get_scale_status(
+        &self,
+        request: Request<GetJobScaleStatusRequest>,
+    ) -> Answer<GetJobScaleStatusResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("GetScaleStatus", &request, options.as_ref())
+            .await?;
+        Ok(Response::new(self.world().scale_status.clone()))
     }
 }
 

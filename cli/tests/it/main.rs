@@ -24,6 +24,7 @@ mod dev;
 mod eval;
 mod job_file;
 mod job_inspect;
+mod job_operations;
 mod job_plan;
 mod job_run;
 mod job_status;

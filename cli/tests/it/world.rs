@@ -56,6 +56,17 @@ pub(crate) struct World {
     pub(crate) revert_requests: Vec<v1::RevertJobRequest>,
     pub(crate) tag_requests: Vec<v1::TagJobVersionRequest>,
     pub(crate) versions_requests: Vec<v1::ListJobVersionsRequest>,
+    /// Of every periodic job.
+    pub(crate) next_launch_ns: u64,
+    pub(crate) dispatched: v1::DispatchJobResponse,
+    pub(crate) dispatch_requests: Vec<v1::DispatchJobRequest>,
+    pub(crate) forced: v1::ForcePeriodicJobResponse,
+    pub(crate) force_requests: Vec<v1::ForcePeriodicJobRequest>,
+    pub(crate) evaluated: v1::EvaluateJobResponse,
+    pub(crate) evaluate_requests: Vec<v1::EvaluateJobRequest>,
+    pub(crate) scaled: v1::ScaleJobResponse,
+    pub(crate) scale_requests: Vec<v1::ScaleJobRequest>,
+    pub(crate) scale_status: v1::GetJobScaleStatusResponse,
 }
 
 /// One call.

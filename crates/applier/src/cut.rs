@@ -6,6 +6,7 @@
 
 use std::io;
 
+use model::JobKey;
 use state::{Entity, Key};
 
 use crate::op::Op;
@@ -149,9 +150,10 @@ fn name_size(key: &Key) -> usize {
         | Key::JobVersion(job, _)
         | Key::JobStable(job, _)
         | Key::JobTally(job)
-        | Key::JobTags(job) => {
-            // Characters that a key cannot hold are written as three.
-            3 * (job.namespace.len() + job.job_id.len()) + VERSION_SIZE
+        | Key::JobTags(job)
+        | Key::PeriodicLaunch(job) => job_size(job) + VERSION_SIZE,
+        Key::DispatchToken(job, part) | Key::ScalingEvents(job, part) => {
+            job_size(job) + 3 * part.len()
         }
         Key::Eval(_)
         | Key::Alloc(_)
@@ -163,6 +165,11 @@ fn name_size(key: &Key) -> usize {
         Key::Election(name) | Key::NodePool(name) => name.len(),
         Key::SchedulerConfig => 0,
     }
+}
+
+/// Characters that a key cannot hold are written as three.
+fn job_size(job: &JobKey) -> usize {
+    3 * (job.namespace.len() + job.job_id.len())
 }
 
 /// A UUID as text.

@@ -32,7 +32,10 @@ pub(crate) fn check_key(
         | Key::SchedulerConfig
         | Key::NodePool(_)
         | Key::Volume(_)
-        | Key::VolumeClaim(_) => None,
+        | Key::VolumeClaim(_)
+        | Key::DispatchToken(..)
+        | Key::ScalingEvents(..) => None,
+        Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {
         found.push(Violation {
@@ -55,6 +58,24 @@ fn eval_goes_back(
             Fact::EndIsFinal,
             format!("evaluation {id}: {} after {}", new.as_str(), old.as_str()),
         )
+    })
+}
+
+/// A record that goes back would launch times again.
+fn launch_goes_back(
+    before: &Snapshot,
+    after: &Snapshot,
+    job: &model::JobKey,
+) -> Option<(Fact, String)> {
+    let (old, new) = (before.periodic_launch(job)?, after.periodic_launch(job)?);
+    let (old, new) = (old.value.launched, new.value.launched);
+    (new < old).then(|| {
+        let text = format!(
+            "job {job}: launched up to {} after {}",
+            new.as_secs(),
+            old.as_secs()
+        );
+        (Fact::LaunchesGoForward, text)
     })
 }
 

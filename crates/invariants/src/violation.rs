@@ -57,6 +57,8 @@ pub enum Fact {
     EvictionIsFollowedUp,
     /// A job's version goes up by one with each change.
     VersionsCountUp,
+    /// A periodic job is launched for later and later times.
+    LaunchesGoForward,
     /// Within one leader's term nobody else holds its election key.
     OneLeaderATerm,
     /// At rest: every evaluation has ended.
@@ -84,6 +86,7 @@ impl fmt::Display for Fact {
             Self::OnlyTheLessImportantMakeWay => "only the less important make way",
             Self::EvictionIsFollowedUp => "an eviction is followed up",
             Self::VersionsCountUp => "job versions count up by one",
+            Self::LaunchesGoForward => "launches go forward",
             Self::OneLeaderATerm => "one leader a term",
             Self::EvaluationsEnd => "every evaluation ends",
             Self::CountIsMet => "a job runs what it asks for",

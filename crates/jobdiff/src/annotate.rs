@@ -11,9 +11,10 @@ const DESTRUCTIVE: &str = "forces create/destroy update";
 
 /// The objects of a task that a running allocation can be given anew. A restart policy is one of
 /// them: a group's is its tasks' too, and nothing is started anew for it.
-const IN_PLACE_OBJECTS: [&str; 6] = [
+const IN_PLACE_OBJECTS: [&str; 7] = [
     "Affinity",
     "Constraint",
+    "DispatchPayload",
     "LogConfig",
     "RestartPolicy",
     "Service",

@@ -6,6 +6,7 @@ use model::job::{EphemeralDisk, Network, Port, VolumeRequest};
 use model::{Task, TaskGroup};
 
 use crate::compare::{Differences, diff_type, paired};
+use crate::launches::scaling;
 use crate::policies::{
     affinity, constraint, disconnect, migrate, reschedule, restart, spread, update,
 };
@@ -66,6 +67,7 @@ fn shape(group: &TaskGroup) -> Shape {
         meta,
         shutdown_delay,
         max_run_duration,
+        scaling: limits,
     } = group;
     let max_run_duration = max_run_duration.map(|span| span.as_nanos());
     let numbered = networks.iter().enumerate();
@@ -81,6 +83,7 @@ fn shape(group: &TaskGroup) -> Shape {
         .object(migrate_strategy.as_ref().map(migrate))
         .object(disconnect_strategy.as_ref().map(disconnect))
         .object(Some(ephemeral_disk(disk)))
+        .object(limits.as_ref().map(scaling))
         .objects(volumes.iter().map(|(name, one)| volume(name, one)))
         .objects(numbered.map(|(position, one)| network(one).member(position)))
         .set(constraints.iter().map(constraint))

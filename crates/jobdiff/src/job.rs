@@ -3,6 +3,7 @@
 use model::{Job, TaskGroup};
 
 use crate::compare::{Differences, diff_type, paired};
+use crate::launches::{parameterized, periodic};
 use crate::policies::{affinity, constraint, spread};
 use crate::shape::{Shape, words};
 use crate::tree::{DiffType, JobDiff};
@@ -60,6 +61,12 @@ fn shape(job: &Job) -> Shape {
         // They have a place of their own in the tree.
         task_groups: _,
         meta,
+        periodic: launched,
+        parameterized: told,
+        parent_id,
+        dispatched,
+        payload,
+        dispatch_token,
         stop,
         // What the store says about the job, not the user.
         version: _,
@@ -74,8 +81,18 @@ fn shape(job: &Job) -> Shape {
         .field("AllAtOnce", all_at_once)
         .field("NodePool", node_pool)
         .field("Stop", stop)
+        .field("ParentID", parent_id)
+        .field("Dispatched", dispatched)
+        // What it says is for the task alone.
+        .optional(
+            "Payload",
+            (!payload.is_empty()).then(|| format!("{} bytes", payload.0.len())),
+        )
+        .field("DispatchIdempotencyToken", dispatch_token)
         .map("Meta", meta)
         .object(words("Datacenters", datacenters))
+        .object(launched.as_ref().map(periodic))
+        .object(told.as_ref().map(parameterized))
         .set(constraints.iter().map(constraint))
         .set(affinities.iter().map(affinity))
         .set(spreads.iter().map(spread))

@@ -1,7 +1,7 @@
 //! What differs between two jobs, field by field, and what that does to their allocations.
 //!
 //! Pure. In reading order: `tree` is what a difference looks like; `shape` is the form that jobs
-//! are compared in, fields and objects by name; `job`, `group`, `task` and `policies` say what the
+//! are compared in, fields and objects by name; `job`, `group`, `task`, `launches` and `policies` say what the
 //! parts of a job are in that form; `compare` finds the differences of two shapes, whatever they
 //! are shapes of; `annotate` adds what the scheduler would do about them.
 //!
@@ -13,6 +13,7 @@ mod annotate;
 mod compare;
 mod group;
 mod job;
+mod launches;
 mod policies;
 mod shape;
 mod task;

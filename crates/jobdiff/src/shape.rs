@@ -119,13 +119,15 @@ pub(crate) fn words(name: &'static str, words: &[String]) -> Option<Shape> {
     Some(shape)
 }
 
-/// Returns what a driver is told, every value with the path to it in its name, as in
+/// Returns what a driver or an autoscaler is told, every value with the path to it in its name, as in
 /// `Config[args][0]`; `None` when it is told nothing.
-pub(crate) fn config(config: &serde_json::Map<String, serde_json::Value>) -> Option<Shape> {
-    const NAME: &str = "Config";
-    let mut shape = Shape::new(NAME);
+pub(crate) fn config(
+    name: &'static str,
+    config: &serde_json::Map<String, serde_json::Value>,
+) -> Option<Shape> {
+    let mut shape = Shape::new(name);
     for (key, value) in config {
-        flatten(&mut shape, format!("{NAME}[{key}]"), value);
+        flatten(&mut shape, format!("{name}[{key}]"), value);
     }
     (!config.is_empty()).then_some(shape)
 }

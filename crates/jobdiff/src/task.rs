@@ -4,6 +4,7 @@ use model::Task;
 use model::job::{DeviceRequest, Lifecycle, LifecycleHook, LogConfig, TaskResources, VolumeMount};
 
 use crate::compare::{Differences, diff_type};
+use crate::launches::dispatch_payload;
 use crate::policies::{affinity, constraint, restart};
 use crate::shape::{Shape, config};
 use crate::tree::TaskDiff;
@@ -39,6 +40,7 @@ fn shape(task: &Task) -> Shape {
         lifecycle: stage,
         logs,
         volume_mounts,
+        dispatch_payload: payload,
     } = task;
     Shape::new("Task")
         .field("Name", name)
@@ -50,7 +52,8 @@ fn shape(task: &Task) -> Shape {
         .span("ShutdownDelay", *shutdown_delay)
         .map("Env", env)
         .map("Meta", meta)
-        .object(config(driver_config))
+        .object(config("Config", driver_config))
+        .object(payload.as_ref().map(dispatch_payload))
         .object(Some(resources(asked)))
         .object(Some(restart(restart_policy)))
         .object(stage.map(lifecycle))

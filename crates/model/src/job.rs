@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::constraint::{Affinity, Constraint, Spread};
 use crate::ids::JobKey;
+use crate::launch::{DispatchPayload, Parameterized, Payload, Periodic};
 use crate::memory_max::MemoryMax;
 use crate::resources::ComparableResources;
+use crate::scaling::Scaling;
 use crate::time::{Timestamp, duration_ns};
 use crate::volume::{AccessMode, AttachmentMode, Capability};
 
@@ -37,6 +39,24 @@ pub struct Job {
     /// Names distinct; never empty.
     pub task_groups: Vec<TaskGroup>,
     pub meta: BTreeMap<String, String>,
+    /// When it is launched, if the clock does that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub periodic: Option<Periodic>,
+    /// What it has to be told, if it is dispatched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameterized: Option<Parameterized>,
+    /// The job that it is a child of; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub parent_id: String,
+    /// It is the child of a parameterized job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dispatched: bool,
+    /// What it was dispatched with.
+    #[serde(default, skip_serializing_if = "Payload::is_empty")]
+    pub payload: Payload,
+    /// What made its dispatch happen once; empty: nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub dispatch_token: String,
     /// Told to stop; kept so that it can be inspected and started again.
     pub stop: bool,
     /// 0 for the first, one more with each change of the job.
@@ -121,6 +141,8 @@ pub struct TaskGroup {
     /// Batch and sysbatch only.
     #[serde(with = "duration_ns::option")]
     pub max_run_duration: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
 }
 
 impl TaskGroup {
@@ -200,6 +222,8 @@ pub struct Task {
     pub logs: LogConfig,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_mounts: Vec<VolumeMount>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_payload: Option<DispatchPayload>,
 }
 
 /// What one task may use.

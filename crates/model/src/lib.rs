@@ -2,7 +2,9 @@
 //!
 //! In reading order: [`ids`] names things; [`spec`] is a job as a user may write it, everything
 //! optional; [`job`] is the same job with every default filled in, the form that is stored;
-//! [`node`] is a machine, [`drain`] how its allocations leave it, [`node_pool`] a named part of them; [`evaluation`] says "look at this job
+//! [`launch`] is about jobs that have children, [`scaling`] about counts that change; [`node`] is a
+//! machine, [`drain`] how its allocations leave it, [`node_pool`] a named part of them; [`evaluation`]
+//! says "look at this job
 //! again"; [`scheduler_config`] is what operators choose about that; [`plan`] is what a scheduler
 //! proposes; [`allocation`] is one task group placed on one node; [`deployment`] is the rollout of
 //! one job version; [`volume`] is a directory of a node that users registered.
@@ -19,12 +21,14 @@ pub mod field_error;
 pub mod ids;
 pub mod job;
 mod job_tags;
+pub mod launch;
 pub mod leader;
 pub mod memory_max;
 pub mod node;
 pub mod node_pool;
 pub mod plan;
 pub mod resources;
+pub mod scaling;
 pub mod scheduler_config;
 pub mod spec;
 pub mod tally;
@@ -44,6 +48,9 @@ pub use field_error::{FieldError, FieldErrors};
 pub use ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, VolumeClaimId, VolumeId};
 pub use job::{Job, JobType, Task, TaskGroup};
 pub use job_tags::{JobTags, VersionTag};
+pub use launch::{
+    DispatchPayload, DispatchToken, Parameterized, Payload, PayloadRule, Periodic, PeriodicLaunch,
+};
 pub use leader::LeaderInfo;
 pub use memory_max::MemoryMax;
 pub use node::{Node, NodeEligibility, NodeStatus};
@@ -53,6 +60,7 @@ pub use resources::{
     AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,
     Dimension,
 };
+pub use scaling::{Scaling, ScalingEvent, ScalingEvents};
 pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};
 pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};

@@ -11,6 +11,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 mod from_job;
+mod launch;
+
+pub use launch::{DispatchPayload, Parameterized, Periodic, Scaling};
 
 /// A span of time: nanoseconds, or a text such as `1h30m` not yet parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,16 @@ pub struct Job {
     pub reschedule: Option<ReschedulePolicy>,
     pub migrate: Option<MigrateStrategy>,
     pub meta: Option<BTreeMap<String, String>>,
+    pub periodic: Option<Periodic>,
+    #[serde(rename = "ParameterizedJob")]
+    pub parameterized: Option<Parameterized>,
+    /// Set on read; on write it must be what is stored, or missing. So are the three below.
+    #[serde(rename = "ParentID")]
+    pub parent_id: Option<String>,
+    pub dispatched: Option<bool>,
+    /// Base64.
+    pub payload: Option<String>,
+    pub dispatch_idempotency_token: Option<String>,
     pub stop: Option<bool>,
     /// Set on read, ignored on write.
     pub version: Option<u64>,
@@ -78,6 +91,7 @@ pub struct TaskGroup {
     pub meta: Option<BTreeMap<String, String>>,
     pub shutdown_delay: Option<Span>,
     pub max_run_duration: Option<Span>,
+    pub scaling: Option<Scaling>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -102,6 +116,7 @@ pub struct Task {
     #[serde(rename = "LogConfig")]
     pub logs: Option<LogConfig>,
     pub volume_mounts: Option<Vec<VolumeMount>>,
+    pub dispatch_payload: Option<DispatchPayload>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How many of a job's allocations have ended and were collected since, the value of
+/// How many of a job's allocations, and of its children, have ended and were collected since, the value of
 /// `job-tally/<namespace>/<id>`: a summary's counts of what has ended never go down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobTally {
@@ -13,6 +13,9 @@ pub struct JobTally {
     pub job_create_index: u64,
     /// Task group → how many.
     pub groups: BTreeMap<String, Ended>,
+    /// How many of its children are gone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub children: u32,
 }
 
 /// How many allocations have ended which way.
@@ -40,5 +43,6 @@ impl JobTally {
             sum.failed = sum.failed.saturating_add(ended.failed);
             sum.lost = sum.lost.saturating_add(ended.lost);
         }
+        self.children = self.children.saturating_add(more.children);
     }
 }

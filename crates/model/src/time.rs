@@ -22,6 +22,15 @@ impl Timestamp {
         self.0 / 1_000_000
     }
 
+    pub fn from_secs(seconds: u64) -> Self {
+        Self(seconds.saturating_mul(1_000_000_000))
+    }
+
+    /// Returns the whole seconds since 1970.
+    pub fn as_secs(self) -> u64 {
+        self.0 / 1_000_000_000
+    }
+
     pub fn is_never(&self) -> bool {
         self.0 == 0
     }

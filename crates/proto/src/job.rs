@@ -9,6 +9,7 @@ use model::{FieldErrors, Indexed, VersionTag};
 use crate::fields::At as _;
 use crate::v1;
 
+mod launches;
 mod read;
 mod write;
 

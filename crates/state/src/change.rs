@@ -5,6 +5,7 @@ use model::{
     JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume,
     VolumeClaim, VolumeClaimId, VolumeKey,
 };
+use model::{DispatchToken, PeriodicLaunch, ScalingEvents};
 
 /// The name of one stored object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,12 +30,22 @@ pub enum Key {
     NodePool(String),
     Volume(VolumeKey),
     VolumeClaim(VolumeClaimId),
+    /// Up to when the job was launched.
+    PeriodicLaunch(JobKey),
+    /// Which child a dispatch of this job with this token made.
+    DispatchToken(JobKey, String),
+    /// What was asked of the count of one of the job's groups.
+    ScalingEvents(JobKey, String),
 }
 
 impl Key {
     pub fn table(&self) -> Table {
         match self {
-            Self::Job(_) => Table::Jobs,
+            // The rest stands beside a job, and is written with it or with its children.
+            Self::Job(_)
+            | Self::PeriodicLaunch(_)
+            | Self::DispatchToken(..)
+            | Self::ScalingEvents(..) => Table::Jobs,
             Self::JobVersion(..) | Self::JobStable(..) | Self::JobTags(_) => Table::JobVersions,
             Self::Eval(_) => Table::Evals,
             // It stands for allocations, and changes with them.
@@ -87,6 +98,9 @@ pub enum Entity {
     NodePool(Box<NodePool>),
     Volume(Box<Volume>),
     VolumeClaim(Box<VolumeClaim>),
+    PeriodicLaunch(PeriodicLaunch),
+    DispatchToken(DispatchToken),
+    ScalingEvents(Box<ScalingEvents>),
 }
 
 /// One key's change, as a watch tells it.

@@ -5,7 +5,7 @@
 //! of an allocation, [`usage`] is what a node's allocations hold, [`ports`] which of its ports,
 //! [`node_table`] is the scheduler's view of the nodes,
 //! [`priorities`] is what they could give up for somebody more important, [`volumes`] finds
-//! registered volumes by name,
+//! registered volumes by name, [`launches`] is what stands beside jobs, and their children,
 //! `tables` keeps it all in step,
 //! [`snapshot`] is the reading side.
 //!
@@ -16,6 +16,7 @@
 
 pub mod change;
 pub mod held;
+pub mod launches;
 mod looked;
 pub mod node_table;
 pub mod ports;
@@ -32,6 +33,7 @@ pub mod volumes;
 
 pub use change::{Change, Entity, Key, Table};
 pub use held::Held;
+pub use launches::ChildrenSummary;
 pub use node_table::{NodeKind, NodeRow, NodeTable};
 pub use ports::{AddressPorts, NO_PORTS, PortUse};
 pub use priorities::Share;

@@ -77,6 +77,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// Returns the revision up to which it is complete.
     pub fn index(&self) -> u64 {
         self.tables.revision

@@ -49,13 +49,14 @@ pub struct DeploymentCounts {
 impl Snapshot {
     /// Returns a job's status; `None` when there is no such job.
     ///
-    /// Source: Nomad's public behaviour: a system job runs until it is stopped; else an active
+    /// Source: Nomad's public behaviour: a system job, or one that only has children, runs until it
+    /// is stopped; else an active
     /// deployment or a live allocation means running, an open evaluation pending, a job that has
     /// had an evaluation or was stopped dead, a fresh one pending.
     pub fn job_status(&self, key: &JobKey) -> Option<JobStatus> {
         let job = self.job(key)?;
         let stopped = job.value.stop;
-        if job.value.job_type == JobType::System {
+        if job.value.job_type == JobType::System || job.value.is_parent() {
             return Some(if stopped {
                 JobStatus::Dead
             } else {

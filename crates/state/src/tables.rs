@@ -15,6 +15,7 @@ use model::{
 use rustc_hash::FxBuildHasher;
 
 use crate::change::{Change, Entity, Key, Table};
+use crate::launches::Launches;
 use crate::node_table::NodeTable;
 use crate::priorities::Priorities;
 use crate::scheduling::Scheduling;
@@ -58,6 +59,7 @@ pub(crate) struct Tables {
     pub(crate) node_pools: OrdMap<String, Arc<Indexed<NodePool>>>,
     pub(crate) scheduling: Scheduling,
     pub(crate) volumes: Volumes,
+    pub(crate) launches: Launches,
 }
 
 impl Tables {
@@ -87,6 +89,7 @@ impl Tables {
     fn put(&mut self, key: Key, entity: Entity, create_index: u64, modify_index: u64) {
         match (key, entity) {
             (Key::Job(key), Entity::Job(value)) => {
+                self.launches.note(&key, Some(&value));
                 self.jobs
                     .insert(key, indexed(*value, create_index, modify_index));
             }
@@ -148,6 +151,18 @@ impl Tables {
             (Key::VolumeClaim(id), Entity::VolumeClaim(value)) => {
                 self.volumes
                     .put_claim(id, indexed(*value, create_index, modify_index));
+            }
+            (Key::PeriodicLaunch(key), Entity::PeriodicLaunch(value)) => {
+                let row = indexed(value, create_index, modify_index);
+                self.launches.launches.insert(key, row);
+            }
+            (Key::DispatchToken(key, token), Entity::DispatchToken(value)) => {
+                let row = indexed(value, create_index, modify_index);
+                self.launches.tokens.insert((key, token), row);
+            }
+            (Key::ScalingEvents(key, group), Entity::ScalingEvents(value)) => {
+                let row = indexed(*value, create_index, modify_index);
+                self.launches.scaling.insert((key, group), row);
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -339,7 +354,19 @@ impl Tables {
 
     fn delete(&mut self, key: &Key) {
         match key {
-            Key::Job(key) => drop(self.jobs.remove(key)),
+            Key::Job(key) => {
+                self.launches.note(key, None);
+                self.jobs.remove(key);
+            }
+            Key::PeriodicLaunch(key) => drop(self.launches.launches.remove(key)),
+            Key::DispatchToken(key, token) => {
+                let name = (key.clone(), token.clone());
+                self.launches.tokens.remove(&name);
+            }
+            Key::ScalingEvents(key, group) => {
+                let name = (key.clone(), group.clone());
+                self.launches.scaling.remove(&name);
+            }
             Key::JobVersion(key, version) => {
                 let version = (key.clone(), *version);
                 self.forget_priority(&version);

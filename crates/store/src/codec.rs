@@ -7,6 +7,7 @@ use model::{
     AllocClient, Allocation, Deployment, Evaluation, Job, JobTags, JobTally, LeaderInfo, Node,
     NodePool, SchedulerConfiguration, Volume, VolumeClaim,
 };
+use model::{DispatchToken, PeriodicLaunch, ScalingEvents};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::{Entity, Key};
@@ -32,6 +33,9 @@ pub enum Value<'a> {
     NodePool(&'a NodePool),
     Volume(&'a Volume),
     VolumeClaim(&'a VolumeClaim),
+    PeriodicLaunch(&'a PeriodicLaunch),
+    DispatchToken(&'a DispatchToken),
+    ScalingEvents(&'a ScalingEvents),
 }
 
 macro_rules! from_reference {
@@ -57,7 +61,10 @@ from_reference!(
     SchedulerConfig(SchedulerConfiguration),
     NodePool(NodePool),
     Volume(Volume),
-    VolumeClaim(VolumeClaim)
+    VolumeClaim(VolumeClaim),
+    PeriodicLaunch(PeriodicLaunch),
+    DispatchToken(DispatchToken),
+    ScalingEvents(ScalingEvents)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -77,6 +84,9 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::NodePool(pool) => Self::NodePool(pool),
             Entity::Volume(volume) => Self::Volume(volume),
             Entity::VolumeClaim(claim) => Self::VolumeClaim(claim),
+            Entity::PeriodicLaunch(launch) => Self::PeriodicLaunch(launch),
+            Entity::DispatchToken(token) => Self::DispatchToken(token),
+            Entity::ScalingEvents(events) => Self::ScalingEvents(events),
         }
     }
 }
@@ -107,7 +117,10 @@ impl Value<'_> {
             | (Key::JobTally(_), Self::JobTally(_))
             | (Key::JobTags(_), Self::JobTags(_))
             | (Key::AllocClient(_), Self::AllocClient(_))
-            | (Key::Election(_), Self::Election(_)) => true,
+            | (Key::Election(_), Self::Election(_))
+            | (Key::PeriodicLaunch(_), Self::PeriodicLaunch(_))
+            | (Key::DispatchToken(..), Self::DispatchToken(_))
+            | (Key::ScalingEvents(..), Self::ScalingEvents(_)) => true,
             _ => false,
         }
     }
@@ -132,6 +145,9 @@ impl Value<'_> {
             Self::NodePool(pool) => to_json(pool),
             Self::Volume(volume) => to_json(volume),
             Self::VolumeClaim(claim) => to_json(claim),
+            Self::PeriodicLaunch(launch) => to_json(launch),
+            Self::DispatchToken(token) => to_json(token),
+            Self::ScalingEvents(events) => to_json(events),
         }
     }
 }
@@ -198,6 +214,9 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
             Entity::Volume(volume)
         }
         Key::VolumeClaim(_) => Entity::VolumeClaim(from_json(text)?),
+        Key::PeriodicLaunch(_) => Entity::PeriodicLaunch(from_json(text)?),
+        Key::DispatchToken(..) => Entity::DispatchToken(from_json(text)?),
+        Key::ScalingEvents(..) => Entity::ScalingEvents(from_json(text)?),
     })
 }
 
@@ -305,6 +324,27 @@ mod tests {
         }
     }
 
+    fn scaling_events() -> ScalingEvents {
+        let mut events = ScalingEvents {
+            job_create_index: 7,
+            ..ScalingEvents::default()
+        };
+        for count in [3, 4] {
+            let event = model::ScalingEvent {
+                time: Timestamp(5),
+                count: Some(count),
+                previous_count: 2,
+                message: "busy".to_owned(),
+                error: true,
+                meta: BTreeMap::from([("by".to_owned(), "me".to_owned())]),
+                eval_id: Some(EvalId::from_random(2)),
+                create_index: 0,
+            };
+            events.push(event, 12);
+        }
+        events
+    }
+
     /// One of each kind, with whatever can be set set.
     fn objects() -> Vec<(Key, Entity)> {
         let job = service("team/web", 3);
@@ -348,6 +388,7 @@ mod tests {
                             ..Ended::default()
                         },
                     )]),
+                    children: 2,
                 })),
             ),
             (
@@ -392,6 +433,22 @@ mod tests {
             (
                 Key::VolumeClaim(claim().id()),
                 Entity::VolumeClaim(Box::new(claim())),
+            ),
+            (
+                Key::PeriodicLaunch(job.key()),
+                Entity::PeriodicLaunch(PeriodicLaunch {
+                    launched: Timestamp::from_secs(1_700_000_000),
+                }),
+            ),
+            (
+                Key::DispatchToken(job.key(), "run/7".to_owned()),
+                Entity::DispatchToken(DispatchToken {
+                    child_id: "team/web/dispatch-1-a".to_owned(),
+                }),
+            ),
+            (
+                Key::ScalingEvents(job.key(), "web".to_owned()),
+                Entity::ScalingEvents(Box::new(scaling_events())),
             ),
         ]
     }

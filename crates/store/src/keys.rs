@@ -3,7 +3,9 @@
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
 //! `job-tally/<ns>/<id>`, `job-tags/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
 //! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which
-//! there is one, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`. A job's id may contain slashes: it is what lies between the namespace,
+//! there is one, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`,
+//! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
+//! `scaling-events/<ns>/<job>/<group>`. A job's id may contain slashes: it is what lies between the namespace,
 //! which has none, and the version, which comes last.
 
 use std::borrow::Cow;
@@ -81,6 +83,15 @@ impl Keyspace {
                 format!("{prefix}host-volume/{namespace}/{name}/{node_id}")
             }
             Key::VolumeClaim(id) => format!("{prefix}volume-claim/{id}"),
+            Key::PeriodicLaunch(job) => format!("{prefix}periodic-launch/{}", job_path(job)),
+            Key::DispatchToken(parent, token) => {
+                let (namespace, token) = (escape(&parent.namespace), escape(token));
+                let parent = &parent.job_id;
+                format!("{prefix}dispatch-token/{namespace}/{token}/{parent}")
+            }
+            Key::ScalingEvents(job, group) => {
+                format!("{prefix}scaling-events/{}/{}", job_path(job), escape(group))
+            }
         }
     }
 
@@ -116,6 +127,9 @@ impl Keyspace {
                 .then(|| Key::NodePool(name.to_owned())),
             "host-volume" => parse_volume(name).map(Key::Volume),
             "volume-claim" => parse_id(name).map(Key::VolumeClaim),
+            "periodic-launch" => parse_job(name).map(Key::PeriodicLaunch),
+            "dispatch-token" => parse_token(name),
+            "scaling-events" => parse_group(name),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -147,6 +161,25 @@ fn unescape(namespace: &str) -> Cow<'_, str> {
 fn parse_job(name: &str) -> Option<JobKey> {
     let (namespace, job_id) = name.split_once('/')?;
     Some(JobKey::new(&*unescape(namespace), job_id))
+}
+
+fn parse_token(name: &str) -> Option<Key> {
+    let (namespace, rest) = name.split_once('/')?;
+    let (token, parent) = rest.split_once('/')?;
+    let parent = JobKey::new(&*unescape(namespace), parent);
+    Some(Key::DispatchToken(parent, parse_part(token)?))
+}
+
+/// A group's name has no slashes: it is what comes last.
+fn parse_group(name: &str) -> Option<Key> {
+    let (job, group) = name.rsplit_once('/')?;
+    Some(Key::ScalingEvents(parse_job(job)?, parse_part(group)?))
+}
+
+/// Reads what was escaped, in the form that is written and no other.
+fn parse_part(part: &str) -> Option<String> {
+    let text = unescape(part).into_owned();
+    (escape(&text) == part).then_some(text)
 }
 
 fn parse_version(name: &str) -> Option<(JobKey, u64)> {
@@ -207,6 +240,9 @@ mod tests {
                 })
             ),
             any::<u128>().prop_map(|bits| Key::VolumeClaim(VolumeClaimId::from_random(bits))),
+            job().prop_map(Key::PeriodicLaunch),
+            (job(), "\\PC{0,12}").prop_map(|(job, token)| Key::DispatchToken(job, token)),
+            (job(), "\\PC{0,12}").prop_map(|(job, group)| Key::ScalingEvents(job, group)),
         ]
     }
 

@@ -168,6 +168,9 @@ impl<'a> TaskEnv<'a> {
         self.set("NOMAD_TASK_NAME", task.name.clone());
         self.set("NOMAD_JOB_ID", job.id.clone());
         self.set("NOMAD_JOB_NAME", job.name.clone());
+        if !job.parent_id.is_empty() {
+            self.set("NOMAD_JOB_PARENT_ID", job.parent_id.clone());
+        }
         self.set("NOMAD_NAMESPACE", job.namespace.clone());
         self.set("NOMAD_REGION", job.region.clone());
         self.set("NOMAD_DC", self.node.datacenter.clone());

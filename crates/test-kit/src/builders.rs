@@ -84,6 +84,12 @@ fn job(id: &str, job_type: JobType, count: u32) -> Job {
         spreads: Vec::new(),
         task_groups: vec![group("web", job_type, count)],
         meta: BTreeMap::new(),
+        periodic: None,
+        parameterized: None,
+        parent_id: String::new(),
+        dispatched: false,
+        payload: model::Payload::default(),
+        dispatch_token: String::new(),
         stop: false,
         version: 0,
         submit_time: Timestamp::NEVER,
@@ -139,6 +145,7 @@ pub fn group(name: &str, job_type: JobType, count: u32) -> TaskGroup {
         meta: BTreeMap::new(),
         shutdown_delay: Duration::ZERO,
         max_run_duration: None,
+        scaling: None,
     }
 }
 
@@ -172,6 +179,7 @@ pub fn task(name: &str) -> Task {
             disabled: false,
         },
         volume_mounts: Vec::new(),
+        dispatch_payload: None,
     }
 }
 

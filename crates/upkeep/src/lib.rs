@@ -12,8 +12,9 @@
 //! node's status should be; `damper` holds back when too many fall silent at once; [`evals`] and
 //! [`outcome`] make the values that are written.
 //!
-//! [`drain`] decides who leaves a draining node next; [`garbage`] what nobody needs any more.
-//! Periodic launches are upkeep too, and will stand beside them, reading the same snapshots.
+//! [`drain`] decides who leaves a draining node next, [`garbage`] what nobody needs any more,
+//! [`periodic`] when periodic jobs are launched: each a machine of its own that reads the same
+//! snapshots.
 
 pub mod config;
 mod damper;
@@ -23,6 +24,7 @@ pub mod garbage;
 mod judge;
 mod liveness;
 pub mod outcome;
+pub mod periodic;
 
 #[cfg(test)]
 mod tests;

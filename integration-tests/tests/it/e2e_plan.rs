@@ -74,7 +74,11 @@ impl Dev {
     }
 
     fn file(&self, text: &str) -> Result<PathBuf> {
-        let path = self.directory.path().join("sleeper.hcl");
+        self.write("sleeper.hcl", text)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.directory.path().join(name);
         std::fs::write(&path, text)?;
         Ok(path)
     }

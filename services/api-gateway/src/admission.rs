@@ -6,19 +6,26 @@
 //!
 //! In reading order: [`mod@register`], [`mod@revert`], [`mod@deregister`] (which purges as well), [`versions`] prunes,
 //! [`marks`] says which versions are stable and what they are called,
-//! [`request_id`] makes retries find what they did before, [`plan`] tries a registration out.
+//! [`request_id`] makes retries find what they did before, [`plan`] tries a registration out;
+//! [`mod@dispatch`], [`mod@force`], [`mod@evaluate`] and [`mod@scale`] are what else is done with jobs;
+//! `launches` is what they share.
 
 pub mod deregister;
+pub mod dispatch;
+pub mod evaluate;
+pub mod force;
+mod launches;
 pub mod marks;
 pub mod plan;
 pub mod register;
 pub mod request_id;
 pub mod revert;
+pub mod scale;
 #[cfg(test)]
 mod tests;
 pub mod versions;
 
-use model::{EvalId, FieldErrors, Timestamp};
+use model::{EvalId, FieldErrors, JobKey, Timestamp};
 
 use crate::writes::Write;
 
@@ -51,6 +58,8 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
     pub writes: Vec<Write>,
+    /// Whether an evaluation is: not for a job that only has children.
+    pub is_evaluated: bool,
     /// Whether the job itself is written: its modify index is the commit's revision then.
     pub changed: bool,
     /// The job's modify index when it is not written.
@@ -61,8 +70,8 @@ impl Proposal {
     /// Returns the answer, given the revision at which everything was written.
     pub fn answer(&self, eval_id: EvalId, revision: u64) -> Answer {
         Answer {
-            eval_id,
-            eval_create_index: revision,
+            eval_id: self.is_evaluated.then_some(eval_id),
+            index: revision,
             job_modify_index: if self.changed {
                 revision
             } else {
@@ -76,11 +85,38 @@ impl Proposal {
 /// What a request that was carried out is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    pub eval_id: EvalId,
+    /// `None`: the job only has children.
+    pub eval_id: Option<EvalId>,
     /// The revision of the write.
-    pub eval_create_index: u64,
+    pub index: u64,
     pub job_modify_index: u64,
     pub changed: bool,
+}
+
+impl Answer {
+    /// Returns the revision that created the evaluation; 0: there is none.
+    pub fn eval_create_index(&self) -> u64 {
+        self.eval_id.map_or(0, |_| self.index)
+    }
+}
+
+/// What a request about an existing job comes to, as of one snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was carried out before, by revision `index`.
+    Done { made: Made, index: u64 },
+    /// To be written in one transaction.
+    Commit { writes: Vec<Write>, made: Made },
+}
+
+/// What such a request is answered with, beside its revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The job that it is about, or the child that it made.
+    pub job_id: String,
+    pub eval_id: Option<EvalId>,
+    /// That job's modify index; `None`: the revision of the transaction.
+    pub job_index: Option<u64>,
 }
 
 /// Why a request is not carried out. Final only when the snapshot was as new as the request.
@@ -103,9 +139,29 @@ pub enum Refusal {
          reject_job_registration is true"
     )]
     Rejected,
+    /// Source of the texts: Nomad's.
+    #[error("{message}")]
+    State { message: String },
+    #[error("no job {job_id:?} in namespace {namespace:?}")]
+    NoSuchJob { namespace: String, job_id: String },
     /// A dry run's: a registration is carried out, and its evaluation fails.
     #[error("the job could be registered, but its evaluation would fail: {reason}")]
     Unschedulable { reason: String },
+}
+
+impl Refusal {
+    /// The job is not as it has to be for this.
+    fn state(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::State { message }
+    }
+
+    fn no_such_job(key: &JobKey) -> Self {
+        Self::NoSuchJob {
+            namespace: key.namespace.to_string(),
+            job_id: key.job_id.to_string(),
+        }
+    }
 }
 
 /// What stood in the way of a check index.

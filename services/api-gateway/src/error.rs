@@ -175,6 +175,7 @@ impl Error {
             | Self::Admission(admission::Refusal::Version(
                 marks::Refusal::NoVersion { .. } | marks::Refusal::NoTag { .. },
             ))
+            | Self::Admission(admission::Refusal::NoSuchJob { .. })
             | Self::NoSuchJob { .. }
             | Self::NoSuchVersion { .. } => Code::NotFound,
             Self::Admission(admission::Refusal::Rejected)
@@ -185,6 +186,7 @@ impl Error {
             }
             Self::Admission(
                 admission::Refusal::Unschedulable { .. }
+                | admission::Refusal::State { .. }
                 | admission::Refusal::Version(
                     marks::Refusal::CurrentVersion | marks::Refusal::TooManyTags { .. },
                 ),

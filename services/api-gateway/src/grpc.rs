@@ -8,6 +8,7 @@ mod evaluations;
 mod events;
 mod explain;
 mod job_versions;
+mod job_operations;
 mod jobs;
 mod node_pools;
 mod node_sessions;
@@ -64,7 +65,7 @@ pub struct Api {
 }
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 9] = [
+pub(crate) const RPC_SERVICES: [&str; 10] = [
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
     evaluations_server::SERVICE_NAME,

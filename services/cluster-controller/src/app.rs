@@ -12,7 +12,7 @@ use crate::garbage::Requests;
 use crate::metrics::Metrics;
 use crate::report::Reports;
 use crate::world::World;
-use crate::{SERVICE, drain as draining, garbage, grpc, run};
+use crate::{SERVICE, drain as draining, garbage, grpc, periodic, run};
 
 /// The service, built and bound, not yet running.
 pub struct App {
@@ -83,6 +83,7 @@ impl App {
             let collecting =
                 garbage::collect(world.clone(), plan.clone(), requests.open(), drain.clone());
             let emptying = draining::empty(world.clone(), drain.clone());
+            let launching = periodic::launch(world.clone(), Clock::real(), drain.clone());
             let watching = run::lead(
                 world,
                 liveness.clone(),
@@ -91,7 +92,7 @@ impl App {
                 drain.clone(),
             );
             async move {
-                tokio::join!(watching, emptying, collecting);
+                tokio::join!(watching, emptying, collecting, launching);
             }
         };
         let leading = host.elected(self.config.election_ttl, drain.clone(), lead);

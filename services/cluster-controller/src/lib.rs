@@ -1,10 +1,10 @@
-//! Keeps the cluster honest when nobody asks: which nodes are alive, who leaves them, and what may
-//! be forgotten.
+//! Keeps the cluster honest when nobody asks: which nodes are alive, who leaves them, what may be
+//! forgotten, and when periodic jobs are launched.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `report` takes in the heartbeats that
 //! gateways pass on; `run` is the leader's loop around [`upkeep::Liveness`], which decides; `world`
 //! writes what it decided; `drain` is the loop around [`upkeep::drain::look`], `garbage` the one around
-//! [`upkeep::garbage::sweep`]; `grpc` has the RPCs.
+//! [`upkeep::garbage::sweep`], `periodic` that around [`upkeep::periodic::Launcher`]; `grpc` has the RPCs.
 //!
 //! Heartbeats never touch etcd: only transitions are written, each in one transaction with the
 //! evaluations that it needs.
@@ -15,6 +15,7 @@ mod drain;
 mod garbage;
 mod grpc;
 pub mod metrics;
+mod periodic;
 mod report;
 mod run;
 mod world;

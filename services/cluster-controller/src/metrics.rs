@@ -19,6 +19,9 @@ pub struct Metrics {
     pub draining_nodes: Gauge,
     pub drain_migrations: Counter,
     pub drains_completed: Counter,
+    pub periodic_jobs: Gauge,
+    pub periodic_launches: Counter,
+    pub periodic_skips: Counter,
     pub collected: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
@@ -79,6 +82,21 @@ impl Metrics {
             "drains_completed",
             "Drains that have come to their end",
             metrics.drains_completed.clone(),
+        );
+        registry.register(
+            "periodic_jobs",
+            "Periodic jobs that are to be launched",
+            metrics.periodic_jobs.clone(),
+        );
+        registry.register(
+            "periodic_launches",
+            "Launches of periodic jobs",
+            metrics.periodic_launches.clone(),
+        );
+        registry.register(
+            "periodic_skips",
+            "Times that periodic jobs were not launched because a child was still at work",
+            metrics.periodic_skips.clone(),
         );
         registry.register(
             "collected",

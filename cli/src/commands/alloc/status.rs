@@ -51,7 +51,7 @@ pub(super) async fn job_of(
         .job(&alloc.namespace, &alloc.job_id, version)
         .await
     {
-        Ok((job, _)) => Ok(Some(job)),
+        Ok(found) => Ok(Some(found.job)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }

@@ -14,10 +14,10 @@ use crate::resolve;
 pub(crate) async fn run(context: &Context, args: &Inspect) -> Result<Exit, Error> {
     let connection = &context.connection;
     let stub = resolve::job(connection, &args.id, &context.style_err(false)).await?;
-    let (job, _) = connection
+    let found = connection
         .job(&stub.namespace, &stub.id, args.version)
         .await?;
-    let job = to_json(job)?;
+    let job = to_json(found.job)?;
     context.printer.out(&pretty(&json::job::Wrapped { job }))?;
     Ok(Exit::Success)
 }

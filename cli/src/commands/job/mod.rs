@@ -2,6 +2,7 @@
 
 pub(crate) mod history;
 pub(crate) mod inspect;
+pub(crate) mod operations;
 pub(crate) mod plan;
 pub(crate) mod promote;
 pub(crate) mod revert;

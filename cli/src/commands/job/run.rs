@@ -15,6 +15,7 @@ use crate::json::job::Wrapped;
 use crate::monitor::{Goal, Subject};
 use crate::output::colour::Colour;
 use crate::output::json::pretty;
+use crate::render;
 
 /// What the gateway's refusal begins with when somebody else changed the job. Source: Nomad.
 const CHECK_INDEX_REFUSED: &str = "Enforcing job modify index";
@@ -53,6 +54,13 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<Exit, Error> {
             context
                 .printer
                 .out(&format!("Evaluation ID: {}", answer.eval_id))?;
+        }
+        if answer.next_periodic_launch_ns > 0 {
+            let style = context.style(args.verbose);
+            let when = render::children::when(answer.next_periodic_launch_ns, &style);
+            context
+                .printer
+                .out(&format!("Approximate next launch time: {when}"))?;
         }
         return Ok(Exit::Success);
     }

@@ -49,12 +49,25 @@ pub(crate) async fn show(
 ) -> Result<Exit, Error> {
     let connection = &context.connection;
     let (namespace, job_id) = (stub.namespace.as_str(), stub.id.as_str());
-    let (job, summary) = connection.job(namespace, job_id, None).await?;
+    let found = connection.job(namespace, job_id, None).await?;
+    let (job, summary) = (found.job, found.summary);
     let style = context.style(args.verbose);
     let text = if args.json {
         pretty(&to_json(job)?)
     } else if args.short {
-        render::job::fields(&job, &style).render()
+        render::job::fields(&job, found.next_launch_ns, &style).render()
+    } else if stub.periodic || stub.parameterized {
+        let infix = if stub.parameterized {
+            "dispatch"
+        } else {
+            "periodic"
+        };
+        let prefix = format!("{job_id}/{infix}-");
+        let mut children = connection.jobs(namespace, &prefix, 0).await?;
+        children.retain(|child| child.parent_id == job_id);
+        let mut text = render::job::fields(&job, found.next_launch_ns, &style).render();
+        text.push_str(&render::children::parent(&job, &summary, &children, &style));
+        text
     } else {
         let (allocs, evals, (deployments, _)) = futures::try_join!(
             connection.job_allocations(namespace, job_id, args.all_allocs),

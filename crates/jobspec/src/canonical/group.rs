@@ -8,8 +8,8 @@ use model::spec;
 use super::check::{Check, Path};
 use super::job::Inherited;
 use super::{
-    constraint, disconnect, environment, name, network, rank, reschedule, restart, signal, task,
-    update, volume,
+    constraint, disconnect, environment, name, network, rank, reschedule, restart, scaling, signal,
+    task, update, volume,
 };
 
 /// Source: Nomad's default and least size of an ephemeral disk, in MiB.
@@ -43,7 +43,8 @@ pub(super) fn group(
 ) -> TaskGroup {
     let job_type = inherited.job_type;
     let name = name::directory(check, path, "Task group", spec.name.as_deref());
-    let count = count(check, path, &name, spec.count, job_type);
+    let least = spec.scaling.as_ref().and_then(|scaling| scaling.min);
+    let count = count(check, path, &name, spec.count.or(least), job_type);
     let ranks = rank::Ranks::of(spec.affinities.as_deref(), spec.spreads.as_deref());
     ranks.refuse_for_system(check, path, job_type);
     let restart = restart::group(check, path, spec.restart.as_ref(), inherited);
@@ -83,6 +84,7 @@ pub(super) fn group(
         meta: environment::variables(check, path, "meta", spec.meta.as_ref()),
         shutdown_delay: shutdown_delay(check, path, spec.shutdown_delay.as_ref()),
         max_run_duration: max_run_duration(check, path, spec, job_type),
+        scaling: scaling::scaling(check, path, spec.scaling.as_ref(), count, job_type),
         name,
         volumes,
     }

@@ -6,7 +6,7 @@ use model::job::{Job, JobType, TaskGroup};
 use model::{Timestamp, spec};
 
 use super::check::{Check, Path};
-use super::{MAX_TOTAL_COUNT, constraint, environment, group, name, rank};
+use super::{MAX_TOTAL_COUNT, constraint, environment, group, launches, name, rank};
 
 /// Source: Nomad's defaults of `job_default_priority` and `job_max_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
@@ -58,11 +58,18 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         spreads,
         task_groups,
         meta: environment::variables(check, &root, "meta", spec.meta.as_ref()),
+        periodic: launches::periodic(check, spec.periodic.as_ref(), job_type),
+        parameterized: launches::parameterized(check, spec.parameterized.as_ref(), job_type),
+        parent_id: spec.parent_id.clone().unwrap_or_default(),
+        dispatched: spec.dispatched.unwrap_or(false),
+        payload: launches::payload(check, spec.payload.as_deref()),
+        dispatch_token: spec.dispatch_idempotency_token.clone().unwrap_or_default(),
         stop: spec.stop.unwrap_or(false),
         version: 0,
         submit_time: now,
     };
     warn(check, &job);
+    launches::warn(check, &job);
     job
 }
 

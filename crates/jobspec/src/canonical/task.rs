@@ -10,7 +10,8 @@ use model::spec;
 
 use super::check::{Check, Path};
 use super::{
-    constraint, driver_config, environment, name, rank, resources, restart, signal, volume,
+    constraint, driver_config, environment, launches, name, rank, resources, restart, signal,
+    volume,
 };
 use crate::duration::show;
 
@@ -80,6 +81,7 @@ pub(super) fn task(
             spec.volume_mounts.as_deref().unwrap_or_default(),
             around.volumes,
         ),
+        dispatch_payload: launches::dispatch_payload(check, path, spec.dispatch_payload.as_ref()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::launches::SCALING;
 use super::policies::{DISCONNECT, MIGRATE, RESCHEDULE, RESTART, UPDATE};
 use super::rank::{AFFINITY, CONSTRAINT, SPREAD};
 use super::task::{self, TASK};
@@ -34,6 +35,7 @@ pub(super) static GROUP: Schema = Schema {
         once(&MIGRATE, "Migrate"),
         once(&DISCONNECT, "Disconnect"),
         once(&EPHEMERAL_DISK, "EphemeralDisk"),
+        once(&SCALING, "Scaling"),
         Child {
             schema: &VOLUME,
             json: "hcl:volume",
@@ -53,11 +55,6 @@ pub(super) static GROUP: Schema = Schema {
             "Services",
             "remove it and let clients find the port by `kafila alloc status`, or by a static \
              port",
-        ),
-        refused_block(
-            "scaling",
-            "Scaling",
-            "set count, and register the job again to change it",
         ),
         refused_block("consul", "Consul", "remove it, Consul is not used"),
         refused_block(

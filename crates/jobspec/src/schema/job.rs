@@ -1,6 +1,7 @@
 //! The job block.
 
 use super::group::{GROUP, JOB_TASK};
+use super::launches::{PARAMETERIZED, PERIODIC};
 use super::policies::{MIGRATE, RESCHEDULE, UPDATE};
 use super::rank::{AFFINITY, CONSTRAINT, SPREAD};
 use super::{
@@ -26,6 +27,10 @@ pub(crate) static JOB: Schema = Schema {
         attribute("node_pool", "NodePool", Kind::Text),
         attribute("meta", "Meta", Kind::TextMap),
         attribute("", "Stop", Kind::Flag),
+        attribute("", "ParentID", Kind::Text),
+        attribute("", "Dispatched", Kind::Flag),
+        attribute("", "Payload", Kind::Text),
+        attribute("", "DispatchIdempotencyToken", Kind::Text),
     ],
     blocks: &[
         many(&GROUP, "TaskGroups"),
@@ -41,18 +46,10 @@ pub(crate) static JOB: Schema = Schema {
         once(&UPDATE, "Update"),
         once(&RESCHEDULE, "Reschedule"),
         once(&MIGRATE, "Migrate"),
+        once(&PERIODIC, "Periodic"),
+        once(&PARAMETERIZED, "ParameterizedJob"),
     ],
     refused: &[
-        refused_block(
-            "periodic",
-            "Periodic",
-            "register the job from cron or a systemd timer whenever it is to run",
-        ),
-        refused_block(
-            "parameterized",
-            "ParameterizedJob",
-            "register one job per run, with a variable block for what differs",
-        ),
         refused_block(
             "multiregion",
             "Multiregion",
@@ -68,7 +65,6 @@ pub(crate) static JOB: Schema = Schema {
             "",
             "hand secrets to the task by a file that the node keeps",
         ),
-        refused_argument("", "Payload", "jobs are not dispatched with a payload"),
         refused_argument("", "ConsulToken", "Consul is not used"),
         refused_argument("", "VaultToken", "Vault is not used"),
     ],

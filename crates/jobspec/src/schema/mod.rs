@@ -8,6 +8,7 @@
 mod device;
 mod group;
 mod job;
+mod launches;
 mod policies;
 mod rank;
 mod task;

@@ -1,6 +1,7 @@
 //! Tasks, their resources, lifecycle and logs.
 
 use super::device::DEVICE;
+use super::launches::DISPATCH_PAYLOAD;
 use super::policies::RESTART;
 use super::rank::{AFFINITY, CONSTRAINT};
 use super::{
@@ -41,6 +42,7 @@ pub(super) const BLOCKS: &[Child] = &[
     many(&CONSTRAINT, "Constraints"),
     many(&AFFINITY, "Affinities"),
     many(&VOLUME_MOUNT, "VolumeMounts"),
+    once(&DISPATCH_PAYLOAD, "DispatchPayload"),
 ];
 
 pub(super) const REFUSED: &[Refused] = &[
@@ -85,11 +87,6 @@ pub(super) const REFUSED: &[Refused] = &[
         "csi_plugin",
         "CSIPluginConfig",
         "run the plugin outside of Kafila",
-    ),
-    refused_block(
-        "dispatch_payload",
-        "DispatchPayload",
-        "pass the values with env",
     ),
     refused_block("action", "Actions", "run the command in a job of its own"),
     refused_block(

@@ -68,10 +68,15 @@ fn scenario_002_a_batch_job_gets_other_defaults() {
     assert_eq!((group.update, group.migrate), (None, None));
 }
 
-/// The other half, a count taken from a scaling block, has to wait for scaling blocks.
 #[test]
-fn scenario_003_a_count_of_zero_stays_zero() {
-    assert_eq!(job(&file("", "    count = 0", "")).task_groups[0].count, 0);
+fn scenario_003_a_count_of_zero_stays_zero_and_a_missing_one_is_the_least_of_scaling() {
+    let count = |group: &str| job(&file("", group, "")).task_groups[0].count;
+    assert_eq!(count("    count = 0"), 0);
+    assert_eq!(
+        count("    scaling {\n      min = 2\n      max = 4\n    }"),
+        2
+    );
+    assert_eq!(count("    scaling {\n      max = 4\n    }"), 1);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 job "web" {
-  periodic {
-    cron = "@daily"
+  multiregion {
   }
   group "server" {
     service {

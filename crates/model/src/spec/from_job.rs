@@ -31,11 +31,22 @@ impl From<&job::Job> for Job {
             reschedule: None,
             migrate: None,
             meta: Some(job.meta.clone()),
+            periodic: job.periodic.as_ref().map(Into::into),
+            parameterized: job.parameterized.as_ref().map(Into::into),
+            parent_id: some(&job.parent_id),
+            dispatched: Some(job.dispatched),
+            payload: some(&job.payload.to_base64()),
+            dispatch_idempotency_token: some(&job.dispatch_token),
             stop: Some(job.stop),
             version: Some(job.version),
             submit_time: Some(job.submit_time.0),
         }
     }
+}
+
+/// An empty text is none.
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn list<'a, T: 'a, U: From<&'a T>>(items: &'a [T]) -> Option<Vec<U>> {
@@ -93,6 +104,7 @@ impl From<&job::TaskGroup> for TaskGroup {
             meta: Some(group.meta.clone()),
             shutdown_delay: Some(group.shutdown_delay.into()),
             max_run_duration: group.max_run_duration.map(Into::into),
+            scaling: group.scaling.as_ref().map(Into::into),
         }
     }
 }
@@ -117,6 +129,7 @@ impl From<&job::Task> for Task {
             lifecycle: task.lifecycle.as_ref().map(Into::into),
             logs: Some((&task.logs).into()),
             volume_mounts: list(&task.volume_mounts),
+            dispatch_payload: task.dispatch_payload.as_ref().map(Into::into),
         }
     }
 }

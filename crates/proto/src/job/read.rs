@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 
-use model::FieldErrors;
 use model::spec::{self, Span};
+use model::{FieldErrors, Payload};
 
-use super::span;
+use super::{launches, span};
 use crate::fields::{At as _, Read, nanoseconds};
 use crate::{json, v1};
 
@@ -54,7 +54,7 @@ impl Errors {
     }
 }
 
-fn none_if_empty<T>(items: Vec<T>) -> Option<Vec<T>> {
+pub(super) fn none_if_empty<T>(items: Vec<T>) -> Option<Vec<T>> {
     if items.is_empty() { None } else { Some(items) }
 }
 
@@ -90,6 +90,12 @@ pub(super) fn job(wire: v1::Job) -> Read<spec::Job> {
         reschedule: errors.part("reschedule", wire.reschedule, reschedule),
         migrate: errors.part("migrate", wire.migrate, migrate),
         meta: map(wire.meta),
+        periodic: wire.periodic.map(launches::read_periodic),
+        parameterized: wire.parameterized.map(launches::read_parameterized),
+        parent_id: wire.parent_id,
+        dispatched: wire.dispatched,
+        payload: wire.payload.map(|bytes| Payload(bytes).to_base64()),
+        dispatch_idempotency_token: wire.dispatch_idempotency_token,
         stop: wire.stop,
         version: wire.version,
         submit_time: wire.submit_time_ns,
@@ -121,6 +127,7 @@ fn task_group(wire: v1::TaskGroup) -> Read<spec::TaskGroup> {
         meta: map(wire.meta),
         shutdown_delay: errors.span("shutdown_delay", wire.shutdown_delay),
         max_run_duration: errors.span("max_run_duration", wire.max_run_duration),
+        scaling: errors.part("scaling", wire.scaling, launches::read_scaling),
     };
     errors.0.into_result(group)
 }
@@ -163,6 +170,9 @@ fn task(wire: v1::Task) -> Read<spec::Task> {
             read_only: mount.read_only,
             propagation_mode: mount.propagation_mode,
         }),
+        dispatch_payload: wire
+            .dispatch_payload
+            .map(|payload| spec::DispatchPayload { file: payload.file }),
     };
     errors.0.into_result(task)
 }

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use model::FieldErrors;
 use model::spec::{self, Span};
 
+use super::launches;
 use crate::fields::{At as _, Read, nanoseconds_to_wire, wrong};
 use crate::json::{self, LargeInteger};
 use crate::v1;
@@ -121,6 +122,17 @@ pub(super) fn job(job: &spec::Job, mode: Mode<'_>) -> Read<v1::Job> {
         reschedule: writer.part("reschedule", &job.reschedule, reschedule),
         migrate: writer.part("migrate", &job.migrate, migrate),
         meta: map(&job.meta),
+        periodic: job.periodic.as_ref().map(launches::write_periodic),
+        parameterized: job
+            .parameterized
+            .as_ref()
+            .map(launches::write_parameterized),
+        parent_id: job.parent_id.clone(),
+        dispatched: job.dispatched,
+        payload: writer.part("payload", &job.payload, |text, _| {
+            launches::write_payload(text)
+        }),
+        dispatch_idempotency_token: job.dispatch_idempotency_token.clone(),
         stop: job.stop,
         version: job.version,
         submit_time_ns: job.submit_time,
@@ -158,15 +170,23 @@ fn task_group(group: &spec::TaskGroup, mode: Mode<'_>) -> Read<v1::TaskGroup> {
         meta: map(&group.meta),
         shutdown_delay: writer.span("shutdown_delay", &group.shutdown_delay),
         max_run_duration: writer.span("max_run_duration", &group.max_run_duration),
+        scaling: writer.part("scaling", &group.scaling, |scaling, mode| {
+            launches::write_scaling(scaling, large(mode))
+        }),
     };
     writer.finish(wire)
 }
 
-fn task(task: &spec::Task, mode: Mode<'_>) -> Read<v1::Task> {
-    let large = match mode {
+/// Integers that a driver or an autoscaler is told may be larger than the wire's numbers.
+fn large(mode: Mode<'_>) -> LargeInteger {
+    match mode {
         Mode::Given(_) => LargeInteger::Refuse,
         Mode::Stored => LargeInteger::AsString,
-    };
+    }
+}
+
+fn task(task: &spec::Task, mode: Mode<'_>) -> Read<v1::Task> {
+    let large = large(mode);
     let mut writer = Writer::new(mode);
     let wire = v1::Task {
         name: task.name.clone(),
@@ -206,6 +226,12 @@ fn task(task: &spec::Task, mode: Mode<'_>) -> Read<v1::Task> {
             read_only: mount.read_only,
             propagation_mode: mount.propagation_mode.clone(),
         }),
+        dispatch_payload: task
+            .dispatch_payload
+            .as_ref()
+            .map(|payload| v1::DispatchPayload {
+                file: payload.file.clone(),
+            }),
     };
     writer.finish(wire)
 }

@@ -11,10 +11,7 @@ use model::spec::{self, Span};
 use model::{
     AllocClient, AllocMetric, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources,
     Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth, DeploymentStatus,
-    DesiredStatus, DesiredTransition, DrainStatus, DrainStrategy, EvalStatus, Evaluation,
-    ExhaustedResources, JobKey, JobType, LastDrain, Node, NodeEligibility, NodeEvent, NodeId,
-    NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState,
-    TriggeredBy,
+    DesiredStatus, DesiredTransition, DrainStatus, DrainStrategy, EvalStatus, Evaluation, ExhaustedResources, JobKey, JobType, LastDrain, Node, NodeEligibility, NodeEvent, NodeId, NodeScore, NodeStatus, Payload, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState, TriggeredBy,
 };
 use serde_json::{Map, Value};
 
@@ -519,6 +516,9 @@ fn task(draw: &mut Draw) -> spec::Task {
             read_only: draw.maybe(Draw::flag),
             propagation_mode: draw.maybe(Draw::text),
         }),
+        dispatch_payload: draw.maybe(|draw| spec::DispatchPayload {
+            file: draw.maybe(Draw::text),
+        }),
     }
 }
 
@@ -566,6 +566,13 @@ fn task_group(draw: &mut Draw) -> spec::TaskGroup {
         meta: draw.maybe_map(),
         shutdown_delay: draw.maybe(span),
         max_run_duration: draw.maybe(span),
+        scaling: draw.maybe(|draw| spec::Scaling {
+            enabled: draw.maybe(Draw::flag),
+            min: draw.maybe(Draw::i64),
+            max: draw.maybe(Draw::i64),
+            scaling_type: draw.maybe(Draw::text),
+            policy: draw.maybe(|draw| config(draw, 2)),
+        }),
     }
 }
 
@@ -588,6 +595,24 @@ pub(super) fn job(draw: &mut Draw) -> spec::Job {
         reschedule: draw.maybe(reschedule),
         migrate: draw.maybe(migrate),
         meta: draw.maybe_map(),
+        periodic: draw.maybe(|draw| spec::Periodic {
+            enabled: draw.maybe(Draw::flag),
+            spec: draw.maybe(Draw::text),
+            specs: draw.maybe_list(Draw::text),
+            // There is only one, and it does not travel.
+            spec_type: None,
+            prohibit_overlap: draw.maybe(Draw::flag),
+            time_zone: draw.maybe(Draw::text),
+        }),
+        parameterized: draw.maybe(|draw| spec::Parameterized {
+            payload: draw.maybe(Draw::text),
+            meta_required: draw.maybe_list(Draw::text),
+            meta_optional: draw.maybe_list(Draw::text),
+        }),
+        parent_id: draw.maybe(Draw::text),
+        dispatched: draw.maybe(Draw::flag),
+        payload: draw.maybe(|draw| Payload(draw.list(Draw::u8)).to_base64()),
+        dispatch_idempotency_token: draw.maybe(Draw::text),
         stop: draw.maybe(Draw::flag),
         version: draw.maybe(Draw::bits),
         submit_time: draw.maybe(Draw::bits),

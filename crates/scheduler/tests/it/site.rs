@@ -331,10 +331,14 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
             .map(|config| config.create_index),
         Key::Volume(key) => snapshot.volume(key).map(|volume| volume.create_index),
         Key::VolumeClaim(id) => snapshot.volume_claim(*id).map(|claim| claim.create_index),
+        // The scheduler looks at none of them.
         Key::AllocClient(_)
         | Key::JobStable(..)
         | Key::JobTally(_)
         | Key::JobTags(_)
-        | Key::Election(_) => None,
+        | Key::Election(_)
+        | Key::PeriodicLaunch(_)
+        | Key::DispatchToken(..)
+        | Key::ScalingEvents(..) => None,
     }
 }

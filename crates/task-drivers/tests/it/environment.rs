@@ -29,6 +29,7 @@ fn gpu(name: &str) -> NodeDevice {
 fn a_task_sees_who_where_and_what_it_is() {
     let mut job = test_kit::builders::service("shop", 1);
     job.meta.insert("team".to_owned(), "red".to_owned());
+    job.parent_id = "mall".to_owned();
     let group = &mut job.task_groups[0];
     group.meta.insert("team".to_owned(), "blue".to_owned());
     let task = &mut group.tasks[0];
@@ -97,6 +98,7 @@ fn a_task_sees_who_where_and_what_it_is() {
         "NOMAD_IP_http_api=10.0.0.5".to_owned(),
         "NOMAD_JOB_ID=shop".to_owned(),
         "NOMAD_JOB_NAME=shop".to_owned(),
+        "NOMAD_JOB_PARENT_ID=mall".to_owned(),
         "NOMAD_MEMORY_LIMIT=256".to_owned(),
         "NOMAD_MEMORY_MAX_LIMIT=512".to_owned(),
         "NOMAD_META_TEAM=blue".to_owned(),

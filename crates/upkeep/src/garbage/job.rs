@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::job::JobType;
-use model::{ClientStatus, Evaluation, Indexed, Job, JobKey, NodeStatus, Timestamp};
+use model::{ClientStatus, Evaluation, Indexed, Job, JobKey, JobTally, NodeStatus, Timestamp};
 use rustc_hash::FxHashSet;
 use state::{AllocView, Key, Snapshot};
 
@@ -76,14 +76,20 @@ impl<'a> Owner<'a> {
         let Some(job) = self.job else { return };
         let mut packer = Packer::new(Some(self.guard()), None, out);
         let deleted = (Key::Job(self.key.clone()), job.modify_index);
+        let record = self.snapshot.periodic_launch(self.key);
+        let record = record.map(|row| (Key::PeriodicLaunch(self.key.clone()), row.modify_index));
+        let token = self.token();
         packer.add(
-            [deleted],
+            [deleted].into_iter().chain(record).chain(token),
             Counts {
                 jobs: 1,
                 ..Counts::default()
             },
         );
         packer.close();
+        if let Some(batch) = out.last_mut() {
+            batch.tally = self.one_child_less();
+        }
         let mut packer = Packer::new(Some(Guard::Absent(self.key.clone())), None, out);
         for view in self.allocs() {
             packer.add_alloc(view);
@@ -106,7 +112,40 @@ impl<'a> Owner<'a> {
         let tally = tally.map(|tally| (Key::JobTally(self.key.clone()), tally.modify_index));
         packer.add(tally, Counts::default());
         packer.add(self.tags(), Counts::default());
+        self.remove_scaling_events(&mut packer);
         packer.close();
+    }
+
+    fn remove_scaling_events(&self, packer: &mut Packer<'_>) {
+        for (group, row) in self.snapshot.scaling_events_by_job(self.key) {
+            let key = Key::ScalingEvents(self.key.clone(), group.to_owned());
+            packer.add([(key, row.modify_index)], Counts::default());
+        }
+    }
+
+    fn parent(&self) -> Option<JobKey> {
+        let job = &self.job?.value;
+        let parent = JobKey::new(job.namespace.as_str(), job.parent_id.as_str());
+        (!job.parent_id.is_empty()).then_some(parent)
+    }
+
+    /// Returns the token that stands for this child: once both are gone, it makes another one.
+    fn token(&self) -> Option<(Key, u64)> {
+        let (job, parent) = (&self.job?.value, self.parent()?);
+        let row = self.snapshot.dispatch_token(&parent, &job.dispatch_token)?;
+        let key = Key::DispatchToken(parent, job.dispatch_token.clone());
+        (row.value.child_id == job.id).then_some((key, row.modify_index))
+    }
+
+    /// Returns what the parent's tally gains with this child.
+    fn one_child_less(&self) -> Option<(JobKey, JobTally)> {
+        let parent = self.parent()?;
+        let tally = JobTally {
+            job_create_index: self.snapshot.job(&parent)?.create_index,
+            children: 1,
+            ..JobTally::default()
+        };
+        Some((parent, tally))
     }
 
     /// Removes what has ended; the job, if there is one, stays.
@@ -156,6 +195,11 @@ impl<'a> Owner<'a> {
             packer.add([(key, tally.modify_index)], Counts::default());
         }
         packer.add(self.tags(), Counts::default());
+        if let Some(record) = self.snapshot.periodic_launch(self.key) {
+            let key = Key::PeriodicLaunch(self.key.clone());
+            packer.add([(key, record.modify_index)], Counts::default());
+        }
+        self.remove_scaling_events(packer);
         // Markers whose version went before them.
         let markers = self.snapshot.all_stable_versions();
         for (key, version, modify_index) in markers.filter(|(key, ..)| *key == self.key) {

@@ -63,7 +63,10 @@ fn candidates(snapshot: &Snapshot) -> BTreeSet<JobKey> {
     let markers = snapshot.all_stable_versions().map(|(key, _, _)| key);
     let tallies = snapshot.job_tallies().map(|(key, _)| key);
     let tags = snapshot.all_job_tags().map(|(key, _)| key);
-    for key in versions.chain(markers).chain(tallies).chain(tags) {
+    let launches = snapshot.periodic_launches().map(|(key, _)| key);
+    let scaled = snapshot.all_scaling_events().map(|(key, ..)| key);
+    let beside = tallies.chain(tags).chain(launches).chain(scaled);
+    for key in versions.chain(markers).chain(beside) {
         let is_over = snapshot.job(key).is_none() || is_dead(snapshot, key);
         if is_over && !keys.contains(key) {
             keys.insert(key.clone());

@@ -1,7 +1,7 @@
 //! What belongs to no one job: deployments that are over, nodes that are gone, claims of volumes or
 //! for jobs that are gone, leftovers.
 
-use model::{NodeStatus, Timestamp};
+use model::{JobKey, NodeStatus, Timestamp};
 use rustc_hash::FxHashSet;
 use state::{Key, Snapshot};
 
@@ -66,6 +66,13 @@ pub(super) fn sweep(
     for (id, client, modify_index) in snapshot.stray_clients() {
         if client.modify_time.plus(thresholds.eval) <= now {
             packer.add([(Key::AllocClient(id), modify_index)], Counts::default());
+        }
+    }
+    for (parent, token, row) in snapshot.dispatch_tokens() {
+        let child = JobKey::new(&*parent.namespace, row.value.child_id.as_str());
+        let key = Key::DispatchToken(parent.clone(), token.to_owned());
+        if snapshot.job(&child).is_none() && !is_gone(&key) {
+            packer.add([(key, row.modify_index)], Counts::default());
         }
     }
     packer.close();

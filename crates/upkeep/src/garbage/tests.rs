@@ -692,3 +692,94 @@ proptest! {
         prop_assert_eq!(site.collect(), Counts::default());
     }
 }
+
+/// A parameterized job without an evaluation of its own.
+fn parent() -> Job {
+    let mut job = builders::batch("p", 1);
+    job.parameterized = Some(model::Parameterized {
+        payload: model::PayloadRule::Optional,
+        meta_required: Vec::new(),
+        meta_optional: Vec::new(),
+    });
+    job
+}
+
+#[test]
+fn a_parent_goes_only_once_it_was_stopped() {
+    let mut site = Site::new();
+    site.register(&parent());
+    let record = model::PeriodicLaunch { launched: site.now };
+    site.put(
+        Key::PeriodicLaunch(parent().key()),
+        Entity::PeriodicLaunch(record),
+    );
+    assert_eq!(site.pass(100 * HOUR).collect(), Counts::default());
+    let stopped = Job {
+        stop: true,
+        version: 1,
+        ..parent()
+    };
+    site.register(&stopped);
+    assert_eq!(site.pass(5 * HOUR).collect().jobs, 1);
+    assert!(site.snapshot().periodic_launch(&parent().key()).is_none());
+}
+
+#[test]
+fn a_child_that_goes_takes_its_token_along_and_counts_on_as_a_dead_one() {
+    let mut site = Site::new();
+    site.register(&parent());
+    let payload = model::Payload::default();
+    let id = "p/dispatch-1-a".to_owned();
+    let child = parent().dispatched_child(id, &Default::default(), payload, "t1", site.now);
+    site.register(&child);
+    site.eval(1, &child, EvalStatus::Complete);
+    let token = model::DispatchToken {
+        child_id: child.id.clone(),
+    };
+    site.put(
+        Key::DispatchToken(parent().key(), "t1".to_owned()),
+        Entity::DispatchToken(token),
+    );
+    let dead = |site: &Site| {
+        site.snapshot()
+            .children_summary(&parent().key())
+            .unwrap()
+            .dead
+    };
+    assert_eq!(dead(&site), 1);
+    assert_eq!(site.pass(25 * HOUR).collect().jobs, 1);
+    assert!(site.snapshot().job(&child.key()).is_none());
+    assert!(
+        site.snapshot()
+            .dispatch_token(&parent().key(), "t1")
+            .is_none()
+    );
+    assert_eq!(dead(&site), 1);
+    assert!(site.snapshot().job(&parent().key()).is_some());
+}
+
+#[test]
+fn what_stood_beside_a_purged_job_goes() {
+    let mut site = Site::new();
+    site.register(&parent());
+    let record = model::PeriodicLaunch { launched: site.now };
+    site.put(
+        Key::PeriodicLaunch(parent().key()),
+        Entity::PeriodicLaunch(record),
+    );
+    let events = Entity::ScalingEvents(Box::default());
+    site.put(Key::ScalingEvents(parent().key(), "web".to_owned()), events);
+    let token = model::DispatchToken {
+        child_id: "p/dispatch-1-a".to_owned(),
+    };
+    site.put(
+        Key::DispatchToken(parent().key(), "t".to_owned()),
+        Entity::DispatchToken(token),
+    );
+    site.delete(Key::Job(parent().key()));
+    site.collect();
+    let snapshot = site.snapshot();
+    assert_eq!(snapshot.periodic_launches().count(), 0);
+    assert_eq!(snapshot.all_scaling_events().count(), 0);
+    assert_eq!(snapshot.dispatch_tokens().count(), 0);
+}

@@ -4,4 +4,5 @@ mod evals;
 mod fleet;
 mod liveness;
 mod mass_failure;
+mod periodic;
 mod returning;

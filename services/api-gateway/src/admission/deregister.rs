@@ -10,8 +10,9 @@
 use std::collections::BTreeSet;
 
 use model::{EvalId, Evaluation, Indexed, Job, JobKey, JobType, TriggeredBy};
-use state::{Entity, Key, Snapshot};
+use state::{Key, Snapshot};
 
+use super::launches::{create_eval, evaluation, forget, unchanged};
 use super::{Answer, Decision, Proposal, Refusal, Stamp, eval_priority, register, versions};
 use crate::settings::volumes;
 use crate::writes::Write;
@@ -54,28 +55,22 @@ pub fn deregister(
         return Ok(Decision::NoSuchJob);
     };
     let key = request.job.clone();
-    let mut eval = Evaluation::pending(
-        stamp.eval_id,
-        key.clone(),
+    let mut writes = Vec::new();
+    // Nothing of a parent runs, and its children go on.
+    let is_evaluated = !stored.value.is_parent();
+    if is_evaluated {
+        let priority = priority.unwrap_or(stored.value.priority);
         // Whatever the job's type: stopping is the same for all. Source: Nomad's public behaviour.
-        JobType::Service,
-        priority.unwrap_or(stored.value.priority),
-        TriggeredBy::JobDeregister,
-        stamp.now,
-    );
-    eval.trace_parent.clone_from(&stamp.trace_parent);
-    let mut writes = vec![Write::Create {
-        key: Key::Eval(eval.id),
-        entity: Entity::Eval(Box::new(eval)),
-    }];
+        let (job_type, triggered_by) = (JobType::Service, TriggeredBy::JobDeregister);
+        let eval = evaluation(stamp, &stored.value, job_type, priority, triggered_by);
+        writes.push(create_eval(eval));
+    }
     let changed = request.purge || !stored.value.stop;
     if request.purge {
         writes.extend(purge(snapshot, &key, stored));
+        writes.extend(forget(snapshot, stored));
     } else if stored.value.stop {
-        writes.push(Write::RequireUnchanged {
-            key: Key::Job(key),
-            modify_index: stored.modify_index,
-        });
+        writes.push(unchanged(stored));
     } else {
         let stopped = Job {
             stop: true,
@@ -87,6 +82,7 @@ pub fn deregister(
     let job_modify_index = stored.modify_index;
     Ok(Decision::Commit(Proposal {
         writes,
+        is_evaluated,
         changed,
         job_modify_index,
     }))
@@ -140,8 +136,8 @@ fn answer_again(
         last.unwrap_or(written)
     };
     Answer {
-        eval_id,
-        eval_create_index: written,
+        eval_id: Some(eval_id),
+        index: written,
         job_modify_index,
         changed: job_modify_index == written,
     }

@@ -58,6 +58,18 @@ pub fn dry_run(
     seed: u64,
     with_diff: bool,
 ) -> Result<DryRun, Refusal> {
+    let stored = snapshot.job(&job.key()).map(|stored| &stored.value);
+    if !proposal.is_evaluated {
+        // Nothing of it runs, so there is nothing to schedule.
+        return Ok(DryRun {
+            job_modify_index: proposal.job_modify_index,
+            updates: BTreeMap::new(),
+            failed_task_groups: BTreeMap::new(),
+            created_evals: Vec::new(),
+            preempted: Vec::new(),
+            diff: with_diff.then(|| jobdiff::diff(stored, Some(job), true)),
+        });
+    }
     let foreseen = foresee(snapshot, proposal.writes);
     let eval = foreseen
         .eval(stamp.eval_id)
@@ -72,7 +84,6 @@ pub fn dry_run(
     let updates = updates
         .map(|(group, updates)| (group, counted(updates)))
         .collect();
-    let stored = snapshot.job(&job.key()).map(|stored| &stored.value);
     let diff = with_diff.then(|| {
         let mut diff = jobdiff::diff(stored, Some(job), true);
         jobdiff::annotate(&mut diff, &updates);

@@ -3,7 +3,10 @@
 use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, TriggeredBy};
 use state::{Entity, Key, Snapshot};
 
-use super::{Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, eval_priority, versions};
+use super::launches::{begin, create_eval, evaluation, unchanged};
+use super::{
+    Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, dispatch, eval_priority, versions,
+};
 use crate::settings::{node_pools, scheduler_config};
 use crate::writes::Write;
 
@@ -56,37 +59,31 @@ pub(super) fn propose(
     let stored = snapshot.job(&key).map(|stored| &**stored);
     check_index(request.check_index, stored)?;
     let priority = eval_priority(request.eval_priority)?.unwrap_or(job.priority);
+    let owned = with_owned(stored, job);
+    let job = &owned;
     check_update(stored, job)?;
+    dispatch::check_owned(stored.map(|stored| &stored.value), job)?;
     let join = node_pools::join_as_job(snapshot, job)?;
     let open = snapshot.open_eval_count();
     if open >= request.max_open_evals {
         return Err(Refusal::Overloaded { open });
     }
 
-    let mut eval = Evaluation::pending(
-        stamp.eval_id,
-        key.clone(),
-        job.job_type,
-        priority,
-        TriggeredBy::JobRegister,
-        stamp.now,
-    );
-    eval.trace_parent.clone_from(&stamp.trace_parent);
-    let mut writes = vec![Write::Create {
-        key: Key::Eval(eval.id),
-        entity: Entity::Eval(Box::new(eval)),
-    }];
+    let mut writes = Vec::new();
+    if !job.is_parent() {
+        let triggered_by = TriggeredBy::JobRegister;
+        let eval = evaluation(stamp, job, job.job_type, priority, triggered_by);
+        writes.push(create_eval(eval));
+    }
     let changed = match stored {
         Some(stored) if !stored.value.spec_differs(job) => {
-            let modify_index = stored.modify_index;
-            writes.push(Write::RequireUnchanged {
-                key: Key::Job(key),
-                modify_index,
-            });
+            writes.push(unchanged(stored));
             false
         }
         _ => {
             writes.extend(job_writes(snapshot, job, stored));
+            let before = stored.map(|stored| &stored.value);
+            writes.extend(begin(snapshot, job, before, stamp.now));
             true
         }
     };
@@ -94,6 +91,7 @@ pub(super) fn propose(
     let job_modify_index = stored.map_or(0, |stored| stored.modify_index);
     Ok(Proposal {
         writes,
+        is_evaluated: !job.is_parent(),
         changed,
         job_modify_index,
     })
@@ -108,7 +106,7 @@ pub(super) fn job_writes(
     let key = job.key();
     let version = match stored {
         Some(stored) => stored.value.version.saturating_add(1),
-        None => versions::first_version(snapshot, &key),
+        None => snapshot.unused_version(&key),
     };
     let job = Box::new(Job {
         version,
@@ -134,7 +132,21 @@ pub(super) fn job_writes(
     writes
 }
 
-fn check_index(want: Option<u64>, stored: Option<&Indexed<Job>>) -> Result<(), Refusal> {
+/// Returns `job` with what only the servers say of it: as it is stored, whatever the user says.
+fn with_owned(stored: Option<&Indexed<Job>>, job: &Job) -> Job {
+    let Some(Indexed { value: stored, .. }) = stored else {
+        return job.clone();
+    };
+    Job {
+        parent_id: stored.parent_id.clone(),
+        dispatched: stored.dispatched,
+        payload: stored.payload.clone(),
+        dispatch_token: stored.dispatch_token.clone(),
+        ..job.clone()
+    }
+}
+
+pub(super) fn check_index(want: Option<u64>, stored: Option<&Indexed<Job>>) -> Result<(), Refusal> {
     let Some(want) = want else { return Ok(()) };
     let found = match (want, stored) {
         (0, Some(_)) => FoundIndex::Exists,
@@ -159,6 +171,39 @@ fn check_update(stored: Option<&Indexed<Job>>, job: &Job) -> Result<(), FieldErr
             ),
         );
     }
+    let Some(Indexed { value: stored, .. }) = stored else {
+        return errors.into_result(());
+    };
+    let toggles = [
+        (
+            "periodic",
+            stored.periodic.is_some(),
+            job.periodic.is_some(),
+        ),
+        (
+            "parameterized",
+            stored.parameterized.is_some(),
+            job.parameterized.is_some(),
+        ),
+    ];
+    for (field, was, is) in toggles {
+        if was != is {
+            let verb = if is { "become" } else { "cease to be" };
+            let message = format!(
+                "job can't {verb} {field} while it is registered: purge it first, or give this \
+                 one another id"
+            );
+            errors.push(field, message);
+        }
+    }
+    if stored.dispatched && stored.spec_differs(job) {
+        let message = format!(
+            "{:?} was dispatched, and what was dispatched is read-only: change its parent, and \
+             dispatch that",
+            job.id
+        );
+        errors.push("id", message);
+    }
     errors.into_result(())
 }
 
@@ -175,8 +220,8 @@ pub(super) fn answer_again(
         .map(|version| version.create_index);
     let job_modify_index = indexes.filter(|index| *index <= written).max().unwrap_or(0);
     Answer {
-        eval_id: eval.value.id,
-        eval_create_index: written,
+        eval_id: Some(eval.value.id),
+        index: written,
         job_modify_index,
         changed: job_modify_index == written,
     }

@@ -20,18 +20,6 @@ pub const KEPT_VERSIONS: usize = 6;
 /// stays small.
 const MAX_PRUNED: usize = 64;
 
-/// Returns the number for the first version of a job that does not exist: 0, unless something of an
-/// earlier job of that id still names versions; a number is not used twice while anything does.
-pub fn first_version(snapshot: &Snapshot, key: &JobKey) -> u64 {
-    let kept = snapshot.job_versions(key).map(|job| job.value.version);
-    let named = snapshot
-        .allocs_by_job(key)
-        .map(|view| view.alloc.job_version);
-    kept.chain(named)
-        .max()
-        .map_or(0, |highest| highest.saturating_add(1))
-}
-
 /// Returns the deletions that make room for one more version of a job, and what must be as it was
 /// for them to be right.
 pub fn prune(snapshot: &Snapshot, key: &JobKey) -> Vec<Write> {

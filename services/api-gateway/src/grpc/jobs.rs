@@ -1,12 +1,13 @@
 //! `kafila.v1.Jobs`.
 
-use model::{EvalId, EvalStatus, FieldErrors, JobKey, spec};
+use model::{EvalId, EvalStatus, FieldErrors, Job, JobKey, Timestamp, spec};
 use proto::v1;
 use proto::v1::jobs_server::Jobs;
 use service_kit::current_trace_parent;
 use state::{AllocView, Snapshot, Table};
 use tonic::{Request, Response, Status};
 use tracing::info;
+use upkeep::periodic::{self, Timetable};
 
 use super::{Api, job_key, no_such_job, open};
 use crate::admission::{
@@ -72,20 +73,22 @@ impl Jobs for Api {
         let options = request.options.unwrap_or_default();
         let key = job_key(&options, &request.job_id).map_err(Error::from)?;
         let index = |snapshot: &Snapshot| index::of_job(snapshot, &key);
+        let now = self.gateway.now();
         let answer = |snapshot: &Snapshot| {
             let job = find_job(snapshot, &key, request.version)?;
-            Ok((
-                (job, Some(view::job_summary(snapshot, &key))),
-                String::new(),
-            ))
+            let summary = Some(view::job_summary(snapshot, &key));
+            let next = snapshot.job(&key);
+            let next = next.and_then(|job| periodic::next_launch(snapshot, job, now));
+            Ok(((job, summary, nanoseconds(next)), String::new()))
         };
-        let ((job, summary), meta) = self
+        let ((job, summary, next_periodic_launch_ns), meta) = self
             .ask(&options, timeout, &JOB_TABLES, index, answer)
             .await?;
         Ok(Response::new(v1::GetJobResponse {
             meta,
             job: Some(job),
             summary,
+            next_periodic_launch_ns,
         }))
     }
 
@@ -253,6 +256,45 @@ impl Jobs for Api {
             deployments,
         }))
     }
+
+    async fn dispatch(
+        &self,
+        request: Request<v1::DispatchJobRequest>,
+    ) -> Result<Response<v1::DispatchJobResponse>, Status> {
+        let response = Box::pin(self.dispatch_job(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn force_periodic(
+        &self,
+        request: Request<v1::ForcePeriodicJobRequest>,
+    ) -> Result<Response<v1::ForcePeriodicJobResponse>, Status> {
+        let response = Box::pin(self.force_job(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn evaluate(
+        &self,
+        request: Request<v1::EvaluateJobRequest>,
+    ) -> Result<Response<v1::EvaluateJobResponse>, Status> {
+        let response = Box::pin(self.evaluate_job(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn scale(
+        &self,
+        request: Request<v1::ScaleJobRequest>,
+    ) -> Result<Response<v1::ScaleJobResponse>, Status> {
+        let response = Box::pin(self.scale_job(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn get_scale_status(
+        &self,
+        request: Request<v1::GetJobScaleStatusRequest>,
+    ) -> Result<Response<v1::GetJobScaleStatusResponse>, Status> {
+        self.job_scale_status(request).await
+    }
 }
 
 impl Api {
@@ -302,15 +344,16 @@ impl Api {
         counter.inc();
         info!(
             namespace = %key.namespace, job_id = %key.job_id, %eval_id,
-            index = answer.eval_create_index, changed = answer.changed, "job registered"
+            index = answer.index, changed = answer.changed, "job registered"
         );
         Ok(v1::RegisterJobResponse {
-            eval_id: answer.eval_id.to_string(),
-            eval_create_index: answer.eval_create_index,
+            eval_id: eval_text(answer),
+            eval_create_index: answer.eval_create_index(),
             job_modify_index: answer.job_modify_index,
             warnings: admitted.warnings,
-            index: answer.eval_create_index,
+            index: answer.index,
             changed: answer.changed,
+            next_periodic_launch_ns: nanoseconds(next_launch(&job, now)),
         })
     }
 
@@ -346,13 +389,13 @@ impl Api {
         };
         info!(
             namespace = %key.namespace, job_id = %key.job_id, %eval_id, purge = request.purge,
-            index = answer.eval_create_index, "job deregistered"
+            index = answer.index, "job deregistered"
         );
         Ok(v1::DeregisterJobResponse {
-            eval_id: answer.eval_id.to_string(),
-            eval_create_index: answer.eval_create_index,
+            eval_id: eval_text(answer),
+            eval_create_index: answer.eval_create_index(),
             job_modify_index: answer.job_modify_index,
-            index: answer.eval_create_index,
+            index: answer.index,
         })
     }
 }
@@ -367,6 +410,21 @@ pub(super) fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> 
             answer: Box::new(move |revision| Some(proposal.answer(eval_id, revision))),
         },
     }
+}
+
+fn eval_text(answer: Answer) -> String {
+    answer.eval_id.map_or_else(String::new, |id| id.to_string())
+}
+
+/// Returns when a periodic job that is registered `now` is launched first.
+pub(super) fn next_launch(job: &Job, now: Timestamp) -> Option<Timestamp> {
+    let periodic = job.periodic.as_ref().filter(|_| job.is_launched())?;
+    Timetable::new(periodic).next(now)
+}
+
+/// `None`: never.
+pub(super) fn nanoseconds(time: Option<Timestamp>) -> u64 {
+    time.map_or(0, |time| time.0)
 }
 
 pub(super) fn read_spec(job: Option<v1::Job>) -> Result<spec::Job, FieldErrors> {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, info, info_span};
 
 use super::Api;
-use super::jobs::read_spec;
+use super::jobs::{nanoseconds, next_launch, read_spec};
 use crate::admission::Stamp;
 use crate::admission::plan::{self, DryRun};
 use crate::error::Error;
@@ -36,6 +36,7 @@ impl Api {
         let seed = gateway.ids.next_u64();
         let job = admitted.job;
         let before = snapshot.clone();
+        let next_periodic_launch_ns = nanoseconds(next_launch(&job, now));
         let run = move || plan::dry_run(&snapshot, &job, proposal, &stamp, seed, request.diff);
         let ended = gateway
             .dry_runs
@@ -54,6 +55,7 @@ impl Api {
         Ok(v1::PlanJobResponse {
             warnings: admitted.warnings,
             index,
+            next_periodic_launch_ns,
             ..answer(&before, &found)
         })
     }

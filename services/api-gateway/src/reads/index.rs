@@ -27,6 +27,10 @@ pub fn of_job(snapshot: &Snapshot, key: &JobKey) -> u64 {
     let Some(job) = snapshot.job(key) else {
         return of_tables(snapshot, &JOB_TABLES);
     };
+    if job.value.is_parent() {
+        // Its children are shown as well, and when it is launched next.
+        return of_tables(snapshot, &JOB_TABLES);
+    }
     let evals = snapshot.evals_by_job(key).map(|eval| eval.modify_index);
     let allocs = snapshot.allocs_by_job(key).map(|view| view.modify_index());
     let deployments = snapshot

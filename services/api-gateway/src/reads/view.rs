@@ -31,6 +31,13 @@ pub fn job_summary(snapshot: &Snapshot, key: &JobKey) -> v1::JobSummary {
     let groups = snapshot.job_summary(key).into_iter();
     v1::JobSummary {
         groups: groups.map(|(name, counts)| (name, group(counts))).collect(),
+        children: snapshot
+            .children_summary(key)
+            .map(|children| v1::ChildrenSummary {
+                pending: children.pending,
+                running: children.running,
+                dead: children.dead,
+            }),
     }
 }
 
@@ -61,6 +68,9 @@ pub fn job_stub(snapshot: &Snapshot, job: &Indexed<Job>) -> v1::JobStub {
         create_index: job.create_index,
         modify_index: job.modify_index,
         summary: Some(job_summary(snapshot, &key)),
+        parent_id: job.value.parent_id.clone(),
+        periodic: job.value.periodic.is_some(),
+        parameterized: job.value.parameterized.is_some() && !job.value.dispatched,
     }
 }
 

@@ -14,6 +14,7 @@ use tracing::{Instrument, info, info_span, warn};
 use crate::assignment::Assignment;
 use crate::context::Context;
 
+mod payload;
 mod volumes;
 
 /// How many messages of a driver may wait for the runner; the rest is dropped. A task shows ten
@@ -85,6 +86,7 @@ impl TaskPlan {
     async fn start_process(&self) -> Result<Arc<dyn Driver>, StartFailure> {
         self.check_directories()?;
         let (driver, config) = self.config()?;
+        self.put_payload(&config)?;
         driver.start(config).await.map_err(|error| match error {
             StartError::Config(message) => StartFailure {
                 step: StartStep::Validation,
@@ -102,6 +104,21 @@ impl TaskPlan {
         })?;
         info!("task started");
         Ok(driver)
+    }
+
+    /// Writes the payload of a dispatch, if the task asks for it.
+    fn put_payload(&self, config: &TaskConfig) -> Result<(), StartFailure> {
+        let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
+        let group = job.task_group(&alloc.task_group);
+        let task = group.and_then(|group| group.task(&self.id.task));
+        let (Some(task), Some(dirs)) = (task, &config.dirs) else {
+            return Ok(());
+        };
+        payload::put(job, task, &dirs.local).map_err(|message| StartFailure {
+            step: StartStep::Hook,
+            message,
+            recoverable: true,
+        })
     }
 
     /// Finds the task that an earlier run of the agent started, and goes on as if it had been this

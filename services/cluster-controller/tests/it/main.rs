@@ -5,5 +5,6 @@
 mod drain;
 mod failover;
 mod garbage;
+mod launches;
 mod liveness;
 mod suite;

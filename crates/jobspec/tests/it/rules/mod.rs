@@ -3,6 +3,7 @@
 mod driver;
 mod group;
 mod job;
+mod launches;
 mod policies;
 mod rank;
 mod resources;

@@ -154,7 +154,7 @@ fn a_name_is_taken_away_and_the_last_one_takes_the_row_with_it() {
     world.tag(&job, "silver", Some(1));
     for (name, left) in [("gold", 1), ("silver", 0)] {
         let change = marks::untag(&world.snapshot(), &job.key(), name).unwrap();
-        world.commit_writes(&writes(change));
+        world.write(&writes(change));
         let tags = world.snapshot().job_tags(&job.key()).cloned();
         let count = tags.map(|tags| tags.value.versions.len());
         assert_eq!(count, (left > 0).then_some(left));
@@ -195,11 +195,11 @@ fn a_user_says_which_versions_are_stable() {
     let job = registered(&mut world, 2);
     let set = |world: &World, stable| marks::set_stable(&world.snapshot(), &job.key(), 0, stable);
     let change = set(&world, true).unwrap();
-    world.commit_writes(&writes(change));
+    world.write(&writes(change));
     assert!(world.snapshot().is_stable(&job.key(), 0));
     assert!(matches!(set(&world, true), Ok(Change::Unchanged { .. })));
     let change = set(&world, false).unwrap();
-    world.commit_writes(&writes(change));
+    world.write(&writes(change));
     assert!(!world.snapshot().is_stable(&job.key(), 0));
     let refused = marks::set_stable(&world.snapshot(), &job.key(), 7, true).unwrap_err();
     assert!(matches!(refused, Refusal::NoVersion { .. }), "{refused:?}");

@@ -281,8 +281,8 @@ fn a_retry_is_answered_as_its_first_attempt_was_whatever_happened_since() {
     assert_eq!(
         answer,
         Answer {
-            eval_id: stamp.eval_id,
-            eval_create_index: revision,
+            eval_id: Some(stamp.eval_id),
+            index: revision,
             job_modify_index: revision,
             changed: true
         }

@@ -65,7 +65,7 @@ impl World {
             version,
         };
         match marks::tag(&self.snapshot(), &request, NOW).unwrap() {
-            marks::Change::Commit { writes, .. } => drop(self.commit_writes(&writes)),
+            marks::Change::Commit { writes, .. } => drop(self.write(&writes)),
             other => panic!("nothing to commit: {other:?}"),
         }
     }
@@ -75,11 +75,11 @@ impl World {
     /// # Panics
     /// When a compare does not hold.
     pub(super) fn commit(&mut self, proposal: &Proposal) -> u64 {
-        self.commit_writes(&proposal.writes)
+        self.write(&proposal.writes)
     }
 
     /// The same for writes alone.
-    pub(super) fn commit_writes(&mut self, writes: &[Write]) -> u64 {
+    pub(super) fn write(&mut self, writes: &[Write]) -> u64 {
         let revision = self.stored.next_revision();
         let snapshot = self.snapshot();
         let mut changes = Vec::new();
@@ -217,6 +217,21 @@ fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
         Key::NodePool(name) => snapshot
             .node_pool(name)
             .map(|row| (row.create_index, row.modify_index)),
+        Key::PeriodicLaunch(job) => snapshot
+            .periodic_launch(job)
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::DispatchToken(parent, token) => snapshot
+            .dispatch_token(parent, token)
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::ScalingEvents(job, group) => snapshot
+            .scaling_events(job, group)
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::JobTally(job) => snapshot
+            .job_tally(job)
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::Alloc(id) => snapshot
+            .alloc(*id)
+            .map(|view| (view.create_index, view.alloc_modify_index)),
         other => panic!("admission does not write {other:?}"),
     }
 }

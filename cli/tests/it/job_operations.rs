@@ -1,0 +1,242 @@
+//! `kafila job dispatch|scale|scaling-events|periodic force|eval|allocs|deployments`
+
+use proto::v1;
+
+use crate::command::kafila;
+use crate::fixtures;
+use crate::gateway::Gateway;
+use crate::world::World;
+
+const CHILD: &str = "web/dispatch-1795262400-0000abcd";
+
+fn parent() -> World {
+    let mut world = World::running();
+    world.stubs[0].parameterized = true;
+    world.dispatched = v1::DispatchJobResponse {
+        dispatched_job_id: CHILD.to_owned(),
+        eval_id: fixtures::EVAL.to_owned(),
+        ..v1::DispatchJobResponse::default()
+    };
+    world
+}
+
+#[tokio::test]
+async fn scenario_030_a_dispatch_brings_meta_and_payload() {
+    let gateway = Gateway::start(parent()).await;
+    let line = "job dispatch -detach -meta a=1 -meta=b=x=y -idempotency-token t1 \
+                -id-prefix-template nightly -priority=70 web -";
+    let said = kafila(line).stdin("rows").at(&gateway.address).await;
+    said.ended(0).printed(&[
+        "Dispatched Job ID = ",
+        CHILD,
+        "Evaluation ID     = 1a2b3c4d",
+    ]);
+    let world = gateway.world();
+    let request = &world.dispatch_requests[0];
+    assert_eq!(
+        (request.job_id.as_str(), request.namespace.as_str()),
+        ("web", "default")
+    );
+    assert_eq!(request.payload, b"rows");
+    assert_eq!(
+        (request.meta["a"].as_str(), request.meta["b"].as_str()),
+        ("1", "x=y")
+    );
+    assert_eq!(request.idempotency_token, "t1");
+    assert_eq!(
+        (request.id_prefix_template.as_str(), request.priority),
+        ("nightly", 70)
+    );
+    assert_eq!(world.calls("GetEvaluation"), 0);
+}
+
+#[tokio::test]
+async fn a_dispatch_is_followed_unless_its_token_was_used() {
+    let gateway = Gateway::start(parent()).await;
+    let said = kafila("job dispatch web").at(&gateway.address).await;
+    said.ended(0)
+        .printed(&["Monitoring evaluation \"1a2b3c4d\""]);
+    let mut world = parent();
+    world.dispatched.eval_id.clear();
+    let gateway = Gateway::start(world).await;
+    let said = kafila("job dispatch -idempotency-token t1 web")
+        .at(&gateway.address)
+        .await;
+    assert_eq!(
+        said.ended(0).stdout,
+        format!("Dispatched Job ID = {CHILD}\n")
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_dispatched_is_told_before_anything_is_sent() {
+    let gateway = Gateway::start(World::running()).await;
+    for (line, problem) in [
+        (
+            "job dispatch web",
+            "No parameterized job(s) with prefix or ID \"web\" found",
+        ),
+        (
+            "job periodic force web",
+            "No periodic job(s) with prefix or ID \"web\" found",
+        ),
+        ("job dispatch -meta a web", "want KEY=VALUE"),
+        ("job dispatch web /no/such/file", "Error reading input data"),
+        ("job scale web many", "\"many\" is no count"),
+    ] {
+        let said = kafila(line).at(&gateway.address).await;
+        let stderr = said.ended(1).stderr.clone();
+        assert!(stderr.contains(problem), "{line}: {stderr}");
+    }
+    let world = gateway.world();
+    assert!(world.dispatch_requests.is_empty() && world.scale_requests.is_empty());
+}
+
+#[tokio::test]
+async fn scenario_033_the_only_group_need_not_be_named() {
+    let mut world = World::running();
+    world.scaled = v1::ScaleJobResponse {
+        eval_id: fixtures::EVAL.to_owned(),
+        ..v1::ScaleJobResponse::default()
+    };
+    let gateway = Gateway::start(world).await;
+    for line in [
+        "job scale -detach web 3",
+        "job scale -detach -check-index=17 web app 3",
+    ] {
+        let said = kafila(line).at(&gateway.address).await;
+        let expected = format!("Job scale successful\nEvaluation ID: {}\n", fixtures::EVAL);
+        assert_eq!(said.ended(0).stdout, expected);
+    }
+    let world = gateway.world();
+    for (request, check_index) in world.scale_requests.iter().zip([0, 17]) {
+        assert_eq!(
+            (request.task_group.as_str(), request.count),
+            ("app", Some(3))
+        );
+        assert_eq!(request.check_index, check_index);
+    }
+}
+
+#[tokio::test]
+async fn jobs_are_forced_and_evaluated() {
+    let mut world = World::running();
+    world.stubs[0].periodic = true;
+    world.forced = v1::ForcePeriodicJobResponse {
+        child_job_id: "web/periodic-1795262400".to_owned(),
+        eval_id: fixtures::EVAL.to_owned(),
+        ..v1::ForcePeriodicJobResponse::default()
+    };
+    world.evaluated = v1::EvaluateJobResponse {
+        eval_id: fixtures::EVAL.to_owned(),
+        ..v1::EvaluateJobResponse::default()
+    };
+    let gateway = Gateway::start(world).await;
+    let said = kafila("job periodic force -detach web")
+        .at(&gateway.address)
+        .await;
+    let expected = format!(
+        "Force periodic successful\nEvaluation ID: {}\n",
+        fixtures::EVAL
+    );
+    assert_eq!(said.ended(0).stdout, expected);
+    let line = "job eval -detach -force-reschedule web";
+    let said = kafila(line).at(&gateway.address).await;
+    assert_eq!(said.ended(0).stdout, "Created eval ID: \"1a2b3c4d\"\n");
+    let world = gateway.world();
+    assert_eq!(world.force_requests[0].job_id, "web");
+    assert!(world.evaluate_requests[0].force_reschedule);
+}
+
+#[tokio::test]
+async fn what_a_job_has_is_listed() {
+    let mut world = World::running();
+    let event = v1::ScalingEvent {
+        time_ns: fixtures::NOW,
+        count: Some(3),
+        previous_count: 2,
+        message: "busy".to_owned(),
+        ..v1::ScalingEvent::default()
+    };
+    let group = v1::TaskGroupScaleStatus {
+        events: vec![event],
+        ..v1::TaskGroupScaleStatus::default()
+    };
+    world.scale_status.task_groups = [("app".to_owned(), group)].into();
+    let gateway = Gateway::start(world).await;
+    for (line, expected) in [
+        (
+            "job scaling-events web",
+            &["Task Group", "PrevCount", "app"][..],
+        ),
+        ("job scaling-events -verbose web", &["Message", "busy"]),
+        ("job allocs web", &["8a3f2c1e"]),
+        ("job allocs -json web", &["\"ID\": \"8a3f2c1e-"]),
+        ("job deployments web", &["5e6f7a8b"]),
+        ("job deployments -latest web", &["5e6f7a8b", "Deployed"]),
+    ] {
+        let said = kafila(line).at(&gateway.address).await;
+        said.ended(0).printed(expected);
+    }
+    let gateway = Gateway::start(World {
+        allocs: Vec::new(),
+        deployments: Vec::new(),
+        ..World::running()
+    })
+    .await;
+    for (line, expected) in [
+        ("job scaling-events web", "No events found"),
+        ("job allocs web", "No allocations placed"),
+        ("job deployments web", "No deployments found"),
+    ] {
+        let said = kafila(line).at(&gateway.address).await;
+        said.ended(0).printed(&[expected]);
+    }
+}
+
+#[tokio::test]
+async fn scenario_023_a_periodic_job_is_registered_and_told_when_it_is_launched() {
+    let mut world = World::running();
+    world.registered = [Ok(v1::RegisterJobResponse {
+        next_periodic_launch_ns: fixtures::NOW + 3_600 * fixtures::SECOND,
+        job_modify_index: 17,
+        ..v1::RegisterJobResponse::default()
+    })]
+    .into();
+    let gateway = Gateway::start(world).await;
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/periodic.hcl");
+    let said = kafila("job run").arg(example).at(&gateway.address).await;
+    said.ended(0).printed(&[
+        "Job registration successful\n",
+        "Approximate next launch time: 2026-11-21T13:00:00Z",
+    ]);
+    assert!(!said.stdout.contains("Evaluation ID"), "{}", said.stdout);
+}
+
+#[tokio::test]
+async fn a_parent_shows_its_children() {
+    let mut world = World::running();
+    world.stubs[0].periodic = true;
+    let job = world.jobs.last_mut().unwrap();
+    job.periodic = Some(v1::Periodic::default());
+    world.next_launch_ns = fixtures::NOW;
+    let child = |id: &str, parent: &str| v1::JobStub {
+        id: id.to_owned(),
+        parent_id: parent.to_owned(),
+        status: "dead".to_owned(),
+        ..fixtures::stub()
+    };
+    world.stubs.push(child("web/periodic-1", "web"));
+    // Only named like one.
+    world.stubs.push(child("web/periodic-other", ""));
+    let gateway = Gateway::start(world).await;
+    let said = kafila("job status web").at(&gateway.address).await;
+    said.ended(0).printed(&[
+        "Periodic             = true",
+        "Next Periodic Launch = 2026-11-21T12:00:00Z",
+        "Children Job Summary",
+        "Previously Launched Jobs",
+        "web/periodic-1  dead",
+    ]);
+    assert!(!said.stdout.contains("periodic-other"), "{}", said.stdout);
+}

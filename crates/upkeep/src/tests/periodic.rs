@@ -1,0 +1,342 @@
+//! Launches of periodic jobs: scripts, and a property over random histories.
+
+use std::collections::BTreeSet;
+
+use model::{EvalId, EvalStatus, Job, JobKey, Periodic, PeriodicLaunch, Timestamp};
+use proptest::prelude::*;
+use state::{Change, Entity, Key, Snapshot, State};
+use test_kit::builders;
+
+use crate::periodic::{Due, Effect, Launcher, Timetable, launch_due, skip_due};
+
+/// 10:00 on 1 March 2026, UTC.
+const TEN: u64 = 1_772_359_200;
+
+fn at(minutes: u64, seconds: u64) -> Timestamp {
+    Timestamp::from_secs(TEN + 60 * minutes + seconds)
+}
+
+fn periodic(crons: &[&str]) -> Job {
+    let mut job = builders::batch("p", 1);
+    job.submit_time = at(0, 0);
+    job.periodic = Some(Periodic {
+        enabled: true,
+        crons: crons.iter().map(|cron| (*cron).to_owned()).collect(),
+        prohibit_overlap: false,
+        time_zone: "UTC".to_owned(),
+    });
+    job
+}
+
+/// A store, and whoever leads.
+struct Site {
+    state: State,
+    launcher: Launcher,
+    evals: u128,
+    launched: Vec<u64>,
+}
+
+impl Site {
+    fn new(job: &Job) -> Self {
+        let mut site = Self {
+            state: State::default(),
+            launcher: Launcher::default(),
+            evals: 0,
+            launched: Vec::new(),
+        };
+        site.put(vec![(
+            Key::Job(job.key()),
+            Entity::Job(Box::new(job.clone())),
+        )]);
+        site.record(job.submit_time);
+        site
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.state.snapshot()
+    }
+
+    /// Writes at one revision, and lets the leader hear of it.
+    fn put(&mut self, objects: Vec<(Key, Entity)>) {
+        let snapshot = self.snapshot();
+        let revision = snapshot.index() + 1;
+        let created = |key: &Key| match key {
+            Key::Job(key) => snapshot.job(key).map(|job| job.create_index),
+            Key::PeriodicLaunch(key) => snapshot.periodic_launch(key).map(|row| row.create_index),
+            Key::Eval(id) => snapshot.eval(*id).map(|row| row.create_index),
+            _ => None,
+        };
+        let changes = objects.into_iter().map(|(key, entity)| Change::Put {
+            create_index: created(&key).unwrap_or(revision),
+            modify_index: revision,
+            key,
+            entity,
+        });
+        let changes: Vec<Change> = changes.collect();
+        self.state.apply(revision, changes.clone());
+        self.launcher.note(&changes);
+    }
+
+    fn record(&mut self, launched: Timestamp) {
+        let key = Key::PeriodicLaunch(JobKey::new("default", "p"));
+        self.put(vec![(
+            key,
+            Entity::PeriodicLaunch(PeriodicLaunch { launched }),
+        )]);
+    }
+
+    /// Another leads from now on.
+    fn fail_over(&mut self) {
+        self.launcher = Launcher::default();
+        self.launcher.resync(&self.state.snapshot());
+    }
+
+    fn decide(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.launcher.step(now, &self.state.snapshot())
+    }
+
+    /// Carries a decision out if the store lets it through; `seen` is what it was made on.
+    fn carry_out(&mut self, effect: &Effect, seen: &Snapshot, now: Timestamp) -> bool {
+        self.evals += 1;
+        let eval_id = EvalId::from_random(self.evals);
+        let (due, launch) = match effect {
+            Effect::Launch(due) => (due, launch_due(seen, due, eval_id, now)),
+            Effect::Skip(due) => (due, skip_due(seen, due)),
+        };
+        let Some(launch) = launch else { return false };
+        let stored = self.snapshot();
+        let record = stored.periodic_launch(&due.job).map(|row| row.modify_index);
+        let job = stored.job(&due.job).map(|job| job.modify_index);
+        if record != launch.record_index || job != Some(due.job_index) {
+            return false;
+        }
+        let mut objects = vec![(
+            Key::PeriodicLaunch(due.job.clone()),
+            Entity::PeriodicLaunch(launch.record),
+        )];
+        if let Some((child, eval)) = launch.child {
+            assert!(
+                stored.job(&child.key()).is_none(),
+                "{} is made twice",
+                child.id
+            );
+            self.launched.push(due.at.as_secs());
+            objects.push((Key::Job(child.key()), Entity::Job(Box::new(child))));
+            objects.push((Key::Eval(eval.id), Entity::Eval(Box::new(eval))));
+        }
+        self.put(objects);
+        true
+    }
+
+    /// Decides and carries out.
+    fn step(&mut self, now: Timestamp) -> Vec<Effect> {
+        let effects = self.decide(now);
+        for effect in &effects {
+            let seen = self.snapshot();
+            self.carry_out(effect, &seen, now);
+        }
+        effects
+    }
+
+    /// The minutes after ten that were launched.
+    fn minutes(&self) -> Vec<u64> {
+        self.launched.iter().map(|time| (time - TEN) / 60).collect()
+    }
+
+    fn end_children(&mut self, status: EvalStatus) {
+        let evals: Vec<_> = self
+            .snapshot()
+            .evals()
+            .map(|eval| eval.value.clone())
+            .collect();
+        for mut eval in evals {
+            eval.status = status;
+            self.put(vec![(Key::Eval(eval.id), Entity::Eval(Box::new(eval)))]);
+        }
+    }
+}
+
+#[test]
+fn a_job_is_launched_when_it_is_due_and_not_before() {
+    let mut site = Site::new(&periodic(&["*/5 * * * *"]));
+    assert_eq!(site.step(at(4, 59)), []);
+    assert_eq!(site.launcher.next_deadline(), Some(at(5, 0)));
+    let due = Due {
+        job: JobKey::new("default", "p"),
+        at: at(5, 0),
+        job_index: 1,
+    };
+    assert_eq!(site.step(at(5, 0)), [Effect::Launch(due)]);
+    assert_eq!(site.step(at(5, 1)), []);
+    site.step(at(10, 3));
+    assert_eq!(site.minutes(), [5, 10]);
+    let child = JobKey::new("default", format!("p/periodic-{}", TEN + 300).as_str());
+    let child = site.snapshot().job(&child).unwrap().value.clone();
+    assert_eq!((child.parent_id.as_str(), child.periodic), ("p", None));
+}
+
+#[test]
+fn scenario_022_a_new_leader_launches_once_for_all_that_was_missed() {
+    let mut site = Site::new(&periodic(&["*/5 * * * *"]));
+    // The last launch was at 10:00; nobody leads from 10:04 to 10:17.
+    site.fail_over();
+    assert_eq!(site.step(at(17, 0)).len(), 1);
+    assert_eq!(site.step(at(17, 1)), []);
+    assert_eq!(site.minutes(), [15]);
+    assert_eq!(site.launcher.next_deadline(), Some(at(20, 0)));
+    site.step(at(20, 0));
+    assert_eq!(site.minutes(), [15, 20]);
+}
+
+#[test]
+fn scenario_023_a_launch_that_would_overlap_is_left_out_and_not_queued() {
+    let mut job = periodic(&["*/5 * * * *"]);
+    job.periodic.as_mut().unwrap().prohibit_overlap = true;
+    let mut site = Site::new(&job);
+    site.step(at(5, 0));
+    site.end_children(EvalStatus::Blocked);
+    let skipped = site.step(at(10, 0));
+    assert!(
+        matches!(&skipped[..], [Effect::Skip(due)] if due.at == at(10, 0)),
+        "{skipped:?}"
+    );
+    // Nor does whoever takes over make up for it.
+    site.end_children(EvalStatus::Complete);
+    site.fail_over();
+    assert_eq!(site.step(at(12, 0)), []);
+    site.step(at(15, 0));
+    assert_eq!(site.minutes(), [5, 15]);
+}
+
+#[test]
+fn scenario_026_an_expression_without_further_times_does_not_hide_the_others() {
+    let crons = ["0 0 1 1 * 2020", "*/10 * * * *"];
+    let timetable = Timetable::new(periodic(&crons).periodic.as_ref().unwrap());
+    assert_eq!(timetable.next(at(1, 0)), Some(at(10, 0)));
+    let mut site = Site::new(&periodic(&crons));
+    site.step(at(10, 0));
+    assert_eq!(site.minutes(), [10]);
+    let over = Timetable::new(periodic(&crons[..1]).periodic.as_ref().unwrap());
+    assert_eq!(over.next(at(1, 0)), None);
+}
+
+#[test]
+fn who_was_told_to_launch_and_did_not_is_told_again() {
+    let mut site = Site::new(&periodic(&["*/5 * * * *"]));
+    let first = site.decide(at(5, 0));
+    assert_eq!(first.len(), 1);
+    assert_eq!(site.decide(at(5, 1)), []);
+    assert_eq!(site.step(at(5, 5)), first);
+    assert_eq!(site.minutes(), [5]);
+}
+
+#[test]
+fn what_is_stopped_or_disabled_or_changed_is_not_launched_for_what_it_was() {
+    let job = periodic(&["*/5 * * * *"]);
+    let mut site = Site::new(&job);
+    let decided = site.decide(at(5, 0));
+    let seen = site.snapshot();
+    let stopped = Job {
+        stop: true,
+        ..job.clone()
+    };
+    site.put(vec![(Key::Job(job.key()), Entity::Job(Box::new(stopped)))]);
+    assert!(
+        !site.carry_out(&decided[0], &seen, at(5, 0)),
+        "the job is compared"
+    );
+    let fresh = site.snapshot();
+    assert!(!site.carry_out(&decided[0], &fresh, at(5, 0)));
+    assert_eq!(site.step(at(30, 0)), []);
+    assert_eq!(site.launcher.tracked(), 0);
+}
+
+#[test]
+fn one_time_is_launched_once_whatever_became_of_its_child() {
+    let mut site = Site::new(&periodic(&["*/5 * * * *"]));
+    let decided = site.decide(at(5, 0));
+    let seen = site.snapshot();
+    assert!(site.carry_out(&decided[0], &seen, at(5, 0)));
+    // A second leader that decided on the same state.
+    assert!(!site.carry_out(&decided[0], &seen, at(5, 0)));
+    // And one that sees the record, after the child was purged.
+    let child = JobKey::new("default", format!("p/periodic-{}", TEN + 300).as_str());
+    let revision = site.snapshot().index() + 1;
+    site.state.apply(
+        revision,
+        [Change::Delete {
+            key: Key::Job(child),
+        }],
+    );
+    let fresh = site.snapshot();
+    assert!(!site.carry_out(&decided[0], &fresh, at(5, 0)));
+    assert_eq!(site.minutes(), [5]);
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// Seconds go by.
+    Pass(u64),
+    /// Decides, and carries out so many of the decisions later.
+    Step,
+    FailOver,
+    /// Carries out what was decided long ago, by somebody who may not lead any more.
+    Late,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        4 => (1u64..90).prop_map(Act::Pass),
+        1 => (300u64..4_000).prop_map(Act::Pass),
+        4 => Just(Act::Step),
+        1 => Just(Act::FailOver),
+        2 => Just(Act::Late),
+    ];
+    proptest::collection::vec(act, 1..60)
+}
+
+proptest! {
+    /// No time is launched twice, launches go forward, only times that are due are launched, and
+    /// once somebody has looked nothing is due any more.
+    #[test]
+    fn every_time_is_launched_at_most_once_and_none_is_due_once_somebody_has_looked(acts in acts()) {
+        let job = periodic(&["*/5 * * * *", "0 30 * * * * *"]);
+        let timetable = Timetable::new(job.periodic.as_ref().unwrap());
+        let mut site = Site::new(&job);
+        let mut now = at(0, 0);
+        let mut old: Vec<(Effect, Snapshot)> = Vec::new();
+        for act in acts {
+            match act {
+                Act::Pass(seconds) => now = now.plus(std::time::Duration::from_secs(seconds)),
+                Act::FailOver => site.fail_over(),
+                Act::Late => {
+                    for (effect, seen) in &old {
+                        site.carry_out(effect, seen, now);
+                    }
+                }
+                Act::Step => {
+                    let seen = site.snapshot();
+                    let effects = site.decide(now);
+                    for effect in effects {
+                        site.carry_out(&effect, &seen, now);
+                        old.push((effect, seen.clone()));
+                    }
+                    let launched = site.snapshot().periodic_launch(&job.key()).unwrap().value.launched;
+                    let asked = old.iter().any(|(effect, _)| match effect {
+                        Effect::Launch(due) | Effect::Skip(due) => due.at > launched,
+                    });
+                    prop_assert!(timetable.due(launched, now).is_none() || asked);
+                }
+            }
+        }
+        let times = &site.launched;
+        let distinct: BTreeSet<_> = times.iter().collect();
+        prop_assert_eq!(distinct.len(), times.len());
+        prop_assert!(times.is_sorted());
+        for time in times {
+            let before = Timestamp::from_secs(time - 1);
+            prop_assert_eq!(timetable.next(before), Some(Timestamp::from_secs(*time)));
+            prop_assert!(Timestamp::from_secs(*time) <= now);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Evaluate: has a job looked at once more, and failed allocations replaced whatever their policy
+//! says.
+
+use model::{Allocation, ClientStatus, DesiredTransition, Indexed, Job, JobKey, TriggeredBy};
+use state::{AllocView, Entity, Key, Snapshot};
+
+use super::launches::{create_eval, evaluation, unchanged};
+use super::{Made, Outcome, Refusal, Stamp};
+use crate::writes::Write;
+
+/// How many allocations are marked at once: with the evaluation well below a transaction's 1,000
+/// operations. The next call marks the next ones.
+pub const MAX_MARKED: usize = 400;
+
+/// Decides on an evaluation of `key`.
+///
+/// # Errors
+/// See [`Refusal`].
+pub fn evaluate(
+    snapshot: &Snapshot,
+    key: &JobKey,
+    force_reschedule: bool,
+    stamp: &Stamp,
+) -> Result<Outcome, Refusal> {
+    let stored = snapshot.job(key);
+    if let Some(eval) = snapshot.eval(stamp.eval_id) {
+        return Ok(Outcome::Done {
+            made: Made {
+                job_id: key.job_id.to_string(),
+                eval_id: Some(stamp.eval_id),
+                job_index: stored.map(|job| job.modify_index),
+            },
+            index: eval.create_index,
+        });
+    }
+    let stored = stored.ok_or_else(|| Refusal::no_such_job(key))?;
+    let job = &stored.value;
+    if job.is_parent() {
+        let (what, instead) = if job.periodic.is_some() {
+            ("periodic", "kafila job periodic force")
+        } else {
+            ("parameterized", "kafila job dispatch")
+        };
+        let message = format!("can't evaluate {what} job {:?}: use {instead}", job.id);
+        return Err(Refusal::state(message));
+    }
+    let triggered_by = TriggeredBy::JobRegister;
+    let eval = evaluation(stamp, job, job.job_type, job.priority, triggered_by);
+    let made = Made {
+        job_id: job.id.clone(),
+        eval_id: Some(eval.id),
+        job_index: Some(stored.modify_index),
+    };
+    let mut writes = vec![unchanged(stored), create_eval(eval)];
+    if force_reschedule {
+        let views = snapshot.allocs_by_job(key);
+        let failed = views.filter(|view| may_be_forced(stored, view));
+        writes.extend(failed.take(MAX_MARKED).map(|view| mark(view, stamp)));
+    }
+    Ok(Outcome::Commit { writes, made })
+}
+
+/// Tells whether a mark makes a difference to an allocation.
+fn may_be_forced(job: &Indexed<Job>, view: &AllocView) -> bool {
+    let alloc = &view.alloc;
+    let group = job.value.task_group(&alloc.task_group);
+    view.client_status() == ClientStatus::Failed
+        && alloc.next_alloc.is_none()
+        && !alloc.transition.force_reschedule
+        && alloc.job_create_index == job.create_index
+        && group.is_some_and(|group| group.reschedule.is_some())
+}
+
+fn mark(view: &AllocView, stamp: &Stamp) -> Write {
+    let alloc = Allocation {
+        transition: DesiredTransition {
+            force_reschedule: true,
+            ..view.alloc.transition
+        },
+        modify_time: stamp.now,
+        ..(*view.alloc).clone()
+    };
+    Write::Update {
+        key: Key::Alloc(alloc.id),
+        modify_index: view.alloc_modify_index,
+        entity: Entity::Alloc(Box::new(alloc)),
+    }
+}

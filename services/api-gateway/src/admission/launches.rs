@@ -1,0 +1,153 @@
+//! What launching, dispatching and purging have in common: launch records, children, what stands
+//! beside a job.
+
+use model::{
+    Evaluation, Indexed, Job, JobKey, JobTally, JobType, PeriodicLaunch, Timestamp, TriggeredBy,
+};
+use state::{Entity, Key, Snapshot};
+use upkeep::periodic;
+
+use super::Stamp;
+use crate::writes::Write;
+
+/// Returns the evaluation of `stamp`.
+pub(super) fn evaluation(
+    stamp: &Stamp,
+    job: &Job,
+    job_type: JobType,
+    priority: u8,
+    triggered_by: TriggeredBy,
+) -> Evaluation {
+    let (id, key) = (stamp.eval_id, job.key());
+    let mut eval = Evaluation::pending(id, key, job_type, priority, triggered_by, stamp.now);
+    eval.trace_parent.clone_from(&stamp.trace_parent);
+    eval
+}
+
+pub(super) fn create_eval(eval: Evaluation) -> Write {
+    Write::Create {
+        key: Key::Eval(eval.id),
+        entity: Entity::Eval(Box::new(eval)),
+    }
+}
+
+pub(super) fn unchanged(stored: &Indexed<Job>) -> Write {
+    Write::RequireUnchanged {
+        key: Key::Job(stored.value.key()),
+        modify_index: stored.modify_index,
+    }
+}
+
+/// Returns the writes of a job that does not exist yet.
+pub(super) fn create_job(job: Job) -> [Write; 2] {
+    let key = job.key();
+    let job = Box::new(job);
+    [
+        Write::Create {
+            key: Key::JobVersion(key.clone(), job.version),
+            entity: Entity::JobVersion(job.clone()),
+        },
+        Write::Create {
+            key: Key::Job(key),
+            entity: Entity::Job(job),
+        },
+    ]
+}
+
+/// Returns the write of a launch record in place of the one at `modify_index`.
+pub(super) fn put_record(key: JobKey, record: PeriodicLaunch, modify_index: Option<u64>) -> Write {
+    let (key, entity) = (Key::PeriodicLaunch(key), Entity::PeriodicLaunch(record));
+    match modify_index {
+        Some(modify_index) => Write::Update {
+            key,
+            modify_index,
+            entity,
+        },
+        None => Write::Create { key, entity },
+    }
+}
+
+/// Returns the write of a periodic job's launch record when the job changes from `stored` to `job`:
+/// what was not to be launched before is launched from now on, and not for the time before.
+pub(super) fn begin(
+    snapshot: &Snapshot,
+    job: &Job,
+    stored: Option<&Job>,
+    now: Timestamp,
+) -> Option<Write> {
+    job.periodic.as_ref()?;
+    let key = job.key();
+    let goes_on = stored.is_some_and(|stored| {
+        stored.is_launched() && stored.periodic == job.periodic
+            || !job.is_launched() && snapshot.periodic_launch(&key).is_some()
+    });
+    if goes_on && snapshot.periodic_launch(&key).is_some() {
+        return None;
+    }
+    let (record, modify_index) = periodic::moved(snapshot, &key, now);
+    Some(put_record(key, record, modify_index))
+}
+
+/// Returns the deletions of what stands beside a job that is purged.
+pub(super) fn forget(snapshot: &Snapshot, stored: &Indexed<Job>) -> Vec<Write> {
+    let (job, key) = (&stored.value, stored.value.key());
+    let mut writes = Vec::new();
+    if let Some(record) = snapshot.periodic_launch(&key) {
+        writes.push(Write::Delete {
+            key: Key::PeriodicLaunch(key.clone()),
+            modify_index: record.modify_index,
+        });
+    }
+    for (group, events) in snapshot.scaling_events_by_job(&key).take(MAX_GROUPS) {
+        writes.push(Write::Delete {
+            key: Key::ScalingEvents(key.clone(), group.to_owned()),
+            modify_index: events.modify_index,
+        });
+    }
+    if job.parent_id.is_empty() {
+        return writes;
+    }
+    let parent = JobKey::new(job.namespace.as_str(), job.parent_id.as_str());
+    let token = snapshot.dispatch_token(&parent, &job.dispatch_token);
+    if let Some(token) = token.filter(|token| token.value.child_id == job.id) {
+        writes.push(Write::Delete {
+            key: Key::DispatchToken(parent.clone(), job.dispatch_token.clone()),
+            modify_index: token.modify_index,
+        });
+    }
+    writes.extend(count_child(snapshot, &parent));
+    writes
+}
+
+/// How many groups' scaling events a purge deletes at most: with the versions, well below a
+/// transaction's 1,000 operations. What is left over is collected as garbage.
+const MAX_GROUPS: usize = 100;
+
+/// Returns the write that counts a child as gone, so that its parent's summary still knows of it.
+fn count_child(snapshot: &Snapshot, parent: &JobKey) -> Option<Write> {
+    let stored = snapshot.job(parent)?;
+    let one = JobTally {
+        job_create_index: stored.create_index,
+        children: 1,
+        ..JobTally::default()
+    };
+    let key = Key::JobTally(parent.clone());
+    Some(match snapshot.job_tally(parent) {
+        None => Write::Create {
+            key,
+            entity: Entity::JobTally(Box::new(one)),
+        },
+        Some(row) => {
+            let mut tally = one;
+            if row.value.job_create_index == stored.create_index {
+                let more = std::mem::replace(&mut tally, row.value.clone());
+                tally.add(&more);
+            }
+            Write::Update {
+                key,
+                modify_index: row.modify_index,
+                entity: Entity::JobTally(Box::new(tally)),
+            }
+        }
+    })
+}

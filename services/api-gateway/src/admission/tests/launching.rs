@@ -1,0 +1,188 @@
+//! Periodic jobs: their launch records, forced launches, and evaluations of jobs by hand.
+
+use model::{ClientStatus, EvalId, Job, JobKey, Periodic, Timestamp, TriggeredBy};
+use test_kit::builders;
+
+use super::world::{NOW, World};
+use crate::admission::evaluate::evaluate;
+use crate::admission::force::force;
+use crate::admission::{Outcome, Refusal, Stamp};
+
+const SECOND: u64 = 1_700_000_000;
+
+fn periodic() -> Job {
+    let mut job = builders::batch("p", 1);
+    job.periodic = Some(Periodic {
+        enabled: true,
+        crons: vec!["*/5 * * * *".to_owned()],
+        prohibit_overlap: true,
+        time_zone: "UTC".to_owned(),
+    });
+    job
+}
+
+fn at(world: &mut World, seconds: u64) -> Stamp {
+    Stamp {
+        now: Timestamp::from_secs(SECOND + seconds),
+        ..world.stamp()
+    }
+}
+
+fn launched(world: &World) -> u64 {
+    let record = world.snapshot().periodic_launch(&periodic().key()).cloned();
+    record.unwrap().value.launched.as_secs()
+}
+
+fn register_at(world: &mut World, job: &Job, seconds: u64) {
+    let stamp = at(world, seconds);
+    let request = super::world::request();
+    let decision = crate::admission::register(&world.snapshot(), job, &request, &stamp).unwrap();
+    world.commit(&super::world::proposal(decision));
+}
+
+#[test]
+fn what_was_not_to_be_launched_is_launched_from_now_on_and_not_for_the_time_before() {
+    let mut world = World::default();
+    register_at(&mut world, &periodic(), 0);
+    assert_eq!(launched(&world), SECOND);
+    // What has nothing to do with time leaves the record as it is: nothing that is due is lost.
+    let renamed = Job {
+        priority: 60,
+        ..periodic()
+    };
+    register_at(&mut world, &renamed, 1_000);
+    assert_eq!(launched(&world), SECOND);
+    let mut other = periodic();
+    other.periodic.as_mut().unwrap().crons = vec!["@hourly".to_owned()];
+    register_at(&mut world, &other, 2_000);
+    assert_eq!(launched(&world), SECOND + 2_000);
+    world.deregister(&other, false);
+    assert_eq!(world.snapshot().launched_jobs().count(), 0);
+    register_at(&mut world, &other, 9_000);
+    assert_eq!(launched(&world), SECOND + 9_000);
+    assert_eq!(world.snapshot().launched_jobs().count(), 1);
+    // A clock that is behind does not have it launched again.
+    world.deregister(&other, false);
+    register_at(&mut world, &other, 3_000);
+    assert_eq!(launched(&world), SECOND + 9_000);
+    world.deregister(&other, true);
+    assert!(world.snapshot().periodic_launch(&other.key()).is_none());
+}
+
+#[test]
+fn scenario_024_a_forced_launch_overlaps() {
+    let mut world = World::default();
+    register_at(&mut world, &periodic(), 0);
+    let key = periodic().key();
+    let mut children = Vec::new();
+    for seconds in [30, 31] {
+        let stamp = at(&mut world, seconds);
+        match force(&world.snapshot(), &key, &stamp).unwrap() {
+            Outcome::Commit { writes, made } => {
+                world.write(&writes);
+                let eval = world.snapshot().eval(stamp.eval_id).unwrap().value.clone();
+                assert_eq!(eval.triggered_by, TriggeredBy::PeriodicJob);
+                children.push(made.job_id);
+            }
+            done @ Outcome::Done { .. } => panic!("{done:?}"),
+        }
+        assert_eq!(launched(&world), SECOND + seconds);
+        // Asked again, it answers the same.
+        let again = force(&world.snapshot(), &key, &stamp).unwrap();
+        assert!(
+            matches!(again, Outcome::Done { made, .. } if Some(&made.job_id) == children.last())
+        );
+    }
+    assert_eq!(children, ["p/periodic-1700000030", "p/periodic-1700000031"]);
+    let child = JobKey::new("default", "p/periodic-1700000030");
+    let child = world.snapshot().job(&child).unwrap().value.clone();
+    assert_eq!((child.parent_id.as_str(), child.periodic), ("p", None));
+    // Within one second there is one child.
+    let stamp = at(&mut world, 31);
+    let refusal = force(&world.snapshot(), &key, &stamp).unwrap_err();
+    assert!(
+        refusal.to_string().contains("within this very second"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn what_cannot_be_forced_says_why() {
+    let mut world = World::default();
+    let stamp = world.stamp();
+    let missing = force(&world.snapshot(), &periodic().key(), &stamp);
+    assert!(matches!(missing, Err(Refusal::NoSuchJob { .. })));
+    world.register(&builders::batch("q", 1));
+    let refusal = force(&world.snapshot(), &JobKey::new("default", "q"), &stamp).unwrap_err();
+    assert!(
+        refusal
+            .to_string()
+            .contains("can't force launch non-periodic job"),
+        "{refusal}"
+    );
+    world.register(&periodic());
+    world.deregister(&periodic(), false);
+    let refusal = force(&world.snapshot(), &periodic().key(), &stamp).unwrap_err();
+    assert!(refusal.to_string().contains("is stopped"), "{refusal}");
+}
+
+#[test]
+fn a_child_stays_one_whatever_its_file_says() {
+    let mut world = World::default();
+    world.register(&periodic());
+    let child = periodic().periodic_child(Timestamp::from_secs(SECOND), NOW);
+    world.stored.put_job(&child);
+    let edited = Job {
+        parent_id: String::new(),
+        priority: 70,
+        ..child.clone()
+    };
+    world.register(&edited);
+    let stored = world.snapshot().job(&child.key()).unwrap().value.clone();
+    assert_eq!((stored.parent_id.as_str(), stored.priority), ("p", 70));
+}
+
+#[test]
+fn an_evaluation_by_hand_marks_what_has_failed_and_was_not_replaced() {
+    let mut world = World::default();
+    let job = builders::service("web", 3);
+    world.register(&job);
+    let failed = world.place(1, &job, 0);
+    let running = world.place(2, &job, 0);
+    world.stored.put_status(failed, ClientStatus::Failed);
+    world.stored.put_status(running, ClientStatus::Running);
+    let marks = |world: &mut World, forced: bool| {
+        let stamp = world.stamp();
+        match evaluate(&world.snapshot(), &job.key(), forced, &stamp).unwrap() {
+            Outcome::Commit { writes, .. } => {
+                world.write(&writes);
+                let snapshot = world.snapshot();
+                assert!(snapshot.eval(stamp.eval_id).is_some());
+                [failed, running].map(|id| {
+                    snapshot
+                        .alloc(id)
+                        .unwrap()
+                        .alloc
+                        .transition
+                        .force_reschedule
+                })
+            }
+            done @ Outcome::Done { .. } => panic!("{done:?}"),
+        }
+    };
+    assert_eq!(marks(&mut world, false), [false, false]);
+    assert_eq!(marks(&mut world, true), [true, false]);
+}
+
+#[test]
+fn a_parent_is_not_evaluated() {
+    let mut world = World::default();
+    world.register(&periodic());
+    let stamp = world.stamp();
+    let refusal = evaluate(&world.snapshot(), &periodic().key(), false, &stamp).unwrap_err();
+    assert!(
+        refusal.to_string().contains("can't evaluate periodic job"),
+        "{refusal}"
+    );
+    assert!(world.snapshot().eval(EvalId::from_random(1_001)).is_none());
+}

@@ -1,0 +1,221 @@
+//! `kafila.v1.Jobs`: what is done with a job beside registering and stopping it.
+
+use std::collections::BTreeMap;
+
+use model::{ClientStatus, EvalId, Indexed, Job, JobKey, Payload};
+use proto::v1;
+use service_kit::current_trace_parent;
+use state::Snapshot;
+use tonic::{Request, Response, Status};
+use tracing::info;
+
+use super::{Api, job_key, no_such_job, open};
+use crate::admission::dispatch::{self, DispatchRequest};
+use crate::admission::scale::{self, ScaleRequest};
+use crate::admission::{Made, Outcome, Refusal, Stamp, evaluate, force};
+use crate::error::Error;
+use crate::gateway::Step;
+use crate::reads::index::{self, JOB_TABLES};
+use crate::reads::options::job_key as checked_job_key;
+
+/// What was done, and by which revision.
+type Done = (Made, u64);
+
+impl Api {
+    pub(super) async fn dispatch_job(
+        &self,
+        request: v1::DispatchJobRequest,
+    ) -> Result<v1::DispatchJobResponse, Error> {
+        let gateway = &self.gateway;
+        let parent = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let asked = DispatchRequest {
+            parent: parent.clone(),
+            payload: Payload(request.payload),
+            meta: request.meta.into_iter().collect(),
+            token: request.idempotency_token,
+            id_template: request.id_prefix_template,
+            priority: request.priority,
+            nonce: u32::try_from(gateway.ids.next_u64() >> 32).unwrap_or(0),
+            max_open_evals: gateway.config.max_open_evals,
+        };
+        let decide =
+            |snapshot: &Snapshot, stamp: &Stamp| dispatch::dispatch(snapshot, &asked, stamp);
+        let (made, index) = self.operate(&parent, decide).await?;
+        info!(
+            namespace = %parent.namespace, job_id = made.job_id, index, "job dispatched"
+        );
+        Ok(v1::DispatchJobResponse {
+            eval_id: text(made.eval_id),
+            eval_create_index: made.eval_id.map_or(0, |_| index),
+            job_create_index: made.job_index.unwrap_or(index),
+            dispatched_job_id: made.job_id,
+            index,
+        })
+    }
+
+    pub(super) async fn force_job(
+        &self,
+        request: v1::ForcePeriodicJobRequest,
+    ) -> Result<v1::ForcePeriodicJobResponse, Error> {
+        let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let decide = |snapshot: &Snapshot, stamp: &Stamp| force::force(snapshot, &key, stamp);
+        let (made, index) = self.operate(&key, decide).await?;
+        info!(namespace = %key.namespace, job_id = made.job_id, index, "job launched");
+        Ok(v1::ForcePeriodicJobResponse {
+            eval_id: text(made.eval_id),
+            eval_create_index: index,
+            child_job_id: made.job_id,
+            index,
+        })
+    }
+
+    pub(super) async fn evaluate_job(
+        &self,
+        request: v1::EvaluateJobRequest,
+    ) -> Result<v1::EvaluateJobResponse, Error> {
+        let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let force = request.force_reschedule;
+        let decide =
+            |snapshot: &Snapshot, stamp: &Stamp| evaluate::evaluate(snapshot, &key, force, stamp);
+        let (made, index) = self.operate(&key, decide).await?;
+        info!(namespace = %key.namespace, job_id = %key.job_id, index, "job evaluated");
+        Ok(v1::EvaluateJobResponse {
+            eval_id: text(made.eval_id),
+            eval_create_index: index,
+            job_modify_index: made.job_index.unwrap_or(index),
+            index,
+        })
+    }
+
+    pub(super) async fn scale_job(
+        &self,
+        request: v1::ScaleJobRequest,
+    ) -> Result<v1::ScaleJobResponse, Error> {
+        let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
+        let asked = ScaleRequest {
+            job: key.clone(),
+            group: request.task_group,
+            count: request.count,
+            message: request.message,
+            error: request.error,
+            meta: request.meta.into_iter().collect(),
+            check_index: request.check_index,
+            max_open_evals: self.gateway.config.max_open_evals,
+        };
+        let decide = |snapshot: &Snapshot, stamp: &Stamp| scale::scale(snapshot, &asked, stamp);
+        let (made, index) = self.operate(&key, decide).await?;
+        info!(
+            namespace = %key.namespace, job_id = %key.job_id, task_group = asked.group,
+            count = asked.count, index, "job scaled"
+        );
+        Ok(v1::ScaleJobResponse {
+            eval_id: text(made.eval_id),
+            eval_create_index: made.eval_id.map_or(0, |_| index),
+            job_modify_index: made.job_index.unwrap_or(index),
+            index,
+        })
+    }
+
+    pub(super) async fn job_scale_status(
+        &self,
+        request: Request<v1::GetJobScaleStatusRequest>,
+    ) -> Result<Response<v1::GetJobScaleStatusResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
+        let index = |snapshot: &Snapshot| index::of_job(snapshot, &key);
+        let answer = |snapshot: &Snapshot| {
+            let job = snapshot.job(&key);
+            let job = job.ok_or_else(|| no_such_job(snapshot, &key))?;
+            Ok((scale_status(snapshot, &key, job), String::new()))
+        };
+        let (status, meta) = self
+            .ask(&options, timeout, &JOB_TABLES, index, answer)
+            .await?;
+        Ok(Response::new(v1::GetJobScaleStatusResponse {
+            meta,
+            ..status
+        }))
+    }
+
+    /// Decides on something about the job `key`, and carries it out.
+    async fn operate(
+        &self,
+        key: &JobKey,
+        decide: impl Fn(&Snapshot, &Stamp) -> Result<Outcome, Refusal> + Send + Sync,
+    ) -> Result<Done, Error> {
+        let gateway = &self.gateway;
+        let stamp = Stamp {
+            eval_id: gateway.next_eval_id(),
+            now: gateway.now(),
+            trace_parent: current_trace_parent(),
+        };
+        let decide = |snapshot: &Snapshot| match decide(snapshot, &stamp) {
+            Ok(outcome) => Ok(step(outcome)),
+            Err(Refusal::NoSuchJob { .. }) => Err(no_such_job(snapshot, key)),
+            Err(refusal) => Err(refusal.into()),
+        };
+        gateway.carry_out(|| format!("job {key}"), decide).await
+    }
+}
+
+fn step(outcome: Outcome) -> Step<Done> {
+    match outcome {
+        Outcome::Done { made, index } => Step::Known((made, index)),
+        Outcome::Commit { writes, made } => Step::Commit {
+            writes,
+            answer: Box::new(move |revision| (made, revision)),
+        },
+    }
+}
+
+fn text(eval_id: Option<EvalId>) -> String {
+    eval_id.map_or_else(String::new, |id| id.to_string())
+}
+
+fn scale_status(
+    snapshot: &Snapshot,
+    key: &JobKey,
+    job: &Indexed<Job>,
+) -> v1::GetJobScaleStatusResponse {
+    let mut groups = BTreeMap::<&str, v1::TaskGroupScaleStatus>::new();
+    for group in &job.value.task_groups {
+        let status = groups.entry(group.name.as_str()).or_default();
+        status.desired = group.count;
+        let events = snapshot.scaling_events(key, &group.name);
+        let own = events.filter(|events| events.value.job_create_index == job.create_index);
+        status.events = own.map_or_else(Vec::new, |row| {
+            let events = row.value.events.iter();
+            let shown = events.map(|event| v1::ScalingEvent::from_stored(event, row.modify_index));
+            shown.collect()
+        });
+    }
+    for view in snapshot.allocs_by_job(key) {
+        let is_former = view.alloc.job_create_index != job.create_index;
+        let Some(status) = groups.get_mut(&*view.alloc.task_group) else {
+            continue;
+        };
+        if is_former || view.is_terminal() {
+            continue;
+        }
+        status.placed += 1;
+        status.running += u32::from(view.client_status() == ClientStatus::Running);
+        match view.health() {
+            Some(health) if health.healthy => status.healthy += 1,
+            Some(_) => status.unhealthy += 1,
+            None => {}
+        }
+    }
+    let groups = groups.into_iter();
+    v1::GetJobScaleStatusResponse {
+        meta: None,
+        job_id: job.value.id.clone(),
+        namespace: job.value.namespace.clone(),
+        job_create_index: job.create_index,
+        job_modify_index: job.modify_index,
+        job_stopped: job.value.stop,
+        task_groups: groups
+            .map(|(name, status)| (name.to_owned(), status))
+            .collect(),
+    }
+}

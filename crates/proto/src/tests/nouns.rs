@@ -11,7 +11,10 @@ use model::spec::{self, Span};
 use model::{
     AllocClient, AllocMetric, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources,
     Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth, DeploymentStatus,
-    DesiredStatus, DesiredTransition, DrainStatus, DrainStrategy, EvalStatus, Evaluation, ExhaustedResources, JobKey, JobType, LastDrain, Node, NodeEligibility, NodeEvent, NodeId, NodeScore, NodeStatus, Payload, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState, TriggeredBy,
+    DesiredStatus, DesiredTransition, DrainStatus, DrainStrategy, EvalStatus, Evaluation,
+    ExhaustedResources, JobKey, JobType, LastDrain, Node, NodeEligibility, NodeEvent, NodeId,
+    NodeScore, NodeStatus, Payload, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState,
+    TriggeredBy,
 };
 use serde_json::{Map, Value};
 

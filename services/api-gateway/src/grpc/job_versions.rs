@@ -98,15 +98,16 @@ impl Api {
         };
         info!(
             namespace = %key.namespace, job_id = %key.job_id, %eval_id, to = ?asked.to,
-            index = answer.eval_create_index, "job reverted"
+            index = answer.index, "job reverted"
         );
         Ok(v1::RegisterJobResponse {
-            eval_id: answer.eval_id.to_string(),
-            eval_create_index: answer.eval_create_index,
+            eval_id: eval_text(answer),
+            eval_create_index: answer.eval_create_index(),
             job_modify_index: answer.job_modify_index,
             warnings: Vec::new(),
-            index: answer.eval_create_index,
+            index: answer.index,
             changed: answer.changed,
+            next_periodic_launch_ns: 0,
         })
     }
 

@@ -239,7 +239,7 @@ fn later_health(
     stored: &Option<DeploymentHealth>,
     told: &Option<DeploymentHealth>,
 ) -> Option<DeploymentHealth> {
-    let is_own = |health: &DeploymentHealth| view.alloc.deployment_id == Some(health.deployment_id);
+    let is_own = |health: &DeploymentHealth| view.alloc.deployment_id == health.deployment_id;
     let stored = stored.filter(is_own);
     match told.filter(is_own) {
         Some(told) if stored.is_none_or(|stored| told.time >= stored.time) => Some(told),

@@ -81,12 +81,29 @@ pub(crate) fn claims(claims: &[v1::VolumeClaim], style: &Style) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures;
     use crate::render::tests::style;
+
+    fn volume() -> v1::Volume {
+        v1::Volume {
+            namespace: "default".to_owned(),
+            id: "5a1f0000-0b4d-4a7e-9c5f-6d7e8f901234".to_owned(),
+            name: "data".to_owned(),
+            r#type: "host".to_owned(),
+            node_id: "4d2ba53b-0b4d-4a7e-9c5f-6d7e8f901234".to_owned(),
+            host_path: "/srv/data".to_owned(),
+            capabilities: vec![v1::VolumeCapability {
+                access_mode: "single-node-single-writer".to_owned(),
+                attachment_mode: "file-system".to_owned(),
+            }],
+            node_pool: "default".to_owned(),
+            state: "ready".to_owned(),
+            ..v1::Volume::default()
+        }
+    }
 
     #[test]
     fn a_volume_is_shown_with_who_uses_it() {
-        let volume = fixtures::volume();
+        let volume = self::volume();
         let shown = table(std::slice::from_ref(&volume), &style(false)).render();
         let expected = "ID        Name  Namespace  Node ID   Node Pool  State\n\
                         5a1f0000  data  default    4d2ba53b  default    ready";

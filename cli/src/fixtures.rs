@@ -563,24 +563,6 @@ pub(crate) fn node() -> v1::Node {
     }
 }
 
-pub(crate) fn volume() -> v1::Volume {
-    v1::Volume {
-        namespace: "default".to_owned(),
-        id: "5a1f0000-0b4d-4a7e-9c5f-6d7e8f901234".to_owned(),
-        name: "data".to_owned(),
-        r#type: "host".to_owned(),
-        node_id: "4d2ba53b-0b4d-4a7e-9c5f-6d7e8f901234".to_owned(),
-        host_path: "/srv/data".to_owned(),
-        capabilities: vec![v1::VolumeCapability {
-            access_mode: "single-node-single-writer".to_owned(),
-            attachment_mode: "file-system".to_owned(),
-        }],
-        node_pool: "default".to_owned(),
-        state: "ready".to_owned(),
-        ..v1::Volume::default()
-    }
-}
-
 /// The same node while its allocations leave it.
 pub(crate) fn draining_node() -> v1::Node {
     let event = |subsystem: &str, message: &str, ago: u64| v1::NodeEvent {

@@ -1,7 +1,7 @@
 //! A job's versions: listed with what differs, gone back to, called stable, given names.
 
 use jobdiff::JobDiff;
-use model::{FieldErrors, Indexed, Job, JobKey};
+use model::{FieldErrors, Indexed, Job, JobKey, Timestamp};
 use proto::v1;
 use proto::v1::revert_job_request::To;
 use service_kit::current_trace_parent;
@@ -9,7 +9,7 @@ use state::{Snapshot, Table};
 use tonic::Request;
 use tracing::info;
 
-use super::jobs::step;
+use super::jobs::{eval_text, nanoseconds, next_launch, step};
 use super::{Api, job_key, no_such_job, open};
 use crate::admission::marks::{self, Change, Tagged};
 use crate::admission::revert::Target;
@@ -96,6 +96,7 @@ impl Api {
         let Some(answer) = result? else {
             return Err(no_such_job(&gateway.replica.snapshot(), &key));
         };
+        let launch = self.launch_of(&key, &asked.to);
         info!(
             namespace = %key.namespace, job_id = %key.job_id, %eval_id, to = ?asked.to,
             index = answer.index, "job reverted"
@@ -107,8 +108,23 @@ impl Api {
             warnings: Vec::new(),
             index: answer.index,
             changed: answer.changed,
-            next_periodic_launch_ns: 0,
+            next_periodic_launch_ns: nanoseconds(launch),
         })
+    }
+
+    /// Returns when a job is launched next that has been taken back to a version.
+    fn launch_of(&self, key: &JobKey, target: &Target) -> Option<Timestamp> {
+        let snapshot = self.gateway.replica.snapshot();
+        let version = match target {
+            Target::Version(version) => *version,
+            Target::Tag(name) => marks::find_tag(&snapshot, key, name).ok()?,
+        };
+        let former = snapshot.job_version(key, version)?;
+        let job = Job {
+            stop: false,
+            ..former.value.clone()
+        };
+        next_launch(&job, self.gateway.now())
     }
 
     pub(super) async fn set_job_stable(

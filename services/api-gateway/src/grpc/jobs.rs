@@ -412,7 +412,7 @@ pub(super) fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> 
     }
 }
 
-fn eval_text(answer: Answer) -> String {
+pub(super) fn eval_text(answer: Answer) -> String {
     answer.eval_id.map_or_else(String::new, |id| id.to_string())
 }
 

@@ -9,6 +9,7 @@
 )]
 
 #[path = "../../src/fixtures.rs"]
+#[allow(dead_code, reason = "some are for the tests of rendering alone")]
 mod fixtures;
 
 mod command;

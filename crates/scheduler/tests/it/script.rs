@@ -356,6 +356,8 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
                 read_only: false,
                 sticky: false,
                 per_alloc: true,
+                access_mode: None,
+                attachment_mode: None,
             };
             group.volumes.insert(value.into(), ask);
         }

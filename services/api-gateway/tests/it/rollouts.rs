@@ -83,7 +83,7 @@ impl Rollout {
             health: Some(DeploymentHealth {
                 healthy,
                 time: NOW,
-                deployment_id: self.id,
+                deployment_id: Some(self.id),
             }),
             ..AllocClient::default()
         };

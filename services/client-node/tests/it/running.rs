@@ -166,7 +166,7 @@ async fn a_deployments_allocation_becomes_healthy() {
         })
         .await;
     assert!(healthy.healthy);
-    assert_eq!(healthy.deployment_id, deployment_id);
+    assert_eq!(healthy.deployment_id, Some(deployment_id));
     cluster.stop(id);
     cluster.until(id, ClientStatus::Complete).await;
     place.is_empty().await;

@@ -192,8 +192,9 @@ async fn at_the_deadline_all_leave_in_bounded_pieces_with_an_evaluation_each() {
     let evals: Vec<_> = snapshot.evals_by_job(&sum.key()).collect();
     assert_eq!(evals.len(), 3);
     for eval in evals {
+        let key = sum.key();
         let with = snapshot
-            .allocs_by_job(&sum.key())
+            .allocs_by_job(&key)
             .filter(|view| view.alloc_modify_index == eval.create_index);
         let with: Vec<_> = with.collect();
         assert!((1..=100).contains(&with.len()), "{}", with.len());

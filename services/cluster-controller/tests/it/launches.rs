@@ -40,7 +40,8 @@ async fn register(suite: &Suite, job: &Job, launched: Timestamp) {
 
 /// The times that children were launched for.
 fn launched(snapshot: &Snapshot) -> Vec<u64> {
-    let children = snapshot.children(&every_second().key());
+    let parent = every_second().key();
+    let children = snapshot.children(&parent);
     let time = |child: &Job| {
         child
             .id
@@ -76,7 +77,8 @@ async fn a_child_comes_with_its_evaluation_and_two_controllers_launch_each_time_
     let distinct: BTreeSet<_> = times.iter().collect();
     assert_eq!(distinct.len(), times.len());
     for child in snapshot.children(&every_second().key()) {
-        let evals = snapshot.evals_by_job(&child.value.key());
+        let key = child.value.key();
+        let evals = snapshot.evals_by_job(&key);
         let evals: Vec<_> = evals
             .map(|eval| (eval.create_index, eval.value.triggered_by))
             .collect();

@@ -17,7 +17,7 @@ fn web() -> Job {
         enabled: true,
         min: 2,
         max: 6,
-        policy: serde_json::Map::new(),
+        policy: Default::default(),
     });
     job
 }

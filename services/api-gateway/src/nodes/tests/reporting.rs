@@ -480,7 +480,7 @@ fn a_users_word_on_health_outlives_reports_that_know_nothing_of_it() {
         Some(model::DeploymentHealth {
             healthy,
             time: Timestamp::from_millis(ms),
-            deployment_id: id,
+            deployment_id: Some(id),
         })
     };
     let (own, other) = (deployment_id, model::DeploymentId::from_random(8));

@@ -198,6 +198,7 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
             disabled: false,
         },
         volume_mounts: Vec::new(),
+        dispatch_payload: None,
     }
 }
 
@@ -239,8 +240,15 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
         shutdown_delay: seconds(3),
         max_run_duration: Some(seconds(60)),
         volumes: BTreeMap::new(),
+        scaling: None,
     };
     Job {
+        periodic: None,
+        parameterized: None,
+        parent_id: String::new(),
+        dispatched: false,
+        payload: model::Payload::default(),
+        dispatch_token: String::new(),
         namespace: "default".to_owned(),
         id: "job".to_owned(),
         name: "job".to_owned(),

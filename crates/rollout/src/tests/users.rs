@@ -324,7 +324,7 @@ fn the_later_word_on_health_counts_whatever_the_nodes_clock_says() {
     let said = model::DeploymentHealth {
         healthy: false,
         time: ahead,
-        deployment_id: deployment_id(),
+        deployment_id: Some(deployment_id()),
     };
     site.put_client(1, ClientStatus::Running, Some(said));
     let action = set_health(&mut site, &[1], &[]).unwrap();

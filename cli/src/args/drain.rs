@@ -14,7 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(3_600);
     after_help = EXAMPLES,
     group = ArgGroup::new("wanted").args(["enable", "disable", "monitor"]).required(true),
     group = ArgGroup::new("which").args(["id", "this"]).required(true),
-    group = ArgGroup::new("time").args(["deadline", "force", "no_deadline"]).requires("enable"),
+    group = ArgGroup::new("time").args(["deadline", "force", "no_deadline"]),
 )]
 pub struct Drain {
     /// The node, or the start of its id
@@ -32,19 +32,19 @@ pub struct Drain {
     #[arg(long)]
     pub monitor: bool,
     /// How long allocations may take to leave; then all that are left are stopped [default: 1h]
-    #[arg(long, value_name = "DURATION", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span, conflicts_with_all = ["disable", "monitor"])]
     pub deadline: Option<Duration>,
     /// Stop everything at once
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["disable", "monitor"])]
     pub force: bool,
     /// Let allocations take as long as they need
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["disable", "monitor"])]
     pub no_deadline: bool,
     /// Leave the allocations of system jobs on the node
-    #[arg(long, requires = "enable")]
+    #[arg(long, conflicts_with_all = ["disable", "monitor"])]
     pub ignore_system: bool,
     /// With -disable: place nothing new on it all the same
-    #[arg(long, requires = "disable")]
+    #[arg(long, conflicts_with_all = ["enable", "monitor"])]
     pub keep_ineligible: bool,
     /// Why, kept with the drain
     #[arg(short = 'm', value_name = "TEXT")]

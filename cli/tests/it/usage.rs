@@ -64,13 +64,7 @@ async fn wrong_usage_ends_with_1_and_names_the_commands_help() {
 #[tokio::test]
 async fn what_nomad_has_and_kafila_has_not_is_said_so_with_what_to_use() {
     let table = [
-        (
-            "job history web",
-            127,
-            "'job history'",
-            "kafila job inspect -version",
-        ),
-        ("job eval web", 127, "'job eval'", "kafila job run"),
+        ("job restart web", 127, "'job restart'", "kafila job run"),
         (
             "alloc exec 8a3f sh",
             127,

@@ -97,13 +97,12 @@ impl VolumeAsks {
         node: &'s Node,
         name_index: u32,
     ) -> impl Iterator<Item = (&'s VolumeRequest, &'s Arc<Indexed<Volume>>)> {
-        let found = self.asks.iter().filter_map(move |ask| {
+        self.asks.iter().filter_map(move |ask| {
             let source = ask.source_for(name_index);
             let is_static = node.host_volumes.contains_key(&*source);
             let volume = self.registered(node.id, &source).filter(|_| !is_static)?;
             Some((ask, volume))
-        });
-        found
+        })
     }
 
     /// Returns the registered volumes that the allocation with this number gets on `node`.

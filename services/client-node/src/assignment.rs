@@ -91,7 +91,7 @@ pub(crate) struct Broken {
     /// The servers know that nothing of it runs.
     pub(crate) is_client_terminal: bool,
     /// All but the job, when that much can be read.
-    pub(crate) jobless: Option<Jobless>,
+    pub(crate) jobless: Option<Box<Jobless>>,
 }
 
 /// An assignment whose job did not come with it.
@@ -259,12 +259,12 @@ impl Reader {
         let Some(job) = self.jobs.get(&key) else {
             let (namespace, id, version) = key;
             broken.reason = format!("job {namespace}/{id} version {version} cannot be read");
-            broken.jobless = Some(jobless(&alloc));
+            broken.jobless = Some(Box::new(jobless(&alloc)));
             return Err(Some(broken));
         };
         if job.task_group(&alloc.task_group).is_none() {
             broken.reason = format!("its job has no group {:?}", alloc.task_group);
-            broken.jobless = Some(jobless(&alloc));
+            broken.jobless = Some(Box::new(jobless(&alloc)));
             return Err(Some(broken));
         }
         let assignment = Assignment {
@@ -339,7 +339,7 @@ pub(crate) fn changes(
         listed.insert(broken.alloc_id);
         match known.get(&broken.alloc_id) {
             Some(kept) => {
-                let whole = broken.jobless.and_then(|jobless| kept.lend_job(jobless));
+                let whole = broken.jobless.and_then(|jobless| kept.lend_job(*jobless));
                 let news = whole.filter(|whole| whole.modify_index > kept.modify_index);
                 changes.updated.extend(news);
             }

@@ -26,6 +26,7 @@ pub struct Config {
     pub plan_rejection_tracker: bool,
     /// How many rejections within `plan_rejection_node_window` make it so.
     pub plan_rejection_node_threshold: u32,
+    /// How long a rejection counts.
     #[serde(with = "duration")]
     pub plan_rejection_node_window: Duration,
     /// How long etcd keeps a leader that has fallen silent.

@@ -38,7 +38,7 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<Exit, Error> {
         eval_priority: args.eval_priority.unwrap_or_default(),
         request_id: EvalId::from_random(context.connection.ids().next_u128()).to_string(),
     };
-    let answer = match context.connection.register(request).await {
+    let answer = match Box::pin(context.connection.register(request)).await {
         Ok(answer) => answer,
         Err(error) => return Err(explained(error, &parsed, &job_id, colour)),
     };

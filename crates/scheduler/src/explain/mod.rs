@@ -275,7 +275,6 @@ fn group_explanation(
     let mut cluster = survey::cluster(snapshot, plan, inquiry, inquest.seed);
     let survey = Survey::new(
         snapshot,
-        key,
         plan,
         inquiry,
         &requirements,

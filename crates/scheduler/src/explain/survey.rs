@@ -101,7 +101,6 @@ pub(super) struct Survey<'a, 'c> {
 impl<'a, 'c> Survey<'a, 'c> {
     pub(super) fn new(
         snapshot: &'a Snapshot,
-        key: &JobKey,
         plan: &Plan,
         inquiry: &Inquiry<'a>,
         requirements: &'a Requirements,
@@ -111,7 +110,8 @@ impl<'a, 'c> Survey<'a, 'c> {
     ) -> Self {
         let gone = gone(plan, inquiry);
         let group = inquiry.group;
-        let stay = snapshot.allocs_by_job(key);
+        let key = inquiry.job.value.key();
+        let stay = snapshot.allocs_by_job(&key);
         let stay = stay.filter(|view| !view.is_terminal() && !gone.contains(&view.alloc.id));
         let stay = stay.map(|view| &*view.alloc);
         let new = new_allocs(snapshot, plan).filter(|alloc| Some(alloc.id) != inquiry.left_out);

@@ -357,7 +357,7 @@ fn a_dispatched_child_may_be_periodic() {
     assert_eq!(made.eval_id, None);
     let key = JobKey::new("default", made.job_id.as_str());
     let launched: Vec<_> = world.snapshot().launched_jobs().cloned().collect();
-    assert_eq!(launched, [key.clone()]);
+    assert_eq!(launched, std::slice::from_ref(&key));
     let record = world
         .snapshot()
         .periodic_launch(&key)

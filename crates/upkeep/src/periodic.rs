@@ -224,9 +224,7 @@ impl Launcher {
             at: due?,
             job_index: job.modify_index,
         };
-        let periodic = job.value.periodic.as_ref();
-        let prohibits = periodic.is_some_and(|periodic| periodic.prohibit_overlap);
-        Some(if prohibits && has_child_at_work(snapshot, key) {
+        Some(if would_overlap(snapshot, job) {
             Effect::Skip(due)
         } else {
             Effect::Launch(due)
@@ -244,9 +242,14 @@ fn is_put_periodic(change: &Change) -> bool {
     }
 }
 
-/// Tells whether anything that was launched before is not done.
-fn has_child_at_work(snapshot: &Snapshot, key: &JobKey) -> bool {
-    let mut children = snapshot.children(key);
+/// Tells whether anything that was launched before is not done, and the job minds.
+fn would_overlap(snapshot: &Snapshot, job: &Indexed<Job>) -> bool {
+    let periodic = job.value.periodic.as_ref();
+    if !periodic.is_some_and(|periodic| periodic.prohibit_overlap) {
+        return false;
+    }
+    let key = job.value.key();
+    let mut children = snapshot.children(&key);
     children.any(|child| snapshot.is_at_work(&child.value.key()))
 }
 
@@ -279,6 +282,10 @@ pub fn launch_due(
     now: Timestamp,
 ) -> Option<Launch> {
     let job = still_due(snapshot, due)?;
+    // A child may have come since: of a launch that was slow, or of one by hand.
+    if would_overlap(snapshot, job) {
+        return None;
+    }
     Some(launch(snapshot, &job.value, due.at, eval_id, now))
 }
 

@@ -209,6 +209,25 @@ fn scenario_023_a_launch_that_would_overlap_is_left_out_and_not_queued() {
 }
 
 #[test]
+fn a_child_that_came_after_the_decision_keeps_the_next_one_away() {
+    let mut job = periodic(&["*/5 * * * *"]);
+    job.periodic.as_mut().unwrap().prohibit_overlap = true;
+    let mut site = Site::new(&job);
+    // Decided on before the child of five past shows.
+    let next = Due {
+        job: job.key(),
+        at: at(10, 0),
+        job_index: site.snapshot().job(&job.key()).unwrap().modify_index,
+    };
+    site.step(at(5, 0));
+    let write =
+        |site: &Site| launch_due(&site.snapshot(), &next, EvalId::from_random(9), at(10, 0));
+    assert_eq!(write(&site), None);
+    site.end_children(EvalStatus::Complete);
+    assert!(write(&site).is_some());
+}
+
+#[test]
 fn scenario_026_an_expression_without_further_times_does_not_hide_the_others() {
     let crons = ["0 0 1 1 * 2020", "*/10 * * * *"];
     let timetable = Timetable::new(periodic(&crons).periodic.as_ref().unwrap());

@@ -20,7 +20,7 @@ use crate::writes::Write;
 /// How many versions a purge deletes at most, two operations each: with the job and the evaluation
 /// well below a transaction's 1,000. Versions left over are numbers that a later job of the same
 /// id does not use, and go when it is pruned.
-const MAX_PURGED_VERSIONS: usize = 400;
+const MAX_PURGED_VERSIONS: usize = 300;
 
 /// How many claims of volumes a purge deletes at most; the cluster-controller deletes the others.
 const MAX_PURGED_CLAIMS: usize = 100;

@@ -6,11 +6,12 @@ use state::{AllocView, Entity, Key, Snapshot};
 
 use super::launches::{create_eval, evaluation, unchanged};
 use super::{Made, Outcome, Refusal, Stamp};
+use crate::settings::node_pools;
 use crate::writes::Write;
 
-/// How many allocations are marked at once: with the evaluation well below a transaction's 1,000
-/// operations. The next call marks the next ones.
-pub const MAX_MARKED: usize = 400;
+/// How many allocations are marked at once: each is written whole, some KiB with its reschedules, and a
+/// transaction has 1 MiB. The next call marks the next ones.
+pub const MAX_MARKED: usize = 100;
 
 /// Decides on an evaluation of `key`.
 ///
@@ -52,6 +53,10 @@ pub fn evaluate(
         job_index: Some(stored.modify_index),
     };
     let mut writes = vec![unchanged(stored), create_eval(eval)];
+    if !job.stop {
+        // What was dead may live again, and its pool is to be there.
+        writes.extend(node_pools::join_as_job(snapshot, job)?);
+    }
     if force_reschedule {
         let views = snapshot.allocs_by_job(key);
         let failed = views.filter(|view| may_be_forced(stored, view));

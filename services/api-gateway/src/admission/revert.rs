@@ -3,7 +3,7 @@
 use model::{Job, JobKey};
 use state::Snapshot;
 
-use super::{Decision, Refusal, RegisterRequest, Stamp, marks, register};
+use super::{Decision, Refusal, RegisterRequest, Stamp, marks, register, versions};
 
 /// What to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,5 +66,13 @@ pub fn revert(
         eval_priority: request.eval_priority,
         max_open_evals: request.max_open_evals,
     };
-    register::register(snapshot, &job, &asked, stamp)
+    let mut decision = register::register(snapshot, &job, &asked, stamp)?;
+    if let (Decision::Commit(proposal), Target::Tag(_)) = (&mut decision, &request.to) {
+        // The name may be another version's by now.
+        let tags = versions::tags_unchanged(snapshot, key);
+        if !proposal.writes.contains(&tags) {
+            proposal.writes.push(tags);
+        }
+    }
+    Ok(decision)
 }

@@ -10,7 +10,7 @@ use state::{Entity, Key, Snapshot};
 
 use super::launches::{create_eval, evaluation, unchanged};
 use super::{Made, Outcome, Refusal, Stamp, register};
-use crate::settings::scheduler_config;
+use crate::settings::{node_pools, scheduler_config};
 use crate::writes::Write;
 
 /// What one event may say, in bytes: twenty of them are stored under one key for each group.
@@ -77,6 +77,8 @@ pub fn scale(
         let message = "job scaling blocked due to active deployment: wait for it, or fail it";
         return Err(Refusal::state(message));
     }
+    // What was dead may live again, and its pool is to be there.
+    writes.extend(node_pools::join_as_job(snapshot, &stored.value)?);
     let open = snapshot.open_eval_count();
     if open >= request.max_open_evals {
         return Err(Refusal::Overloaded { open });

@@ -161,7 +161,8 @@ impl Api {
 
 fn step(outcome: Outcome) -> Step<Done> {
     match outcome {
-        Outcome::Done { made, index } => Step::Known((made, index)),
+        // The child of a token may have been purged meanwhile.
+        Outcome::Done { made, index } => Step::IfFresh((made, index)),
         Outcome::Commit { writes, made } => Step::Commit {
             writes,
             answer: Box::new(move |revision| (made, revision)),

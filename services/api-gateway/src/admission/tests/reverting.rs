@@ -146,3 +146,23 @@ fn going_back_is_a_registration_with_all_that_it_is_refused_for() {
     let refused = revert(&world.snapshot(), &request, &stamp).unwrap_err();
     assert_eq!(refused, Refusal::Rejected);
 }
+
+#[test]
+fn a_name_that_moved_meanwhile_is_looked_up_again() {
+    let mut world = World::default();
+    let job = registered(&mut world, 3);
+    world.tag(&job, "gold", Some(0));
+    let stamp = world.stamp();
+    let request = to(&job, Target::Tag("gold".to_owned()));
+    let decided = proposal(revert(&world.snapshot(), &request, &stamp).unwrap());
+    let tags = state::Key::JobTags(job.key());
+    let compared = decided.writes.iter().filter(|write| *write.key() == tags);
+    let modify_index = world.snapshot().job_tags(&job.key()).unwrap().modify_index;
+    assert_eq!(
+        compared.collect::<Vec<_>>(),
+        [&crate::writes::Write::RequireUnchanged {
+            key: tags,
+            modify_index
+        }]
+    );
+}

@@ -241,3 +241,20 @@ fn what_cannot_be_scaled_says_why() {
     assert!(text(&mut world, &to(20_001)).contains("would add up to 50001"));
     assert!(decide(&mut world, &to(20_000)).is_ok());
 }
+
+#[test]
+fn a_job_whose_pool_is_gone_is_not_brought_back_to_life() {
+    let mut job = web();
+    job.node_pool = "gpu".to_owned();
+    let mut world = World::default();
+    // Nothing of it is live, so its pool may go.
+    world.write(&[crate::writes::Write::Create {
+        key: state::Key::Job(job.key()),
+        entity: state::Entity::Job(Box::new(job)),
+    }]);
+    let refused = decide(&mut world, &to(4)).unwrap_err().to_string();
+    assert!(
+        refused.contains("nonexistent node pool \"gpu\""),
+        "{refused}"
+    );
+}

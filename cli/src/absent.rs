@@ -90,7 +90,6 @@ const COMMANDS: &[Command] = &[
     ),
     command("client-config", NO_AGENT),
     command("config", "a service checks its settings when it starts"),
-    command("eval delete", NO_PART),
     command(
         "exec",
         "log in to the node: 'kafila alloc status ID' names it",
@@ -117,7 +116,6 @@ const COMMANDS: &[Command] = &[
     command("license", "Kafila needs none"),
     command("login", NO_USERS),
     command("monitor", "each service logs to its standard error"),
-    command("namespace", "name one with -namespace; it needs no making"),
     command("node config", "the setting gateways of the client-node"),
     command("node identity", NO_USERS),
     command("node intro", NO_USERS),
@@ -154,10 +152,6 @@ const COMMANDS: &[Command] = &[
     command("plugin", NO_STORAGE),
     command("quota", NO_ENTERPRISE),
     command("recommendation", NO_ENTERPRISE),
-    command(
-        "scaling",
-        "kafila job scale JOB GROUP COUNT, and kafila job scaling-events JOB",
-    ),
     command("sentinel", NO_ENTERPRISE),
     command("server", NO_AGENT),
     command("server-force-leave", NO_AGENT),
@@ -216,18 +210,10 @@ const FLAGS: &[Flag] = &[
         "with-vars",
         "only the job is kept, not its file's variables",
     ),
+    flag(&["job plan", "plan"], "policy-override", NO_ENTERPRISE),
+    flag(&["job plan", "plan"], "vault-namespace", NO_ENTERPRISE),
     flag(&["job run", "run"], "consul-namespace", NO_ENTERPRISE),
     flag(&["job run", "run"], "policy-override", NO_ENTERPRISE),
-    flag(
-        &["job run", "run"],
-        "preserve-counts",
-        "write the count into the job file",
-    ),
-    flag(
-        &["job run", "run"],
-        "preserve-resources",
-        "write the resources into the job file",
-    ),
     flag(&["job run", "run"], "vault-namespace", NO_ENTERPRISE),
     flag(&["job stop", "stop"], "global", "there is one region"),
     flag(&["job stop", "stop"], "no-shutdown-delay", NO_PART),
@@ -352,10 +338,12 @@ mod tests {
             ("kafila job status", "--self", false),
             ("kafila job status", "--token=x", true),
             ("kafila", "--region", true),
-            ("kafila job run", "--preserve-counts", true),
-            ("kafila run", "--preserve-counts", true),
+            ("kafila job run", "--policy-override", true),
+            ("kafila run", "--policy-override", true),
             ("kafila job run", "--detahc", false),
             ("kafila job status", "-t", true),
+            ("kafila job plan", "-policy-override", true),
+            ("kafila plan", "-vault-namespace=x", true),
         ];
         for (command, flag, expected) in table {
             assert_eq!(

@@ -88,7 +88,9 @@ impl<'a> Flag<'a> {
             Some(rest) => (2, rest),
             None => (1, word.strip_prefix('-')?),
         };
-        if rest.is_empty() {
+        // A negative number is an argument, and whoever takes none says so better.
+        let is_number = dashes == 1 && rest.chars().all(|c| c.is_ascii_digit());
+        if rest.is_empty() || is_number {
             return None;
         }
         let (name, value) = match rest.split_once('=') {

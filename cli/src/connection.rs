@@ -21,10 +21,12 @@ mod eval;
 mod event;
 mod job;
 mod job_operations;
+mod namespace;
 mod node;
 mod node_pool;
 mod operator;
 mod rollout;
+mod scaling;
 mod volume;
 
 pub(crate) use alloc::LogsRequest;

@@ -28,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) connection: Connection,
     pub(crate) printer: Printer,
     pub(crate) clock: Clock,
+    /// What `-namespace` says; the environment's is the connection's alone.
+    pub(crate) namespace_flag: Option<String>,
     /// What was typed, the program's name first, with every flag in clap's form.
     pub(crate) words: Vec<OsString>,
 }
@@ -45,6 +47,7 @@ impl Context {
             connection: Connection::new(address, namespace, global.timeout, IdSource::from_os())?,
             printer: printer(global.no_color, global.force_color),
             clock: Clock::real(),
+            namespace_flag: global.namespace.clone().filter(|name| !name.is_empty()),
             words: line.words.clone(),
         })
     }

@@ -45,6 +45,10 @@ pub enum Error {
         problem: &'static str,
     },
 
+    /// What answers has no such call: a gateway that is older, or Kafila's own store.
+    #[error("{}", unknown_call_text(doing, address))]
+    UnknownCall { doing: String, address: Address },
+
     #[error(
         "Error {doing}: no answer from the gateway at {url} within {}.\n\
          Give it longer with -timeout, as in -timeout={}.",
@@ -114,6 +118,12 @@ impl Error {
                 problem,
             };
         }
+        if status.code() == Code::Unimplemented {
+            return Self::UnknownCall {
+                doing,
+                address: address.clone(),
+            };
+        }
         if status::is_timeout(&status) {
             return Self::Timeout {
                 doing,
@@ -176,6 +186,7 @@ impl Error {
         match self {
             Self::Unreachable { problem, .. } => problem.clone(),
             Self::Stranger { problem, .. } => format!("what answers there {problem}"),
+            Self::UnknownCall { .. } => UNKNOWN_CALL.to_owned(),
             Self::Timeout { timeout, .. } => format!("no answer within {}", seconds(*timeout)),
             Self::Rpc { status, .. } => status::describe(status),
             other => other.to_string(),
@@ -206,6 +217,18 @@ fn stranger_text(doing: &str, address: &Address, problem: &str) -> String {
         "Error {doing}: what answers at {} is no Kafila gateway: it {problem}.\n\
          That address is {}. Name the gateway's gRPC address with -address=http://HOST:4646 or \
          KAFILA_ADDR.",
+        address.url, address.source
+    )
+}
+
+const UNKNOWN_CALL: &str =
+    "the server does not know this call: it is a gateway older than this command, or none at all";
+
+fn unknown_call_text(doing: &str, address: &Address) -> String {
+    format!(
+        "Error {doing}: {UNKNOWN_CALL} ('kafila version -gateway' asks it).\n\
+         It answers at {}, and that address is {}. Name the gateway's with \
+         -address=http://HOST:4646 or KAFILA_ADDR.",
         address.url, address.source
     )
 }
@@ -265,6 +288,25 @@ mod tests {
         for part in [
             "http://127.0.0.1:4646",
             "no Kafila gateway",
+            "from KAFILA_ADDR",
+            "-address",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!error.may_have_happened() && !error.is_transient());
+    }
+
+    #[test]
+    fn a_server_that_does_not_know_a_call_is_named_with_who_named_it() {
+        // What Kafila's own store says, which is no gateway.
+        let status = Status::unimplemented("");
+        let error = Error::from_status("querying jobs", status, &address(), Duration::ZERO);
+        let text = error.to_string();
+        for part in [
+            "Error querying jobs: ",
+            "does not know this call",
+            "older than this command",
+            "http://127.0.0.1:4646",
             "from KAFILA_ADDR",
             "-address",
         ] {

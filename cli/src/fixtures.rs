@@ -148,6 +148,7 @@ pub(crate) fn metric() -> v1::AllocMetric {
         nodes_filtered: 1,
         nodes_exhausted: 2,
         nodes_in_pool: 3,
+        node_pool: "default".to_owned(),
         constraint_filtered: [("${attr.kernel.name} = linux".to_owned(), 1)].into(),
         dimension_exhausted: [("memory".to_owned(), 2)].into(),
         class_filtered: [("small".to_owned(), 1)].into(),
@@ -364,6 +365,7 @@ pub(crate) fn alloc() -> v1::Allocation {
                 fit: 760,
                 affinity: Some(1_000),
                 spread: Some(433),
+                devices: Some(500),
                 ..v1::ScoreParts::default()
             }),
             runners_up: vec![v1::NodeScore {
@@ -616,6 +618,58 @@ pub(crate) fn node_pool() -> v1::NodePool {
     }
 }
 
+pub(crate) fn scaling_policy() -> v1::ScalingPolicy {
+    v1::ScalingPolicy {
+        id: "c1d2e3f4-0000-4000-8000-000000000001".to_owned(),
+        r#type: "horizontal".to_owned(),
+        namespace: "default".to_owned(),
+        job_id: "web".to_owned(),
+        group: "app".to_owned(),
+        enabled: true,
+        min: 1,
+        max: 5,
+        policy: "{\"cooldown\":\"1m\"}".to_owned(),
+        create_index: 30,
+        modify_index: 31,
+    }
+}
+
+pub(crate) fn namespace() -> v1::Namespace {
+    let list = |names: &[&str]| {
+        names
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect::<Vec<_>>()
+    };
+    v1::Namespace {
+        name: "dev".to_owned(),
+        description: "For trying out".to_owned(),
+        meta: [("owner".to_owned(), "sre".to_owned())].into(),
+        capabilities: Some(v1::NamespaceCapabilities {
+            enabled_task_drivers: list(&["raw_exec", "mock_driver"]),
+            disabled_task_drivers: list(&["mock_driver"]),
+        }),
+        node_pool_configuration: Some(v1::NamespaceNodePoolConfiguration {
+            default: "batch".to_owned(),
+            allowed: Some(v1::NodePoolPatterns {
+                patterns: list(&["batch", "gpu-*"]),
+            }),
+            denied: Vec::new(),
+        }),
+        create_index: 30,
+        modify_index: 31,
+    }
+}
+
+/// The namespace that is always there.
+pub(crate) fn default_namespace() -> v1::Namespace {
+    v1::Namespace {
+        name: "default".to_owned(),
+        description: "Default shared namespace".to_owned(),
+        ..v1::Namespace::default()
+    }
+}
+
 /// The pool that is always there.
 pub(crate) fn default_pool() -> v1::NodePool {
     v1::NodePool {
@@ -664,7 +718,7 @@ pub(crate) fn planned(
     let (old, new) = (old.map(read), read(new));
     let updates = [("app".to_owned(), updates)];
     let mut diff = jobdiff::diff(old.as_ref(), Some(&new), true);
-    jobdiff::annotate(&mut diff, &updates.clone().into());
+    jobdiff::annotate(&mut diff, old.as_ref(), Some(&new), &updates.clone().into());
     let updates = updates
         .iter()
         .map(|(group, one)| (group.clone(), one.into()));

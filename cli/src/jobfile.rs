@@ -14,7 +14,10 @@ use crate::error::Error;
 use crate::output::colour::Colour;
 
 /// The path that means standard input.
-const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
+
+/// What lists take for all namespaces.
+const EVERY_NAMESPACE: &str = "*";
 
 /// What job files may see of the environment.
 const VARIABLE_PREFIXES: [&str; 2] = ["KAFILA_VAR_", "NOMAD_VAR_"];
@@ -66,6 +69,31 @@ pub(crate) fn to_wire(parsed: &Parsed, colour: Colour) -> Result<v1::Job, Error>
         let places = diagnostic::errors(&parsed.places.locate(&errors), colour);
         Error::text(format!("Error getting job struct:\n{places}"))
     })
+}
+
+/// Returns the namespace to send `job` to: the flag's and the file's, which must not differ, else
+/// `default`, which the environment may have named.
+///
+/// # Errors
+/// The flag and the file name two, or what is named is every namespace.
+pub(crate) fn namespace(job: &v1::Job, flag: Option<&str>, default: &str) -> Result<String, Error> {
+    let own = Some(job.namespace()).filter(|name| !name.is_empty());
+    if let (Some(flag), Some(own)) = (flag, own)
+        && flag != own
+    {
+        return Err(Error::text(format!(
+            "Error getting job struct: -namespace={flag} was given, and the job file says \
+             namespace = {own:?}.\nLeave out the flag, or change the file."
+        )));
+    }
+    let name = own.or(flag).unwrap_or(default);
+    if name == EVERY_NAMESPACE {
+        return Err(Error::text(
+            "Error getting job struct: namespace \"*\" means all of them, and a job is in one.\n\
+             Name it with -namespace=NAME, or with namespace in the job file.",
+        ));
+    }
+    Ok(name.to_owned())
 }
 
 /// Returns what messages call a file: its last part, as Nomad does.
@@ -124,6 +152,11 @@ fn environment(all: impl Iterator<Item = (String, String)>) -> BTreeMap<String, 
             .any(|prefix| name.starts_with(prefix))
     };
     all.filter(is_input).collect()
+}
+
+/// Tells JSON from HCL, in which nothing begins with a brace.
+pub(crate) fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with('{')
 }
 
 /// Reads a file or standard input, of which no more than a little beyond the longest job file:
@@ -189,6 +222,43 @@ mod tests {
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let names: Vec<String> = environment(all).into_keys().collect();
         assert_eq!(names, ["KAFILA_VAR_b", "NOMAD_VAR_a"]);
+    }
+
+    #[test]
+    fn a_flag_and_a_file_that_name_two_namespaces_are_refused_and_so_is_every_one() {
+        let job = |namespace: &str| v1::Job {
+            namespace: Some(namespace.to_owned()),
+            ..v1::Job::default()
+        };
+        let chosen = |file, flag, default| namespace(&job(file), flag, default);
+        assert_eq!(chosen("", None, "env").unwrap(), "env");
+        assert_eq!(chosen("prod", None, "env").unwrap(), "prod");
+        assert_eq!(chosen("prod", None, "*").unwrap(), "prod");
+        assert_eq!(chosen("", Some("dev"), "dev").unwrap(), "dev");
+        assert_eq!(chosen("dev", Some("dev"), "dev").unwrap(), "dev");
+        let message = chosen("prod", Some("dev"), "dev").unwrap_err().to_string();
+        for part in [
+            "-namespace=dev",
+            "namespace = \"prod\"",
+            "Leave out the flag",
+        ] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        for (file, flag, default) in [("*", None, "env"), ("", Some("*"), "*"), ("", None, "*")] {
+            let message = chosen(file, flag, default).unwrap_err().to_string();
+            assert!(message.contains("a job is in one"), "{message}");
+        }
+    }
+
+    #[test]
+    fn json_is_told_from_hcl_by_its_brace() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for text in [crate::poolfile::EXAMPLE_JSON, crate::poolfile::EXAMPLE_HCL] {
+            std::fs::write(file.path(), text).unwrap();
+            let pool = crate::poolfile::read(file.path(), false).unwrap();
+            assert_eq!(pool.name, "example");
+        }
+        assert!(is_json(" \n{}") && !is_json("job \"a\" {}"));
     }
 
     #[test]

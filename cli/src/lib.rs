@@ -33,6 +33,7 @@ mod fixtures;
 mod jobfile;
 mod json;
 mod monitor;
+mod namespacefile;
 mod output;
 mod poolfile;
 mod render;
@@ -156,6 +157,9 @@ fn usage(mut error: clap::Error, line: &Normalised) -> Exit {
         printer.err(&format!("{absent}\n\n{advice}"));
         return exit;
     }
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        suggest(&mut error, line);
+    }
     if error.kind() == ErrorKind::UnknownArgument {
         // To hand an unknown flag on as an argument: nobody means that.
         error.remove(ContextKind::Suggested);
@@ -176,6 +180,46 @@ fn usage(mut error: clap::Error, line: &Normalised) -> Exit {
         printer.err(&text.replace("For more information, try '--help'.", &advice));
     }
     exit
+}
+
+/// Adds the command that is spelt nearly so, where clap finds none: it overlooks swapped letters.
+fn suggest(error: &mut clap::Error, line: &Normalised) {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return;
+    }
+    let mut root = args::command();
+    root.build();
+    let mut parent = &root;
+    for name in line.command.split(' ').skip(1) {
+        match parent.find_subcommand(name) {
+            Some(child) => parent = child,
+            None => return,
+        }
+    }
+    let names = parent
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    let names = names.map(clap::Command::get_name);
+    if let Some(name) = nearest(wrong, names) {
+        let name = name.to_owned();
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(vec![name]),
+        );
+    }
+}
+
+/// Returns the one of `names` that differs from `wrong` in no more than a typo, or two in long ones.
+fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = 2.min(wrong.len().saturating_sub(1) / 2);
+    let near = names
+        .map(|name| (strsim::osa_distance(wrong, name), name))
+        .filter(|(distance, _)| *distance <= allowed);
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
 /// Returns what to say when Nomad has what was typed and this version does not.

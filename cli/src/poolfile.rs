@@ -9,7 +9,7 @@ use proto::v1;
 use serde::Deserialize;
 
 use crate::error::Error;
-use crate::jobfile::{name_of, text_of};
+use crate::jobfile::{is_json, name_of, text_of};
 
 /// What `node pool init` writes.
 pub(crate) const EXAMPLE_HCL: &str = r#"node_pool "example" {
@@ -57,7 +57,7 @@ pub(crate) fn read(path: &Path, json: bool) -> Result<v1::NodePool, Error> {
     let name = name_of(path);
     let text = text_of(path)
         .map_err(|error| Error::text(format!("Error reading node pool file {name}: {error}")))?;
-    let parsed = if json {
+    let parsed = if json || is_json(&text) {
         from_json(&text)
     } else {
         from_hcl(&text)
@@ -196,7 +196,7 @@ impl Reader<'_> {
     }
 
     /// Reads a block of names and texts.
-    fn words(&self, body: &Body) -> Result<HashMap<String, String>, String> {
+    pub(crate) fn words(&self, body: &Body) -> Result<HashMap<String, String>, String> {
         let mut words = HashMap::new();
         for item in body {
             let Structure::Attribute(attribute) = item else {
@@ -211,7 +211,7 @@ impl Reader<'_> {
     }
 
     /// Reads the same as an object: `meta = { … }`.
-    fn object(&self, value: &Expression) -> Result<HashMap<String, String>, String> {
+    pub(crate) fn object(&self, value: &Expression) -> Result<HashMap<String, String>, String> {
         let object = value
             .as_object()
             .ok_or_else(|| self.at(value, "want an object, as in { owner = \"sre\" }"))?;
@@ -250,7 +250,7 @@ impl Reader<'_> {
     }
 
     /// Puts the line in front.
-    fn at(&self, item: &impl hcl_edit::Span, problem: &str) -> String {
+    pub(crate) fn at(&self, item: &impl hcl_edit::Span, problem: &str) -> String {
         let start = item.span().map_or(0, |span| span.start);
         let before = self.text.get(..start).unwrap_or_default();
         format!("line {}: {problem}", before.matches('\n').count() + 1)

@@ -260,7 +260,7 @@ pub(crate) async fn anything(
 }
 
 /// Tells whether a UUID could begin so.
-fn looks_like_id(prefix: &str) -> bool {
+pub(crate) fn looks_like_id(prefix: &str) -> bool {
     let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
     let digits = prefix.chars().filter(|c| *c != '-').count();
     (MIN_PREFIX..=UUID_DIGITS).contains(&digits) && prefix.chars().all(is_part)

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::error::Error;
-use crate::jobfile::{name_of, text_of};
+use crate::jobfile::{is_json, name_of, text_of};
 use crate::poolfile::{MAX_DEPTH, Reader, depth, name};
 
 /// What `volume init` writes.
@@ -76,7 +76,7 @@ pub(crate) fn read(path: &Path, json: bool) -> Result<v1::Volume, Error> {
     let name = name_of(path);
     let text = text_of(path)
         .map_err(|error| Error::text(format!("Error reading volume file {name}: {error}")))?;
-    let parsed = if json {
+    let parsed = if json || is_json(&text) {
         from_json(&text)
     } else {
         from_hcl(&text)

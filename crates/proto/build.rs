@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const FILES: [&str; 16] = [
+const FILES: [&str; 18] = [
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/deployment.proto",
@@ -13,9 +13,11 @@ const FILES: [&str; 16] = [
     "kafila/v1/event.proto",
     "kafila/v1/job.proto",
     "kafila/v1/job_operations.proto",
+    "kafila/v1/namespace.proto",
     "kafila/v1/node.proto",
     "kafila/v1/node_pool.proto",
     "kafila/v1/operator.proto",
+    "kafila/v1/scaling_policy.proto",
     "kafila/v1/volume.proto",
     "kafila/internal/v1/broker.proto",
     "kafila/internal/v1/liveness.proto",

@@ -280,10 +280,18 @@ pub fn shell_job(name: &str, script: &str) -> v1::Job {
 
 /// A batch job of tasks that only pretend to run, for an hour.
 pub fn mock_batch(name: &str, count: u32) -> v1::Job {
-    let mut job = sleeper(name, count);
+    let mut job = mock_service(name, count);
     job.r#type = Some("batch".to_owned());
     for group in &mut job.task_groups {
         group.update = None;
+    }
+    job
+}
+
+/// A service job of tasks that only pretend to run, for an hour.
+pub fn mock_service(name: &str, count: u32) -> v1::Job {
+    let mut job = sleeper(name, count);
+    for group in &mut job.task_groups {
         for task in &mut group.tasks {
             task.driver = Some("mock_driver".to_owned());
             task.config = Some(structure([("run_for", string("1h"))]));

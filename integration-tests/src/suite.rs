@@ -45,6 +45,8 @@ pub struct Options {
     pub otlp_endpoint: Option<String>,
     /// A store that runs already; `None`: an etcd of the suite's own.
     pub store: Option<String>,
+    /// What stands in the nodes' configuration file, as TOML; `None`: they have none.
+    pub node_config: Option<String>,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             nodes: 1,
             otlp_endpoint: None,
             store: None,
+            node_config: None,
         }
     }
 }
@@ -165,6 +168,16 @@ impl Suite {
         };
         let mut command = Command::new(binary::kafila());
         command.arg(service);
+        if let Some(config) = self
+            .options
+            .node_config
+            .as_ref()
+            .filter(|_| service == "client-node")
+        {
+            let path = self.directory.path().join("client-node.toml");
+            std::fs::write(&path, config)?;
+            command.arg("-config").arg(path);
+        }
         for (key, value) in self.settings(name, service) {
             let variable = format!("KAFILA_{}__{key}", service.to_uppercase().replace('-', "_"));
             command.env(variable, value);

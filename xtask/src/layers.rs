@@ -23,13 +23,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rollout", &["model", "state", "placement"]),
     ("upkeep", &["model", "state", "placement", "cron"]),
     ("lifecycle", &["model"]),
+    ("linearizability", &[]),
     ("invariants", &["model", "state", "placement", "store"]),
     ("proto", &["model", "jobdiff"]),
-    ("store", &["model", "state"]),
-    ("embedded-etcd", &[]),
-    ("task-drivers", &["model"]),
-    ("service-kit", &[]),
-    ("service-host", &["model", "proto", "service-kit", "store"]),
+    ("net", &[]),
+    ("offload", &[]),
+    ("store", &["model", "net", "offload", "state"]),
+    ("embedded-etcd", &["net", "offload"]),
+    ("task-drivers", &["model", "offload"]),
+    ("service-kit", &["net", "offload"]),
+    (
+        "service-host",
+        &["model", "net", "proto", "service-kit", "store"],
+    ),
     ("test-kit", &["model", "state"]),
     ("xtask", &[]),
     ("api-gateway", SERVICE),
@@ -41,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("client-node", SERVICE),
     ("kafila", ANYTHING),
     ("integration-tests", ANYTHING),
+    ("simulation", ANYTHING),
 ];
 
 /// What a service may use: everything but another service.
@@ -52,6 +59,8 @@ const SERVICE: &[&str] = &[
     "jobspec",
     "lifecycle",
     "model",
+    "net",
+    "offload",
     "placement",
     "proto",
     "rollout",
@@ -83,6 +92,7 @@ const PURE: &[&str] = &[
     "rollout",
     "upkeep",
     "lifecycle",
+    "linearizability",
 ];
 
 /// # Errors

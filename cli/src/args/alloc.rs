@@ -49,10 +49,10 @@ pub struct Logs {
     #[arg(long)]
     pub tail: bool,
     /// The last N lines
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = super::whole::<u32>)]
     pub lines: Option<u32>,
     /// The last N bytes
-    #[arg(short = 'c', value_name = "N", conflicts_with = "lines")]
+    #[arg(short = 'c', value_name = "N", conflicts_with = "lines", value_parser = super::whole::<u64>)]
     pub bytes: Option<u64>,
     /// Standard error instead of standard output
     #[arg(long)]

@@ -16,7 +16,7 @@ pub struct Dev {
     #[arg(long, value_name = "FILE")]
     pub job: Vec<PathBuf>,
     /// Where the gateway answers
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4646")]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4646", value_parser = super::listen)]
     pub listen: SocketAddr,
     /// How many nodes to run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]

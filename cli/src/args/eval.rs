@@ -10,6 +10,8 @@ pub enum Command {
     Status(Status),
     /// Explain an evaluation: what every node says of its job, and what would change that
     Explain(Explain),
+    /// Delete evaluations that nobody goes by, while the eval-broker is paused
+    Delete(Delete),
 }
 
 #[derive(Debug, Args)]
@@ -23,7 +25,7 @@ pub struct List {
           value_parser = ["pending", "blocked", "complete", "failed", "canceled"])]
     pub status: Option<String>,
     /// At most N of them
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
     pub per_page: Option<u32>,
     /// Where the previous page ended
     #[arg(long, value_name = "TOKEN")]
@@ -95,3 +97,27 @@ Examples:
   kafila eval explain -node 4d2b 1a2b3c4d
 
 Exit codes: 0 explained; 1 no such evaluation or node, several, or the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DELETE_EXAMPLES)]
+pub struct Delete {
+    /// The evaluations, or the starts of their ids
+    #[arg(required = true)]
+    pub ids: Vec<String>,
+    /// For scripts that say so: nothing is asked
+    #[arg(long)]
+    pub yes: bool,
+}
+
+const DELETE_EXAMPLES: &str = "\
+For when far too many evaluations wait. All that are named go, or none: refused are those whose
+allocations live or are still to be replaced, and the last one of a job that has ended.
+
+Examples:
+  kafila operator scheduler set-config -pause-eval-broker=true
+  kafila eval delete 1a2b3c4d
+  kafila eval list -status pending -job web -json | jq -r '.[].ID' | xargs -n 500 kafila eval delete
+  kafila operator scheduler set-config -pause-eval-broker=false
+
+Exit codes: 0 deleted; 1 not paused, one of them is needed, no such evaluation, several, or the
+gateway did not answer.";

@@ -16,7 +16,7 @@ pub struct Stream {
     #[arg(long = "topic", value_name = "TOPIC[:KEY]")]
     pub topics: Vec<String>,
     /// Begin with what was written at this index, if it is still known [default: what comes now]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = super::whole::<u64>)]
     pub index: u64,
     /// Print JSON, a line for each index, for programs
     #[arg(long)]

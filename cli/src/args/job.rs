@@ -56,11 +56,17 @@ pub struct Run {
     #[arg(long)]
     pub detach: bool,
     /// Store the job only if its JobModifyIndex is N; 0: only if there is no such job
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
     pub check_index: Option<u64>,
     /// The priority of the evaluation, 1 to 100 [default: the job's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = super::priority)]
     pub eval_priority: Option<u32>,
+    /// Keep the counts of groups that the stored job has, as after 'kafila job scale'
+    #[arg(long)]
+    pub preserve_counts: bool,
+    /// Keep the resources of tasks that the stored job has
+    #[arg(long)]
+    pub preserve_resources: bool,
     /// Print the job as JSON instead of running it
     #[arg(long)]
     pub output: bool,
@@ -95,6 +101,9 @@ pub struct Plan {
     /// Print JSON, for programs
     #[arg(long)]
     pub json_output: bool,
+    /// Print a Go template, filled in with what -json-output would print
+    #[arg(short = 't', value_name = "TEMPLATE")]
+    pub template: Option<String>,
 }
 
 const PLAN_EXAMPLES: &str = "\
@@ -103,6 +112,7 @@ Examples:
   kafila job plan -var image=web:2 web.hcl
   kafila job plan -diff=false web.hcl          only what the scheduler would do
   kafila job plan -json-output web.hcl | jq .Diff.Type
+  kafila job plan -t '{{.Diff.Type}} {{.JobModifyIndex}}' web.hcl
   generate-job | kafila job plan -             from standard input
 
 Exit codes: 0 no allocation would be created or destroyed; 1 some would; 255 an error.";
@@ -172,7 +182,7 @@ pub struct Stop {
     #[arg(long)]
     pub detach: bool,
     /// The priority of the evaluation, 1 to 100 [default: the job's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = super::priority)]
     pub eval_priority: Option<u32>,
     /// Do not ask, even where the id was only the start of one
     #[arg(long)]
@@ -197,7 +207,7 @@ pub struct Inspect {
     /// The job, or the start of its id
     pub id: String,
     /// A former version
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
     pub version: Option<u64>,
     /// Print JSON: what this command always does
     #[arg(long)]

@@ -22,7 +22,7 @@ pub struct Dispatch {
     #[arg(long, value_name = "TEXT")]
     pub id_prefix_template: Option<String>,
     /// The priority of the child, 1 to 100 [default: the job's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = super::priority)]
     pub priority: Option<u32>,
     /// Return once the child is stored, without watching it start
     #[arg(long)]
@@ -48,10 +48,10 @@ pub struct Scale {
     /// The job, or the start of its id
     pub id: String,
     /// The task group, which may be left out if there is only one, and its count
-    #[arg(value_name = "[GROUP] COUNT", required = true, num_args = 1..=2)]
+    #[arg(value_name = "[GROUP] COUNT", required = true, num_args = 1..=2, allow_negative_numbers = true)]
     pub group_and_count: Vec<String>,
     /// Scale the job only if its JobModifyIndex is N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
     pub check_index: Option<u64>,
     /// Return once the job is stored, without watching it change
     #[arg(long)]

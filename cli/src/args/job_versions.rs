@@ -65,7 +65,8 @@ pub struct History {
         long,
         value_name = "N",
         requires = "differences",
-        conflicts_with = "diff_tag"
+        conflicts_with = "diff_tag",
+        value_parser = super::whole::<u64>,
     )]
     pub diff_version: Option<u64>,
     /// Compare with the version of this tag instead
@@ -75,7 +76,7 @@ pub struct History {
     #[arg(long, conflicts_with = "json")]
     pub full: bool,
     /// Show only this version
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
     pub version: Option<u64>,
     /// Print JSON, for programs
     #[arg(long)]
@@ -112,7 +113,7 @@ pub struct TagApply {
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub description: String,
     /// The version [default: the current one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
     pub version: Option<u64>,
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Flags have Nomad's names. Long ones may be typed with one dash or two; `argv` sees to that.
 
+use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand};
@@ -16,9 +18,11 @@ pub mod event;
 pub mod job;
 pub mod job_operations;
 pub mod job_versions;
+pub mod namespace;
 pub mod node;
 pub mod node_pool;
 pub mod operator;
+pub mod scaling;
 pub mod service;
 pub mod system;
 pub mod volume;
@@ -97,8 +101,8 @@ pub struct Global {
     /// The gateway to ask [default: KAFILA_ADDR, else NOMAD_ADDR, else http://127.0.0.1:4646]
     #[arg(long, global = true, value_name = "ADDR", help_heading = HEADING)]
     pub address: Option<String>,
-    /// The namespace to work in; '*' lists all [default: KAFILA_NAMESPACE, else NOMAD_NAMESPACE,
-    /// else the job's own or default]
+    /// The namespace to work in; '*' lists all; an error where a job file names another [default:
+    /// the job file's own, else KAFILA_NAMESPACE, else NOMAD_NAMESPACE, else default]
     #[arg(long, global = true, value_name = "NAME", help_heading = HEADING)]
     pub namespace: Option<String>,
     /// How long one call to the gateway may take, as in 10s
@@ -128,6 +132,24 @@ fn span(text: &str) -> Result<Duration, String> {
     Ok(span)
 }
 
+/// Reads a whole number.
+fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| "want a whole number, 0 or more, as in 3".to_owned())
+}
+
+/// Reads the priority of a job or an evaluation.
+fn priority(text: &str) -> Result<u32, String> {
+    let priority = text.parse().ok().filter(|it| (1..=100).contains(it));
+    priority.ok_or_else(|| "want a whole number from 1 to 100, as in 50".to_owned())
+}
+
+/// Reads where to listen.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "want an IP address and a port, as in 127.0.0.1:5646".to_owned())
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run, watch, inspect and stop jobs
@@ -139,6 +161,9 @@ pub enum Command {
     /// See the machines that run allocations
     #[command(subcommand)]
     Node(node::Command),
+    /// See, make and delete namespaces
+    #[command(subcommand)]
+    Namespace(namespace::Command),
     /// See evaluations: why the scheduler looked at a job, and what came of it
     #[command(subcommand)]
     Eval(eval::Command),
@@ -151,6 +176,9 @@ pub enum Command {
     /// See how the suite itself is doing
     #[command(subcommand)]
     Operator(operator::Command),
+    /// See how groups may be scaled
+    #[command(subcommand)]
+    Scaling(scaling::Command),
     /// Tidy up
     #[command(subcommand)]
     System(system::Command),
@@ -279,6 +307,23 @@ mod tests {
             assert!(examples.contains("  kafila "), "{name} has an example");
         });
         assert!(seen > 20, "{seen} commands");
+    }
+
+    #[test]
+    fn numbers_and_addresses_say_what_they_should_be() {
+        assert_eq!(whole::<u64>("3"), Ok(3));
+        for text in ["x", "-1", "", "1.5"] {
+            assert!(
+                whole::<u64>(text).unwrap_err().contains("as in 3"),
+                "{text}"
+            );
+        }
+        assert_eq!(priority("100"), Ok(100));
+        for text in ["0", "101", "200", "high"] {
+            assert!(priority(text).unwrap_err().contains("1 to 100"), "{text}");
+        }
+        assert!(listen("127.0.0.1:5646").is_ok());
+        assert!(listen(":5646").unwrap_err().contains("127.0.0.1:5646"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct Status {
     #[arg(long)]
     pub short: bool,
     /// List: at most N nodes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
     pub per_page: Option<u32>,
     /// List: where the previous page ended
     #[arg(long, value_name = "TOKEN")]

@@ -26,7 +26,7 @@ pub enum Command {
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
     /// At most N node pools
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
     pub per_page: Option<u32>,
     /// Where the previous page ended
     #[arg(long, value_name = "TOKEN")]
@@ -123,7 +123,7 @@ pub struct Nodes {
     /// The node pool's name
     pub name: String,
     /// At most N nodes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
     pub per_page: Option<u32>,
     /// Where the previous page ended
     #[arg(long, value_name = "TOKEN")]
@@ -151,7 +151,7 @@ pub struct Jobs {
     /// The node pool's name
     pub name: String,
     /// At most N jobs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
     pub per_page: Option<u32>,
     /// Where the previous page ended
     #[arg(long, value_name = "TOKEN")]

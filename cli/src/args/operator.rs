@@ -54,7 +54,7 @@ Exit codes: 0 shown; 1 the gateway did not answer.";
 #[command(after_help = SET_CONFIG_EXAMPLES)]
 pub struct SetConfig {
     /// Only if the configuration's modify index is N; 0: only if nobody has set anything yet
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
     pub check_index: Option<u64>,
     /// How nodes are chosen: binpack fills them up one after the other, spread keeps room on each
     #[arg(long, value_name = "ALGORITHM")]

@@ -34,7 +34,7 @@ pub struct Status {
     #[arg(long, value_name = "POOL")]
     pub node_pool: Option<String>,
     /// At most N volumes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
     pub per_page: Option<u32>,
     /// Where the previous page ended
     #[arg(long, value_name = "TOKEN")]
@@ -129,7 +129,7 @@ pub struct ClaimList {
     #[arg(long, value_name = "NAME")]
     pub volume_name: Option<String>,
     /// At most N claims
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
     pub per_page: Option<u32>,
     /// Where the previous page ended
     #[arg(long, value_name = "TOKEN")]

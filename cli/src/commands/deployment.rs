@@ -15,9 +15,10 @@ use crate::resolve;
 
 pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
     let connection = &context.connection;
-    let deployments = connection
+    let mut deployments = connection
         .deployments(connection.namespace(), "", 0)
         .await?;
+    deployments.sort_by_key(|deployment| std::cmp::Reverse(deployment.create_index));
     let text = if args.json {
         let deployments: Vec<json::deployment::Deployment<'_>> =
             deployments.iter().map(Into::into).collect();

@@ -75,8 +75,9 @@ async fn monitor(context: &Context, args: &Drain, node: &v1::Node) -> Result<Exi
         style: context.style(args.verbose),
         screen: Screen::new(context.printer, None),
     };
-    let goes_on = "The drain goes on: see 'kafila node drain -monitor'";
-    watch::interruptible(context, follow.run(&node.id), goes_on).await
+    let id = context.style_err(args.verbose).id(&node.id);
+    let goes_on = format!("The drain goes on: see 'kafila node drain -monitor {id}'");
+    watch::interruptible(context, follow.run(&node.id), &goes_on).await
 }
 
 async fn find(context: &Context, args: &Drain) -> Result<v1::Node, Error> {

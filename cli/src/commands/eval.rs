@@ -3,7 +3,7 @@
 use proto::v1;
 
 use super::page::next_page;
-use crate::args::eval::{Explain, List, Status};
+use crate::args::eval::{Delete, Explain, List, Status};
 use crate::commands::job::watch::{self, Watch};
 use crate::context::Context;
 use crate::error::Error;
@@ -14,6 +14,9 @@ use crate::output::json::pretty;
 use crate::render;
 use crate::resolve;
 
+/// How many characters an id has.
+const FULL_ID: usize = 36;
+
 pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
     let connection = &context.connection;
     let options = v1::QueryOptions {
@@ -23,7 +26,11 @@ pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> 
     };
     let status = args.status.as_deref().unwrap_or_default();
     let job_id = args.job.as_deref().unwrap_or_default();
-    let (evals, next_token) = connection.evaluations(options, status, job_id).await?;
+    let (mut evals, next_token) = connection.evaluations(options, status, job_id).await?;
+    // Pages come in the order in which things were made: to turn each round would mix them up.
+    if args.per_page.is_none() && args.page_token.is_none() {
+        evals.sort_by_key(|eval| std::cmp::Reverse(eval.create_index));
+    }
     let text = if args.json {
         let evals: Vec<json::eval::Evaluation<'_>> = evals.iter().map(Into::into).collect();
         pretty(&evals)
@@ -36,6 +43,26 @@ pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> 
     if !next_token.is_empty() {
         context.printer.err(&next_page(&context.words, &next_token));
     }
+    Ok(Exit::Success)
+}
+
+pub(super) async fn delete(context: &Context, args: &Delete) -> Result<Exit, Error> {
+    let style = context.style_err(false);
+    let mut ids = Vec::new();
+    for id in &args.ids {
+        // Whole ids, of which there may be hundreds, are left to the gateway.
+        ids.push(if id.len() == FULL_ID {
+            id.clone()
+        } else {
+            resolve::evaluation(&context.connection, id, &style)
+                .await?
+                .id
+        });
+    }
+    let count = context.connection.delete_evaluations(ids).await?;
+    let plural = if count == 1 { "" } else { "s" };
+    let said = format!("Successfully deleted {count} evaluation{plural}");
+    context.printer.out(&said)?;
     Ok(Exit::Success)
 }
 

@@ -18,10 +18,12 @@ mod drain;
 mod eval;
 mod event;
 pub(crate) mod job;
+mod namespace;
 mod node;
 mod node_pool;
 mod operator;
 mod page;
+mod scaling;
 mod system;
 mod version;
 mod volume;
@@ -84,9 +86,13 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Node(crate::args::node::Command::Pool(command)) => {
             node_pool::run(context, &command).await
         }
+        Command::Namespace(command) => namespace::run(context, &command).await,
         Command::Eval(crate::args::eval::Command::List(args)) => eval::list(context, &args).await,
         Command::Eval(crate::args::eval::Command::Status(args)) | Command::EvalStatus(args) => {
             eval::status(context, &args).await
+        }
+        Command::Eval(crate::args::eval::Command::Delete(args)) => {
+            eval::delete(context, &args).await
         }
         Command::Eval(crate::args::eval::Command::Explain(args)) => {
             eval::explain(context, &args).await
@@ -121,6 +127,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Operator(crate::args::operator::Command::Scheduler(command)) => {
             operator::scheduler(context, &command).await
         }
+        Command::Scaling(command) => scaling::run(context, &command).await,
         Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Volume(command) => volume::run(context, &command).await,
         Command::Status(args) => status(context, &args).await,

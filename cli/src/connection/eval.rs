@@ -99,4 +99,16 @@ impl Connection {
             .await?;
         Ok(answer.allocations)
     }
+    /// Deletes evaluations, all of them or none; returns how many. Asked once only: a second time
+    /// they would not be found.
+    pub(crate) async fn delete_evaluations(&self, eval_ids: Vec<String>) -> Result<u32, Error> {
+        let message = v1::DeleteEvaluationsRequest { eval_ids };
+        let doing = "deleting evaluations";
+        let answer: v1::DeleteEvaluationsResponse = self
+            .call(doing, message, |channel, request| async move {
+                client(channel).delete(request).await
+            })
+            .await?;
+        Ok(answer.count)
+    }
 }

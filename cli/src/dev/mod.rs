@@ -76,7 +76,10 @@ async fn live(
     let mut suite = Box::pin(Suite::start(&args)).await?;
     let directory = suite.directory().to_owned();
     left.is(match args.data_dir {
-        Some(_) => Place::Kept(directory.clone()),
+        Some(_) => Place::Kept {
+            directory: directory.clone(),
+            nodes: args.nodes,
+        },
         None => Place::Scratch(directory.clone()),
     });
     let addresses = suite.addresses();
@@ -97,7 +100,10 @@ async fn live(
         }
     };
     words.say(&if args.data_dir.is_some() {
-        format!("\n==> Ending. {}", words::how_to_stop(&directory))
+        format!(
+            "\n==> Ending. {}",
+            words::how_to_stop(&directory, args.nodes)
+        )
     } else {
         "\n==> Ending; tasks are stopped".to_owned()
     });

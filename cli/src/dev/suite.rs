@@ -92,7 +92,9 @@ impl Suite {
             Some(_) => embedded_etcd::Config::on_disk(directory.join("store.redb")),
             None => embedded_etcd::Config::in_memory(),
         };
-        let etcd = EmbeddedEtcd::start(storage).await?;
+        let etcd = EmbeddedEtcd::start(storage)
+            .await
+            .map_err(|error| cannot_store(&directory, error))?;
         let (mut services, mut nodes) = (JoinSet::new(), JoinSet::new());
         let (drain_services, drain_nodes) = (CancellationToken::new(), CancellationToken::new());
 
@@ -281,6 +283,18 @@ fn gateway_listens(address: SocketAddr) -> std::io::Result<ListenConfig> {
         advertise,
         ..ListenConfig::default()
     })
+}
+
+/// Adds the way out to why the store cannot be opened.
+fn cannot_store(directory: &Path, error: embedded_etcd::Error) -> BoxError {
+    match error {
+        embedded_etcd::Error::InUse { .. } => format!(
+            "another kafila dev uses {}: stop it, or choose another directory with -data-dir",
+            directory.display()
+        )
+        .into(),
+        error => error.into(),
+    }
 }
 
 /// Adds the way out to why the gateway cannot listen.

@@ -64,7 +64,11 @@ pub(super) enum Place {
     /// For this run alone.
     Scratch(PathBuf),
     /// For the next start as well.
-    Kept(PathBuf),
+    Kept {
+        directory: PathBuf,
+        /// With how many nodes it was started.
+        nodes: u16,
+    },
 }
 
 impl Left {
@@ -82,8 +86,8 @@ impl Left {
                 directory.display(),
                 removal(directory)
             ),
-            Some(Place::Kept(directory)) => {
-                format!("==> Ended at once. {}", how_to_stop(directory))
+            Some(Place::Kept { directory, nodes }) => {
+                format!("==> Ended at once. {}", how_to_stop(directory, *nodes))
             }
         }
     }
@@ -98,9 +102,14 @@ fn removal(directory: &Path) -> String {
 }
 
 /// Returns how the tasks are stopped that go on without the suite.
-pub(super) fn how_to_stop(directory: &Path) -> String {
+pub(super) fn how_to_stop(directory: &Path, nodes: u16) -> String {
+    // A node that is not started again leaves its tasks to themselves.
+    let nodes = match nodes {
+        1 => String::new(),
+        nodes => format!(" -nodes {nodes}"),
+    };
     format!(
-        "Tasks go on; to stop them: kafila dev -data-dir '{}', then kafila job stop JOB",
+        "Tasks go on; to stop them: kafila dev -data-dir '{}'{nodes}, then kafila job stop JOB",
         directory.display()
     )
 }
@@ -167,8 +176,14 @@ mod tests {
         assert!(left.text().contains("nothing"));
         left.is(Place::Scratch("/tmp/kafila-dev-x".into()));
         assert!(left.text().contains("rm -r '/tmp/kafila-dev-x'"));
-        left.is(Place::Kept("/srv/k".into()));
-        assert!(left.text().contains("kafila dev -data-dir '/srv/k'"));
+        let kept = |nodes| Place::Kept {
+            directory: "/srv/k".into(),
+            nodes,
+        };
+        left.is(kept(1));
+        assert!(left.text().contains("kafila dev -data-dir '/srv/k', then"));
         assert!(left.text().contains("kafila job stop"));
+        left.is(kept(2));
+        assert!(left.text().contains("-data-dir '/srv/k' -nodes 2, then"));
     }
 }

@@ -74,10 +74,6 @@ pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
 pub(super) fn describe(status: &Status) -> String {
     let words = status.message().trim();
     let meaning = match status.code() {
-        Code::Unimplemented => {
-            "the server does not know this call: it is a gateway older than this command, or none \
-             at all ('kafila version -gateway' asks it)"
-        }
         Code::Unavailable => "the gateway cannot be reached right now",
         Code::PermissionDenied => "Permission denied",
         Code::Unauthenticated => "the gateway does not know who you are",
@@ -90,7 +86,6 @@ pub(super) fn describe(status: &Status) -> String {
             Some(cause) => format!("the connection broke: {cause}"),
             None => words.to_owned(),
         },
-        (false, false) if status.code() == Code::Unimplemented => meaning.to_owned(),
         (false, false) => words.to_owned(),
     }
 }
@@ -119,8 +114,6 @@ mod tests {
             describe(&Status::new(Code::PermissionDenied, "")),
             "Permission denied"
         );
-        let old = Status::unimplemented("Operation is not implemented or not supported");
-        assert!(describe(&old).contains("older"));
     }
 
     #[test]

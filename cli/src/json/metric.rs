@@ -11,6 +11,8 @@ pub(crate) struct AllocMetric<'a> {
     nodes_evaluated: u32,
     nodes_filtered: u32,
     nodes_in_pool: u32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    node_pool: &'a str,
     nodes_available: BTreeMap<&'a str, u32>,
     class_filtered: BTreeMap<&'a str, u32>,
     constraint_filtered: BTreeMap<&'a str, u32>,
@@ -100,6 +102,7 @@ impl<'a> From<&'a v1::AllocMetric> for AllocMetric<'a> {
             nodes_evaluated: metric.nodes_evaluated,
             nodes_filtered: metric.nodes_filtered,
             nodes_in_pool: metric.nodes_in_pool,
+            node_pool: &metric.node_pool,
             nodes_available: counts(&metric.nodes_available),
             class_filtered: counts(&metric.class_filtered),
             constraint_filtered: counts(&metric.constraint_filtered),

@@ -10,10 +10,12 @@ pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod job;
 pub(crate) mod metric;
+pub(crate) mod namespace;
 pub(crate) mod node;
 pub(crate) mod node_pool;
 pub(crate) mod operator;
 pub(crate) mod plan;
+pub(crate) mod scaling;
 #[cfg(test)]
 mod tests;
 pub(crate) mod volume;

@@ -14,6 +14,7 @@ use super::screen::Screen;
 use crate::connection::{Blocking, Connection};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::printable;
 use crate::render::Style;
 
 /// Waits between questions that go unanswered, first and longest. Source: Nomad's monitor.
@@ -71,14 +72,20 @@ impl DrainWatch {
             )));
         }
         for alloc in &allocs {
-            self.look_at(style, alloc, &mut outputs);
+            self.look_at(style, alloc, node.drain.is_some(), &mut outputs);
         }
         self.has_begun = true;
         let exit = ending(style, node, &allocs, &mut outputs);
         (outputs, exit)
     }
 
-    fn look_at(&mut self, style: &Style, alloc: &v1::Allocation, outputs: &mut Vec<Output>) {
+    fn look_at(
+        &mut self,
+        style: &Style,
+        alloc: &v1::Allocation,
+        is_draining: bool,
+        outputs: &mut Vec<Output>,
+    ) {
         let now = Seen::from(alloc);
         let before = self.allocs.insert(alloc.id.clone(), now.clone());
         // What had ended before it was first seen is no news.
@@ -90,6 +97,10 @@ impl DrainWatch {
             outputs.push(Output::Detail(text));
         };
         let was = |is: fn(&Seen) -> bool| before.as_ref().is_some_and(is);
+        let moves = now.is_marked || now.is_stopping;
+        if before.is_none() && is_draining && !moves {
+            say(&format!("({}) waits for its turn", printable(&alloc.name)));
+        }
         if now.is_marked && !was(|seen| seen.is_marked) {
             say("marked for migration");
         }
@@ -120,6 +131,7 @@ fn ending(
             let left = allocs.iter().filter(|alloc| !has_ended(alloc)).count();
             outputs.push(Output::Step(match left {
                 0 => format!("All allocations on node {id:?} have stopped"),
+                1 => format!("1 allocation of a system job goes on on node {id:?}"),
                 _ => format!("{left} allocations of system jobs go on on node {id:?}"),
             }));
             Exit::Success
@@ -256,10 +268,13 @@ mod tests {
         let first = said(&mut watch, &node, &alloc("run", "running", false));
         assert_eq!(
             first,
-            [format!(
-                "==> T: Monitoring node {:?}",
-                style(false).id(&node.id)
-            )]
+            [
+                format!("==> T: Monitoring node {:?}", style(false).id(&node.id)),
+                format!(
+                    "T: Alloc {id:?} ({}) waits for its turn",
+                    fixtures::alloc().name
+                ),
+            ]
         );
         let marked = alloc("run", "running", true);
         let line = |what: &str| format!("T: Alloc {id:?} {what}");

@@ -9,6 +9,7 @@ pub(crate) mod json;
 pub(crate) mod printer;
 pub(crate) mod size;
 pub(crate) mod table;
+pub(crate) mod template;
 pub(crate) mod time;
 
 /// What stands where there is nothing.

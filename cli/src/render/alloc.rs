@@ -251,6 +251,7 @@ impl Status<'_> {
                 other.per_mille,
             ));
         }
+        let likes_devices = rows.iter().any(|(_, parts, _)| parts.devices.is_some());
         let preempts = rows.iter().any(|(_, parts, _)| parts.preemption.is_some());
         let mut head = vec![
             "Node",
@@ -260,6 +261,9 @@ impl Status<'_> {
             "node-reschedule-penalty",
             "allocation-spread",
         ];
+        if likes_devices {
+            head.push("devices");
+        }
         if preempts {
             head.push("preemption");
         }
@@ -275,6 +279,9 @@ impl Status<'_> {
                 said(parts.reschedule_penalty),
                 said(parts.spread),
             ];
+            if likes_devices {
+                row.push(said(parts.devices));
+            }
             if preempts {
                 row.push(said(parts.preemption));
             }

@@ -40,7 +40,8 @@ fn group(text: &mut Text, diff: &TaskGroupDiff, outer: usize, verbose: bool) {
     text.line(0, Mark::of(diff.r#type()), outer, &title);
     let tasks = diff.tasks.iter().map(TaskDiff::r#type);
     let (fields, objects) = details(diff.r#type(), &diff.fields, &diff.objects, verbose);
-    let width = width(fields, objects, tasks);
+    let mark = Mark::of(diff.r#type());
+    let width = mark.inner(outer, width(fields, objects, tasks));
     text.fields(STEP, width, fields);
     text.objects(STEP, width, objects);
     for one in &diff.tasks {
@@ -52,7 +53,8 @@ fn task(text: &mut Text, diff: &TaskDiff, outer: usize, verbose: bool) {
     let title = text.titled("Task", &diff.name, &diff.annotations);
     text.line(STEP, Mark::of(diff.r#type()), outer, &title);
     let (fields, objects) = details(diff.r#type(), &diff.fields, &diff.objects, verbose);
-    let width = width(fields, objects, std::iter::empty());
+    let mark = Mark::of(diff.r#type());
+    let width = mark.inner(outer, width(fields, objects, std::iter::empty()));
     text.fields(2 * STEP, width, fields);
     text.objects(2 * STEP, width, objects);
 }
@@ -114,6 +116,15 @@ impl Mark {
 
     fn width(self) -> usize {
         self.as_str().len()
+    }
+
+    /// Returns the width of the marks of what is inside something with this mark: what has none
+    /// begins after the marks of its likes, `outer` wide, and its parts must not begin before it.
+    fn inner(self, outer: usize, width: usize) -> usize {
+        match self {
+            Self::None => width.max(outer),
+            _ => width,
+        }
     }
 
     fn shown(self, colour: Colour) -> String {

@@ -204,6 +204,10 @@ fn reasons(class: &v1::ClassExplanation, style: &Style) -> Vec<String> {
     for reason in &class.reasons {
         let missing = match (reason.least_missing, reason.most_missing) {
             (_, 0) => String::new(),
+            (1, 1) => {
+                let unit = reason.unit.strip_suffix('s').unwrap_or(&reason.unit);
+                format!(", 1 {unit} missing")
+            }
             (least, most) if least == most => format!(", {most} {} missing", reason.unit),
             (least, most) => format!(", {least} to {most} {} missing", reason.unit),
         };

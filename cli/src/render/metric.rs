@@ -21,29 +21,35 @@ pub(crate) fn reasons(metric: &AllocMetric) -> Vec<String> {
     for (class, nodes) in sorted(&metric.class_filtered) {
         let class = printable(class);
         lines.push(format!(
-            "* Class \"{class}\": {nodes} nodes excluded by filter"
+            "* Class \"{class}\": {} excluded by filter",
+            count_of_nodes(*nodes)
         ));
     }
     for (constraint, nodes) in sorted(&metric.constraint_filtered) {
         let constraint = printable(constraint);
         lines.push(format!(
-            "* Constraint \"{constraint}\": {nodes} nodes excluded by filter"
+            "* Constraint \"{constraint}\": {} excluded by filter",
+            count_of_nodes(*nodes)
         ));
     }
     if metric.nodes_exhausted > 0 {
         lines.push(format!(
-            "* Resources exhausted on {} nodes",
-            metric.nodes_exhausted
+            "* Resources exhausted on {}",
+            count_of_nodes(metric.nodes_exhausted)
         ));
     }
     for (class, nodes) in sorted(&metric.class_exhausted) {
         let class = printable(class);
-        lines.push(format!("* Class \"{class}\" exhausted on {nodes} nodes"));
+        lines.push(format!(
+            "* Class \"{class}\" exhausted on {}",
+            count_of_nodes(*nodes)
+        ));
     }
     for (dimension, nodes) in sorted(&metric.dimension_exhausted) {
         let dimension = printable(dimension);
         lines.push(format!(
-            "* Dimension \"{dimension}\" exhausted on {nodes} nodes"
+            "* Dimension \"{dimension}\" exhausted on {}",
+            count_of_nodes(*nodes)
         ));
     }
     for (task, wanted) in sorted(&metric.resources_exhausted) {
@@ -61,6 +67,13 @@ pub(crate) fn reasons(metric: &AllocMetric) -> Vec<String> {
         }
     }
     lines
+}
+
+fn count_of_nodes(count: u32) -> String {
+    match count {
+        1 => "1 node".to_owned(),
+        _ => format!("{count} nodes"),
+    }
 }
 
 /// Returns how many allocations of a task group a metric stands for.
@@ -97,24 +110,46 @@ pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
     }
     if metric.nodes_exhausted > 0 {
         let exhausted = sorted(&metric.dimension_exhausted);
-        let (ports, amounts): (Vec<&str>, Vec<&str>) = exhausted
-            .into_iter()
-            .map(|(dimension, _)| dimension)
-            .partition(|dimension| dimension.starts_with(NETWORK));
-        if !amounts.is_empty() || ports.is_empty() {
-            let what = match &amounts[..] {
-                [] => "less".to_owned(),
-                amounts => format!("less {}", printable(&amounts.join(" and "))),
-            };
-            lines.push(format!(
-                "Ask for {what}, stop other jobs, or add a node: \
-                 'kafila node status NODE' shows what is allocated"
-            ));
-        }
+        let exhausted = exhausted.into_iter().map(|(dimension, _)| dimension);
+        let (ports, others): (Vec<&str>, Vec<&str>) =
+            exhausted.partition(|dimension| dimension.starts_with(NETWORK));
+        lines.extend(amounts_advice(&others, ports.is_empty()));
         lines.extend(ports_advice(&ports));
     }
     lines
 }
+
+/// Returns what to do about what is used up, ports apart; `is_all`: there are none of those.
+fn amounts_advice(dimensions: &[&str], is_all: bool) -> Option<String> {
+    let amounts: Vec<&str> = AMOUNTS
+        .into_iter()
+        .filter(|amount| dimensions.contains(amount))
+        .collect();
+    let mut ways = Vec::new();
+    if !amounts.is_empty() || dimensions.is_empty() && is_all {
+        let what = format!("ask for less {}", amounts.join(" and "));
+        ways.push(what.trim_end().to_owned());
+    }
+    if dimensions.contains(&"cores") {
+        ways.push("ask for fewer cores".to_owned());
+    }
+    if dimensions.iter().any(|it| it.starts_with("device")) {
+        ways.push("ask for fewer devices".to_owned());
+    }
+    if ways.is_empty() && dimensions.is_empty() {
+        return None;
+    }
+    ways.push("stop other jobs, or add a node".to_owned());
+    let ways = ways.join(", ");
+    let (first, rest) = ways.split_at(1);
+    let first = first.to_uppercase();
+    Some(format!(
+        "{first}{rest}: 'kafila node status NODE' shows what is allocated"
+    ))
+}
+
+/// Of these one can ask for less; of what else can be used up, for fewer.
+const AMOUNTS: [&str; 3] = ["cpu", "memory", "disk"];
 
 /// Returns what to do about ports that are taken, which no smaller job would change.
 fn ports_advice(dimensions: &[&str]) -> Vec<String> {
@@ -169,6 +204,37 @@ pub(crate) fn group(name: &str, metric: &AllocMetric) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_counted_is_asked_for_fewer_times() {
+        let advised = |dimensions: &[&str]| {
+            let dimension_exhausted = dimensions.iter().map(|it| ((*it).to_owned(), 1));
+            let metric = AllocMetric {
+                nodes_evaluated: 1,
+                nodes_exhausted: 1,
+                dimension_exhausted: dimension_exhausted.collect(),
+                ..AllocMetric::default()
+            };
+            let line = advice(&metric).join("\n");
+            line.split(':').next().unwrap().to_owned()
+        };
+        for (dimensions, expected) in [
+            (
+                &["devices: no devices match request"][..],
+                "Ask for fewer devices, stop other jobs, or add a node",
+            ),
+            (
+                &["cores", "cpu", "memory"],
+                "Ask for less cpu and memory, ask for fewer cores, stop other jobs, or add a node",
+            ),
+            (
+                &["max allocation exceeded"],
+                "Stop other jobs, or add a node",
+            ),
+        ] {
+            assert_eq!(advised(dimensions), expected, "{dimensions:?}");
+        }
+    }
 
     #[test]
     fn a_taken_port_is_no_matter_of_less() {

@@ -19,8 +19,8 @@ async fn evaluations_are_listed_and_filtered() {
     let said = kafila("eval list").at(&gateway.address).await;
     said.ended(0).printed(&[
         "ID        Priority  Triggered By   Job ID  Namespace  Node ID  Status    Placement Failures\n",
-        "1a2b3c4d  50        job-register   web     default    <none>   complete  true\n",
         "2b3c4d5e  50        queued-allocs  web     default    <none>   blocked   N/A - In Progress\n",
+        "1a2b3c4d  50        job-register   web     default    <none>   complete  true\n",
     ]);
     let said = kafila("eval list -status blocked -job web")
         .at(&gateway.address)
@@ -37,7 +37,7 @@ async fn evaluations_are_listed_and_filtered() {
     said.ended(1)
         .complained(&["invalid value 'cancelled'", "canceled"]);
     let json = kafila("eval list -json").at(&gateway.address).await.json();
-    assert_eq!(json[1]["ClassEligibility"]["v1:123"], false);
+    assert_eq!(json[0]["ClassEligibility"]["v1:123"], false);
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn scenario_037_an_evaluation_says_what_it_could_not_place() {
             "\nRelated Evaluations\n",
             "2b3c4d5e",
             "\nFailed Placements\n",
-            "* Class \"small\": 1 nodes excluded by filter\n",
+            "* Class \"small\": 1 node excluded by filter\n",
             "* Class \"big\" exhausted on 2 nodes\n",
             "* Dimension \"memory\" exhausted on 2 nodes\n",
             "Run 'kafila eval explain 1a2b3c4d' for what each node says",
@@ -156,4 +156,21 @@ async fn the_next_page_keeps_what_the_first_was_asked_for() {
     assert_eq!(said.stderr, "");
     let jobs: Vec<String> = gateway.world().asked_jobs.clone();
     assert_eq!(jobs, ["web", "web"]);
+}
+
+#[tokio::test]
+async fn evaluations_are_deleted_by_whole_ids_or_their_starts() {
+    let gateway = Gateway::start(blocked()).await;
+    let said = kafila("eval delete -yes 1a2b")
+        .arg(fixtures::BLOCKED_EVAL)
+        .at(&gateway.address)
+        .await;
+    let expected = "Successfully deleted 2 evaluations\n";
+    assert_eq!(said.ended(0).stdout, expected);
+    let expected = [fixtures::EVAL, fixtures::BLOCKED_EVAL];
+    assert_eq!(gateway.world().deleted_evals, expected);
+    let said = kafila("eval delete 1a2b").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["No evaluation(s) with prefix or id \"1a2b\" found"]);
+    assert_eq!(gateway.world().calls("DeleteEvaluations"), 1);
 }

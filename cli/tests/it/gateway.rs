@@ -9,9 +9,11 @@ use proto::v1::allocations_server::{Allocations, AllocationsServer};
 use proto::v1::deployments_server::{Deployments, DeploymentsServer};
 use proto::v1::evaluations_server::{Evaluations, EvaluationsServer};
 use proto::v1::jobs_server::{Jobs, JobsServer};
+use proto::v1::namespaces_server::{Namespaces, NamespacesServer};
 use proto::v1::node_pools_server::{NodePools, NodePoolsServer};
 use proto::v1::nodes_server::{Nodes, NodesServer};
 use proto::v1::operator_server::{Operator, OperatorServer};
+use proto::v1::scaling_policies_server::{ScalingPolicies, ScalingPoliciesServer};
 use proto::v1::*;
 use service_kit::CancellationToken;
 use service_kit::server::ServeOptions;
@@ -55,6 +57,8 @@ impl Gateway {
             .add_service(EvaluationsServer::new(fake.clone()))
             .add_service(DeploymentsServer::new(fake.clone()))
             .add_service(NodesServer::new(fake.clone()))
+            .add_service(NamespacesServer::new(fake.clone()))
+            .add_service(ScalingPoliciesServer::new(fake.clone()))
             .add_service(NodePoolsServer::new(fake.clone()))
             .add_service(OperatorServer::new(fake));
         let options = ServeOptions {
@@ -471,6 +475,22 @@ impl Allocations for Fake {
 
 #[tonic::async_trait]
 impl Evaluations for Fake {
+    async fn delete(
+        &self,
+        request: Request<DeleteEvaluationsRequest>,
+    ) -> Answer<DeleteEvaluationsResponse> {
+        self.seen("DeleteEvaluations", &request, None).await?;
+        let ids = request.into_inner().eval_ids;
+        let mut world = self.world();
+        world.evals.retain(|eval| !ids.contains(&eval.id));
+        let count = u32::try_from(ids.len()).unwrap();
+        world.deleted_evals.extend(ids);
+        Ok(Response::new(DeleteEvaluationsResponse {
+            count,
+            index: 101,
+        }))
+    }
+
     async fn get(&self, request: Request<GetEvaluationRequest>) -> Answer<GetEvaluationResponse> {
         let options = request.get_ref().options.clone();
         self.seen("GetEvaluation", &request, options.as_ref())
@@ -732,6 +752,107 @@ impl Nodes for Fake {
             meta: Some(meta(100)),
             allocations,
         }))
+    }
+}
+
+#[tonic::async_trait]
+impl ScalingPolicies for Fake {
+    async fn list(
+        &self,
+        request: Request<ListScalingPoliciesRequest>,
+    ) -> Answer<ListScalingPoliciesResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListScalingPolicies", &request, options.as_ref())
+            .await?;
+        let ListScalingPoliciesRequest { job_id, r#type, .. } = request.into_inner();
+        let mut policies = self.world().scaling_policies.clone();
+        policies.retain(|it| {
+            (job_id.is_empty() || it.job_id == job_id) && (r#type.is_empty() || it.r#type == r#type)
+        });
+        Ok(Response::new(ListScalingPoliciesResponse {
+            meta: Some(meta(100)),
+            policies,
+        }))
+    }
+
+    async fn get(
+        &self,
+        request: Request<GetScalingPolicyRequest>,
+    ) -> Answer<GetScalingPolicyResponse> {
+        self.seen("GetScalingPolicy", &request, None).await?;
+        let id = request.into_inner().policy_id;
+        let world = self.world();
+        let mut found = world.scaling_policies.iter();
+        let found = found.find(|it| it.id.starts_with(&id)).cloned();
+        let missing = || Status::not_found(format!("no scaling policy {id}"));
+        Ok(Response::new(GetScalingPolicyResponse {
+            meta: Some(meta(100)),
+            policy: Some(found.ok_or_else(missing)?),
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Namespaces for Fake {
+    async fn list(
+        &self,
+        request: Request<ListNamespacesRequest>,
+    ) -> Answer<ListNamespacesResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListNamespaces", &request, options.as_ref())
+            .await?;
+        let (namespaces, meta) = page(self.world().namespaces.clone(), options.as_ref());
+        Ok(Response::new(ListNamespacesResponse { meta, namespaces }))
+    }
+
+    async fn get(&self, request: Request<GetNamespaceRequest>) -> Answer<GetNamespaceResponse> {
+        self.seen("GetNamespace", &request, None).await?;
+        let name = request.into_inner().name;
+        let world = self.world();
+        let mut found = world.namespaces.iter().filter(|it| it.name == name);
+        let missing = || Status::not_found(format!("namespace {name:?} not found"));
+        Ok(Response::new(GetNamespaceResponse {
+            meta: Some(meta(100)),
+            namespace: Some(found.next().cloned().ok_or_else(missing)?),
+        }))
+    }
+
+    async fn upsert(
+        &self,
+        request: Request<UpsertNamespaceRequest>,
+    ) -> Answer<UpsertNamespaceResponse> {
+        self.seen("UpsertNamespace", &request, None).await?;
+        let request = request.into_inner();
+        let wanted = request.namespace.unwrap();
+        let mut world = self.world();
+        let put = |world: &mut World, it: Namespace| {
+            world.namespaces.retain(|other| other.name != it.name);
+            world.namespaces.push(it);
+        };
+        if let Some(other) = world.other_namespaces.pop_front() {
+            put(&mut world, other);
+        }
+        let mut found = world.namespaces.iter().filter(|it| it.name == wanted.name);
+        let found = found.next().map_or(0, |it| it.modify_index);
+        if request.check_index.is_some_and(|want| want != found) {
+            return Err(Status::aborted("somebody has changed it meanwhile"));
+        }
+        put(&mut world, wanted);
+        Ok(Response::new(UpsertNamespaceResponse { modify_index: 101 }))
+    }
+
+    async fn delete(
+        &self,
+        request: Request<DeleteNamespaceRequest>,
+    ) -> Answer<DeleteNamespaceResponse> {
+        self.seen("DeleteNamespace", &request, None).await?;
+        let name = request.into_inner().name;
+        let mut world = self.world();
+        if !world.namespaces.iter().any(|it| it.name == name) {
+            return Err(Status::not_found(format!("namespace {name:?} not found")));
+        }
+        world.namespaces.retain(|it| it.name != name);
+        Ok(Response::new(DeleteNamespaceResponse { index: 101 }))
     }
 }
 

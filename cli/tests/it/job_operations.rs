@@ -142,7 +142,8 @@ async fn jobs_are_forced_and_evaluated() {
     assert_eq!(said.ended(0).stdout, expected);
     let line = "job eval -detach -force-reschedule web";
     let said = kafila(line).at(&gateway.address).await;
-    assert_eq!(said.ended(0).stdout, "Created eval ID: \"1a2b3c4d\"\n");
+    let expected = format!("Created eval ID: {:?}\n", fixtures::EVAL);
+    assert_eq!(said.ended(0).stdout, expected);
     let world = gateway.world();
     assert_eq!(world.force_requests[0].job_id, "web");
     assert!(world.evaluate_requests[0].force_reschedule);
@@ -239,4 +240,32 @@ async fn a_parent_shows_its_children() {
         "web/periodic-1  dead",
     ]);
     assert!(!said.stdout.contains("periodic-other"), "{}", said.stdout);
+}
+
+#[tokio::test]
+async fn a_job_that_is_stopped_is_not_started_by_scaling_or_evaluating_it_and_that_is_said() {
+    for line in ["job scale -detach web 3", "job eval -detach web"] {
+        let running = Gateway::start(World::running()).await;
+        let said = kafila(line).at(&running.address).await;
+        assert_eq!(said.ended(0).stderr, "", "{line}");
+        let mut world = World::running();
+        world.stubs[0].stop = true;
+        let stopped = Gateway::start(world).await;
+        let said = kafila(line).at(&stopped.address).await;
+        said.ended(0)
+            .complained(&["job \"web\" is stopped: 'kafila job run FILE' starts it"]);
+    }
+}
+
+#[tokio::test]
+async fn a_count_below_none_is_refused_as_one() {
+    for (line, count) in [
+        ("job scale web -1", "-1"),
+        ("job scale web app -12", "-12"),
+        ("job scale web +2", "+2"),
+    ] {
+        let said = kafila(line).at(crate::command::NOBODY).await;
+        said.ended(1)
+            .complained(&[&format!("{count:?} is no count: want a whole number")]);
+    }
 }

@@ -371,7 +371,7 @@ async fn variables_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn the_namespace_is_the_files_own_or_else_the_flags() {
+async fn the_namespace_is_the_files_own_or_else_the_flags_which_must_not_differ() {
     let gateway = Gateway::start(World::running()).await;
     let namespace = |gateway: &Gateway| {
         let world = gateway.world();
@@ -382,8 +382,29 @@ async fn the_namespace_is_the_files_own_or_else_the_flags() {
     kafila(line).stdin(WEB).at(&gateway.address).await.ended(0);
     assert_eq!(namespace(&gateway), "ops");
     let own = WEB.replace("group \"app\"", "namespace = \"own\"\n  group \"app\"");
-    kafila(line).stdin(&own).at(&gateway.address).await.ended(0);
+    let from_environment = kafila("job run -detach -").env("KAFILA_NAMESPACE", "ops");
+    let said = from_environment.stdin(&own).at(&gateway.address).await;
+    said.ended(0);
     assert_eq!(namespace(&gateway), "own");
+    let asked = gateway.world().register_requests.len();
+    for command in ["job run", "job plan", "job validate"] {
+        let said = kafila(&format!("{command} -namespace ops -"))
+            .stdin(&own)
+            .at(&gateway.address)
+            .await;
+        let exit = if command == "job plan" { 255 } else { 1 };
+        said.ended(exit).complained(&[
+            "-namespace=ops",
+            "namespace = \"own\"",
+            "Leave out the flag",
+        ]);
+        let said = kafila(&format!("{command} -namespace * -"))
+            .stdin(WEB)
+            .at(&gateway.address)
+            .await;
+        said.ended(exit).complained(&["a job is in one"]);
+    }
+    assert_eq!(gateway.world().register_requests.len(), asked);
 }
 
 #[tokio::test]

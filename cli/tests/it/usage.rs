@@ -196,3 +196,11 @@ async fn a_reader_that_goes_away_is_no_crash() {
     assert_eq!(output.status.code(), Some(141));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
+
+#[tokio::test]
+async fn a_command_with_swapped_letters_is_recognised() {
+    for (line, meant) in [("jbo", "job"), ("job pormote web", "promote")] {
+        let said = kafila(line).at(NOBODY).await;
+        said.ended(127).complained(&[&format!("'{meant}'")]);
+    }
+}

@@ -18,6 +18,11 @@ pub(crate) struct World {
     pub(crate) deployments: Vec<v1::Deployment>,
     pub(crate) nodes: Vec<v1::Node>,
     pub(crate) node_pools: Vec<v1::NodePool>,
+    pub(crate) namespaces: Vec<v1::Namespace>,
+    /// What others make of the namespace that is applied next, before it is.
+    pub(crate) other_namespaces: VecDeque<v1::Namespace>,
+    pub(crate) deleted_evals: Vec<String>,
+    pub(crate) scaling_policies: Vec<v1::ScalingPolicy>,
     pub(crate) leaders: Vec<v1::Leader>,
     pub(crate) scheduler_config: v1::SchedulerConfiguration,
     /// What others set, one before each time that somebody sets it.
@@ -94,6 +99,8 @@ impl World {
             deployments: vec![fixtures::deployment()],
             nodes: vec![fixtures::node()],
             node_pools: vec![fixtures::default_pool(), fixtures::node_pool()],
+            namespaces: vec![fixtures::default_namespace(), fixtures::namespace()],
+            scaling_policies: vec![fixtures::scaling_policy()],
             leaders: vec![fixtures::leader()],
             scheduler_config: fixtures::scheduler_config(),
             registered: [Ok(registered())].into(),

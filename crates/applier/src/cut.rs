@@ -27,9 +27,10 @@ const KEY_OVERHEAD: usize = 96;
 /// fails.
 const KEY_MENTIONS: usize = 3;
 
-/// The writer's own compare, its election, is in every transaction.
-const FENCE_OPERATIONS: usize = 1;
-const FENCE_BYTES: usize = 1_024;
+/// What is in a transaction beside the piece: the writer's own compare, its election; and when the
+/// piece was put aside ([`crate::staged`]), its deletion, that of the record, and an evaluation.
+const FENCE_OPERATIONS: usize = 4;
+const FENCE_BYTES: usize = 4_096;
 
 /// Operations that one transaction can hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,6 +44,15 @@ impl Piece {
     fn push(&mut self, op: Op) {
         self.bytes += size(&op);
         self.ops.push(op);
+    }
+
+    /// Takes one more in, if there is room.
+    pub(crate) fn take(&mut self, op: Op) -> bool {
+        let fits = self.has_room(1, size(&op));
+        if fits {
+            self.push(op);
+        }
+        fits
     }
 
     /// Tells whether a transaction that holds `self` can hold `ops` and `bytes` more.
@@ -160,9 +170,11 @@ fn name_size(key: &Key) -> usize {
         | Key::AllocClient(_)
         | Key::Node(_)
         | Key::Deployment(_)
-        | Key::VolumeClaim(_) => UUID_SIZE,
+        | Key::VolumeClaim(_)
+        | Key::PlanCommit(_) => UUID_SIZE,
+        Key::PlanPiece(..) => UUID_SIZE + VERSION_SIZE,
         Key::Volume(volume) => 3 * volume.namespace.len() + volume.name.len() + UUID_SIZE,
-        Key::Election(name) | Key::NodePool(name) => name.len(),
+        Key::Election(name) | Key::NodePool(name) | Key::Namespace(name) => name.len(),
         Key::SchedulerConfig => 0,
     }
 }

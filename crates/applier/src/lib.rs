@@ -8,7 +8,7 @@
 //!
 //! In reading order: [`op`] is what can be in a transaction; [`pending`] is what is on its way; [`verify`](mod@verify) judges, node by node and as
 //! a whole, and lists what is to be written; [`cut`] makes pieces of it that a transaction can
-//! hold; [`machine`] keeps it all going. [`bad_nodes`] notices nodes that are rejected over and over.
+//! hold; [`staged`] is for pieces that are only valid together; [`machine`] keeps it all going. [`bad_nodes`] notices nodes that are rejected over and over.
 //!
 //! What makes it safe with others about: only the plan-applier's leader adds to what allocations
 //! hold (the cluster-controller's marks them on draining nodes, which takes nothing), and every
@@ -21,6 +21,7 @@ pub mod cut;
 pub mod machine;
 pub mod op;
 pub mod pending;
+pub mod staged;
 pub mod verify;
 
 pub use cut::Piece;

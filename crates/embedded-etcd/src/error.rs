@@ -74,6 +74,8 @@ pub enum Error {
         #[source]
         source: Box<redb::Error>,
     },
+    #[error("the store file {} is open in another process", path.display())]
+    InUse { path: PathBuf },
     #[error(
         "the store file {} is damaged: {what}; restore it from a copy or start with an empty one",
         path.display()

@@ -34,6 +34,7 @@ pub use self::{
     config::{AutoCompaction, Config, Durability, Storage},
     error::{ApiError, Error},
     server::EmbeddedEtcd,
+    storage::Journal,
 };
 
 /// Keeps the example in the README compiling.

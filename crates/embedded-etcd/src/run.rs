@@ -2,6 +2,7 @@
 //! piece, publishes, and only then answers. It decides nothing.
 
 use std::{
+    net::SocketAddr,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
@@ -108,6 +109,13 @@ impl Handle {
             .await
             .map_err(|_| ApiError::Stopped)?;
         receiver.await.map_err(|_| ApiError::Stopped)
+    }
+
+    /// Tells who wrote `revision` to whoever wants to know.
+    pub(crate) fn note_writer(&self, peer: Option<SocketAddr>, revision: i64) {
+        if let Backend::Journal(journal) = &self.shared.backend {
+            journal.note_writer(peer, revision);
+        }
     }
 
     /// Tells the loop that a watch that was behind has made room.

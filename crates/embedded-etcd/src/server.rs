@@ -9,6 +9,7 @@ use std::{
 };
 
 use hyper_util::rt::TokioIo;
+use net::Listener;
 use tokio::{
     io::DuplexStream,
     net::TcpListener,
@@ -21,7 +22,7 @@ use tokio_util::{
 };
 use tonic::{
     codegen::Service,
-    transport::{Channel, Endpoint, Server, Uri, server::TcpIncoming},
+    transport::{Channel, Endpoint, Server, Uri},
 };
 
 use crate::{
@@ -30,7 +31,7 @@ use crate::{
     grpc,
     machine::{Identity, Machine},
     run::Loop,
-    storage::{Backend, Disk},
+    storage::{Backend, Disk, Journal},
 };
 
 /// Names the store in the headers of its answers; it is its own cluster of one. Fixed, so that runs
@@ -79,6 +80,23 @@ impl EmbeddedEtcd {
     /// holds makes no sense.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let (machine, backend) = open(config.clone()).await?;
+        Ok(Self::start_with(machine, backend, &config))
+    }
+
+    /// Opens what `journal` holds, whatever the config says of storage, and starts serving in
+    /// process.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if what it holds makes no sense.
+    pub async fn start_on(config: Config, journal: Arc<dyn Journal>) -> Result<Self, Error> {
+        let contents = journal.open();
+        let machine = Machine::restore(identity(contents.opened), &config, contents)
+            .map_err(|corruption| Error::Failed(corruption.to_string()))?;
+        let backend = Backend::Journal(journal);
+        Ok(Self::start_with(machine, backend, &config))
+    }
+
+    fn start_with(machine: Machine, backend: Backend, config: &Config) -> Self {
         let (driver, handle) = Loop::new(machine, backend);
         let stop = CancellationToken::new();
         let stop_serving = stop.child_token();
@@ -88,7 +106,7 @@ impl EmbeddedEtcd {
             async move { drop(outcome_sender.send(driver.run(stop).await)) }
         });
 
-        let services = grpc::Services::new(handle, &config);
+        let services = grpc::Services::new(handle, config);
         let listeners = TaskTracker::new();
         let (connections, incoming) = mpsc::channel(ACCEPT_QUEUE);
         let incoming = ReceiverStream::new(incoming).map(Ok::<_, std::io::Error>);
@@ -96,7 +114,7 @@ impl EmbeddedEtcd {
         let ended = stop_serving.clone().cancelled_owned();
         // A pipe fails only with its connection, which is its client's to notice.
         listeners.spawn(router.serve_with_incoming_shutdown(incoming, ended));
-        Ok(Self {
+        Self {
             services,
             connections,
             stop_serving,
@@ -104,7 +122,7 @@ impl EmbeddedEtcd {
             outcome: tokio::sync::Mutex::new(Some(outcome)),
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
-        })
+        }
     }
 
     /// Serves `listener` until `shutdown`, or until the store stops; then open calls are finished
@@ -115,6 +133,18 @@ impl EmbeddedEtcd {
     pub fn serve(
         &self,
         listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        self.serve_on(listener.into(), shutdown)
+    }
+
+    /// As [`EmbeddedEtcd::serve`], on whatever network the listener is of.
+    ///
+    /// # Errors
+    /// [`Error::Serve`] if the listener fails.
+    pub fn serve_on(
+        &self,
+        listener: Listener,
         shutdown: CancellationToken,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
         let ended = self.stop_serving.child_token();
@@ -131,7 +161,11 @@ impl EmbeddedEtcd {
                 }
             };
             // Answers are small and waited for: filling packets first costs 40 ms each.
-            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            let incoming = listener.map(|accepted| {
+                let stream = accepted?;
+                stream.set_nodelay(true)?;
+                Ok::<_, std::io::Error>(stream)
+            });
             let served = router.serve_with_incoming_shutdown(incoming, end).await;
             served.map_err(Error::Serve)
         })
@@ -187,16 +221,19 @@ impl EmbeddedEtcd {
     }
 }
 
-async fn open(config: Config) -> Result<(Machine, Backend), Error> {
-    let identity = |opened: u64| Identity {
+fn identity(opened: u64) -> Identity {
+    Identity {
         cluster_id: CLUSTER_ID,
         member_id: MEMBER_ID,
         raft_term: FIRST_TERM + opened.saturating_sub(1),
-    };
+    }
+}
+
+async fn open(config: Config) -> Result<(Machine, Backend), Error> {
     let Storage::Disk { path, durability } = config.storage.clone() else {
         return Ok((Machine::new(identity(1), &config), Backend::Memory));
     };
-    let opening = tokio::task::spawn_blocking(move || {
+    let opening = offload::spawn(move || {
         let (disk, contents) = Disk::open(&path, durability)?;
         let identity = identity(contents.opened);
         let machine = Machine::restore(identity, &config, contents)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use state::{Change, Key, Snapshot, State};
 
+use crate::pace::check_pace;
 use crate::snapshot::{check_names, check_node, check_versions};
 use crate::transition::check_key;
 use crate::violation::Violation;
@@ -48,6 +49,7 @@ impl History {
                 _ => {}
             }
         }
+        check_pace(&before, &after, keys.into_iter(), &mut found);
         for node in nodes {
             check_node(&after, node, &mut found);
         }

@@ -13,6 +13,7 @@ pub mod at_rest;
 mod exclusive;
 pub mod history;
 pub mod indexes;
+mod pace;
 pub mod replay;
 pub mod snapshot;
 #[cfg(test)]

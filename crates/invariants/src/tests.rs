@@ -586,3 +586,48 @@ fn a_node_with_more_allocations_than_it_takes_is_found() {
         [Fact::NodeNotOvercommitted]
     );
 }
+
+#[test]
+fn an_update_that_replaces_too_many_at_once_is_found() {
+    let node = builders::node(1);
+    let mut job = web(2);
+    job.task_groups[0].update = Some(builders::rolling_update(1));
+    let mut newer = job.clone();
+    newer.version = 1;
+    let olds = [alloc(1, &node, 0), alloc(2, &node, 1)];
+    let replaced = |position: usize| {
+        let mut old = olds[position].clone();
+        old.desired_status = DesiredStatus::Stop;
+        let mut new = olds[position].clone();
+        new.id = AllocId::from_random(11 + position as u128);
+        new.job_version = 1;
+        new.deployment_id = Some(DeploymentId::from_random(1));
+        new.previous_alloc = Some(old.id);
+        [put_alloc(&old), put_alloc(&new)]
+    };
+    let found = |steps: Vec<Vec<Change>>| {
+        let mut history = History::default();
+        let mut start = vec![put_node(&node), put_job(&newer)];
+        start.extend([put_version(&job), put_version(&newer)]);
+        for old in &olds {
+            start.push(put_alloc(old));
+            start.push(put_client(old.id, ClientStatus::Running));
+        }
+        for (revision, changes) in (1..).zip([vec![start], steps].concat()) {
+            history.apply(revision, changes);
+        }
+        let facts = history.violations().iter().map(|found| found.fact);
+        facts.collect::<Vec<_>>()
+    };
+    assert_eq!(found(vec![replaced(0).to_vec()]), []);
+    let both = [replaced(0), replaced(1)].concat();
+    assert_eq!(found(vec![both]), [Fact::UpdatesKeepTheirPace]);
+    // The second has to wait until the first is healthy.
+    let one_by_one = vec![replaced(0).to_vec(), replaced(1).to_vec()];
+    assert_eq!(found(one_by_one), [Fact::UpdatesKeepTheirPace]);
+    // What its node has lost is replaced at once.
+    let mut down = node.clone();
+    down.status = model::NodeStatus::Down;
+    let both = [replaced(0), replaced(1)].concat();
+    assert_eq!(found(vec![vec![put_node(&down)], both]), []);
+}

@@ -31,10 +31,13 @@ pub(crate) fn check_key(
         | Key::JobTags(_)
         | Key::SchedulerConfig
         | Key::NodePool(_)
+        | Key::Namespace(_)
         | Key::Volume(_)
         | Key::VolumeClaim(_)
         | Key::DispatchToken(..)
-        | Key::ScalingEvents(..) => None,
+        | Key::ScalingEvents(..)
+        | Key::PlanPiece(..)
+        | Key::PlanCommit(_) => None,
         Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {

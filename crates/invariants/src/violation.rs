@@ -61,6 +61,24 @@ pub enum Fact {
     LaunchesGoForward,
     /// Within one leader's term nobody else holds its election key.
     OneLeaderATerm,
+    /// Of a service that has a leader, nobody else writes.
+    OneWriterATerm,
+    /// Revisions count up, and what was written stays written.
+    HistoryIsOne,
+    /// Every key and every value can be read.
+    KeysAreKnown,
+    /// What a user was told is done is done, and is not undone but by a user.
+    AcknowledgedIsKept,
+    /// A node never acts on a revision lower than one that it has acted on.
+    NodesGoForward,
+    /// An update replaces no more than `max_parallel` that are not yet healthy.
+    UpdatesKeepTheirPace,
+    /// No service ends by itself.
+    ServicesGoOn,
+    /// At rest: no deployment is under way.
+    DeploymentsEnd,
+    /// At rest: every node is ready.
+    NodesComeBack,
     /// At rest: every evaluation has ended.
     EvaluationsEnd,
     /// At rest: a job runs exactly what it asks for.
@@ -88,6 +106,15 @@ impl fmt::Display for Fact {
             Self::VersionsCountUp => "job versions count up by one",
             Self::LaunchesGoForward => "launches go forward",
             Self::OneLeaderATerm => "one leader a term",
+            Self::OneWriterATerm => "one writer a term",
+            Self::HistoryIsOne => "there is one history",
+            Self::KeysAreKnown => "every key can be read",
+            Self::AcknowledgedIsKept => "what is acknowledged is kept",
+            Self::NodesGoForward => "nodes go forward",
+            Self::UpdatesKeepTheirPace => "updates keep their pace",
+            Self::ServicesGoOn => "services go on",
+            Self::DeploymentsEnd => "every deployment ends",
+            Self::NodesComeBack => "every node comes back",
             Self::EvaluationsEnd => "every evaluation ends",
             Self::CountIsMet => "a job runs what it asks for",
         })

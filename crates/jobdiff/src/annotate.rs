@@ -2,24 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::tree::{DiffType, FieldDiff, JobDiff, ObjectDiff, TaskDiff};
+use model::{Job, TaskGroup, changes_surroundings, restarts_task};
+
+use crate::tree::{DiffType, FieldDiff, JobDiff, TaskDiff};
 
 const CREATE: &str = "forces create";
 const DESTROY: &str = "forces destroy";
 const IN_PLACE: &str = "forces in-place update";
 const DESTRUCTIVE: &str = "forces create/destroy update";
-
-/// The objects of a task that a running allocation can be given anew. A restart policy is one of
-/// them: a group's is its tasks' too, and nothing is started anew for it.
-const IN_PLACE_OBJECTS: [&str; 7] = [
-    "Affinity",
-    "Constraint",
-    "DispatchPayload",
-    "LogConfig",
-    "RestartPolicy",
-    "Service",
-    "Spread",
-];
 
 /// How many allocations of a task group the scheduler would do something about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,20 +28,28 @@ pub struct GroupUpdates {
     pub reschedule_later: u64,
 }
 
-/// Says in a diff what its differences do to allocations: by task group what the scheduler would
-/// do, and for each field and task what it forces.
+/// Says in the diff of `old` and `new` what the differences do to allocations: by task group what
+/// the scheduler would do, and for each field and task what it forces.
 ///
-/// Source: Nomad's words and rules.
-pub fn annotate(diff: &mut JobDiff, updates: &BTreeMap<String, GroupUpdates>) {
+/// A task that is as it was is told of if what is around it forces something.
+///
+/// Source: Nomad's words; the rule is the scheduler's own.
+pub fn annotate(
+    diff: &mut JobDiff,
+    old: Option<&Job>,
+    new: Option<&Job>,
+    updates: &BTreeMap<String, GroupUpdates>,
+) {
     for group in &mut diff.task_groups {
         if let Some(updates) = updates.get(&group.name) {
             group.updates = words(updates);
         }
         annotate_count(&mut group.fields);
         let of_group = group.diff_type;
+        let sides = Sides::of(old, new, &group.name);
         for task in &mut group.tasks {
-            task.annotations
-                .extend(forced(task, of_group).map(str::to_owned));
+            let forced = forced(task, of_group, &sides);
+            task.annotations.extend(forced.map(str::to_owned));
         }
     }
 }
@@ -83,30 +81,42 @@ fn annotate_count(fields: &mut [FieldDiff]) {
     }
 }
 
-fn forced(task: &TaskDiff, of_group: DiffType) -> Option<&'static str> {
+/// Returns what becomes of a task: what its own difference forces, or what differs around it.
+fn forced(task: &TaskDiff, of_group: DiffType, sides: &Sides<'_>) -> Option<&'static str> {
     match (of_group, task.diff_type) {
-        (_, DiffType::None) => None,
         (DiffType::Added, _) => Some(CREATE),
         (DiffType::Deleted, _) => Some(DESTROY),
-        (_, DiffType::Edited) if may_keep_running(task) => Some(IN_PLACE),
-        _ => Some(DESTRUCTIVE),
+        (_, DiffType::Added | DiffType::Deleted) => Some(DESTRUCTIVE),
+        (_, _) if sides.start_anew(&task.name) => Some(DESTRUCTIVE),
+        (_, DiffType::None) => None,
+        (_, DiffType::Edited) => Some(IN_PLACE),
     }
 }
 
-fn may_keep_running(task: &TaskDiff) -> bool {
-    let fields = changed(&task.fields).all(|field| field.name == "KillTimeout");
-    fields && task.objects.iter().all(may_change_under_way)
+/// A group in both versions of its job.
+struct Sides<'a> {
+    old: Option<(&'a Job, &'a TaskGroup)>,
+    new: Option<(&'a Job, &'a TaskGroup)>,
 }
 
-fn may_change_under_way(object: &ObjectDiff) -> bool {
-    let turns_logs_off = || {
-        let mut changed = changed(&object.fields);
-        object.name == "LogConfig" && changed.any(|field| field.name == "Disabled")
-    };
-    IN_PLACE_OBJECTS.contains(&object.name.as_str()) && !turns_logs_off()
-}
+impl<'a> Sides<'a> {
+    fn of(old: Option<&'a Job>, new: Option<&'a Job>, group: &str) -> Self {
+        let side = |job: Option<&'a Job>| job.and_then(|job| Some((job, job.task_group(group)?)));
+        Self {
+            old: side(old),
+            new: side(new),
+        }
+    }
 
-fn changed(fields: &[FieldDiff]) -> impl Iterator<Item = &FieldDiff> {
-    let changed = |field: &&FieldDiff| field.diff_type != DiffType::None;
-    fields.iter().filter(changed)
+    /// Asks what the scheduler asks of allocations: whether the task has to be started anew.
+    fn start_anew(&self, task: &str) -> bool {
+        let (Some((old_job, old)), Some((new_job, new))) = (self.old, self.new) else {
+            return false;
+        };
+        let (Some(old_task), Some(new_task)) = (old.task(task), new.task(task)) else {
+            return true;
+        };
+        changes_surroundings(old, new)
+            || restarts_task((old_job, old, old_task), (new_job, new, new_task))
+    }
 }

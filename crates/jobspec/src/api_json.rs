@@ -210,7 +210,7 @@ fn convert(kind: Kind, json: &Json) -> Result<Option<Value>, Fault> {
         (Kind::Text, Node::Text(_)) | (Kind::Flag, Node::Bool(_)) => "",
         (Kind::Whole | Kind::Span, Node::Number(number)) if number.is_i64() => "",
         (Kind::Span, Node::Text(text)) => {
-            let nanoseconds = crate::duration::parse_nanoseconds(text);
+            let nanoseconds = model::duration::parse_nanoseconds(text);
             let hint = nanoseconds
                 .map(|ns| format!(", {ns} for {text:?}"))
                 .unwrap_or_default();

@@ -20,7 +20,6 @@ mod api_json;
 mod canonical;
 mod collector;
 mod document;
-mod duration;
 mod expand;
 mod inputs;
 mod language;
@@ -33,8 +32,8 @@ mod suggest;
 mod variables;
 
 pub use canonical::{Admitted, MAX_TOTAL_COUNT, canonicalise};
-pub use duration::{InvalidDuration, parse_duration};
 pub use inputs::{Inputs, ReadFile};
+pub use model::duration::{InvalidDuration, parse_duration};
 pub use parse::{MAX_TEXT_BYTES, Parsed, parse, parse_api_json};
 pub use places::Places;
 pub use report::{Colour, ParseError, ParseErrors};

@@ -229,6 +229,10 @@ pub struct AllocMetric {
     /// Nodes in the job's pool and datacenters.
     #[serde(rename = "pool", skip_serializing_if = "is_zero")]
     pub nodes_in_pool: u32,
+    /// The job's, where something has no place; empty in a placed allocation, whose job names it: it
+    /// is stored a thousand times as often.
+    #[serde(rename = "np", skip_serializing_if = "str::is_empty")]
+    pub node_pool: Arc<str>,
     /// Reason → how many nodes failed for it, as in `${attr.kernel.name} = linux`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub constraint_filtered: BTreeMap<String, u32>,
@@ -285,7 +289,7 @@ fn is_nothing(amount: &u64) -> bool {
 
 /// What the scorers said of a node, in thousandths; `None`: that scorer did not count.
 ///
-/// The score is the mean of those that counted.
+/// The score is the mean of those that counted, or their sum where that is less than nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScoreParts {
@@ -334,7 +338,7 @@ impl ScoreParts {
 pub struct NodeScore {
     #[serde(rename = "id")]
     pub node_id: NodeId,
-    /// The mean, in thousandths.
+    /// The score, in thousandths.
     #[serde(rename = "s")]
     pub per_mille: i32,
     #[serde(flatten)]

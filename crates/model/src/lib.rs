@@ -2,10 +2,11 @@
 //!
 //! In reading order: [`ids`] names things; [`spec`] is a job as a user may write it, everything
 //! optional; [`job`] is the same job with every default filled in, the form that is stored;
-//! [`launch`] is about jobs that have children, [`scaling`] about counts that change; [`node`] is a
-//! machine, [`drain`] how its allocations leave it, [`node_pool`] a named part of them; [`evaluation`]
-//! says "look at this job
-//! again"; [`scheduler_config`] is what operators choose about that; [`plan`] is what a scheduler
+//! [`needs_new_tasks`] is what becomes of what runs when it changes; [`launch`] is about jobs that
+//! have children, [`scaling`] about counts that change; [`node`] is a machine, [`drain`] how its
+//! allocations leave it, [`node_pool`] a named part of them, [`namespace`] a named part of the jobs;
+//! [`evaluation`] says "look at this job again"; [`scheduler_config`] is what operators choose about
+//! that; [`plan`] is what a scheduler
 //! proposes; [`allocation`] is one task group placed on one node; [`deployment`] is the rollout of
 //! one job version; [`volume`] is a directory of a node that users registered.
 //!
@@ -16,6 +17,7 @@ pub mod allocation;
 pub mod constraint;
 pub mod deployment;
 pub mod drain;
+pub mod duration;
 pub mod evaluation;
 pub mod field_error;
 pub mod ids;
@@ -24,6 +26,8 @@ mod job_tags;
 pub mod launch;
 pub mod leader;
 pub mod memory_max;
+pub mod namespace;
+mod new_tasks;
 pub mod node;
 pub mod node_pool;
 pub mod plan;
@@ -53,6 +57,8 @@ pub use launch::{
 };
 pub use leader::LeaderInfo;
 pub use memory_max::MemoryMax;
+pub use namespace::Namespace;
+pub use new_tasks::{changes_surroundings, needs_new_tasks, restarts_task};
 pub use node::{Node, NodeEligibility, NodeStatus};
 pub use node_pool::NodePool;
 pub use plan::{Plan, PlanResult};

@@ -17,10 +17,10 @@ use model::node::NodeDevice;
 use model::{Affinity, Node};
 use state::held::DeviceRef;
 
-use crate::exclusive::Holds;
+use crate::exclusive::{DeviceRefusal, Holds};
 use check::{DeviceCheck, Facts};
 use name::DeviceName;
-pub(crate) use short::short_of;
+pub(crate) use short::{fault, reason, short_of};
 
 /// How many ways are tried to serve the asks of one group on one node: more than there are where a
 /// task asks for a few devices of a few kinds; beyond it the node is taken to have no way.
@@ -84,6 +84,43 @@ impl DeviceAsk {
         }
         let facts = Facts::of_kind(kind);
         self.of_kinds.iter().all(|check| check.passes(&facts))
+    }
+
+    /// Returns the constraints that keep every instance of `kind` from this request.
+    fn refusing(&self, kind: &NodeDevice) -> Vec<&DeviceCheck> {
+        let facts = Facts::of_kind(kind);
+        let of_kind = self.of_kinds.iter();
+        let mut refusing: Vec<_> = of_kind.filter(|check| !check.passes(&facts)).collect();
+        let of_instances = self.of_instances.iter().filter(|check| {
+            let mut ids = kind.instances.iter().map(|instance| &instance.id);
+            !ids.any(|id| check.passes(&Facts::of_instance(kind, id)))
+        });
+        for check in of_instances {
+            // What is said of a list of ids is asked of both.
+            if !refusing.iter().any(|other| other.text() == check.text()) {
+                refusing.push(check);
+            }
+        }
+        refusing
+    }
+
+    fn is_constrained(&self) -> bool {
+        !self.of_kinds.is_empty() || !self.of_instances.is_empty()
+    }
+
+    /// Returns the same request, `count` of them and without the constraints of these texts.
+    fn loosened(&self, count: usize, dropped: &[DeviceRefusal]) -> Self {
+        let mut loosened = Self {
+            count,
+            ..self.clone()
+        };
+        let is_kept = |check: &DeviceCheck| {
+            let mut dropped = dropped.iter();
+            !dropped.any(|refusal| refusal.constraint == check.text())
+        };
+        loosened.of_kinds.retain(is_kept);
+        loosened.of_instances.retain(is_kept);
+        loosened
     }
 
     fn suits_instance(&self, kind: &NodeDevice, id: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Cores and devices: what tasks of a group have for themselves on a node.
 
+use std::borrow::Cow;
+
 use model::node::DeviceInstance;
 use model::{AllocatedCores, AllocatedDevice, AllocatedResources, Node, TaskGroup};
 use state::held::{DeviceRef, instances};
@@ -86,8 +88,33 @@ pub struct Shortage {
 pub struct DeviceShortage {
     /// As the request has it: `gpu`, `nvidia/gpu` or `nvidia/gpu/k80`.
     pub name: String,
-    /// How many instances of one kind are missing.
+    /// How many instances it is for.
+    pub asked: u64,
+    /// How many instances of one kind are missing, if nothing is refused any more.
     pub missing: u64,
+    /// It has constraints.
+    pub is_constrained: bool,
+    /// Why what the node has of that name will not do; empty: some of it would, or there is none.
+    pub refused: Vec<DeviceRefusal>,
+}
+
+/// A request's constraint that a kind of device fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceRefusal {
+    /// As in `${device.attr.memory} >= 24 GiB`.
+    pub constraint: String,
+    /// As in `nvidia/gpu/k80`.
+    pub kind: String,
+    /// What it says where it is asked for a fact; `None`: it has no such fact.
+    pub facts: Vec<Option<String>>,
+}
+
+impl DeviceShortage {
+    /// Returns why a node that is short of these is left out, as metrics say it: `missing devices`,
+    /// and which constraint is not met if it is about one.
+    pub fn reason(short: &[Self]) -> String {
+        devices::reason(short)
+    }
 }
 
 impl Exclusive {
@@ -131,6 +158,15 @@ impl ExclusiveAsk {
 
     fn device_asks(&self) -> impl Iterator<Item = &DeviceAsk> {
         self.tasks.iter().flat_map(|task| &task.devices)
+    }
+
+    /// Returns why `node` does not have the devices, though nothing else ran there.
+    pub(crate) fn lacks_devices(&self, node: &Node) -> Option<Cow<'static, str>> {
+        if self.has_devices(node) {
+            return None;
+        }
+        let asks: Vec<_> = self.device_asks().collect();
+        Some(devices::fault(&asks, node))
     }
 
     /// Tells whether `node` has the devices, if nothing else ran there.
@@ -400,7 +436,7 @@ mod tests {
         let requirements = Requirements::new(&job, &job.task_groups[0]);
         let mut feasibility = Feasibility::new(&requirements);
         let answer = feasibility.check(&node);
-        assert_eq!(answer, Err(Infeasible::Devices));
+        assert_eq!(answer, Err(Infeasible::Devices("missing devices".into())));
         assert_eq!(answer.unwrap_err().reason(), "missing devices");
         // One of its class that has more of them is asked itself.
         let mut other = node.clone();

@@ -135,10 +135,9 @@ impl Requirements {
         if let Some(check) = self.node_checks.iter().find(|check| !check.passes(node)) {
             return Err(Infeasible::Constraint(check.reason()));
         }
-        if self.exclusive.has_devices(node) {
-            Ok(())
-        } else {
-            Err(Infeasible::Devices)
+        match self.exclusive.lacks_devices(node) {
+            Some(reason) => Err(Infeasible::Devices(reason)),
+            None => Ok(()),
         }
     }
 
@@ -201,7 +200,7 @@ pub enum Infeasible<'a> {
     Network(Cow<'a, str>),
     Volumes,
     /// It has too few devices of the kinds asked for, even if all were free.
-    Devices,
+    Devices(Cow<'static, str>),
 }
 
 impl Infeasible<'_> {
@@ -209,10 +208,9 @@ impl Infeasible<'_> {
     pub fn reason(&self) -> &str {
         match self {
             Self::Constraint(reason) => reason,
-            Self::Network(reason) => reason,
+            Self::Network(reason) | Self::Devices(reason) => reason,
             Self::Drivers => "missing drivers",
             Self::Volumes => VolumeAsks::REASON,
-            Self::Devices => "missing devices",
         }
     }
 }

@@ -21,6 +21,11 @@ impl Scope {
         }
     }
 
+    /// Returns the job's pool, as it names it.
+    pub fn node_pool(&self) -> &str {
+        &self.node_pool
+    }
+
     pub fn contains(&self, node: &Node) -> bool {
         self.contains_pool(node) && self.contains_datacenter(node)
     }
@@ -37,7 +42,7 @@ impl Scope {
 }
 
 /// Tells whether `text` matches `glob`, in which only `*` is special: any run of characters.
-fn glob_matches(glob: &str, text: &str) -> bool {
+pub fn glob_matches(glob: &str, text: &str) -> bool {
     let Some((head, tail)) = glob.split_once('*') else {
         return glob == text;
     };

@@ -497,6 +497,38 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_in_another_namespace_is_in_nobodys_way() {
+        let single = AccessMode::SingleNodeSingleWriter;
+        let alone = |ask: &mut VolumeRequest| ask.access_mode = Some(single);
+        for (namespace, taken) in [("default", true), ("other", false)] {
+            let mut job = builders::service("other", 1);
+            job.namespace = namespace.into();
+            let other = asks(alone);
+            let volumes = &mut job.task_groups[0].volumes;
+            volumes.insert("data".into(), other.asks[0].clone());
+            let alloc = builders::allocation(1, &job, builders::node(1).id);
+            let theirs = Volume {
+                namespace: namespace.into(),
+                ..volume(1, &[single])
+            };
+            let snapshot = snapshot([
+                stored(volume(1, &[single])),
+                stored(theirs),
+                (
+                    Key::JobVersion(job.key(), 0),
+                    Entity::JobVersion(Box::new(job)),
+                ),
+                (Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc))),
+            ]);
+            let mut asks = asks(alone);
+            asks.look_in(&snapshot);
+            let node = builders::node(1);
+            let others = || VolumeWrites::on_node(&snapshot, node.id, None);
+            assert_eq!(asks.is_taken(&node, 0, others), taken, "{namespace}");
+        }
+    }
+
+    #[test]
     fn nobody_writes_alone_beside_an_allocation_of_which_nothing_is_known() {
         let single = AccessMode::SingleNodeSingleWriter;
         let gone = builders::allocation(1, &builders::service("gone", 1), builders::node(1).id);

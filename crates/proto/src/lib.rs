@@ -18,6 +18,7 @@ mod job;
 mod job_diff;
 mod json;
 mod metric;
+mod namespace;
 mod node;
 mod node_pool;
 mod plan;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    AllocClient, AllocId, Deployment, DeploymentHealth, DeploymentStatus, EvalId, Indexed, Job,
-    Timestamp,
+    AllocClient, AllocId, Deployment, DeploymentHealth, DeploymentId, DeploymentStatus, EvalId,
+    Indexed, Job, Timestamp,
 };
 use state::{AllocView, Key, Snapshot};
 
@@ -27,8 +27,15 @@ pub const MAX_HEALTH_CHANGES: usize = 500;
 /// Source of the texts that others may look for: Nomad.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("can't {0} terminal deployment")]
-    Terminal(&'static str),
+    #[error(
+        "can't {doing} terminal deployment: {id} is {status} already; 'kafila job run FILE' begins a \
+         new one"
+    )]
+    Terminal {
+        doing: &'static str,
+        id: DeploymentId,
+        status: &'static str,
+    },
     /// The scheduler is about to end it.
     #[error(
         "the deployment is about to be cancelled: job {job_id:?} is stopped, purged or at another \
@@ -301,9 +308,7 @@ pub fn set_alloc_health(
     now: Timestamp,
 ) -> Result<Action, Refusal> {
     let verdicts = read_health(healthy, unhealthy)?;
-    if !deployment.value.status.is_active() {
-        return Err(Refusal::Terminal("set health of allocations for a"));
-    }
+    require_active(&deployment.value, "set health of allocations for a")?;
     let mut clients = Vec::new();
     let mut revert_wanted = false;
     for (id, healthy) in verdicts {
@@ -392,7 +397,11 @@ fn require_active(deployment: &Deployment, doing: &'static str) -> Result<(), Re
     if deployment.status.is_active() {
         Ok(())
     } else {
-        Err(Refusal::Terminal(doing))
+        Err(Refusal::Terminal {
+            doing,
+            id: deployment.id,
+            status: deployment.status.as_str(),
+        })
     }
 }
 

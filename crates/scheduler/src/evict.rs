@@ -92,7 +92,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn priority_of(&self, id: AllocId) -> u8 {
+    pub(crate) fn priority_of(&self, id: AllocId) -> u8 {
         let view = self.snapshot.alloc(id);
         let version = view.and_then(|view| {
             let alloc = &view.alloc;

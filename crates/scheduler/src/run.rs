@@ -60,6 +60,9 @@ pub enum Settled {
     Retry { refresh_index: u64 },
     /// Refused over and over: the evaluation must be delivered again.
     Hopeless,
+    /// Part of it was refused, and nobody says from which revision on that can be seen: planned again
+    /// on what is known here it would be the same plan. The evaluation must be delivered again.
+    Unrefreshed,
 }
 
 impl Run {
@@ -120,9 +123,13 @@ impl Run {
 
     /// Takes in what became of `plan`.
     pub fn settle(&mut self, plan: &Plan, result: &PlanResult) -> Settled {
-        let is_whole = result.refused.is_none() && result.refresh_index == 0;
-        if is_whole {
-            return Settled::Done;
+        if result.refused.is_none() && result.refresh_index == 0 {
+            let is_whole = result.rejected_nodes.is_empty();
+            return if is_whole {
+                Settled::Done
+            } else {
+                Settled::Unrefreshed
+            };
         }
         self.collisions += usize::from(!result.rejected_nodes.is_empty());
         let gave_up = self.attempts >= self.attempts_max();

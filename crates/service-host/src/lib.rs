@@ -23,7 +23,6 @@ use store::{
     Client, ClientOptions, ElectionMetrics, ElectionOptions, Leadership, Replica, ReplicaMetrics,
     ReplicaOptions, run_elected,
 };
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
@@ -47,8 +46,8 @@ pub enum Error {
 pub struct Base {
     service: &'static str,
     client: Client,
-    grpc: TcpListener,
-    metrics_http: TcpListener,
+    grpc: net::Listener,
+    metrics_http: net::Listener,
     address: String,
 }
 

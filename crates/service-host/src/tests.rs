@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn serve_store(settings: embedded_etcd::Config) -> (EmbeddedEtcd, SocketAddr) {
     let etcd = EmbeddedEtcd::start(settings).await.unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(etcd.serve(listener, CancellationToken::new()));
     (etcd, address)

@@ -40,13 +40,13 @@ pub fn connect_lazy(address: &str) -> Result<TracedChannel, BadAddress> {
         source,
     };
     let endpoint = Endpoint::from_shared(address.to_owned()).map_err(bad)?;
-    let channel = endpoint
+    let endpoint = endpoint
         .connect_timeout(CONNECT_TIMEOUT)
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
-        .tcp_nodelay(true)
-        .connect_lazy();
+        .tcp_nodelay(true);
+    let channel = net::connect_lazy(&endpoint);
     Ok(InterceptedService::new(channel, TraceInterceptor))
 }
 

@@ -2,6 +2,7 @@
 //! flags; the later wins. A key that nobody reads is an error, not a comment.
 
 mod environment;
+mod meant;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -100,7 +101,7 @@ fn load_from<T: DeserializeOwned + Serialize + Default>(
     };
     read(service, &layers).map_err(|error| ConfigError::Invalid {
         service: service.to_owned(),
-        problem: blame::<T>(service, layers, &error),
+        problem: meant::with_hint(blame::<T>(service, layers, &error)),
     })
 }
 

@@ -7,18 +7,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
-/// A TCP stream that fails once its token is cancelled.
+/// A stream that fails once its token is cancelled.
 pub(crate) struct Cut {
-    stream: TcpStream,
+    stream: net::Stream,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl Cut {
-    pub(crate) fn new(stream: TcpStream, cut: CancellationToken) -> Self {
+    pub(crate) fn new(stream: net::Stream, cut: CancellationToken) -> Self {
         Self {
             stream,
             cut: Box::pin(cut.cancelled_owned()),
@@ -27,7 +26,7 @@ impl Cut {
 }
 
 impl Connected for Cut {
-    type ConnectInfo = <TcpStream as Connected>::ConnectInfo;
+    type ConnectInfo = <net::Stream as Connected>::ConnectInfo;
 
     fn connect_info(&self) -> Self::ConnectInfo {
         self.stream.connect_info()

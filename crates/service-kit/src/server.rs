@@ -4,10 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use net::Listener;
 use tokio::sync::watch;
 use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Server;
@@ -59,8 +58,8 @@ pub struct ServeOptions {
 ///
 /// # Errors
 /// The address is taken or not this machine's.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address)
+pub async fn bind(address: SocketAddr) -> Result<Listener, ServeError> {
+    net::bind(address)
         .await
         .map_err(|source| ServeError::Bind { address, source })
 }
@@ -71,7 +70,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
 /// # Errors
 /// The descriptor sets make no sense, or the listener is broken.
 pub async fn serve(
-    listener: TcpListener,
+    listener: Listener,
     routes: Routes,
     options: ServeOptions,
     drain: CancellationToken,
@@ -99,7 +98,7 @@ pub async fn serve(
     let cut = CancellationToken::new();
     let stop = CancellationToken::new();
     let connection_cut = cut.clone();
-    let incoming = TcpListenerStream::new(listener).map(move |accepted| {
+    let incoming = listener.map(move |accepted| {
         let stream = accepted?;
         // Small messages, answered one by one: waiting to fill a packet only delays them.
         stream.set_nodelay(true)?;

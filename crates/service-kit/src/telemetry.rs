@@ -8,6 +8,7 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
@@ -30,6 +31,11 @@ pub enum TelemetryError {
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
+    #[error(
+        "telemetry.log {text:?} names no level, so nothing would be logged: want error, warn, info, \
+         debug, trace or off, as in info or info,store=debug"
+    )]
+    NoLevel { text: String },
     #[error("cannot export traces to telemetry.otlp_endpoint {endpoint:?}")]
     Exporter {
         endpoint: String,
@@ -56,6 +62,11 @@ impl Telemetry {
     /// # Errors
     /// The filter or the endpoint makes no sense, or the process already has telemetry.
     pub fn start(service: &str, config: &TelemetryConfig) -> Result<Self, TelemetryError> {
+        if !names_level(&config.log) {
+            return Err(TelemetryError::NoLevel {
+                text: config.log.clone(),
+            });
+        }
         let filter =
             EnvFilter::try_new(&config.log).map_err(|source| TelemetryError::BadFilter {
                 text: config.log.clone(),
@@ -91,7 +102,7 @@ impl Telemetry {
     pub async fn shutdown(mut self) {
         if let Some(provider) = self.provider.take() {
             // The exporter needs the runtime while it is waited for.
-            let flushed = tokio::task::spawn_blocking(move || flush(&provider)).await;
+            let flushed = offload::spawn(move || flush(&provider)).await;
             if let Err(error) = flushed {
                 tracing::warn!(%error, "the last spans may be missing");
             }
@@ -107,6 +118,15 @@ impl Drop for Telemetry {
             drop(flusher.join());
         }
     }
+}
+
+/// Tells whether a filter says of anything how much is logged. A word that is no level is taken for
+/// the name of a module, all of whose messages are meant: the usual end of a misspelt level.
+fn names_level(filter: &str) -> bool {
+    filter.split(',').any(|directive| {
+        let (_, level) = directive.rsplit_once('=').unwrap_or(("", directive));
+        level.trim().parse::<LevelFilter>().is_ok()
+    })
 }
 
 fn flush(provider: &SdkTracerProvider) {
@@ -132,4 +152,32 @@ fn exporting(service: &str, endpoint: &str) -> Result<SdkTracerProvider, Telemet
                 .build(),
         )
         .build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_without_a_level_is_a_misspelt_one() {
+        for text in [
+            "info",
+            "INFO",
+            "off",
+            "info,store=debug",
+            "store=trace",
+            " warn ",
+        ] {
+            assert!(names_level(text), "{text}");
+        }
+        for text in ["loud", "inof", "store=loud"] {
+            assert!(!names_level(text), "{text}");
+            let config = TelemetryConfig {
+                log: text.to_owned(),
+                ..TelemetryConfig::default()
+            };
+            let error = Telemetry::start("x", &config).unwrap_err().to_string();
+            assert!(error.contains("telemetry.log"), "{error}");
+        }
+    }
 }

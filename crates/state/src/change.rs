@@ -2,10 +2,12 @@
 
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Job, JobKey,
-    JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, Volume,
-    VolumeClaim, VolumeClaimId, VolumeKey,
+    JobTags, JobTally, LeaderInfo, Namespace, Node, NodeId, NodePool, SchedulerConfiguration,
+    Volume, VolumeClaim, VolumeClaimId, VolumeKey,
 };
 use model::{DispatchToken, PeriodicLaunch, ScalingEvents};
+
+use crate::staged::{PlanCommit, PlanPiece};
 
 /// The name of one stored object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +30,7 @@ pub enum Key {
     /// There is one.
     SchedulerConfig,
     NodePool(String),
+    Namespace(String),
     Volume(VolumeKey),
     VolumeClaim(VolumeClaimId),
     /// Up to when the job was launched.
@@ -36,6 +39,10 @@ pub enum Key {
     DispatchToken(JobKey, String),
     /// What was asked of the count of one of the job's groups.
     ScalingEvents(JobKey, String),
+    /// A part, by position, of what the plan of this evaluation is to write as a whole.
+    PlanPiece(EvalId, u32),
+    /// That plan holds.
+    PlanCommit(EvalId),
 }
 
 impl Key {
@@ -55,7 +62,9 @@ impl Key {
             Self::Election(_) => Table::Elections,
             Self::SchedulerConfig => Table::SchedulerConfig,
             Self::NodePool(_) => Table::NodePools,
+            Self::Namespace(_) => Table::Namespaces,
             Self::Volume(_) | Self::VolumeClaim(_) => Table::Volumes,
+            Self::PlanPiece(..) | Self::PlanCommit(_) => Table::Plans,
         }
     }
 }
@@ -74,10 +83,13 @@ pub enum Table {
     NodePools,
     /// And claims of them.
     Volumes,
+    Namespaces,
+    /// Those that are being written as a whole.
+    Plans,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 10;
+    pub(crate) const COUNT: usize = 12;
 }
 
 /// A stored object, without its name.
@@ -96,11 +108,14 @@ pub enum Entity {
     Election(LeaderInfo),
     SchedulerConfig(Box<SchedulerConfiguration>),
     NodePool(Box<NodePool>),
+    Namespace(Box<Namespace>),
     Volume(Box<Volume>),
     VolumeClaim(Box<VolumeClaim>),
     PeriodicLaunch(PeriodicLaunch),
     DispatchToken(DispatchToken),
     ScalingEvents(Box<ScalingEvents>),
+    PlanPiece(Box<PlanPiece>),
+    PlanCommit(PlanCommit),
 }
 
 /// One key's change, as a watch tells it.

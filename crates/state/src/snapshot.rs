@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::{
     AllocClient, AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey,
-    JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool, SchedulerConfiguration, VersionTag,
-    Volume, VolumeClaim, VolumeClaimId, VolumeKey,
+    JobTags, JobTally, LeaderInfo, Namespace, Node, NodeId, NodePool, SchedulerConfiguration,
+    VersionTag, Volume, VolumeClaim, VolumeClaimId, VolumeKey,
 };
 
 use crate::change::{Change, Table};
@@ -333,6 +333,16 @@ impl Snapshot {
     /// Returns every node pool that is stored, ordered by name.
     pub fn node_pools(&self) -> impl Iterator<Item = &Arc<Indexed<NodePool>>> {
         self.tables.node_pools.values()
+    }
+
+    /// Returns a namespace that is stored: the default one need not be.
+    pub fn namespace(&self, name: &str) -> Option<&Arc<Indexed<Namespace>>> {
+        self.tables.namespaces.get(name)
+    }
+
+    /// Returns every namespace that is stored, ordered by name.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<Indexed<Namespace>>> {
+        self.tables.namespaces.values()
     }
 
     /// Returns a volume that was registered.

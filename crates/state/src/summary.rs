@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use model::job::JobType;
-use model::{ClientStatus, DeploymentId, JobKey};
+use model::{ClientStatus, DeploymentId, EvalStatus, JobKey};
 
 use crate::snapshot::Snapshot;
 
@@ -122,7 +122,11 @@ impl Snapshot {
             }
         }
         if !job.value.stop {
-            let newest = self.evals_by_job(key).max_by_key(|eval| eval.modify_index);
+            // One that was canceled says what was missing before the one that took its place.
+            let looked = self
+                .evals_by_job(key)
+                .filter(|eval| eval.value.status != EvalStatus::Canceled);
+            let newest = looked.max_by_key(|eval| eval.modify_index);
             for (name, queued) in newest
                 .map(|eval| &eval.value.queued_allocs)
                 .into_iter()

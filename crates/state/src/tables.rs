@@ -10,7 +10,7 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use imbl::{GenericHashMap, OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
-    JobKey, JobTags, JobTally, LeaderInfo, Node, NodeId, NodePool,
+    JobKey, JobTags, JobTally, LeaderInfo, Namespace, Node, NodeId, NodePool,
 };
 use rustc_hash::FxBuildHasher;
 
@@ -19,6 +19,7 @@ use crate::launches::Launches;
 use crate::node_table::NodeTable;
 use crate::priorities::Priorities;
 use crate::scheduling::Scheduling;
+use crate::staged::Staged;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
 use crate::volumes::Volumes;
@@ -57,9 +58,12 @@ pub(crate) struct Tables {
     pub(crate) leaders: OrdMap<String, Indexed<LeaderInfo>>,
     /// Those that are stored: the built-in ones are not.
     pub(crate) node_pools: OrdMap<String, Arc<Indexed<NodePool>>>,
+    /// Those that are stored: the default one need not be.
+    pub(crate) namespaces: OrdMap<String, Arc<Indexed<Namespace>>>,
     pub(crate) scheduling: Scheduling,
     pub(crate) volumes: Volumes,
     pub(crate) launches: Launches,
+    pub(crate) staged: Staged,
 }
 
 impl Tables {
@@ -144,6 +148,10 @@ impl Tables {
                 self.node_pools
                     .insert(name, indexed(*value, create_index, modify_index));
             }
+            (Key::Namespace(name), Entity::Namespace(value)) => {
+                self.namespaces
+                    .insert(name, indexed(*value, create_index, modify_index));
+            }
             (Key::Volume(key), Entity::Volume(value)) => {
                 self.volumes
                     .put(key, indexed(*value, create_index, modify_index));
@@ -163,6 +171,14 @@ impl Tables {
             (Key::ScalingEvents(key, group), Entity::ScalingEvents(value)) => {
                 let row = indexed(*value, create_index, modify_index);
                 self.launches.scaling.insert((key, group), row);
+            }
+            (Key::PlanPiece(eval_id, position), Entity::PlanPiece(value)) => {
+                let row = indexed(*value, create_index, modify_index);
+                self.staged.pieces.insert((eval_id, position), row);
+            }
+            (Key::PlanCommit(eval_id), Entity::PlanCommit(value)) => {
+                let row = indexed(value, create_index, modify_index);
+                self.staged.commits.insert(eval_id, row);
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -411,8 +427,13 @@ impl Tables {
                     .put_pool(name, model::PoolConfiguration::default());
                 self.node_pools.remove(name);
             }
+            Key::Namespace(name) => drop(self.namespaces.remove(name)),
             Key::Volume(key) => self.volumes.remove(key),
             Key::VolumeClaim(id) => self.volumes.remove_claim(*id),
+            Key::PlanPiece(eval_id, position) => {
+                self.staged.pieces.remove(&(*eval_id, *position));
+            }
+            Key::PlanCommit(eval_id) => drop(self.staged.commits.remove(eval_id)),
         }
     }
 

@@ -10,13 +10,17 @@ use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, WatchClient};
 use etcd_client::{Txn as EtcdTxn, TxnOp};
+use rand::RngExt as _;
 use state::{Entity, Key};
 use tokio::time::{Instant, timeout_at};
+use tonic::transport::{Channel, Endpoint};
+use tower::util::BoxCloneSyncService;
 use tracing::warn;
 
 use crate::codec;
 use crate::error::{Class, Error, classify, is_compacted};
 use crate::keys::Keyspace;
+use crate::members::{Members, Timing};
 use crate::retry::Retry;
 use crate::revision;
 use crate::txn::Limits;
@@ -30,8 +34,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A member that vanished without a word is noticed within 5 s, well within a request's deadline.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a request that never left this process is sent again, for each member: members are
-/// chosen at random, and with half of them gone eight draws miss once in 256.
+/// How often a request that never left this process is sent again, for each member: while another
+/// member is looked for, it is still the same that is tried.
 const ATTEMPTS_PER_ENDPOINT: usize = 4;
 
 /// What stands for the address of a store that has none.
@@ -101,9 +105,27 @@ impl Client {
             .with_keep_alive_while_idle(true)
             // Without it, a watch on a member that is cut off from the others just falls silent.
             .with_require_leader(true);
-        let client = etcd_client::Client::connect(endpoints, Some(connect))
-            .await
-            .map_err(|source| Error::from_etcd("connect", endpoints, source))?;
+        let client = match (net::is_simulated(), endpoints) {
+            // The etcd client opens sockets by itself.
+            (true, [endpoint]) => {
+                let connect = ConnectOptions::new().with_require_leader(true);
+                let channel = etcd_client::Channel::Tonic(simulated_channel(endpoint)?);
+                etcd_client::Client::from_channel(channel, Some(connect)).await
+            }
+            (_, [_, _, ..]) => {
+                let timing = Timing {
+                    connect_timeout: CONNECT_TIMEOUT,
+                    keep_alive_interval: KEEP_ALIVE_INTERVAL,
+                    keep_alive_timeout: KEEP_ALIVE_TIMEOUT,
+                };
+                let first = rand::rng().random_range(0..endpoints.len());
+                let members = Members::new(endpoints, timing, first).await?;
+                let channel = etcd_client::Channel::Custom(BoxCloneSyncService::new(members));
+                etcd_client::Client::from_channel(channel, Some(connect)).await
+            }
+            _ => etcd_client::Client::connect(endpoints, Some(connect)).await,
+        };
+        let client = client.map_err(|source| Error::from_etcd("connect", endpoints, source))?;
         Ok(Self::new(&client, options, endpoints))
     }
 
@@ -111,10 +133,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the etcd client; without credentials it has none.
-    pub async fn from_channel(
-        channel: tonic::transport::Channel,
-        options: ClientOptions,
-    ) -> Result<Self, Error> {
+    pub async fn from_channel(channel: Channel, options: ClientOptions) -> Result<Self, Error> {
         let connect = ConnectOptions::new().with_require_leader(true);
         let channel = etcd_client::Channel::Tonic(channel);
         let client = etcd_client::Client::from_channel(channel, Some(connect))
@@ -302,6 +321,21 @@ impl Client {
             tokio::time::sleep(wait).await;
         }
     }
+}
+
+/// Returns a channel as the etcd client makes them.
+fn simulated_channel(endpoint: &str) -> Result<Channel, Error> {
+    let bad = |source| {
+        let source = etcd_client::Error::TransportError(source);
+        Error::from_etcd("connect", &[endpoint.to_owned()], source)
+    };
+    let endpoint = Endpoint::from_shared(endpoint.to_owned()).map_err(bad)?;
+    let endpoint = endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+        .keep_alive_while_idle(true);
+    Ok(net::connect_lazy(&endpoint))
 }
 
 pub(crate) fn header_revision(response: &GetResponse) -> u64 {

@@ -4,13 +4,15 @@
 //! never stored: they are the revisions of the key.
 
 use model::{
-    AllocClient, Allocation, Deployment, Evaluation, Job, JobTags, JobTally, LeaderInfo, Node,
-    NodePool, SchedulerConfiguration, Volume, VolumeClaim,
+    AllocClient, Allocation, Deployment, Evaluation, Job, JobTags, JobTally, LeaderInfo, Namespace,
+    Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
 };
 use model::{DispatchToken, PeriodicLaunch, ScalingEvents};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use state::{Entity, Key};
+use state::{Entity, Key, PlanCommit, PlanPiece};
+
+use crate::staged;
 
 /// The value of a marker key, whose presence is all there is to know.
 const MARKER: &[u8] = b"{}";
@@ -31,11 +33,14 @@ pub enum Value<'a> {
     Election(&'a LeaderInfo),
     SchedulerConfig(&'a SchedulerConfiguration),
     NodePool(&'a NodePool),
+    Namespace(&'a Namespace),
     Volume(&'a Volume),
     VolumeClaim(&'a VolumeClaim),
     PeriodicLaunch(&'a PeriodicLaunch),
     DispatchToken(&'a DispatchToken),
     ScalingEvents(&'a ScalingEvents),
+    PlanPiece(&'a PlanPiece),
+    PlanCommit(&'a PlanCommit),
 }
 
 macro_rules! from_reference {
@@ -60,11 +65,14 @@ from_reference!(
     Election(LeaderInfo),
     SchedulerConfig(SchedulerConfiguration),
     NodePool(NodePool),
+    Namespace(Namespace),
     Volume(Volume),
     VolumeClaim(VolumeClaim),
     PeriodicLaunch(PeriodicLaunch),
     DispatchToken(DispatchToken),
-    ScalingEvents(ScalingEvents)
+    ScalingEvents(ScalingEvents),
+    PlanPiece(PlanPiece),
+    PlanCommit(PlanCommit)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -82,11 +90,14 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::Election(leader) => Self::Election(leader),
             Entity::SchedulerConfig(config) => Self::SchedulerConfig(config),
             Entity::NodePool(pool) => Self::NodePool(pool),
+            Entity::Namespace(namespace) => Self::Namespace(namespace),
             Entity::Volume(volume) => Self::Volume(volume),
             Entity::VolumeClaim(claim) => Self::VolumeClaim(claim),
             Entity::PeriodicLaunch(launch) => Self::PeriodicLaunch(launch),
             Entity::DispatchToken(token) => Self::DispatchToken(token),
             Entity::ScalingEvents(events) => Self::ScalingEvents(events),
+            Entity::PlanPiece(piece) => Self::PlanPiece(piece),
+            Entity::PlanCommit(commit) => Self::PlanCommit(commit),
         }
     }
 }
@@ -105,6 +116,7 @@ impl Value<'_> {
             (Key::Node(id), Self::Node(node)) => node.id == *id,
             (Key::Deployment(id), Self::Deployment(deployment)) => deployment.id == *id,
             (Key::NodePool(name), Self::NodePool(pool)) => pool.name == *name,
+            (Key::Namespace(name), Self::Namespace(namespace)) => namespace.name == *name,
             (Key::Volume(key), Self::Volume(volume)) => {
                 *volume.namespace == *key.namespace
                     && *volume.name == *key.name
@@ -120,7 +132,9 @@ impl Value<'_> {
             | (Key::Election(_), Self::Election(_))
             | (Key::PeriodicLaunch(_), Self::PeriodicLaunch(_))
             | (Key::DispatchToken(..), Self::DispatchToken(_))
-            | (Key::ScalingEvents(..), Self::ScalingEvents(_)) => true,
+            | (Key::ScalingEvents(..), Self::ScalingEvents(_))
+            | (Key::PlanPiece(..), Self::PlanPiece(_))
+            | (Key::PlanCommit(_), Self::PlanCommit(_)) => true,
             _ => false,
         }
     }
@@ -143,11 +157,14 @@ impl Value<'_> {
             Self::Election(leader) => to_json(leader),
             Self::SchedulerConfig(config) => to_json(config),
             Self::NodePool(pool) => to_json(pool),
+            Self::Namespace(namespace) => to_json(namespace),
             Self::Volume(volume) => to_json(volume),
             Self::VolumeClaim(claim) => to_json(claim),
             Self::PeriodicLaunch(launch) => to_json(launch),
             Self::DispatchToken(token) => to_json(token),
             Self::ScalingEvents(events) => to_json(events),
+            Self::PlanPiece(piece) => staged::encode(piece),
+            Self::PlanCommit(commit) => to_json(commit),
         }
     }
 }
@@ -206,6 +223,11 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
             pool.name.clone_from(name);
             Entity::NodePool(pool)
         }
+        Key::Namespace(name) => {
+            let mut namespace = from_object::<Box<Namespace>>(text)?;
+            namespace.name.clone_from(name);
+            Entity::Namespace(namespace)
+        }
         Key::Volume(key) => {
             let mut volume = from_json::<Box<Volume>>(text)?;
             volume.namespace = key.namespace.to_string();
@@ -217,6 +239,8 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::PeriodicLaunch(_) => Entity::PeriodicLaunch(from_json(text)?),
         Key::DispatchToken(..) => Entity::DispatchToken(from_json(text)?),
         Key::ScalingEvents(..) => Entity::ScalingEvents(from_json(text)?),
+        Key::PlanPiece(..) => Entity::PlanPiece(Box::new(staged::decode(text)?)),
+        Key::PlanCommit(_) => Entity::PlanCommit(from_json(text)?),
     })
 }
 
@@ -239,6 +263,7 @@ mod tests {
         ScoreParts, VersionTag, VolumeId,
     };
     use model::{JobKey, TaskState, Timestamp};
+    use state::StagedOp;
     use std::collections::BTreeMap;
     use std::time::Duration;
     use test_kit::builders::{allocation, evaluation, node, service};
@@ -279,6 +304,24 @@ mod tests {
             reject_job_registration: true,
             pause_eval_broker: true,
             pools: BTreeMap::new(),
+        }
+    }
+
+    fn namespace() -> Namespace {
+        Namespace {
+            description: "for trying out".to_owned(),
+            meta: [("owner".to_owned(), "sre".to_owned())].into(),
+            capabilities: model::namespace::Capabilities {
+                enabled_task_drivers: vec!["raw_exec".to_owned()],
+                disabled_task_drivers: vec!["mock_driver".to_owned()],
+            },
+            node_pools: model::namespace::NodePoolRules {
+                default: "batch".to_owned(),
+                allowed: Some(Vec::new()),
+                denied: Vec::new(),
+            },
+            deleting: true,
+            ..Namespace::named("dev")
         }
     }
 
@@ -378,6 +421,27 @@ mod tests {
             ),
             (Key::JobStable(job.key(), 0), Entity::JobStable),
             (
+                Key::PlanPiece(EvalId::from_random(30), 2),
+                Entity::PlanPiece(Box::new(PlanPiece {
+                    ops: vec![
+                        StagedOp {
+                            key: Key::Node(node(1).id),
+                            modify_index: 12,
+                            entity: None,
+                        },
+                        StagedOp {
+                            key: Key::Alloc(alloc.id),
+                            modify_index: 0,
+                            entity: Some(Entity::Alloc(Box::new(alloc.clone()))),
+                        },
+                    ],
+                })),
+            ),
+            (
+                Key::PlanCommit(EvalId::from_random(30)),
+                Entity::PlanCommit(PlanCommit { pieces: 3 }),
+            ),
+            (
                 Key::JobTally(job.key()),
                 Entity::JobTally(Box::new(JobTally {
                     job_create_index: 7,
@@ -425,6 +489,10 @@ mod tests {
             (
                 Key::NodePool("gpu".to_owned()),
                 Entity::NodePool(Box::new(node_pool())),
+            ),
+            (
+                Key::Namespace("dev".to_owned()),
+                Entity::Namespace(Box::new(namespace())),
             ),
             (
                 Key::Volume(volume().key()),
@@ -489,7 +557,7 @@ mod tests {
                 Key::Alloc(id) | Key::AllocClient(id) => id.to_string(),
                 Key::Node(id) => id.to_string(),
                 Key::Deployment(id) => id.to_string(),
-                Key::NodePool(name) => name,
+                Key::NodePool(name) | Key::Namespace(name) => name,
                 Key::Volume(volume) => volume.node_id.to_string(),
                 _ => continue,
             };
@@ -547,7 +615,13 @@ mod tests {
             }
             let text = Value::from(entity).encode().unwrap();
             assert!(decode(key, &text[..text.len() / 2]).is_err(), "{key:?}");
-            assert!(decode(key, b"[]").is_err(), "{key:?}");
+            // A piece is a list.
+            let other: &[u8] = if matches!(key, Key::PlanPiece(..)) {
+                b"{}"
+            } else {
+                b"[]"
+            };
+            assert!(decode(key, other).is_err(), "{key:?}");
             assert!(decode(key, b"").is_err(), "{key:?}");
         }
     }

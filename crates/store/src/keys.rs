@@ -2,17 +2,17 @@
 //!
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
 //! `job-tally/<ns>/<id>`, `job-tags/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
-//! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, and `scheduler-config`, of which
+//! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, `namespace/<name>`, and `scheduler-config`, of which
 //! there is one, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`,
 //! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
-//! `scaling-events/<ns>/<job>/<group>`. A job's id may contain slashes: it is what lies between the namespace,
+//! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`. A job's id may contain slashes: it is what lies between the namespace,
 //! which has none, and the version, which comes last.
 
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::{JobKey, NodePool, Volume, VolumeKey};
+use model::{JobKey, Namespace, NodePool, Volume, VolumeKey};
 use state::Key;
 
 /// What the keys of this project begin with when nobody says otherwise.
@@ -77,6 +77,7 @@ impl Keyspace {
             Key::Election(service) => format!("{prefix}election/{service}"),
             Key::SchedulerConfig => format!("{prefix}{SCHEDULER_CONFIG}"),
             Key::NodePool(name) => format!("{prefix}node-pool/{name}"),
+            Key::Namespace(name) => format!("{prefix}namespace/{name}"),
             Key::Volume(volume) => {
                 let namespace = escape(&volume.namespace);
                 let (name, node_id) = (&volume.name, volume.node_id);
@@ -89,6 +90,8 @@ impl Keyspace {
                 let parent = &parent.job_id;
                 format!("{prefix}dispatch-token/{namespace}/{token}/{parent}")
             }
+            Key::PlanPiece(eval_id, position) => format!("{prefix}plan-piece/{eval_id}/{position}"),
+            Key::PlanCommit(eval_id) => format!("{prefix}plan-commit/{eval_id}"),
             Key::ScalingEvents(job, group) => {
                 format!("{prefix}scaling-events/{}/{}", job_path(job), escape(group))
             }
@@ -125,11 +128,16 @@ impl Keyspace {
             "node-pool" => NodePool::name_problem(name)
                 .is_none()
                 .then(|| Key::NodePool(name.to_owned())),
+            "namespace" => Namespace::name_problem(name)
+                .is_none()
+                .then(|| Key::Namespace(name.to_owned())),
             "host-volume" => parse_volume(name).map(Key::Volume),
             "volume-claim" => parse_id(name).map(Key::VolumeClaim),
             "periodic-launch" => parse_job(name).map(Key::PeriodicLaunch),
             "dispatch-token" => parse_token(name),
             "scaling-events" => parse_group(name),
+            "plan-piece" => parse_piece(name),
+            "plan-commit" => parse_id(name).map(Key::PlanCommit),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -168,6 +176,13 @@ fn parse_token(name: &str) -> Option<Key> {
     let (token, parent) = rest.split_once('/')?;
     let parent = JobKey::new(&*unescape(namespace), parent);
     Some(Key::DispatchToken(parent, parse_part(token)?))
+}
+
+fn parse_piece(name: &str) -> Option<Key> {
+    let (eval_id, position) = name.split_once('/')?;
+    let number = position.parse::<u32>().ok();
+    let number = number.filter(|number| number.to_string() == position)?;
+    Some(Key::PlanPiece(parse_id(eval_id)?, number))
 }
 
 /// A group's name has no slashes: it is what comes last.
@@ -232,6 +247,7 @@ mod tests {
             "\\PC{0,12}".prop_map(Key::Election),
             Just(Key::SchedulerConfig),
             "[a-zA-Z0-9_-]{1,12}".prop_map(Key::NodePool),
+            "[a-zA-Z0-9-]{1,12}".prop_map(Key::Namespace),
             ("\\PC{0,12}", "[a-zA-Z0-9_.\\[\\]-]{1,12}", any::<u128>()).prop_map(
                 |(namespace, name, bits)| Key::Volume(VolumeKey {
                     namespace: namespace.into(),
@@ -243,6 +259,9 @@ mod tests {
             job().prop_map(Key::PeriodicLaunch),
             (job(), "\\PC{0,12}").prop_map(|(job, token)| Key::DispatchToken(job, token)),
             (job(), "\\PC{0,12}").prop_map(|(job, group)| Key::ScalingEvents(job, group)),
+            (any::<u128>(), any::<u32>())
+                .prop_map(|(bits, n)| Key::PlanPiece(EvalId::from_random(bits), n)),
+            any::<u128>().prop_map(|bits| Key::PlanCommit(EvalId::from_random(bits))),
         ]
     }
 
@@ -290,6 +309,10 @@ mod tests {
             keyspace.encode(&Key::NodePool("gpu".to_owned())),
             "/kafila/v1/node-pool/gpu"
         );
+        assert_eq!(
+            keyspace.encode(&Key::Namespace("dev".to_owned())),
+            "/kafila/v1/namespace/dev"
+        );
     }
 
     #[test]
@@ -312,9 +335,11 @@ mod tests {
             "/kafila/v1/job-version/default/web/01",
             "/kafila/v1/node-pool/a/b",
             "/kafila/v1/node-pool/",
+            "/kafila/v1/namespace/a_b",
             "/kafila/v1/host-volume/default/data",
             "/kafila/v1/host-volume/default/a/b/00000000-0000-4000-8000-000000000001",
             "/kafila/v1/volume-claim/x",
+            "/kafila/v1/plan-piece/8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234/01",
         ] {
             assert_eq!(error(broken), KeyError::Malformed(broken.to_owned()));
         }

@@ -3,7 +3,7 @@
 //!
 //! One backend, the etcd client; `kafila dev` and tests give it an embedded server that speaks the
 //! same API. In reading order: [`keys`] and [`codec`] say how an object is stored; [`client`] is
-//! the connection and its reads; [`txn`] builds a transaction in which every write has a compare,
+//! the connection and its reads, `members` says which of etcd's it leads to; [`txn`] builds a transaction in which every write has a compare,
 //! [`writer`] commits it and [`resolve`] finds out about commits whose answer never came;
 //! [`replica`] lists and watches everything into [`state::Snapshot`]s; [`election`] makes one
 //! process the leader, with a fence that its writes carry; [`history`] replays what was committed,
@@ -20,10 +20,12 @@ pub mod election;
 pub mod error;
 pub mod history;
 pub mod keys;
+mod members;
 pub mod replica;
 pub mod resolve;
 mod retry;
 mod revision;
+mod staged;
 pub mod tail;
 pub mod txn;
 mod watch;

@@ -395,7 +395,7 @@ impl RawExec {
 
 /// Waits for a supervisor that is about to exit, so that it does not stay in the process table.
 async fn reap(mut supervisor: Child) {
-    let reaped = tokio::task::spawn_blocking(move || supervisor.wait());
+    let reaped = offload::spawn(move || supervisor.wait());
     if tokio::time::timeout(REAP_LIMIT, reaped).await.is_err() {
         warn!("a supervisor that was forgotten does not exit");
     }

@@ -1,18 +1,23 @@
 //! A TCP connection that misbehaves when a test says so.
 
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 
 /// How connections through a proxy behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Open,
+    /// Everything is so late, each way.
+    Slow(Duration),
     /// Requests arrive, answers are held back.
     HoldAnswers,
     /// Nothing gets through, and nobody is told: a cable pulled out.
@@ -100,18 +105,37 @@ async fn carry(
     direction: Direction,
     mut modes: watch::Receiver<Mode>,
 ) {
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let Ok(count @ 1..) = from.read(&mut buffer).await else {
-            return;
-        };
+    let (sender, mut under_way) = mpsc::channel(1_024);
+    let now = modes.clone();
+    let reading = async move {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(count @ 1..) = from.read(&mut buffer).await {
+            let late = match *now.borrow() {
+                Mode::Slow(late) => late,
+                _ => Duration::ZERO,
+            };
+            let bytes = buffer[..count].to_vec();
+            if sender.send((Instant::now() + late, bytes)).await.is_err() {
+                return;
+            }
+        }
+    };
+    let writing = async {
         let passes = |mode: &Mode| match mode {
-            Mode::Open => true,
+            Mode::Open | Mode::Slow(_) => true,
             Mode::HoldAnswers => direction == Direction::Request,
             Mode::Hold | Mode::Cut => false,
         };
-        if modes.wait_for(passes).await.is_err() || to.write_all(&buffer[..count]).await.is_err() {
-            return;
+        while let Some((due, bytes)) = under_way.recv().await {
+            sleep_until(due).await;
+            if modes.wait_for(passes).await.is_err() || to.write_all(&bytes).await.is_err() {
+                return;
+            }
         }
+    };
+    tokio::select! {
+        () = writing => {}
+        // What has been read is still to be written.
+        () = async { reading.await; pending().await } => {}
     }
 }

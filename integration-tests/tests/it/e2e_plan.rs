@@ -170,7 +170,7 @@ async fn scenario_025_plans_end_with_what_they_found_and_runs_do_just_that() -> 
         "{huge}"
     );
     ensure!(
-        huge.contains("* Dimension \"memory\" exhausted on 1 nodes"),
+        huge.contains("* Dimension \"memory\" exhausted on 1 node"),
         "{huge}"
     );
 

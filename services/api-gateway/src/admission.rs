@@ -30,7 +30,7 @@ use model::{EvalId, FieldErrors, JobKey, Timestamp};
 use crate::writes::Write;
 
 pub use deregister::{DeregisterRequest, deregister};
-pub use register::{RegisterRequest, register};
+pub use register::{Preserve, RegisterRequest, register};
 pub use revert::{RevertRequest, revert};
 
 /// What one request brings along from outside: nothing here is decided.

@@ -9,7 +9,6 @@ use service_kit::config::ConfigError;
 use service_kit::server::{self, ServeError, ServeOptions};
 use service_kit::{CancellationToken, Clock, IdSource};
 use store::{Client, ClientOptions, Replica, ReplicaMetrics, ReplicaOptions};
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info, info_span};
 
@@ -58,8 +57,8 @@ pub struct App {
     client: Client,
     clock: Clock,
     ids: IdSource,
-    rpc: TcpListener,
-    metrics_http: TcpListener,
+    rpc: net::Listener,
+    metrics_http: net::Listener,
     rpc_address: SocketAddr,
     metrics_address: SocketAddr,
     /// What others reach it at.

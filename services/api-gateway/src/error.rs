@@ -12,7 +12,9 @@ use tonic::Code;
 use crate::admission::marks;
 use crate::nodes::{gate, reports};
 use crate::reads::prefix;
-use crate::settings::{eligibility, node_pools, scheduler_config, volumes};
+use crate::settings::{
+    eligibility, evaluations, namespaces, node_pools, scheduler_config, volumes,
+};
 use crate::turns::TurnError;
 use crate::{admission, logs};
 
@@ -26,6 +28,10 @@ pub enum Error {
     SchedulerConfig(#[from] scheduler_config::Refusal),
     #[error(transparent)]
     Eligibility(#[from] eligibility::Refusal),
+    #[error(transparent)]
+    Evaluations(#[from] evaluations::Refusal),
+    #[error(transparent)]
+    Namespace(#[from] namespaces::Refusal),
     #[error(transparent)]
     NodePool(#[from] node_pools::Refusal),
     #[error(transparent)]
@@ -147,6 +153,8 @@ impl Error {
             | Self::NodePool(
                 node_pools::Refusal::Invalid(_) | node_pools::Refusal::BuiltIn { .. },
             )
+            | Self::Evaluations(evaluations::Refusal::Invalid(_))
+            | Self::Namespace(namespaces::Refusal::Invalid(_) | namespaces::Refusal::Default)
             | Self::Volume(volumes::Refusal::Invalid(_))
             | Self::Reports(reports::Refusal::Invalid(_))
             | Self::NotFound(prefix::NotFound::Invalid(_))
@@ -158,6 +166,7 @@ impl Error {
                 | admission::Refusal::Version(marks::Refusal::PriorVersion { .. }),
             )
             | Self::SchedulerConfig(scheduler_config::Refusal::CheckIndex { .. })
+            | Self::Namespace(namespaces::Refusal::CheckIndex { .. })
             | Self::Contended { .. }
             | Self::Replaced => Code::Aborted,
             Self::Admission(admission::Refusal::Overloaded { .. })
@@ -171,6 +180,8 @@ impl Error {
             Self::EventsAhead { .. } | Self::EventsForgotten { .. } => Code::OutOfRange,
             Self::Session(gate::Refusal::Unknown(_))
             | Self::NodePool(node_pools::Refusal::NotFound { .. })
+            | Self::Namespace(namespaces::Refusal::NotFound { .. })
+            | Self::Evaluations(evaluations::Refusal::NotFound { .. })
             | Self::NotFound(prefix::NotFound::None { .. })
             | Self::Admission(admission::Refusal::Version(
                 marks::Refusal::NoVersion { .. } | marks::Refusal::NoTag { .. },
@@ -196,6 +207,10 @@ impl Error {
             | Self::Eligibility(eligibility::Refusal::Draining { .. })
             | Self::NodePool(
                 node_pools::Refusal::HasNodes { .. } | node_pools::Refusal::HasJobs { .. },
+            )
+            | Self::Namespace(namespaces::Refusal::InUse { .. })
+            | Self::Evaluations(
+                evaluations::Refusal::NotPaused | evaluations::Refusal::NotSafe { .. },
             )
             | Self::Volume(volumes::Refusal::InUse { .. })
             | Self::Reports(reports::Refusal::NodeAway { .. })
@@ -225,6 +240,8 @@ impl Error {
             )
             | Self::Session(gate::Refusal::Invalid(errors))
             | Self::NodePool(node_pools::Refusal::Invalid(errors))
+            | Self::Namespace(namespaces::Refusal::Invalid(errors))
+            | Self::Evaluations(evaluations::Refusal::Invalid(errors))
             | Self::Volume(volumes::Refusal::Invalid(errors))
             | Self::Reports(reports::Refusal::Invalid(errors))
             | Self::NotFound(prefix::NotFound::Invalid(errors))

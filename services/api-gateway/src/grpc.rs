@@ -10,11 +10,13 @@ mod explain;
 mod job_operations;
 mod job_versions;
 mod jobs;
+mod namespaces;
 mod node_pools;
 mod node_sessions;
 mod nodes;
 mod operator;
 mod plan;
+mod scaling_policies;
 mod volumes;
 
 use std::pin::Pin;
@@ -29,9 +31,11 @@ use proto::v1::deployments_server::{self, DeploymentsServer};
 use proto::v1::evaluations_server::{self, EvaluationsServer};
 use proto::v1::events_server::{self, EventsServer};
 use proto::v1::jobs_server::{self, JobsServer};
+use proto::v1::namespaces_server::{self, NamespacesServer};
 use proto::v1::node_pools_server::{self, NodePoolsServer};
 use proto::v1::nodes_server::{self, NodesServer};
 use proto::v1::operator_server::{self, OperatorServer};
+use proto::v1::scaling_policies_server::{self, ScalingPoliciesServer};
 use proto::v1::volumes_server::{self, VolumesServer};
 use proto::v1::{QueryMeta, QueryOptions};
 use state::{Snapshot, Table};
@@ -65,15 +69,17 @@ pub struct Api {
 }
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 10] = [
+pub(crate) const RPC_SERVICES: [&str; 12] = [
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
     evaluations_server::SERVICE_NAME,
     events_server::SERVICE_NAME,
     nodes_server::SERVICE_NAME,
+    namespaces_server::SERVICE_NAME,
     node_pools_server::SERVICE_NAME,
     deployments_server::SERVICE_NAME,
     operator_server::SERVICE_NAME,
+    scaling_policies_server::SERVICE_NAME,
     volumes_server::SERVICE_NAME,
     node_sessions_server::SERVICE_NAME,
 ];
@@ -86,9 +92,11 @@ pub fn routes(gateway: Shared) -> Routes {
         .add_service(EvaluationsServer::new(api.clone()))
         .add_service(EventsServer::new(api.clone()))
         .add_service(NodesServer::new(api.clone()))
+        .add_service(NamespacesServer::new(api.clone()))
         .add_service(NodePoolsServer::new(api.clone()))
         .add_service(DeploymentsServer::new(api.clone()))
         .add_service(OperatorServer::new(api.clone()))
+        .add_service(ScalingPoliciesServer::new(api.clone()))
         .add_service(VolumesServer::new(api.clone()))
         .add_service(NodeSessionsServer::new(api).max_decoding_message_size(MAX_REQUEST_BYTES))
 }

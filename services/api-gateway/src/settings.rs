@@ -4,6 +4,8 @@
 
 pub mod drain;
 pub mod eligibility;
+pub mod evaluations;
+pub mod namespaces;
 pub mod node_pools;
 pub mod scheduler_config;
 pub mod volumes;

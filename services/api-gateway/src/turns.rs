@@ -50,7 +50,7 @@ impl Turns {
         let whole = async {
             let turn = Arc::clone(&self.free).acquire_owned().await;
             let span = Span::current();
-            let working = tokio::task::spawn_blocking(move || {
+            let working = offload::spawn(move || {
                 let _turn = turn.expect("nobody closes the semaphore");
                 span.in_scope(work)
             });

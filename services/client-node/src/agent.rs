@@ -429,7 +429,7 @@ impl Agent {
             }
             for dirs in unwanted_dirs {
                 info!(directory = %dirs.root.display(), "removing what no allocation owns");
-                let removed = tokio::task::spawn_blocking(move || alloc_dir::remove(&dirs)).await;
+                let removed = offload::spawn(move || alloc_dir::remove(&dirs)).await;
                 if let Ok(Err(error)) = removed {
                     warn!(%error, "cannot remove the directory of an allocation that is not known");
                 }

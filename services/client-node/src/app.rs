@@ -14,7 +14,6 @@ use service_kit::{Clock, IdSource, TracedChannel};
 use task_drivers::{
     Driver, Fingerprint, MockDriver, NodeFacts, RawExec, RawExecSettings, SupervisorCommand,
 };
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +29,7 @@ use crate::fingerprint::{self, Offers};
 use crate::gateways::Gateways;
 use crate::grpc::Files;
 use crate::identity::Identity;
-use crate::local_state::{LocalState, Restored};
+use crate::local_state::{LocalState, Memory, Restored};
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
 use crate::session::Session;
@@ -58,8 +57,8 @@ pub struct App {
 }
 
 struct Listeners {
-    grpc: TcpListener,
-    metrics: TcpListener,
+    grpc: net::Listener,
+    metrics: net::Listener,
 }
 
 /// What many nodes of one process share that only pretend: see [`App::build_light`].
@@ -79,10 +78,24 @@ impl App {
     /// A port is taken, the data directory is in use or cannot be used, or the configuration makes
     /// no sense.
     pub async fn build(config: Config) -> Result<Self, Error> {
+        Self::build_with(config, None).await
+    }
+
+    /// As [`App::build`], of a node that keeps everything in `memory` and runs `mock_driver` alone.
+    /// For simulations that end the agent and start it again.
+    ///
+    /// # Errors
+    /// Those of [`App::build`].
+    pub async fn build_in(config: Config, memory: &Memory) -> Result<Self, Error> {
+        Self::build_with(config, Some(memory)).await
+    }
+
+    async fn build_with(config: Config, memory: Option<&Memory>) -> Result<Self, Error> {
         if config.gateways.is_empty() {
             return Err(Error::NoGateways);
         }
         let offers = Offers::resolve(&config)?;
+        config.check()?;
         crate::devices::check(&config.devices)?;
         fingerprint::check_cores(&config)?;
         let registry = service_kit::Metrics::new(SERVICE);
@@ -94,9 +107,10 @@ impl App {
         };
         let bound = listeners.grpc.local_addr().map_err(Error::Address)?;
         let address = config.listen.advertised(bound)?;
-        let kept = match config.data_dir.clone() {
-            Some(data_dir) => Kept::open(&data_dir, &ids, metrics.clone()).await?,
-            None => {
+        let kept = match (memory, config.data_dir.clone()) {
+            (Some(memory), _) => Kept::open_in(memory, &ids),
+            (None, Some(data_dir)) => Kept::open(&data_dir, &ids, metrics.clone()).await?,
+            (None, None) => {
                 warn!("no data_dir: nothing is kept, and only mock_driver runs");
                 Kept::nothing(&ids)
             }
@@ -111,7 +125,15 @@ impl App {
             listeners: Some(listeners),
             offers,
         };
-        Ok(Self::assemble(config, kept, parts))
+        let app = Self::assemble(config, kept, parts);
+        // No gateway would take it, however often it is asked.
+        if let Some(dimension) = app.node.reserved.exceeds(app.node.resources) {
+            return Err(Error::Setting {
+                field: "reserved".to_owned(),
+                problem: format!("has more {dimension} than the machine: want less"),
+            });
+        }
+        Ok(app)
     }
 
     /// Makes a node that only pretends: it keeps nothing, binds nothing, runs `mock_driver` alone,
@@ -301,10 +323,21 @@ impl Kept {
         }
     }
 
+    fn open_in(memory: &Memory, ids: &IdSource) -> Self {
+        let (state, restored) = LocalState::open_in(memory);
+        Self {
+            identity: memory.identity(ids),
+            state,
+            restored,
+            alloc_dir: None,
+            state_dir: None,
+        }
+    }
+
     async fn open(data_dir: &Path, ids: &IdSource, metrics: Metrics) -> Result<Self, Error> {
         let (data_dir, ids) = (data_dir.to_owned(), ids.clone());
         // It waits for the disk, and for another agent that is just ending.
-        tokio::task::spawn_blocking(move || Self::open_now(&data_dir, &ids, metrics))
+        offload::spawn(move || Self::open_now(&data_dir, &ids, metrics))
             .await
             .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }

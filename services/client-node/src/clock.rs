@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lifecycle::{Now, Uptime};
 use model::Timestamp;
+use nix::time::{ClockId, clock_gettime};
 use service_kit::Clock;
 use tokio::time::Instant;
 
@@ -45,12 +46,10 @@ impl Clocks {
     }
 }
 
-/// Returns the time since boot, sleep included. Source: proc(5), `uptime`.
+/// Returns the time since boot, sleep included.
 fn machine_uptime() -> Duration {
-    let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let seconds = text.split(' ').next().and_then(|word| word.parse().ok());
-    seconds
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    clock_gettime(ClockId::CLOCK_BOOTTIME)
+        .map(Duration::from)
         .unwrap_or_default()
 }
 

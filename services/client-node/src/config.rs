@@ -5,12 +5,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::NodePool;
 use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
 use service_kit::{ListenConfig, TelemetryConfig};
 
 use crate::devices::DeviceConfig;
+use crate::error::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -210,6 +212,109 @@ impl Default for GcConfig {
     }
 }
 
+/// The longest name of a datacenter, class or node that gateways take, in bytes.
+const MAX_NAME_BYTES: usize = 128;
+
+impl Config {
+    /// Finds what every gateway would refuse, or what makes no sense, before anything is started:
+    /// asking again would not help.
+    ///
+    /// # Errors
+    /// The first setting that is wrong.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let wrong = |field: &str, problem: String| {
+            Err(Error::Setting {
+                field: field.to_owned(),
+                problem,
+            })
+        };
+        if self.datacenter.is_empty() {
+            return wrong("datacenter", "is empty: want a name, as in dc1".to_owned());
+        }
+        let name = self.name.as_deref().unwrap_or("from the host");
+        if name.is_empty() {
+            let problem = "is empty: want a name, or leave it out for the host's".to_owned();
+            return wrong("name", problem);
+        }
+        for (field, text) in [("datacenter", self.datacenter.as_str()), ("name", name)] {
+            if text.len() > MAX_NAME_BYTES {
+                let problem = format!("has {} bytes: want at most {MAX_NAME_BYTES}", text.len());
+                return wrong(field, problem);
+            }
+        }
+        if self.node_pool == NodePool::ALL {
+            let problem =
+                "\"all\" means every pool: want the name of one, as in default".to_owned();
+            return wrong("node_pool", problem);
+        }
+        if let Some(problem) = NodePool::name_problem(&self.node_pool) {
+            return wrong("node_pool", problem);
+        }
+        if self.min_dynamic_port > self.max_dynamic_port {
+            let problem = format!(
+                "{} is above `max_dynamic_port`, {}: want a range such as 20000 to 32000",
+                self.min_dynamic_port, self.max_dynamic_port
+            );
+            return wrong("min_dynamic_port", problem);
+        }
+        for (field, percent) in [
+            ("gc.disk_usage_threshold", self.gc.disk_usage_threshold),
+            ("gc.inode_usage_threshold", self.gc.inode_usage_threshold),
+        ] {
+            if percent > 100 {
+                let problem = format!("{percent} is no percentage: want 0 to 100, 100 for never");
+                return wrong(field, problem);
+            }
+        }
+        for (field, span) in [
+            ("gc.interval", self.gc.interval),
+            ("fingerprint_interval", self.fingerprint_interval),
+        ] {
+            if span.is_zero() {
+                let problem =
+                    "is 0s, which would keep a core busy: want a span, as in 1m".to_owned();
+                return wrong(field, problem);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl service_kit::print::Documented for Config {
     const SOURCE: &'static str = include_str!("config.rs");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_gateway_would_take_is_refused_before_anything_is_started() {
+        assert!(Config::default().check().is_ok());
+        type Change = fn(&mut Config);
+        let table: [(&str, Change); 10] = [
+            ("node_pool", |it| it.node_pool = "a b".to_owned()),
+            ("node_pool", |it| it.node_pool = "all".to_owned()),
+            ("datacenter", |it| it.datacenter.clear()),
+            ("datacenter", |it| it.datacenter = "d".repeat(129)),
+            ("name", |it| it.name = Some(String::new())),
+            ("min_dynamic_port", |it| it.min_dynamic_port = 40_000),
+            ("gc.disk_usage_threshold", |it| {
+                it.gc.disk_usage_threshold = 150;
+            }),
+            ("gc.inode_usage_threshold", |it| {
+                it.gc.inode_usage_threshold = 101;
+            }),
+            ("gc.interval", |it| it.gc.interval = Duration::ZERO),
+            ("fingerprint_interval", |it| {
+                it.fingerprint_interval = Duration::ZERO;
+            }),
+        ];
+        for (field, change) in table {
+            let mut config = Config::default();
+            change(&mut config);
+            let message = config.check().unwrap_err().to_string();
+            assert!(message.starts_with(&format!("`{field}`: ")), "{message}");
+        }
+    }
 }

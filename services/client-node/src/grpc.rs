@@ -167,7 +167,7 @@ async fn next_chunk(
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Status> {
-    tokio::task::spawn_blocking(work)
+    offload::spawn(work)
         .await
         .map_err(|error| Status::internal(format!("reading was interrupted: {error}")))
 }

@@ -37,6 +37,7 @@ mod session;
 pub use app::{App, Light};
 pub use config::Config;
 pub use error::Error;
+pub use local_state::Memory;
 
 /// The name that it is configured and measured under.
 pub const SERVICE: &str = "client-node";

@@ -6,6 +6,7 @@
 //! are tried again. The thread is [`writer`]'s, the file [`disk`]'s.
 
 mod disk;
+mod memory;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -24,6 +25,7 @@ use tokio::time::timeout;
 use tracing::{error, warn};
 
 use self::disk::{Unusable, open_and_read, put_aside};
+pub use self::memory::Memory;
 use self::writer::{CLOSE_LIMIT, Reopen, Write, Writer};
 use crate::error::Error;
 use crate::metrics::Metrics;
@@ -86,6 +88,26 @@ pub(crate) struct Stored {
 pub(crate) struct Restored {
     pub(crate) node: NodeState,
     pub(crate) allocs: BTreeMap<AllocId, Stored>,
+}
+
+impl Restored {
+    fn add(&mut self, key: &str, value: &[u8]) {
+        let Some((kind, id)) = key.split_once('/') else {
+            self.node = decode(key, value).unwrap_or_default();
+            return;
+        };
+        let Ok(id) = id.parse::<AllocId>() else {
+            warn!(key, "the local state has a key that names no allocation");
+            return;
+        };
+        let stored = self.allocs.entry(id).or_default();
+        match kind {
+            "alloc" => stored.alloc = Some(value.to_vec()),
+            "runner" => stored.runner = Some(value.to_vec()),
+            "acked" => stored.acked = decode(key, value),
+            _ => warn!(key, "the local state has a key of another version"),
+        }
+    }
 }
 
 /// Where runners and the agent put what must survive. Cheap to clone.
@@ -165,6 +187,19 @@ impl LocalState {
         let reopen = Box::new(move || disk::open(&path));
         let state = Self::start(database, reopen, metrics)?;
         Ok((state, restored))
+    }
+
+    /// Reads everything in `memory`, and writes to it in a task.
+    pub(crate) fn open_in(memory: &Memory) -> (Self, Restored) {
+        let restored = memory.read();
+        let (writes, queue) = mpsc::channel(QUEUE);
+        let (is_writing, seen) = watch::channel(true);
+        tokio::spawn(memory.clone().run(queue, is_writing));
+        let state = Self {
+            writes: Some(writes),
+            is_writing: seen,
+        };
+        (state, restored)
     }
 
     /// Starts the thread that writes.

@@ -396,7 +396,7 @@ impl Runner {
         };
         let dirs = AllocDirs::new(base, self.alloc_id);
         // A directory tree may be large.
-        tokio::task::spawn_blocking(move || alloc_dir::remove(&dirs))
+        offload::spawn(move || alloc_dir::remove(&dirs))
             .await
             .unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use model::{EvalId, Evaluation, NodeId, Timestamp, TriggeredBy};
+use model::{EvalId, Evaluation, Indexed, Node, NodeId, Timestamp, TriggeredBy};
 use service_kit::current_trace_parent;
 use state::Key;
 use store::{Commit, Delta, Txn, TxnError};
@@ -102,21 +102,47 @@ async fn looked(
         done,
         next_deadline,
     } = look(&snapshot, now, nodes);
+    let mut left_behind = LeftBehind::default();
     for marks in &marks {
         if drain.is_cancelled() {
             return Ok(None);
         }
-        write_marks(world, marks, now).await?;
+        left_behind.unless_final(write_marks(world, marks, now).await)?;
     }
     for node in done {
-        let id = node.value.id;
-        let mut txn = world.writer.txn();
-        txn.update(&Key::Node(id), node.modify_index, &node.value)?;
-        let index = commit(world, &txn).await?;
-        world.metrics.drains_completed.inc();
-        info!(node_id = %id, index, "node drain complete");
+        left_behind.unless_final(write_done(world, &node).await)?;
     }
-    Ok(next_deadline)
+    left_behind.0.map_or(Ok(next_deadline), Err)
+}
+
+/// Why the first job or node that could not be written was left behind. The others are nonetheless:
+/// a job that somebody changes all the time holds up nobody but itself.
+#[derive(Default)]
+struct LeftBehind(Option<WorldError>);
+
+impl LeftBehind {
+    /// # Errors
+    /// What would happen to everybody else, too.
+    fn unless_final(&mut self, written: Result<(), WorldError>) -> Result<(), WorldError> {
+        match written {
+            Err(error @ (WorldError::Overtaken | WorldError::Txn(_))) => {
+                debug!(%error, "left for the next look");
+                self.0.get_or_insert(error);
+                Ok(())
+            }
+            written => written,
+        }
+    }
+}
+
+async fn write_done(world: &World, node: &Indexed<Node>) -> Result<(), WorldError> {
+    let id = node.value.id;
+    let mut txn = world.writer.txn();
+    txn.update(&Key::Node(id), node.modify_index, &node.value)?;
+    let index = commit(world, &txn).await?;
+    world.metrics.drains_completed.inc();
+    info!(node_id = %id, index, "node drain complete");
+    Ok(())
 }
 
 /// Writes a job's marks, in as many transactions as they need. Each brings an evaluation along, so
@@ -178,5 +204,22 @@ async fn commit(world: &World, txn: &Txn) -> Result<u64, WorldError> {
         Commit::Done { revision } => Ok(revision),
         Commit::Conflict(conflict) if conflict.is_fenced() => Err(WorldError::Deposed),
         Commit::Conflict(_) => Err(WorldError::Overtaken),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_overtaken_holds_up_nobody_else_and_is_looked_at_again() {
+        let mut left_behind = LeftBehind::default();
+        assert!(left_behind.unless_final(Ok(())).is_ok());
+        assert!(left_behind.0.is_none());
+        let overtaken = left_behind.unless_final(Err(WorldError::Overtaken));
+        assert!(overtaken.is_ok());
+        assert!(matches!(left_behind.0, Some(WorldError::Overtaken)));
+        let deposed = left_behind.unless_final(Err(WorldError::Deposed));
+        assert!(matches!(deposed, Err(WorldError::Deposed)));
     }
 }

@@ -119,7 +119,7 @@ impl Sweep<'_> {
         let snapshot = self.world.replica.snapshot();
         let (looked_at, now, limits) = (snapshot.clone(), self.world.now(), thresholds.clone());
         // A look at millions of objects takes seconds, and heartbeats are to be heard meanwhile.
-        let batches = tokio::task::spawn_blocking(move || sweep(&looked_at, now, &limits));
+        let batches = offload::spawn(move || sweep(&looked_at, now, &limits));
         let batches = batches.await.map_err(|error| error.to_string())?;
         for batch in batches {
             if drain.is_cancelled() {

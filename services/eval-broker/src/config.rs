@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use service_kit::config::duration;
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
-use service_kit::{EtcdConfig, ListenConfig, TelemetryConfig};
+use service_kit::{ConfigError, EtcdConfig, ListenConfig, TelemetryConfig};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -62,7 +62,39 @@ impl Default for Config {
     }
 }
 
+/// The shortest time in which somebody else's word gets through: some round trips to the store.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 impl Config {
+    /// Finds values with which no evaluation would ever get anywhere.
+    ///
+    /// # Errors
+    /// The first setting that is wrong.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |problem: String| {
+            Err(ConfigError::Invalid {
+                service: crate::SERVICE.to_owned(),
+                problem,
+            })
+        };
+        for (field, span) in [
+            ("nack_timeout", self.nack_timeout),
+            ("election_ttl", self.election_ttl),
+        ] {
+            if span < SHORTEST {
+                return wrong(format!(
+                    "`{field}` is {}ms: want 100ms or more",
+                    span.as_millis()
+                ));
+            }
+        }
+        if self.delivery_limit == 0 {
+            let problem = "`delivery_limit` is 0, so nothing would be delivered: want 1 or more";
+            return wrong(problem.to_owned());
+        }
+        Ok(())
+    }
+
     /// Returns the part that the broker itself goes by.
     pub(crate) fn broker(&self) -> broker::Config {
         broker::Config {
@@ -80,4 +112,26 @@ impl Config {
 
 impl service_kit::print::Documented for Config {
     const SOURCE: &'static str = include_str!("config.rs");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_stop_every_evaluation_is_refused_by_name() {
+        assert!(Config::default().check().is_ok());
+        type Change = fn(&mut Config);
+        let table: [(&str, Change); 3] = [
+            ("nack_timeout", |it| it.nack_timeout = Duration::ZERO),
+            ("election_ttl", |it| it.election_ttl = Duration::ZERO),
+            ("delivery_limit", |it| it.delivery_limit = 0),
+        ];
+        for (field, change) in table {
+            let mut config = Config::default();
+            change(&mut config);
+            let message = config.check().unwrap_err().to_string();
+            assert!(message.contains(&format!("`{field}` is ")), "{message}");
+        }
+    }
 }

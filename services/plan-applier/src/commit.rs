@@ -15,10 +15,23 @@ use crate::metrics::Metrics;
 
 /// How long a transaction may be in doubt. Within it the term is lost or the store is back; beyond
 /// it, giving up the term is the way to know.
-const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often a node that somebody else is changing is tried to be marked.
 const MARK_ATTEMPTS_MAX: usize = 4;
+
+/// What became of a transaction.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// Carried out, by this revision.
+    Done(u64),
+    /// A compare failed, so nothing of it was written as of this revision.
+    Overtaken(u64),
+    /// The store would not take it, and says why: nothing of it was or will be written.
+    Refused(String),
+    /// The fence has failed, or nobody knows: whoever leads next starts from what is there.
+    Deposed,
+}
 
 /// Everything needed to commit. Cheap to clone.
 #[derive(Clone)]
@@ -44,34 +57,53 @@ impl Committer {
                 return self.refused(commit, &failure);
             }
         };
+        match self.write(&txn).await {
+            Written::Done(revision) => {
+                #[expect(clippy::cast_precision_loss, reason = "a transaction has few plans")]
+                self.metrics.commit_plans.observe(parts.len() as f64);
+                Event::Committed { commit, revision }
+            }
+            Written::Overtaken(revision) => Event::Conflict { commit, revision },
+            Written::Refused(reason) => Event::Refused {
+                commit,
+                revision: self.replica.applied(),
+                reason,
+            },
+            Written::Deposed => Event::Deposed,
+        }
+    }
+
+    /// Carries out one transaction; says what became of it.
+    pub(crate) async fn write(&self, txn: &Txn) -> Written {
         let began = Instant::now();
-        let committed = self.writer.commit_surely(&txn, COMMIT_PATIENCE).await;
+        let committed = self.writer.commit_surely(txn, COMMIT_PATIENCE).await;
         self.metrics.apply.observe(began.elapsed().as_secs_f64());
         match committed {
             Ok(Commit::Done { revision }) => {
                 self.metrics.commit("committed");
-                #[expect(clippy::cast_precision_loss, reason = "a transaction has few plans")]
-                self.metrics.commit_plans.observe(parts.len() as f64);
                 info!(index = revision, writes = txn.write_count(), "committed");
-                Event::Committed { commit, revision }
+                Written::Done(revision)
             }
             Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => {
                 warn!("the fence failed: another leads");
-                Event::Deposed
+                Written::Deposed
             }
             Ok(Commit::Conflict(conflict)) => {
                 info!(index = conflict.revision, failed = ?conflict.failed, "overtaken");
-                self.conflict(commit, conflict.revision)
+                self.metrics.commit("conflict");
+                Written::Overtaken(conflict.revision)
             }
             Err(failure) if failure.is_unknown() || failure.is_retriable() => {
                 warn!(%failure, "it is not known what became of a transaction");
                 self.metrics.commit("failed");
-                Event::Deposed
+                Written::Deposed
             }
-            Err(store::Error::Deposed { .. }) => Event::Deposed,
+            Err(store::Error::Deposed { .. }) => Written::Deposed,
             Err(failure) => {
-                error!(failure = chain(&failure), "the store refused a transaction");
-                self.refused(commit, &failure)
+                let reason = chain(&failure);
+                error!(failure = reason, "the store refused a transaction");
+                self.metrics.commit("failed");
+                Written::Refused(reason)
             }
         }
     }
@@ -139,21 +171,27 @@ impl Committer {
 
     fn build(&self, parts: &[Arc<Piece>]) -> Result<Txn, TxnError> {
         let mut txn = self.writer.txn();
-        for op in parts.iter().flat_map(|piece| &piece.ops) {
-            match op {
-                Op::Create { key, entity } => txn.create(key, entity)?,
-                Op::Update {
-                    key,
-                    entity,
-                    modify_index,
-                } => txn.update(key, *modify_index, entity)?,
-                Op::Check {
-                    key,
-                    modify_index: 0,
-                } => txn.require_absent(key)?,
-                Op::Check { key, modify_index } => txn.require_unchanged(key, *modify_index)?,
-            };
-        }
+        add(&mut txn, parts.iter().flat_map(|piece| &piece.ops))?;
         Ok(txn)
     }
+}
+
+/// Adds what a plan wants written and compared.
+pub(crate) fn add<'a>(txn: &mut Txn, ops: impl Iterator<Item = &'a Op>) -> Result<(), TxnError> {
+    for op in ops {
+        match op {
+            Op::Create { key, entity } => txn.create(key, entity)?,
+            Op::Update {
+                key,
+                entity,
+                modify_index,
+            } => txn.update(key, *modify_index, entity)?,
+            Op::Check {
+                key,
+                modify_index: 0,
+            } => txn.require_absent(key)?,
+            Op::Check { key, modify_index } => txn.require_unchanged(key, *modify_index)?,
+        };
+    }
+    Ok(())
 }

@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `grpc` takes plans and hands them through
 //! `desk` to the leader; `run` is the leader's loop around [`applier::Applier`], which decides;
-//! `verify` judges plans on threads of their own, `commit` writes transactions.
+//! `verify` judges plans on threads of their own, `commit` writes transactions, `whole` those of a plan that is
+//! only valid as a whole.
 
 pub mod app;
 mod commit;
@@ -12,6 +13,7 @@ mod grpc;
 pub mod metrics;
 mod run;
 mod verify;
+mod whole;
 
 pub use app::App;
 pub use config::Config;

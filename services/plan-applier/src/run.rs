@@ -69,6 +69,12 @@ struct Loop {
 
 /// Leads until drained or deposed; the caller drops it when the term is lost.
 pub(crate) async fn lead(world: World, mut term: Term, revision: u64, drain: CancellationToken) {
+    let now = Timestamp(world.clock.now());
+    // Whoever waits for it finds out when a plan is not taken in time.
+    let Some(settled) = world.committer.settle(now).await else {
+        return;
+    };
+    let revision = revision.max(settled);
     info!(index = revision, "taking plans");
     let mut this = Loop {
         world,
@@ -151,6 +157,17 @@ impl Loop {
                     let committing = async { Done::from(committing.await) };
                     self.work.spawn(committing.in_current_span());
                 }
+                Effect::CommitWhole {
+                    commit,
+                    eval_id,
+                    pieces,
+                } => {
+                    let now = Timestamp(self.world.clock.now());
+                    let committer = self.world.committer.clone();
+                    let committing = committer.commit_whole(commit, eval_id, pieces, now);
+                    let committing = async { Done::from(committing.await) };
+                    self.work.spawn(committing.in_current_span());
+                }
                 Effect::Answer { ticket, answer } => self.answer(ticket, answer),
                 Effect::StepDown => leads = false,
             }
@@ -174,7 +191,7 @@ impl Loop {
         let span = info_span!(parent: parent, "verify", index = snapshot.index());
         let now = Timestamp(self.world.clock.now());
         let (threads, metrics) = (self.world.verify_threads, self.world.metrics.clone());
-        self.work.spawn_blocking(move || {
+        offload::spawn_in(&mut self.work, move || {
             let _entered = span.entered();
             let began = Instant::now();
             let judged = crate::verify::verify(&snapshot, &pending, &plan, now, threads);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::LeaderInfo;
 use service_kit::channel::BadAddress;
 use service_kit::{TracedChannel, connect_lazy};
 use store::Replica;
@@ -13,6 +14,34 @@ pub(crate) struct Leader {
     service: &'static str,
     replica: Replica,
     last: Arc<Mutex<Option<(String, TracedChannel)>>>,
+}
+
+/// A leader that was found.
+#[derive(Clone)]
+pub(crate) struct Found {
+    leader: Leader,
+    pub(crate) channel: TracedChannel,
+    /// The revision that elected it.
+    term: u64,
+}
+
+impl Found {
+    /// Returns once another is known to lead, or the same process anew: what is under way at this
+    /// one comes to nothing, however long its connection stays open. That it leads no more, while
+    /// nobody else does yet, is no reason to leave it: it may be ending in order.
+    pub(crate) async fn succeeded(&self) {
+        let mut revisions = self.leader.replica.revisions();
+        loop {
+            let leads = self.leader.term();
+            if leads.is_some_and(|term| term != self.term) {
+                return;
+            }
+            if revisions.changed().await.is_err() {
+                // The replica has ended, and this process with it.
+                return std::future::pending().await;
+            }
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -36,13 +65,28 @@ impl Leader {
         }
     }
 
-    /// Returns a channel to whoever leads now, as far as the replica knows.
-    pub(crate) fn channel(&self) -> Result<TracedChannel, NoLeader> {
+    /// Returns whoever leads now, as far as the replica knows.
+    pub(crate) fn find(&self) -> Result<Found, NoLeader> {
         let service = self.service;
-        let leader = self
-            .replica
-            .leader(service)
-            .ok_or(NoLeader::Vacant { service })?;
+        let snapshot = self.replica.snapshot();
+        let leader = snapshot.leader(service);
+        let leader = leader.ok_or(NoLeader::Vacant { service })?;
+        Ok(Found {
+            leader: self.clone(),
+            channel: self.channel(leader.value.clone())?,
+            term: leader.create_index,
+        })
+    }
+
+    fn term(&self) -> Option<u64> {
+        let snapshot = self.replica.snapshot();
+        snapshot
+            .leader(self.service)
+            .map(|leader| leader.create_index)
+    }
+
+    fn channel(&self, leader: LeaderInfo) -> Result<TracedChannel, NoLeader> {
+        let service = self.service;
         // Address and channel are replaced together: no half-done state.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((address, channel)) = &*last

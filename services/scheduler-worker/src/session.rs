@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proto::internal::v1::eval_broker_client::EvalBrokerClient;
 use proto::internal::v1::{Delivery, DequeueRequest};
-use service_kit::{Backoff, IdSource, TracedChannel};
+use service_kit::{Backoff, IdSource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 use tracing::{debug, info, warn};
 
-use crate::peers::Leader;
+use crate::peers::{Found, Leader};
 use crate::work::{Broker, Worker};
 
 /// How long the broker may take to open a session.
@@ -23,6 +23,9 @@ const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 /// Waits between attempts to find the broker: a failover takes seconds, and whoever finds it first
 /// has work at once.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// Why a session ended whose broker leads no more.
+const SUCCEEDED: &str = "another broker leads";
 
 /// What a session is made of.
 pub(crate) struct Sessions {
@@ -62,7 +65,7 @@ impl Sessions {
     }
 
     async fn open(&self, busy: usize) -> Result<Session, String> {
-        let channel = self.broker.channel().map_err(|error| error.to_string())?;
+        let broker = self.broker.find().map_err(|error| error.to_string())?;
         // One message waits for each worker at most: a grant for each delivery that has ended.
         let (requests, outgoing) = mpsc::channel(self.capacity as usize + 1);
         let busy = u32::try_from(busy).unwrap_or(u32::MAX);
@@ -74,17 +77,20 @@ impl Sessions {
         requests
             .try_send(greeting)
             .map_err(|error| error.to_string())?;
-        let mut client = EvalBrokerClient::new(channel.clone());
+        let mut client = EvalBrokerClient::new(broker.channel.clone());
         let opening = client.dequeue(ReceiverStream::new(outgoing));
-        let deliveries = tokio::time::timeout(OPEN_DEADLINE, opening)
-            .await
+        let opened = tokio::select! {
+            opened = tokio::time::timeout(OPEN_DEADLINE, opening) => opened,
+            () = broker.succeeded() => return Err(SUCCEEDED.to_owned()),
+        };
+        let deliveries = opened
             .map_err(|_| format!("no answer within {OPEN_DEADLINE:?}"))?
             .map_err(|status| describe(&status))?
             .into_inner();
         Ok(Session {
             requests,
             deliveries,
-            channel,
+            broker,
         })
     }
 
@@ -95,8 +101,13 @@ impl Sessions {
         in_hand: &mut JoinSet<()>,
         drain: &CancellationToken,
     ) -> String {
+        let broker = session.broker.clone();
+        let succeeded = broker.succeeded();
+        tokio::pin!(succeeded);
         loop {
             tokio::select! {
+                // A leader that is stopped in its tracks never says that it is none any more.
+                () = &mut succeeded => return SUCCEEDED.to_owned(),
                 // Dropping the stream tells the broker that no more will be taken.
                 () = drain.cancelled() => return "draining".to_owned(),
                 Some(ended) = in_hand.join_next(), if !in_hand.is_empty() => {
@@ -110,7 +121,7 @@ impl Sessions {
                     }
                 }
                 delivery = session.deliveries.message() => match delivery {
-                    Ok(Some(delivery)) => self.start(delivery, &session.channel, in_hand, drain),
+                    Ok(Some(delivery)) => self.start(delivery, &broker, in_hand, drain),
                     Ok(None) => return "the broker ended it".to_owned(),
                     Err(status) => return describe(&status),
                 },
@@ -121,13 +132,13 @@ impl Sessions {
     fn start(
         &self,
         delivery: Delivery,
-        channel: &TracedChannel,
+        broker: &Found,
         in_hand: &mut JoinSet<()>,
         drain: &CancellationToken,
     ) {
         let worker = Arc::clone(&self.worker);
         // Answers go to the broker that delivered: another knows nothing of the token.
-        let broker = Broker::new(channel.clone());
+        let broker = Broker::new(broker.clone());
         let drain = drain.clone();
         in_hand.spawn(async move { worker.work(delivery, broker, drain).await });
     }
@@ -136,7 +147,7 @@ impl Sessions {
 struct Session {
     requests: mpsc::Sender<DequeueRequest>,
     deliveries: Streaming<Delivery>,
-    channel: TracedChannel,
+    broker: Found,
 }
 
 fn describe(status: &Status) -> String {

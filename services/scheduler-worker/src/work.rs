@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 use tracing::{Instrument as _, Span, debug, info, info_span, warn};
 
 use crate::metrics::Metrics;
-use crate::peers::Leader;
+use crate::peers::{Found, Leader};
 
 /// How long the replica may take to reach an index. Source: Nomad's public behaviour. Longer means
 /// that this replica is in trouble, and another worker is better off with the evaluation.
@@ -62,6 +62,8 @@ enum Failure {
     Unreachable { reason: String },
     #[error("refused over and over")]
     Hopeless,
+    #[error("missing state refresh after partial commit")]
+    Unrefreshed,
     #[error("draining")]
     Draining,
 }
@@ -84,20 +86,14 @@ impl Worker {
             // Another worker has it, or will: whatever is in flight is compared away.
             () = keep => return debug!(eval_id = delivery.eval_id, "the delivery was taken back"),
         };
-        match result {
-            Ok(()) => {
-                self.metrics.acked.inc();
-                broker.ack(&delivery).instrument(span).await;
-            }
-            Err(failure) => {
-                self.metrics.nacked.inc();
-                span.in_scope(|| warn!(%failure, "evaluation given back"));
-                broker
-                    .nack(&delivery, &failure.to_string())
-                    .instrument(span)
-                    .await;
-            }
+        let failure = result.err();
+        if let Some(failure) = &failure {
+            self.metrics.nacked.inc();
+            span.in_scope(|| warn!(%failure, "evaluation given back"));
+        } else {
+            self.metrics.acked.inc();
         }
+        broker.answer(&delivery, failure).instrument(span).await;
     }
 
     async fn carry_out(
@@ -127,6 +123,7 @@ impl Worker {
                 match run.settle(&decision.plan, &result) {
                     Settled::Done => return Ok(()),
                     Settled::Hopeless => return Err(Failure::Hopeless),
+                    Settled::Unrefreshed => return Err(Failure::Unrefreshed),
                     Settled::Retry { refresh_index } => {
                         debug!(refresh_index, refused = ?result.refused, "planning again");
                         snapshot = self.snapshot(refresh_index).await?;
@@ -152,7 +149,7 @@ impl Worker {
         let (now, seed) = (Timestamp(self.clock.now()), self.ids.next_u64());
         let began = Instant::now();
         let span = info_span!("schedule", index = snapshot.index());
-        let decided = tokio::task::spawn_blocking(move || {
+        let decided = offload::spawn(move || {
             let attempt = span.in_scope(|| run.attempt(&snapshot, now, seed));
             (run, attempt)
         });
@@ -195,19 +192,23 @@ impl Worker {
     }
 
     async fn submit_once(&self, plan: proto::internal::v1::Plan) -> Result<PlanResult, Refusal> {
-        let channel = self
+        let applier = self
             .applier
-            .channel()
+            .find()
             .map_err(|error| Refusal::Passing(error.to_string()))?;
         self.metrics.plans_submitted.inc();
-        let mut client = PlanApplierClient::new(channel)
+        let mut client = PlanApplierClient::new(applier.channel.clone())
             .max_encoding_message_size(MAX_PLAN_BYTES)
             .max_decoding_message_size(MAX_PLAN_BYTES);
         let request = service_kit::request(SubmitPlanRequest { plan: Some(plan) }, SUBMIT_DEADLINE);
-        let answer = client
-            .submit(request)
-            .await
-            .map_err(|status| refusal(&status))?;
+        let answer = tokio::select! {
+            answer = client.submit(request) => answer.map_err(|status| refusal(&status))?,
+            // One that is stopped in its tracks would keep the plan until its connection is given
+            // up. What it has committed is found out as always: by offering the plan again.
+            () = applier.succeeded() => {
+                return Err(Refusal::Passing("another plan-applier leads".to_owned()));
+            }
+        };
         answer
             .into_inner()
             .try_into()
@@ -270,13 +271,30 @@ impl Drop for Busy<'_> {
 
 /// The broker that delivered.
 pub(crate) struct Broker {
+    found: Found,
     client: EvalBrokerClient<TracedChannel>,
 }
 
 impl Broker {
-    pub(crate) fn new(channel: TracedChannel) -> Self {
+    pub(crate) fn new(found: Found) -> Self {
         Self {
-            client: EvalBrokerClient::new(channel),
+            client: EvalBrokerClient::new(found.channel.clone()),
+            found,
+        }
+    }
+
+    /// Tells whether the evaluation is done, or has to be delivered again; not to a broker that has
+    /// been succeeded, which could do nothing with it.
+    async fn answer(&self, delivery: &Delivery, failure: Option<Failure>) {
+        let answering = async {
+            match failure {
+                None => self.ack(delivery).await,
+                Some(failure) => self.nack(delivery, &failure.to_string()).await,
+            }
+        };
+        tokio::select! {
+            () = answering => {}
+            () = self.found.succeeded() => {}
         }
     }
 

@@ -70,7 +70,7 @@ fn streams(args: &Logs) -> &'static [LogStream] {
 
 pub(crate) async fn run(context: &Context, args: &Logs) -> Result<Exit, Error> {
     let (alloc, task) = find(context, args).await?;
-    let task = choose_task(context, &alloc, task).await?;
+    let task = choose_task(context, &alloc, task, args.job.is_some()).await?;
     let (start, streams) = (Start::of(args), streams(args));
     let readers = streams.iter().map(|stream| Reader {
         context,
@@ -190,6 +190,7 @@ async fn choose_task(
     context: &Context,
     alloc: &v1::Allocation,
     named: Option<&str>,
+    of_job: bool,
 ) -> Result<String, Error> {
     let job = job_of(&context.connection, alloc).await?;
     let groups = job.iter().flat_map(|job| &job.task_groups);
@@ -202,10 +203,17 @@ async fn choose_task(
         (Some(named), names) if names.is_empty() || names.iter().any(|name| name == named) => {
             Ok(named.to_owned())
         }
-        (Some(named), names) => Err(Error::text(format!(
-            "No task {named:?} in allocation {short:?}\nIts tasks are: {}.",
-            names.join(", ")
-        ))),
+        (Some(named), names) => {
+            let hint = if of_job && resolve::looks_like_id(named) {
+                "\nIf it is the id of an allocation: leave out -job, which chooses one itself."
+            } else {
+                ""
+            };
+            Err(Error::text(format!(
+                "No task {named:?} in allocation {short:?}\nIts tasks are: {}.{hint}",
+                names.join(", ")
+            )))
+        }
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(Error::text(format!(
             "Allocation {short:?} tells of no task: name one, as in kafila alloc logs {short} TASK"

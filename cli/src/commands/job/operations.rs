@@ -51,10 +51,7 @@ pub(crate) async fn dispatch(context: &Context, args: &Dispatch) -> Result<Exit,
     let mut fields = Fields::new();
     fields.add("Dispatched Job ID", child);
     if !answer.eval_id.is_empty() {
-        fields.add(
-            "Evaluation ID",
-            context.style(args.verbose).id(&answer.eval_id),
-        );
+        fields.add("Evaluation ID", &answer.eval_id);
     }
     context.printer.out(&fields.render())?;
     if args.detach || answer.eval_id.is_empty() {
@@ -106,10 +103,10 @@ pub(crate) async fn eval(context: &Context, args: &Eval) -> Result<Exit, Error> 
         force_reschedule: args.force_reschedule,
     };
     let answer = context.connection.evaluate_job(request).await?;
-    let shown = context.style(args.verbose).id(&answer.eval_id);
+    warn_if_stopped(context, &job);
     context
         .printer
-        .out(&format!("Created eval ID: \"{shown}\""))?;
+        .out(&format!("Created eval ID: \"{}\"", answer.eval_id))?;
     if args.detach {
         return Ok(Exit::Success);
     }
@@ -131,11 +128,7 @@ pub(crate) async fn scale(context: &Context, args: &Scale) -> Result<Exit, Error
             ));
         }
     };
-    let count: u32 = count.parse().map_err(|_| {
-        Error::text(format!(
-            "{count:?} is no count: want a whole number, as in kafila job scale ID GROUP 3"
-        ))
-    })?;
+    let count = read_count(count)?;
     let connection = &context.connection;
     let style = context.style_err(args.verbose);
     let job = resolve::job(connection, &args.id, &style).await?;
@@ -153,6 +146,7 @@ pub(crate) async fn scale(context: &Context, args: &Scale) -> Result<Exit, Error
         ..v1::ScaleJobRequest::default()
     };
     let answer = connection.scale(request).await?;
+    warn_if_stopped(context, &job);
     if args.detach || answer.eval_id.is_empty() {
         context.printer.out("Job scale successful")?;
         if !answer.eval_id.is_empty() {
@@ -168,6 +162,16 @@ pub(crate) async fn scale(context: &Context, args: &Scale) -> Result<Exit, Error
         verbose: args.verbose,
     };
     started.follow(context, answer.eval_id).await
+}
+
+/// Says why nothing will run: the evaluation of a stopped job is complete with nothing placed.
+fn warn_if_stopped(context: &Context, job: &v1::JobStub) {
+    if job.stop {
+        context.printer.err(&format!(
+            "Warning: job {:?} is stopped: 'kafila job run FILE' starts it",
+            job.id
+        ));
+    }
 }
 
 async fn only_group(context: &Context, stub: &v1::JobStub) -> Result<String, Error> {
@@ -279,6 +283,24 @@ impl Started<'_> {
     }
 }
 
+/// Reads how many allocations a group is to have. `+2` is none: it might mean two more.
+fn read_count(text: &str) -> Result<u32, Error> {
+    let is_digits = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    if !is_digits {
+        return Err(Error::text(format!(
+            "{text:?} is no count: want a whole number, 0 or more, as in kafila job scale ID GROUP 3"
+        )));
+    }
+    let count = text.parse().ok();
+    let count = count.filter(|count: &u32| u64::from(*count) <= jobspec::MAX_TOTAL_COUNT);
+    count.ok_or_else(|| {
+        Error::text(format!(
+            "{text} is more than a job may have, {}: want less",
+            jobspec::MAX_TOTAL_COUNT
+        ))
+    })
+}
+
 /// Reads `KEY=VALUE`s; of two with one key the later one counts.
 fn read_meta(words: &[String]) -> Result<HashMap<String, String>, Error> {
     let mut meta = HashMap::new();
@@ -328,6 +350,23 @@ mod tests {
         for wrong in ["a", "=1", ""] {
             let error = read_meta(&[wrong.to_owned()]).unwrap_err().to_string();
             assert!(error.contains("want KEY=VALUE"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_count_is_digits_and_no_more_than_a_job_may_have() {
+        assert_eq!(read_count("0").unwrap(), 0);
+        assert_eq!(read_count("50000").unwrap(), 50_000);
+        for text in ["+2", "-1", "", "two", "1.5", "2 "] {
+            let message = read_count(text).unwrap_err().to_string();
+            assert!(message.contains("is no count"), "{message}");
+        }
+        for text in ["50001", "99999999999"] {
+            let message = read_count(text).unwrap_err().to_string();
+            assert!(
+                message.contains("more than a job may have, 50000"),
+                "{message}"
+            );
         }
     }
 

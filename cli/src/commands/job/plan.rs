@@ -12,23 +12,41 @@ use crate::jobfile;
 use crate::json;
 use crate::output::colour::Colour;
 use crate::output::json::pretty;
+use crate::output::template::GoTemplate;
 use crate::render;
 
 /// Shows what running a job file would change.
 pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
+    if args.json_output && args.template.is_some() {
+        return Err(Error::text(
+            "Both json and template formatting are not allowed\n\
+             Leave out -json-output or -t.",
+        ));
+    }
+    let template = args
+        .template
+        .as_deref()
+        .map(GoTemplate::parse)
+        .transpose()?;
     let colour = context.printer.colour_err;
     let parsed = jobfile::read(&args.file, colour)?;
     let mut job = jobfile::to_wire(&parsed, colour)?;
-    if job.namespace().is_empty() {
-        job.namespace = Some(context.connection.namespace().to_owned());
-    }
+    job.namespace = Some(jobfile::namespace(
+        &job,
+        context.namespace_flag.as_deref(),
+        context.connection.namespace(),
+    )?);
     let job_type = job.r#type().to_owned();
     let planned = context.connection.plan(job).await;
     let answer = planned.map_err(|error| explained(error, &parsed, colour))?;
     let warnings = [parsed.warnings.as_slice(), &answer.warnings].concat();
-    if args.json_output {
+    if args.json_output || template.is_some() {
         let object = json::plan::Plan::new(&answer, &warnings, args.diff);
-        context.printer.out(&pretty(&object))?;
+        let text = match template {
+            Some(template) => template.fill(&object)?,
+            None => pretty(&object),
+        };
+        context.printer.out(&text)?;
         return Ok(exit(&answer));
     }
     if !warnings.is_empty() {

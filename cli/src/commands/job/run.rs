@@ -25,18 +25,23 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<Exit, Error> {
     // Reading may block, on a pipe for ever; nothing else runs in this process by now.
     let parsed = jobfile::read(&args.file, colour)?;
     let mut job = jobfile::to_wire(&parsed, colour)?;
+    let namespace = jobfile::namespace(
+        &job,
+        context.namespace_flag.as_deref(),
+        context.connection.namespace(),
+    )?;
     if args.output {
         return output(context, job);
     }
-    if job.namespace().is_empty() {
-        job.namespace = Some(context.connection.namespace().to_owned());
-    }
-    let (namespace, job_id) = (job.namespace().to_owned(), job.id().to_owned());
+    job.namespace = Some(namespace.clone());
+    let job_id = job.id().to_owned();
     let request = v1::RegisterJobRequest {
         job: Some(job),
         check_index: args.check_index,
         eval_priority: args.eval_priority.unwrap_or_default(),
         request_id: EvalId::from_random(context.connection.ids().next_u128()).to_string(),
+        preserve_counts: args.preserve_counts,
+        preserve_resources: args.preserve_resources,
     };
     let answer = match Box::pin(context.connection.register(request)).await {
         Ok(answer) => answer,

@@ -25,9 +25,11 @@ pub(crate) async fn run(context: &Context, args: &Validate) -> Result<Exit, Erro
     let admitted = jobspec::canonicalise(&parsed.job, now).map_err(|errors| invalid(&errors))?;
 
     let mut job = jobfile::to_wire(&parsed, colour)?;
-    if job.namespace().is_empty() {
-        job.namespace = Some(context.connection.namespace().to_owned());
-    }
+    job.namespace = Some(jobfile::namespace(
+        &job,
+        context.namespace_flag.as_deref(),
+        context.connection.namespace(),
+    )?);
     let mut warnings = parsed.warnings.clone();
     match context.connection.validate(job).await {
         Ok(answer) => {

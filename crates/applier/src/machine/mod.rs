@@ -18,7 +18,7 @@ mod queue;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use model::{AllocId, JobKey, Plan, PlanResult};
+use model::{AllocId, EvalId, JobKey, Plan, PlanResult};
 use state::Snapshot;
 
 use crate::cut::Piece;
@@ -100,6 +100,13 @@ pub enum Effect {
         commit: CommitId,
         parts: Vec<Arc<Piece>>,
     },
+    /// Write all of `pieces`, which one transaction cannot hold, or nothing of them, as
+    /// [`crate::staged`] says. Its last revision is that of the commit.
+    CommitWhole {
+        commit: CommitId,
+        eval_id: EvalId,
+        pieces: Vec<Arc<Piece>>,
+    },
     Answer {
         ticket: Ticket,
         answer: Answer,
@@ -132,6 +139,11 @@ struct Verified {
 }
 
 impl Verified {
+    /// Tells whether its pieces are worth nothing by themselves.
+    fn is_indivisible(&self) -> bool {
+        self.queued.plan.all_at_once && self.pieces.len() > 1
+    }
+
     fn operations(&self) -> usize {
         self.pieces.iter().map(|piece| piece.ops.len()).sum()
     }
@@ -354,6 +366,10 @@ impl Applier {
                 self.answer(first, effects);
                 continue;
             }
+            if first.is_indivisible() {
+                self.send_whole(first, effects);
+                return;
+            }
             let mut plans = vec![first];
             let mut parts = Vec::new();
             self.gather(&mut plans, &mut parts);
@@ -365,6 +381,23 @@ impl Applier {
             });
             self.commit = Some(Commit { id, parts, plans });
         }
+    }
+
+    /// Sends all of a plan's pieces, which together are as one transaction.
+    fn send_whole(&mut self, mut plan: Verified, effects: &mut Vec<Effect>) {
+        let id = CommitId(self.next_commit);
+        self.next_commit += 1;
+        let pieces: Vec<_> = plan.pieces.drain(..).collect();
+        effects.push(Effect::CommitWhole {
+            commit: id,
+            eval_id: plan.queued.plan.eval_id,
+            pieces: pieces.clone(),
+        });
+        self.commit = Some(Commit {
+            id,
+            parts: pieces,
+            plans: vec![plan],
+        });
     }
 
     /// Takes the first plan's next piece, and whole plans that fit beside it.
@@ -404,12 +437,20 @@ impl Applier {
         let Some(commit) = self.commit.take_if(|commit| commit.id == id) else {
             return;
         };
-        for (mut verified, part) in commit.plans.into_iter().zip(&commit.parts) {
+        // A plan has one part, or all of them.
+        let is_alone = commit.plans.len() == 1;
+        for (position, mut verified) in commit.plans.into_iter().enumerate() {
+            let parts = if is_alone {
+                &commit.parts[..]
+            } else {
+                &commit.parts[position..=position]
+            };
             self.history.committed(&verified.queued.plan.job, revision);
             verified.committed_index = revision;
+            let ops = parts.iter().flat_map(|part| &part.ops);
             verified
                 .placed
-                .extend(part.ops.iter().filter_map(crate::op::Op::created_alloc));
+                .extend(ops.filter_map(crate::op::Op::created_alloc));
             if verified.pieces.is_empty() {
                 self.answer(verified, effects);
             } else {

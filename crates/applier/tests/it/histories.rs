@@ -82,6 +82,10 @@ impl World {
                     assert!(self.out.is_none(), "one transaction is out at a time");
                     self.out = Some((commit, parts));
                 }
+                Effect::CommitWhole { commit, pieces, .. } => {
+                    assert!(self.out.is_none(), "one transaction is out at a time");
+                    self.out = Some((commit, pieces));
+                }
                 Effect::Answer { ticket, answer } => self.take_answer(ticket, answer),
                 Effect::StepDown => {}
             }

@@ -12,26 +12,26 @@ use test_kit::builders;
 
 use crate::store::{NOW, Store, port, stop};
 
-fn accept(store: &Store, plan: &Plan) -> Accepted {
+pub(crate) fn accept(store: &Store, plan: &Plan) -> Accepted {
     match verify(&store.snapshot(), plan, NOW) {
         Verdict::Accepted(accepted) => accepted,
         other => panic!("{other:?}"),
     }
 }
 
-fn refusal(store: &Store, plan: &Plan) -> String {
+pub(crate) fn refusal(store: &Store, plan: &Plan) -> String {
     match verify(&store.snapshot(), plan, NOW) {
         Verdict::Refused(refusal) => refusal.reason,
         other => panic!("{other:?}"),
     }
 }
 
-fn placed(accepted: &Accepted) -> Vec<AllocId> {
+pub(crate) fn placed(accepted: &Accepted) -> Vec<AllocId> {
     let ops = accepted.pieces.iter().flat_map(|piece| &piece.ops);
     ops.filter_map(Op::created_alloc).collect()
 }
 
-fn report(store: &mut Store, id: AllocId, status: ClientStatus) {
+pub(crate) fn report(store: &mut Store, id: AllocId, status: ClientStatus) {
     let client = AllocClient {
         status,
         ..AllocClient::default()
@@ -156,21 +156,6 @@ fn update(store: &mut Store, alloc: AllocId, edit: impl FnOnce(&mut model::Alloc
 }
 
 #[test]
-fn an_update_in_place_is_accepted_where_nothing_new_would_be() {
-    let mut store = Store::new(5);
-    let node = store.add_node(1, |_| {});
-    let alloc = store.running("web", node, 100);
-    // The node is ineligible, and has shrunk below what it holds.
-    store.edit_node(node, |node| {
-        node.eligibility = NodeEligibility::Ineligible;
-        node.resources.cpu_mhz = 50;
-    });
-    let plan = update(&mut store, alloc, |_| {});
-    store.must_commit(&plan);
-    assert_eq!(store.alloc(alloc).job_version, 1);
-}
-
-#[test]
 fn an_update_in_place_that_grows_has_to_fit() {
     let mut store = Store::new(6);
     let node = store.add_node(1, |_| {});
@@ -253,7 +238,7 @@ fn ports_are_given_out_once() {
     );
 }
 
-fn deployment(plan: &Plan, id: model::DeploymentId) -> Deployment {
+pub(crate) fn deployment(plan: &Plan, id: model::DeploymentId) -> Deployment {
     Deployment {
         id,
         job: plan.job.clone(),
@@ -319,7 +304,7 @@ fn scenario_149_what_has_ended_is_not_evicted() {
 }
 
 /// Returns how many evaluations of a job were made because something of it was evicted.
-fn followed_up(store: &Store, job: &str) -> usize {
+pub(crate) fn followed_up(store: &Store, job: &str) -> usize {
     let snapshot = store.snapshot();
     let job = model::JobKey::new("default", job);
     let evals = snapshot.evals_by_job(&job);

@@ -11,8 +11,8 @@ use crate::store::{NOW, Store, stop};
 const TOO_LARGE: &str = "too many operations";
 
 /// The machine beside a store whose replica shows everything at once.
-struct Desk {
-    store: Store,
+pub(crate) struct Desk {
+    pub(crate) store: Store,
     applier: Applier,
     /// Sent and not yet told what came of it.
     out: Vec<(CommitId, Vec<Arc<Piece>>)>,
@@ -22,7 +22,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             store: Store::new(seed),
             applier: Applier::new(0),
@@ -44,13 +44,14 @@ impl Desk {
                     self.judging.push((ticket, plan, pending));
                 }
                 Effect::Commit { commit, parts } => self.out.push((commit, parts)),
+                Effect::CommitWhole { commit, pieces, .. } => self.out.push((commit, pieces)),
                 Effect::Answer { ticket, answer } => self.answers.push((ticket, answer)),
                 Effect::StepDown => self.deposed = true,
             }
         }
     }
 
-    fn submit(&mut self, ticket: u64, plan: &Plan) {
+    pub(crate) fn submit(&mut self, ticket: u64, plan: &Plan) {
         let plan = Box::new(plan.clone());
         self.tell(Event::Submit {
             ticket: Ticket(ticket),
@@ -94,7 +95,7 @@ impl Desk {
     }
 
     /// Goes on until nothing is left to do.
-    fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         loop {
             self.judge();
             if self.out.is_empty() {
@@ -104,7 +105,7 @@ impl Desk {
         }
     }
 
-    fn result(&self, ticket: u64) -> &PlanResult {
+    pub(crate) fn result(&self, ticket: u64) -> &PlanResult {
         let mut answers = self
             .answers
             .iter()
@@ -454,6 +455,32 @@ fn a_large_plan_that_fails_halfway_keeps_its_first_pieces() {
     assert_eq!(result.commit_index, committed);
     assert!(result.refresh_index > committed);
     assert_eq!(result.placed.len(), desk.store.snapshot().allocs().count());
+}
+
+#[test]
+fn a_large_plan_that_is_all_at_once_is_sent_as_a_whole() {
+    let mut desk = Desk::new(15);
+    let mut plan = large(&mut desk);
+    plan.all_at_once = true;
+    let mut small = desk.store.start_plan("small");
+    let node = *plan.placements.keys().next().unwrap();
+    desk.store.place(&mut small, node, 1);
+    desk.submit(1, &plan);
+    desk.submit(2, &small);
+    desk.judge();
+    assert_eq!(desk.out.len(), 1);
+    assert!(desk.out[0].1.len() >= 3, "all of its pieces");
+    // Something changes before it is written: nothing of it is, and it is verified again.
+    let last_node = *plan.placements.keys().last().unwrap();
+    desk.store
+        .edit_node(last_node, |node| node.status_description.push('.'));
+    desk.settle();
+    assert_eq!(desk.store.snapshot().allocs().count(), 0);
+    desk.finish();
+    assert_eq!(desk.result(1).placed.len(), 2_500);
+    assert_eq!(desk.result(1).refresh_index, 0);
+    assert_eq!(desk.result(2).placed.len(), 1);
+    assert_eq!(desk.store.snapshot().allocs().count(), 2_501);
 }
 
 #[test]

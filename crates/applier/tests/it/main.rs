@@ -10,5 +10,7 @@ mod cutting;
 mod histories;
 mod judging;
 mod machine;
+mod scenarios;
+mod staged;
 mod store;
 mod volumes;

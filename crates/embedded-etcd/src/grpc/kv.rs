@@ -59,11 +59,22 @@ impl PbKvService for KvService {
     }
 
     async fn txn(&self, request: Request<PbTxnRequest>) -> Result<Response<PbTxnResponse>, Status> {
+        let peer = request.remote_addr();
         let request = request.into_inner();
         let answer = if Machine::is_read_only(&request) {
             self.handle.read(|machine| machine.read_only_txn(request))
         } else {
-            self.handle.call(|machine, _| machine.txn(request)).await?
+            let handle = self.handle.clone();
+            let work = move |machine: &mut Machine, _| {
+                let before = machine.mvcc().head();
+                let answer = machine.txn(request);
+                let revision = machine.mvcc().head();
+                if revision > before {
+                    handle.note_writer(peer, revision);
+                }
+                answer
+            };
+            self.handle.call(work).await?
         };
         Ok(Response::new(answer?))
     }

@@ -9,7 +9,9 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
+};
 
 use super::{Change, Contents, codec};
 use crate::{
@@ -54,7 +56,12 @@ impl Disk {
         let database = Database::builder()
             .set_cache_size(CACHE_BYTES)
             .create(path)
-            .map_err(|error| storage_error("open", path, error))?;
+            .map_err(|error| match error {
+                DatabaseError::DatabaseAlreadyOpen => Error::InUse {
+                    path: path.to_path_buf(),
+                },
+                error => storage_error("open", path, error),
+            })?;
         let disk = Self {
             database,
             path: path.to_path_buf(),

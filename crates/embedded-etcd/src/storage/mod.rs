@@ -3,7 +3,7 @@
 pub mod codec;
 mod disk;
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 pub use self::disk::Disk;
 use crate::{
@@ -44,9 +44,24 @@ pub struct Contents {
 pub enum Backend {
     Memory,
     Disk(Arc<Disk>),
+    /// What a simulation has for a disk.
+    Journal(Arc<dyn Journal>),
     /// A disk that does as a test says.
     #[cfg(test)]
     Scripted(Scripted),
+}
+
+/// A disk that a simulation has in its hands: what it takes, how long that takes, and what of it is
+/// there after a crash.
+pub trait Journal: std::fmt::Debug + Send + Sync {
+    /// Reads everything that was committed, and counts the opening.
+    fn open(&self) -> Contents;
+
+    /// Hears who asked for the txn that is going to be `revision`; `None`: somebody in process.
+    fn note_writer(&self, peer: Option<SocketAddr>, revision: i64);
+
+    /// Stores `changes`, all or none. Dropped before it is done, either may be.
+    fn commit(&self, changes: Vec<Change>) -> net::BoxFuture<Result<(), Error>>;
 }
 
 /// What a commit does in a test.
@@ -76,6 +91,7 @@ impl Backend {
                 let disk = Arc::clone(disk);
                 run_blocking(move || disk.commit(&changes)).await
             }
+            Self::Journal(journal) => journal.commit(changes).await,
             #[cfg(test)]
             Self::Scripted(Scripted(commit)) => commit(changes).await,
         }
@@ -87,7 +103,7 @@ impl Backend {
     /// [`Error::Storage`].
     pub async fn flush(&self) -> Result<(), Error> {
         match self {
-            Self::Memory => Ok(()),
+            Self::Memory | Self::Journal(_) => Ok(()),
             Self::Disk(disk) => {
                 let disk = Arc::clone(disk);
                 run_blocking(move || disk.flush()).await
@@ -101,7 +117,7 @@ impl Backend {
     #[must_use]
     pub fn needs_flush(&self) -> bool {
         match self {
-            Self::Memory => false,
+            Self::Memory | Self::Journal(_) => false,
             Self::Disk(disk) => disk.needs_flush(),
             #[cfg(test)]
             Self::Scripted(_) => false,
@@ -112,7 +128,7 @@ impl Backend {
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         match self {
-            Self::Memory => None,
+            Self::Memory | Self::Journal(_) => None,
             Self::Disk(disk) => disk.size(),
             #[cfg(test)]
             Self::Scripted(_) => None,
@@ -123,7 +139,7 @@ impl Backend {
 async fn run_blocking(
     work: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Result<(), Error> {
-    match tokio::task::spawn_blocking(work).await {
+    match offload::spawn(work).await {
         Ok(result) => result,
         Err(error) => Err(Error::Failed(error.to_string())),
     }

@@ -206,7 +206,10 @@ async fn a_file_that_is_in_use_or_no_store_is_refused_by_name() {
     let second = EmbeddedEtcd::start(Config::on_disk(&path))
         .await
         .unwrap_err();
-    let expected = format!("cannot open the store file {}", path.display());
+    let expected = format!(
+        "the store file {} is open in another process",
+        path.display()
+    );
     assert_eq!(second.to_string(), expected);
     store.shutdown().await;
 

@@ -14,7 +14,7 @@ fn annotated(edit: impl FnOnce(&mut Job)) -> JobDiff {
     let (old, mut new) = (full(), full());
     edit(&mut new);
     let mut diff = diff(Some(&old), Some(&new), true);
-    annotate(&mut diff, &BTreeMap::new());
+    annotate(&mut diff, Some(&old), Some(&new), &BTreeMap::new());
     diff
 }
 
@@ -38,7 +38,7 @@ fn a_new_group_that_wants_nothing_forces_nothing() {
     let mut job = full();
     job.task_groups[0].count = 0;
     let mut added = diff(None, Some(&job), true);
-    annotate(&mut added, &BTreeMap::new());
+    annotate(&mut added, None, Some(&job), &BTreeMap::new());
     let of = |group: usize| {
         let fields = &added.task_groups[group].fields;
         let count = fields.iter().find(|field| field.name == "Count").unwrap();
@@ -67,6 +67,12 @@ fn a_task_says_whether_it_can_keep_running() {
             },
             IN_PLACE,
         ),
+        (|task| task.leader = !task.leader, IN_PLACE),
+        (
+            |task| task.shutdown_delay += std::time::Duration::from_secs(1),
+            IN_PLACE,
+        ),
+        (|task| task.kill_signal = "SIGUSR1".into(), IN_PLACE),
         (|task| task.logs.disabled = true, DESTRUCTIVE),
         (
             |task| drop(task.env.insert("A".into(), "b".into())),
@@ -87,6 +93,42 @@ fn a_task_says_whether_it_can_keep_running() {
         let diff = annotated(|job| edit(&mut job.task_groups[0].tasks[0]));
         assert_eq!(task(&diff, "server").annotations, [*expected], "{number}");
         assert!(task(&diff, "init").annotations.is_empty(), "{number}");
+    }
+}
+
+/// The scheduler and the annotations go by one rule, so neither says what the other does not do.
+#[test]
+fn what_is_around_a_task_counts_as_it_does_for_the_scheduler() {
+    type Edit = fn(&mut Job);
+    let table: &[(Edit, Option<&str>)] = &[
+        (
+            |job| drop(job.meta.insert("a".into(), "b".into())),
+            Some(DESTRUCTIVE),
+        ),
+        (
+            |job| drop(job.task_groups[0].meta.insert("a".into(), "b".into())),
+            Some(DESTRUCTIVE),
+        ),
+        (|job| job.task_groups[0].networks.clear(), Some(DESTRUCTIVE)),
+        (
+            |job| job.task_groups[0].ephemeral_disk.size_mib += 1,
+            Some(DESTRUCTIVE),
+        ),
+        (|job| job.priority = 80, None),
+        (|job| job.task_groups[0].count += 1, None),
+        (|job| job.task_groups[0].constraints.clear(), None),
+    ];
+    for (number, (edit, expected)) in table.iter().enumerate() {
+        let (old, mut new) = (full(), full());
+        edit(&mut new);
+        let diff = annotated(edit);
+        for name in ["server", "init"] {
+            let said = task(&diff, name).annotations.first();
+            assert_eq!(said.map(String::as_str), *expected, "{number} {name}");
+        }
+        let group = &new.task_groups[0];
+        let is_destructive = model::needs_new_tasks(&old, &new, group);
+        assert_eq!(is_destructive, expected.is_some(), "{number}");
     }
 }
 
@@ -136,7 +178,7 @@ fn updates_have_a_word_each_and_no_zeros() {
     let none = GroupUpdates::default();
     let updates = [("app", every), ("db", none), ("gone", every)];
     let updates = updates.map(|(name, updates)| (name.to_owned(), updates));
-    annotate(&mut all, &updates.into());
+    annotate(&mut all, Some(&full()), Some(&full()), &updates.into());
     let words: Vec<(&str, u64)> = all.task_groups[0]
         .updates
         .iter()

@@ -4,9 +4,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use model::FieldErrors;
+use model::duration::parse_nanoseconds;
 use model::spec::Span;
-
-use crate::duration::parse_nanoseconds;
 
 /// How many errors, and how many warnings, are kept: more than anybody reads at once, little enough
 /// to send in one answer.
@@ -15,6 +14,12 @@ const MAX_KEPT: usize = 100;
 /// How many regular expressions a job may have: each takes up to some milliseconds to compile, here
 /// and again where nodes are compared.
 const MAX_REGEXPS: usize = 100;
+
+/// No duration of a job is meant to be shorter, 1 ms: a number without a unit, which is nanoseconds,
+/// was meant to be something else.
+const SHORTEST_MEANT_NS: i64 = 1_000_000;
+/// The largest number that is taken for seconds in that case: a day's.
+const LONGEST_SECONDS: i64 = 86_400;
 
 /// The errors and warnings found so far.
 #[derive(Default)]
@@ -157,6 +162,18 @@ impl Check {
                 }
             },
         };
+        if (1..SHORTEST_MEANT_NS).contains(&nanoseconds) {
+            // Of a small number it is the seconds that were meant.
+            let seconds = if nanoseconds <= LONGEST_SECONDS {
+                nanoseconds
+            } else {
+                30
+            };
+            self.warn(format!(
+                "{field}: {nanoseconds} is {nanoseconds} nanoseconds: write a duration with its \
+                 unit, as in \"{seconds}s\""
+            ));
+        }
         if let Ok(nanoseconds) = u64::try_from(nanoseconds) {
             Some(Duration::from_nanos(nanoseconds))
         } else {
@@ -194,4 +211,31 @@ impl Bounded for u32 {
 
 impl Bounded for u64 {
     const LARGEST: u64 = i64::MAX.unsigned_abs();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_without_a_unit_that_is_no_millisecond_is_remarked_on() {
+        let warnings = |nanoseconds| {
+            let mut check = Check::default();
+            let span = Span::Nanoseconds(nanoseconds);
+            let read = check.duration("kill_timeout".to_owned(), Some(&span), Duration::ZERO);
+            assert_eq!(read, Duration::from_nanos(nanoseconds.unsigned_abs()));
+            let (errors, warnings) = check.finish();
+            assert!(errors.0.is_empty());
+            warnings
+        };
+        for meant in [0, 1_000_000, 30_000_000_000] {
+            assert!(warnings(meant).is_empty(), "{meant}");
+        }
+        assert_eq!(
+            warnings(30),
+            ["kill_timeout: 30 is 30 nanoseconds: write a duration with its unit, as in \"30s\""]
+        );
+        assert!(warnings(999_999)[0].contains("999999 nanoseconds"));
+        assert!(!warnings(999_999)[0].contains("999999s"));
+    }
 }

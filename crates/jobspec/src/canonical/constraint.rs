@@ -13,12 +13,45 @@ pub(super) struct Sides<'a> {
     pub(super) right: Option<&'a str>,
 }
 
-/// Returns the constraints; `task_level` refuses those that are about several allocations.
+/// What a list of constraints is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    JobOrGroup,
+    Task,
+    /// They ask a device, not its node.
+    Device,
+}
+
+/// What a node can be asked for beside `${attr.…}` and `${meta.…}`.
+const NODE_FACTS: [&str; 5] = [
+    "${node.unique.id}",
+    "${node.unique.name}",
+    "${node.datacenter}",
+    "${node.class}",
+    "${node.pool}",
+];
+/// What begins the names of whatever else there is; that a node has it is known only there.
+const PREFIXES: [&str; 4] = ["${attr.", "${meta.", "${unique.", "${device."];
+
+/// Returns why the left side of a test names nothing, if so: the test would never hold.
+pub(super) fn names_nothing(left: &str) -> Option<String> {
+    let is_known = !left.starts_with('$')
+        || NODE_FACTS.contains(&left)
+        || left.ends_with('}') && PREFIXES.iter().any(|prefix| left.starts_with(prefix));
+    (!is_known).then(|| {
+        format!(
+            "{left:?} names nothing of a node: use {}, ${{attr.…}} or ${{meta.…}}",
+            NODE_FACTS.join(", "),
+        )
+    })
+}
+
+/// Returns the constraints; below the group those are refused that are about several allocations.
 pub(super) fn constraints(
     check: &mut Check,
     path: &Path,
     specs: Option<&[spec::Constraint]>,
-    task_level: bool,
+    level: Level,
 ) -> Vec<Constraint> {
     let mut constraints = Vec::new();
     for (position, spec) in specs.unwrap_or_default().iter().enumerate() {
@@ -33,7 +66,12 @@ pub(super) fn constraints(
             constraint.operator,
             Operator::DistinctHosts | Operator::DistinctProperty
         );
-        if task_level && distinct {
+        if level != Level::Device
+            && let Some(problem) = names_nothing(&constraint.left)
+        {
+            check.error(path.field("attribute"), problem);
+        }
+        if level != Level::JobOrGroup && distinct {
             let message = format!(
                 "Constraint {} has disallowed Operand at task level: {}: move it to the group",
                 position + 1,
@@ -161,10 +199,11 @@ fn distinct_property(check: &mut Check, path: &Path, test: &Constraint) {
                        distinct_property = meta.rack";
         check.error(path.field("attribute"), message);
     }
-    let count = test.right.parse::<u64>();
+    let count = test.right.parse::<u32>();
     if !test.right.is_empty() && !matches!(count, Ok(1..)) {
         let message = format!(
-            "distinct_property takes how many allocations may share a value, 1 or more; got {:?}",
+            "distinct_property takes how many allocations may share a value, 1 to {}; got {:?}",
+            u32::MAX,
             test.right,
         );
         check.error(path.field("value"), message);

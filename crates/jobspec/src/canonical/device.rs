@@ -27,7 +27,12 @@ pub(super) fn devices(
         let request = DeviceRequest {
             name: name(check, &path, spec.name.as_deref()),
             count,
-            constraints: constraint::constraints(check, &path, spec.constraints.as_deref(), true),
+            constraints: constraint::constraints(
+                check,
+                &path,
+                spec.constraints.as_deref(),
+                constraint::Level::Device,
+            ),
             affinities: rank::affinities(check, &path, spec.affinities.as_deref()),
         };
         for (position, constraint) in request.constraints.iter().enumerate() {

@@ -2,11 +2,11 @@
 //!
 //! The agent's drivers read the same options; a job that passes here can be started by them.
 
+use model::duration::parse_nanoseconds;
 use serde_json::{Map, Value};
 
 use super::check::{Check, Path};
 use super::environment;
-use crate::duration::parse_nanoseconds;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -16,7 +16,7 @@ enum Kind {
     Whole(i64, i64),
     /// true or false.
     Flag,
-    /// A text such as "10s", or integer nanoseconds, which it becomes.
+    /// A text such as "10s", or integer nanoseconds, which it becomes: [`nanoseconds`].
     Span,
     /// A path from the root.
     AbsolutePath,
@@ -234,12 +234,26 @@ fn span(value: &Value) -> Result<Value, String> {
         // Known only on the node, where the driver reads it.
         Value::String(text) if is_runtime(text) => Ok(value.clone()),
         Value::String(text) => match parse_nanoseconds(text) {
-            Ok(nanoseconds @ 0..) => Ok(Value::from(nanoseconds)),
+            Ok(span @ 0..) => Ok(nanoseconds(span.unsigned_abs())),
             Ok(_) => Err("must not be negative: write a duration such as \"10s\"".to_owned()),
             Err(invalid) => Err(invalid.to_string()),
         },
-        Value::Number(number) if number.is_u64() => Ok(value.clone()),
+        Value::Number(number) => match number.as_u64() {
+            Some(span) => Ok(nanoseconds(span)),
+            None => Err(mismatch("a duration such as \"10s\"", value)),
+        },
         _ => Err(mismatch("a duration such as \"10s\"", value)),
+    }
+}
+
+/// Returns a span as it is stored: an integer as long as a double holds it, which is what numbers
+/// are on their way to a node; of more than 104 days a text, such as `36000000000000000ns`.
+fn nanoseconds(span: u64) -> Value {
+    const EXACT: u64 = 1 << 53;
+    if span <= EXACT {
+        Value::from(span)
+    } else {
+        Value::from(format!("{span}ns"))
     }
 }
 

@@ -8,8 +8,8 @@ use model::spec;
 use super::check::{Check, Path};
 use super::job::Inherited;
 use super::{
-    constraint, disconnect, environment, name, network, rank, reschedule, restart, scaling, signal,
-    task, update, volume,
+    MAX_TOTAL_COUNT, constraint, disconnect, environment, name, network, rank, reschedule, restart,
+    scaling, signal, task, update, volume,
 };
 
 /// Source: Nomad's default and least size of an ephemeral disk, in MiB.
@@ -66,7 +66,12 @@ pub(super) fn group(
         spec.tasks.as_deref().unwrap_or_default(),
         &surroundings,
     );
-    let mut constraints = constraint::constraints(check, path, spec.constraints.as_deref(), false);
+    let mut constraints = constraint::constraints(
+        check,
+        path,
+        spec.constraints.as_deref(),
+        constraint::Level::JobOrGroup,
+    );
     signal::imply(&mut constraints, &tasks);
     TaskGroup {
         count,
@@ -97,6 +102,12 @@ fn count(check: &mut Check, path: &Path, name: &str, count: Option<i64>, job_typ
             field,
             "Task group count can't be negative: write 0 for none",
         );
+        return 1;
+    }
+    let most = i64::try_from(MAX_TOTAL_COUNT).unwrap_or(i64::MAX);
+    if let Some(count) = count.filter(|count| *count > most) {
+        let message = format!("must be between 0 and {MAX_TOTAL_COUNT}; got {count}: lower it");
+        check.error(field, message);
         return 1;
     }
     let count = check.number(field.clone(), count, 1);

@@ -25,7 +25,7 @@ pub(super) struct Inherited<'a> {
 
 pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     let root = Path::root();
-    let id = name::job_id(check, spec.id.as_deref());
+    let id = name::job_id(check, spec.id.as_deref(), spec.parent_id.as_deref());
     let name = spec
         .name
         .clone()
@@ -37,7 +37,12 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     let job_type = job_type(check, spec.job_type.as_deref());
     let priority = priority(check, spec.priority);
     let datacenters = datacenters(check, spec.datacenters.as_deref());
-    let constraints = constraint::constraints(check, &root, spec.constraints.as_deref(), false);
+    let constraints = constraint::constraints(
+        check,
+        &root,
+        spec.constraints.as_deref(),
+        constraint::Level::JobOrGroup,
+    );
     let ranks = rank::Ranks::of(spec.affinities.as_deref(), spec.spreads.as_deref());
     ranks.refuse_for_system(check, &root, job_type);
     let affinities = rank::affinities(check, &root, spec.affinities.as_deref());
@@ -198,7 +203,9 @@ fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> I
 
 /// Adds what is legal but probably not meant, and what this version does not act on yet.
 fn warn(check: &mut Check, job: &Job) {
-    for group in &job.task_groups {
+    // Of those that are on every node the count says nothing about how many there are.
+    let is_counted = matches!(job.job_type, JobType::Service | JobType::Batch);
+    for group in job.task_groups.iter().filter(|_| is_counted) {
         let Some(update) = group.update.filter(|_| group.count > 0) else {
             continue;
         };

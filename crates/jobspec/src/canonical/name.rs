@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use super::check::{Check, Path};
 
-/// Returns the job's id; it is part of keys and URLs, so spaces and NUL are refused.
-pub(super) fn job_id(check: &mut Check, id: Option<&str>) -> String {
+/// The longest id of a job, in bytes: it is part of keys, URLs and lines of tables.
+const MAX_JOB_ID_BYTES: usize = 256;
+
+/// Returns the job's id; it is part of keys, URLs and command lines, so what means something else
+/// there is refused. A child's has what its launch adds to its parent's, whatever its length.
+pub(super) fn job_id(check: &mut Check, id: Option<&str>, parent_id: Option<&str>) -> String {
     let id = id.unwrap_or_default();
     if id.is_empty() {
         check.error(
@@ -21,6 +25,29 @@ pub(super) fn job_id(check: &mut Check, id: Option<&str>) -> String {
     }
     if id.contains('\0') {
         check.error("id", "Job ID contains a null character: remove it");
+    } else if id.contains(char::is_control) {
+        let message =
+            format!("Job ID {id:?} contains a control character, such as a tab: remove it");
+        check.error("id", message);
+    }
+    if matches!(id, "*" | "." | "..") {
+        let message =
+            format!("a job cannot have the ID {id:?}, which means something else: use a word");
+        check.error("id", message);
+    }
+    if id.starts_with('-') {
+        let message = format!(
+            "Job ID {id:?} begins with a dash, as flags do: begin with a letter or a digit"
+        );
+        check.error("id", message);
+    }
+    let is_child = parent_id.is_some_and(|parent| !parent.is_empty());
+    if id.len() > MAX_JOB_ID_BYTES && !is_child {
+        let message = format!(
+            "Job ID has {} bytes, more than {MAX_JOB_ID_BYTES}: shorten it",
+            id.len()
+        );
+        check.error("id", message);
     }
     id.to_owned()
 }
@@ -81,5 +108,39 @@ pub(super) fn distinct<'a>(
         } else {
             first.insert(name, position);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(id: &str, parent_id: Option<&str>) -> usize {
+        let mut check = Check::default();
+        assert_eq!(job_id(&mut check, Some(id), parent_id), id);
+        check.error_count()
+    }
+
+    #[test]
+    fn an_id_is_a_word_that_means_nothing_else_and_no_longer_than_a_line() {
+        let longest = "a".repeat(MAX_JOB_ID_BYTES);
+        let longer = format!("{longest}/periodic-1795262400");
+        for id in [
+            "web",
+            "web/api",
+            "web/periodic-1",
+            "a*",
+            ".a",
+            "a-",
+            "ä",
+            &longest,
+        ] {
+            assert_eq!(problems(id, None), 0, "{id}");
+        }
+        for id in ["*", ".", "..", "-", "-a", "a\tb", "a\u{7f}", "a\0", &longer] {
+            assert_eq!(problems(id, None), 1, "{id}");
+        }
+        // Its launch made it so, and nodes check it again.
+        assert_eq!(problems(&longer, Some(&longest)), 0);
     }
 }

@@ -58,6 +58,9 @@ pub(super) fn affinities(
             right: spec.right.as_deref(),
         };
         let test = constraint::test(check, &path, &sides);
+        if let Some(problem) = constraint::names_nothing(&test.left) {
+            check.warn(format!("{path}: {problem}"));
+        }
         let taken = !matches!(
             test.operator,
             Operator::DistinctHosts
@@ -118,7 +121,10 @@ pub(super) fn spreads(
             check.error(path.field("attribute"), message);
         }
         let weight = spec.weight.unwrap_or(DEFAULT_WEIGHT);
-        let weight = percentage(check, path.field("weight"), "Spread weight", weight);
+        let weight = percentage(check, path.field("weight"), "Spread weight", 1, weight);
+        if let Some(problem) = constraint::names_nothing(&attribute) {
+            check.warn(format!("{path}: {problem}"));
+        }
         spreads.push(Spread {
             attribute,
             weight,
@@ -151,6 +157,7 @@ fn targets(check: &mut Check, path: &Path, spec: &spec::Spread) -> Vec<SpreadTar
             check,
             path.field("percent"),
             "Spread target percentage",
+            0,
             percent,
         );
         targets.push(SpreadTarget { value, percent });
@@ -164,13 +171,13 @@ fn targets(check: &mut Check, path: &Path, spec: &spec::Spread) -> Vec<SpreadTar
     targets
 }
 
-fn percentage(check: &mut Check, field: String, noun: &str, value: i64) -> u8 {
+fn percentage(check: &mut Check, field: String, noun: &str, least: u8, value: i64) -> u8 {
     match u8::try_from(value) {
-        Ok(value @ 0..=100) => value,
+        Ok(value) if (least..=100).contains(&value) => value,
         _ => {
             check.error(
                 field,
-                format!("{noun} must be within the range [0,100]; got {value}"),
+                format!("{noun} must be within the range [{least},100]; got {value}"),
             );
             0
         }

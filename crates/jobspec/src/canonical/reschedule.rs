@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use model::duration::show;
 use model::job::{DelayFunction, JobType, ReschedulePolicy};
 use model::spec;
 
 use super::check::{Check, Path};
 use super::group::{NO_RESCHEDULE, allows_reschedule};
 use super::job::Inherited;
-use crate::duration::show;
 
 /// Source: Nomad's bounds.
 const MIN_DELAY: Duration = Duration::from_secs(5);
@@ -175,8 +175,8 @@ fn attempts_fit(check: &mut Check, path: &Path, policy: &ReschedulePolicy) {
     if needed > policy.interval.as_nanos() {
         let suggested = u64::try_from(needed.div_ceil(1_000_000_000)).unwrap_or(u64::MAX);
         let message = format!(
-            "Nomad can only make all of {} attempts with initial delay {} and delay function {} \
-             in an interval of {} or more; got {}: lengthen the interval or lower attempts",
+            "All {} attempts with initial delay {} and delay function {} need an interval of {} or \
+             more; got {}: lengthen the interval or lower attempts",
             policy.attempts,
             show(policy.delay),
             FUNCTIONS

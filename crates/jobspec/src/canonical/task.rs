@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use model::duration::show;
 use model::job::{
     JobType, Lifecycle, LifecycleHook, LogConfig, RestartPolicy, Task, VolumeRequest,
 };
@@ -13,7 +14,6 @@ use super::{
     constraint, driver_config, environment, launches, name, rank, resources, restart, signal,
     volume,
 };
-use crate::duration::show;
 
 /// Source: Nomad's defaults.
 const DEFAULT_KILL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,7 +58,12 @@ pub(super) fn task(
         config,
         env: environment::variables(check, path, "env", spec.env.as_ref()),
         meta: environment::variables(check, path, "meta", spec.meta.as_ref()),
-        constraints: constraint::constraints(check, path, spec.constraints.as_deref(), true),
+        constraints: constraint::constraints(
+            check,
+            path,
+            spec.constraints.as_deref(),
+            constraint::Level::Task,
+        ),
         affinities: rank::affinities(check, path, spec.affinities.as_deref()),
         resources: resources::resources(check, path, spec.resources.as_ref(), &full_name),
         restart: restart::merge(check, path, spec.restart.as_ref(), around.restart),

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use model::duration::show;
 use model::job::{HealthCheck, JobType, MigrateStrategy, UpdateStrategy};
 use model::spec;
 
 use super::check::{Check, Path};
 use super::group::{allows_update, refusal};
 use super::job::Inherited;
-use crate::duration::show;
 
 /// Source: Nomad's defaults of the update and migrate blocks.
 const MIN_HEALTHY_TIME: Duration = Duration::from_secs(10);

@@ -1,6 +1,7 @@
 //! Values of expressions in the types that attributes have.
 
-use crate::duration::parse_nanoseconds;
+use model::duration::parse_nanoseconds;
+
 use crate::language::value::{Value, runtime_hint, to_bool, to_number, to_text, whole};
 use crate::schema::Kind;
 
@@ -33,7 +34,10 @@ pub(super) fn convert(kind: Kind, name: &str, value: &Value) -> Result<Value, Pr
                 );
                 ("Incorrect attribute value type", detail)
             }
-            None => wanted("a number"),
+            None => {
+                let (summary, detail) = wanted("a number");
+                (summary, format!("{detail}{}", without_unit(name, value)))
+            }
         }),
         Kind::TextList => {
             let items = value
@@ -70,6 +74,36 @@ pub(super) fn convert(kind: Kind, name: &str, value: &Value) -> Result<Value, Pr
     }
 }
 
+/// What numbers are of, where people write them with their unit.
+const UNITS: [(&str, &str); 5] = [
+    ("memory", "MB"),
+    ("memory_max", "MB"),
+    ("size", "MB"),
+    ("max_file_size", "MB"),
+    ("cpu", "MHz"),
+];
+
+/// Returns what to write instead of a number with a unit, as in `512MB`; nothing for other values.
+fn without_unit(name: &str, value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default().trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or_default();
+    let (digits, unit) = text.split_at(end);
+    let Some((_, known)) = UNITS.iter().find(|(known, _)| *known == name) else {
+        return String::new();
+    };
+    let spelled = unit.trim().to_ascii_lowercase();
+    // Of another unit the number is another one.
+    let same: &[&str] = match *known {
+        "MB" => &["m", "mb", "mi", "mib"],
+        _ => &["mhz"],
+    };
+    if !digits.is_empty() && same.contains(&spelled.as_str()) {
+        format!(": write {digits}, in {known}")
+    } else {
+        format!(": write a number without a unit, in {known}")
+    }
+}
+
 fn integer(value: &Value) -> Option<Value> {
     let number = to_number(value)?;
     i64::try_from(whole(&number)?).ok().map(Value::from)
@@ -92,5 +126,27 @@ fn span(value: &Value) -> Result<Value, Problem> {
             let detail = format!("a text such as \"30s\" is required{}", runtime_hint(other));
             Err((SUMMARY, detail))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_with_its_unit_is_shown_without_it() {
+        let said = |name: &str, text: &str| {
+            let (_, detail) = convert(Kind::Whole, name, &Value::from(text)).unwrap_err();
+            detail
+        };
+        assert!(said("memory", "512MB").ends_with("got a string: write 512, in MB"));
+        assert!(said("cpu", "500 MHz").ends_with(": write 500, in MHz"));
+        // Of which 1 is not what is to be written.
+        let gigabyte = said("memory", "1G");
+        assert!(
+            gigabyte.ends_with(": write a number without a unit, in MB"),
+            "{gigabyte}"
+        );
+        assert!(said("count", "2x").ends_with("got a string"));
     }
 }

@@ -341,7 +341,7 @@ fn constraint() -> impl Strategy<Value = spec::Constraint> {
 fn task() -> impl Strategy<Value = spec::Task> {
     let lifecycle = select(&["prestart", "poststart", "poststop"][..]);
     let config = select(vec![
-        serde_json::json!({"run_for": "1s", "exit_code": "3"}),
+        serde_json::json!({"run_for": "1s", "exit_code": "3", "kill_after": "10000h"}),
         serde_json::json!({"run_for": 5, "stdout_string": true, "start_error_recoverable": "true"}),
         serde_json::json!({}),
     ]);

@@ -41,6 +41,7 @@ pub(super) struct DeviceCheck {
     left: DeviceTarget,
     operator: Operator,
     right: DeviceTarget,
+    text: String,
 }
 
 /// One side of it.
@@ -97,7 +98,25 @@ impl DeviceCheck {
             left: DeviceTarget::parse(left),
             operator,
             right: DeviceTarget::parse(right),
+            text: format!("{left} {} {right}", operator.as_str())
+                .trim_end()
+                .to_owned(),
         }
+    }
+
+    /// Returns it as it was written, as in `${device.attr.memory} >= 24 GiB`.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what a device says where it is asked for a fact, the left side first; `None`: it has
+    /// no such fact.
+    pub(super) fn facts(&self, facts: &Facts<'_>) -> Vec<Option<String>> {
+        let sides = [&self.left, &self.right].into_iter();
+        let asked = sides.filter(|side| !matches!(side, DeviceTarget::Literal(_)));
+        asked
+            .map(|side| side.resolve(facts).map(str::to_owned))
+            .collect()
     }
 
     pub(super) fn is_about_ids(&self) -> bool {

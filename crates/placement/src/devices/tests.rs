@@ -208,3 +208,37 @@ fn what_is_short_is_counted_in_the_order_of_the_requests() {
         [("amd/gpu".into(), 2), ("fpga".into(), 2)]
     );
 }
+
+#[test]
+fn a_constraint_that_refuses_every_named_device_is_told() {
+    let short = |ask: DeviceAsk| short_of(&[&ask], &node(), &Free);
+    let memory = "${device.attr.memory} >= 80 GiB";
+    let big = ask("gpu", 1, &["attr.memory >= 80 GiB"], &[]);
+    let [short_of_big] = short(big.clone()).try_into().unwrap();
+    assert_eq!(short_of_big.missing, 0, "without it there are enough");
+    let [refusal] = short_of_big.refused.try_into().unwrap();
+    assert_eq!(refusal.constraint, memory);
+    assert_eq!(refusal.kind, "nvidia/gpu/k80");
+    assert_eq!(refusal.facts, [Some("4 GiB".to_owned())]);
+    let words = "missing devices: gpu with ${device.attr.memory} >= 80 GiB";
+    assert_eq!(fault(&[&big], &node()), words);
+    // With it there are too few, and dropping it would not be enough.
+    let three = ask("gpu", 3, &["attr.memory >= 80 GiB"], &[]);
+    assert_eq!(short(three)[0].missing, 1);
+    // One model will do, but has too few: that is no matter of the constraint.
+    let three = ask("gpu", 3, &["attr.memory >= 10 GiB"], &[]);
+    assert_eq!(fault(&[&three], &node()), "missing devices");
+    let found = short(three);
+    assert_eq!((found[0].missing, found[0].refused.len()), (1, 0));
+    // There is none of the name at all.
+    let absent = ask("amd/gpu", 1, &["attr.memory >= 1 GiB"], &[]);
+    assert_eq!(fault(&[&absent], &node()), "missing devices");
+    // Of several, what fewest constraints refuse; an instance that nobody has refuses, too.
+    let ecc = ask("gpu", 1, &["attr.ecc = true", "attr.memory >= 10 GiB"], &[]);
+    let refused = short(ecc).remove(0).refused;
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0].kind, "nvidia/gpu/a100");
+    assert_eq!(refused[0].facts, [None]);
+    let own = ask("gpu", 1, &["ids = z"], &[]);
+    assert_eq!(short(own)[0].refused[0].constraint, "${device.ids} = z");
+}

@@ -39,6 +39,7 @@ pub(super) fn metric(draw: &mut Draw) -> AllocMetric {
         nodes_filtered: draw.u32(),
         nodes_exhausted: draw.u32(),
         nodes_in_pool: draw.u32(),
+        node_pool: draw.text().into(),
         constraint_filtered: draw.map(Draw::u32),
         dimension_exhausted: draw.map(Draw::u32),
         class_filtered: draw.map(Draw::u32),

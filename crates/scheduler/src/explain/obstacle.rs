@@ -1,7 +1,7 @@
 //! One thing that keeps a group off a node, and what would take it away.
 
 use model::{AllocId, NodeStatus};
-use placement::{DeviceShortage, Infeasible, VolumeAsks};
+use placement::{DeviceShortage, VolumeAsks};
 
 /// What became of a node that was asked to take one of a group.
 ///
@@ -181,7 +181,10 @@ impl Obstacle {
             .to_string(),
             Self::DynamicPorts { .. } => placement::Exhausted::DynamicPorts.to_string(),
             Self::Devices { is_held: true, .. } => placement::Exhausted::NO_DEVICES.to_owned(),
-            Self::Devices { is_held: false, .. } => Infeasible::Devices.reason().to_owned(),
+            Self::Devices {
+                is_held: false,
+                short,
+            } => DeviceShortage::reason(short),
             Self::Allocations { .. } => placement::Exhausted::MAX_ALLOCS.to_owned(),
             Self::OwnVolumes { .. } => placement::VolumeAsks::REASON.to_owned(),
             Self::Exhausted { dimension } => dimension.clone(),
@@ -194,8 +197,8 @@ impl Obstacle {
             Self::Amount { missing, unit, .. } => Some((*missing, unit)),
             Self::DynamicPorts { missing } => Some((u64::from(*missing), "ports")),
             Self::Devices { short, .. } => {
-                let missing = short.iter().map(|short| short.missing).sum();
-                Some((missing, "devices"))
+                let missing: u64 = short.iter().map(|short| short.missing).sum();
+                (missing > 0).then_some((missing, "devices"))
             }
             Self::Allocations { missing, .. } => Some((u64::from(*missing), "allocations")),
             _ => None,
@@ -244,15 +247,16 @@ impl Obstacle {
                 asked,
                 available,
             } => {
-                let missing_here = format!("free {missing} {unit} on node {node}");
+                let (missing_unit, available_unit) = (one(unit, *missing), one(unit, *available));
+                let missing_here = format!("free {missing} {missing_unit} on node {node}");
                 if missing > asked {
                     // Even one that asked for nothing would not fit.
                     format!("{dimension}: {missing_here}")
                 } else if asked > available {
-                    let has = format!("node {node} has {available} {unit} in all");
-                    format!("{dimension}: ask {missing} {unit} less, {has}")
+                    let has = format!("node {node} has {available} {available_unit} in all");
+                    format!("{dimension}: ask {missing} {missing_unit} less, {has}")
                 } else {
-                    format!("{dimension}: ask {missing} {unit} less or {missing_here}")
+                    format!("{dimension}: ask {missing} {missing_unit} less or {missing_here}")
                 }
             }
             Self::StaticPort { port, holder, .. } => match holder {
@@ -274,10 +278,7 @@ impl Obstacle {
             ),
             Self::Devices { short, is_held } => {
                 let how = if *is_held { "free" } else { "add" };
-                let changes = short.iter().map(|DeviceShortage { name, missing }| {
-                    let there = format!("{how} {missing} of one model on node {node}");
-                    format!("device {name:?}: ask {missing} less or {there}")
-                });
+                let changes = short.iter().map(|short| device_change(short, how, node));
                 changes.collect::<Vec<_>>().join("; ")
             }
             Self::Allocations { missing, max } => format!(
@@ -314,12 +315,60 @@ impl Obstacle {
             Self::Unfit { .. } | Self::OwnVolumes { .. } | Self::Status(_) => 3.0,
             Self::Devices { short, is_held } => {
                 let missing: u64 = short.iter().map(|short| short.missing).sum();
-                let base = if *is_held { 2.0 } else { 3.0 };
+                let base = match (missing, is_held) {
+                    (0, _) => 0.0,
+                    (_, true) => 2.0,
+                    (_, false) => 3.0,
+                };
                 // Few devices come before many, and many not after what is worse.
-                base + part(missing.min(99), 100)
+                let hardware = base + part(missing.min(99), 100);
+                // As other constraints.
+                let refused: usize = short.iter().map(|short| short.refused.len()).sum();
+                hardware + part(u64::try_from(refused).unwrap_or(u64::MAX), 1)
             }
         }
     }
+}
+
+/// Returns a unit as it stands after a number: `1 core`, `2 cores`, `1 MHz`.
+fn one(unit: &str, amount: u64) -> &str {
+    match unit.strip_suffix('s') {
+        Some(single) if amount == 1 => single,
+        _ => unit,
+    }
+}
+
+fn device_change(short: &DeviceShortage, how: &str, node: &str) -> String {
+    let DeviceShortage {
+        name,
+        asked,
+        missing,
+        is_constrained,
+        refused,
+    } = short;
+    let mut changes: Vec<_> = refused
+        .iter()
+        .map(|refusal| {
+            let (constraint, kind) = (&refusal.constraint, &refusal.kind);
+            let said = says(&refusal.facts);
+            format!("constraint {constraint}: {kind} on node {node} {said}")
+        })
+        .collect();
+    if *missing > 0 {
+        let fit = if *is_constrained && refused.is_empty() {
+            " that meets its constraints"
+        } else {
+            ""
+        };
+        let there = format!("{how} {missing} of one model{fit} on node {node}");
+        changes.push(if missing < asked {
+            format!("ask {missing} less or {there}")
+        } else {
+            // Nobody asks for none.
+            there
+        });
+    }
+    format!("device {name:?}: {}", changes.join(", and "))
 }
 
 fn says(facts: &[Option<String>]) -> String {

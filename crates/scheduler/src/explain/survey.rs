@@ -298,7 +298,7 @@ impl<'a, 'c> Survey<'a, 'c> {
             // Whatever else the checks know of; of devices is told with what others hold of them.
             let is_known = matches!(
                 fault,
-                Infeasible::Constraint(_) | Infeasible::Drivers | Infeasible::Devices
+                Infeasible::Constraint(_) | Infeasible::Drivers | Infeasible::Devices(_)
             ) || found.iter().any(|obstacle| obstacle.reason() == reason);
             if !is_known {
                 let reason = reason.to_owned();

@@ -102,8 +102,15 @@ impl<'a> Tally<'a> {
         })
     }
 
-    /// Returns the node that would need the least effort, the first by name of several.
+    /// Returns the node that would need the least effort, the first by name of several; none if all
+    /// nodes that the job asks for would do: then others are nobody's concern.
     fn nearest(&self) -> Option<NodeExplanation> {
+        let verdicts = || self.answers.iter().map(|(verdict, _)| *verdict);
+        let misses_in_scope =
+            verdicts().any(|verdict| Verdict::OutOfScope < verdict && verdict < Verdict::Outscored);
+        if !misses_in_scope && verdicts().any(|verdict| verdict >= Verdict::Outscored) {
+            return None;
+        }
         let misses = self.answers.iter();
         let misses = misses.filter(|(verdict, _)| *verdict < Verdict::Outscored);
         let effort =
@@ -166,7 +173,7 @@ impl<'a> Tally<'a> {
         let score = node_score(answer.node.id, parts);
         Outscored {
             node_name: answer.node.name.clone(),
-            gap_per_mille: winner.map(|winner| thousandths(winner.mean()) - score.per_mille),
+            gap_per_mille: winner.map(|winner| thousandths(winner.score()) - score.per_mille),
             score,
         }
     }
@@ -189,7 +196,7 @@ fn best(answers: &[Answer<'_>]) -> Option<usize> {
 fn is_better(one: (&Answer<'_>, &Parts), other: (&Answer<'_>, &Parts)) -> bool {
     let has_room = |answer: &Answer<'_>| answer.obstacles.is_empty();
     let by_room = has_room(one.0).cmp(&has_room(other.0));
-    let by_score = one.1.mean().total_cmp(&other.1.mean());
+    let by_score = one.1.score().total_cmp(&other.1.score());
     let by_name = || other.0.node.name.cmp(&one.0.node.name);
     by_room.then(by_score).then_with(by_name).is_gt()
 }

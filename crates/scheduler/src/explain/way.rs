@@ -188,7 +188,7 @@ impl Asker {
         let priority = self.claim.priority;
         let candidates = self.claim.candidates(snapshot, node, &self.preempted);
         let chosen = victims(room, &candidates, &self.preempted);
-        let Some(chosen) = chosen.filter(|_| needed <= priority) else {
+        let Some(chosen) = chosen else {
             return Some((Way::Outranked { priority, needed }, Vec::new()));
         };
         let chosen = chosen.into_iter().map(|position| candidates[position]);

@@ -200,7 +200,7 @@ impl<'a> Search<'a, '_> {
     }
 
     fn score(&self, row: &NodeRow, parts: &Parts) -> f64 {
-        parts.mean() + self.cluster.lot(row.id) * self.cluster.near_tie
+        parts.score() + self.cluster.lot(row.id) * self.cluster.near_tie
     }
 
     /// Looks at the most promising nodes; returns those where somebody can make way, in no order, with

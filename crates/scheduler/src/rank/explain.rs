@@ -1,6 +1,7 @@
 //! What people are told of a search: why a node was chosen, or why none was.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::{AllocMetric, NodeId, NodeScore};
 use placement::{Exhausted, Requirements};
@@ -18,6 +19,8 @@ pub(crate) struct Groundwork {
     /// By position: whether nodes of the kind are in scope and can run the group.
     suits: Vec<bool>,
     in_scope: u32,
+    /// The job's.
+    node_pool: Arc<str>,
     filtered: u32,
     reasons: BTreeMap<String, u32>,
     /// How many suitable nodes had no room from the start.
@@ -29,7 +32,10 @@ pub(crate) struct Groundwork {
 impl Groundwork {
     /// Asks one node of each kind for all of them.
     pub(crate) fn new(table: &NodeTable, requirements: &Requirements) -> Self {
-        let mut groundwork = Self::default();
+        let mut groundwork = Self {
+            node_pool: requirements.scope.node_pool().into(),
+            ..Self::default()
+        };
         for kind in table.kinds() {
             let Some(kind) = kind else {
                 groundwork.suits.push(false);
@@ -68,7 +74,7 @@ impl Groundwork {
             nodes_filtered: self.filtered,
             nodes_exhausted: self.exhausted,
             nodes_in_pool: self.in_scope,
-            score_per_mille: thousandths(parts.mean()),
+            score_per_mille: thousandths(parts.score()),
             score_parts: Some(parts.in_thousandths()),
             ..AllocMetric::default()
         })
@@ -80,6 +86,7 @@ impl Groundwork {
             nodes_evaluated: self.in_scope,
             nodes_filtered: self.filtered,
             nodes_in_pool: self.in_scope,
+            node_pool: Arc::clone(&self.node_pool),
             constraint_filtered: self.reasons.clone(),
             nodes_available: self.available.clone(),
             ..AllocMetric::default()
@@ -139,7 +146,7 @@ fn count_by_class(search: &Search<'_, '_>, exhausted_of_kind: &[u32], metric: &m
 pub(crate) fn node_score(node_id: NodeId, parts: &Parts) -> NodeScore {
     NodeScore {
         node_id,
-        per_mille: thousandths(parts.mean()),
+        per_mille: thousandths(parts.score()),
         parts: parts.in_thousandths(),
     }
 }

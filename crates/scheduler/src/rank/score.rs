@@ -17,7 +17,11 @@ pub(crate) const NOTHING: f64 = 1e-9;
 /// What is said of a node on which the allocation to be replaced has failed.
 pub(crate) const RESCHEDULE_PENALTY: f64 = -1.0;
 
-/// What each scorer says of a node; a score is the mean of those that count.
+/// What each scorer says of a node; a score is the mean of those that count, or their sum where that
+/// is less than nothing.
+///
+/// Of a mean below nothing, one thing more that speaks against a node may make a better one, and a
+/// group would pile up where it is already; of a sum it never does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Parts {
     pub(crate) fit: f64,
@@ -52,19 +56,14 @@ impl Parts {
         (sum, scorers)
     }
 
-    /// Returns the score. A penalty never makes it better, as it would where the others say less
-    /// than it does: there it does not count.
-    pub(crate) fn mean(&self) -> f64 {
+    /// Returns the score.
+    pub(crate) fn score(&self) -> f64 {
         let (sum, scorers) = self.base();
-        let mean = with_spread(sum, scorers, self.spread);
-        if !self.is_penalised {
-            return mean;
+        if self.is_penalised {
+            with_penalty(sum, scorers, self.spread)
+        } else {
+            with_spread(sum, scorers, self.spread)
         }
-        mean.min(with_spread(
-            sum + RESCHEDULE_PENALTY,
-            scorers + 1.0,
-            self.spread,
-        ))
     }
 
     /// Returns what is said of the node apart from how full it is and what has failed on it.
@@ -85,22 +84,20 @@ impl Parts {
     }
 }
 
-/// Returns the mean of `scorers` that sum up to `sum` and what the spreads say, unless it is 0.
+/// Returns the score of `scorers` that sum up to `sum` and of what the spreads say, unless it is 0.
+/// It grows with the sum.
 pub(crate) fn with_spread(sum: f64, scorers: f64, spread: f64) -> f64 {
-    if spread.abs() < NOTHING {
-        sum / scorers
+    let (sum, scorers) = if spread.abs() < NOTHING {
+        (sum, scorers)
     } else {
-        (sum + spread) / (scorers + 1.0)
-    }
+        (sum + spread, scorers + 1.0)
+    };
+    if sum < 0.0 { sum } else { sum / scorers }
 }
 
 /// Returns the same for a node on which a predecessor has failed.
-///
-/// The penalty never makes a score better, as it would where the others say less than it does:
-/// there it does not count.
-pub(crate) fn penalised_mean(sum: f64, scorers: f64, spread: f64) -> f64 {
-    let without = with_spread(sum, scorers, spread);
-    without.min(with_spread(sum + RESCHEDULE_PENALTY, scorers + 1.0, spread))
+pub(crate) fn with_penalty(sum: f64, scorers: f64, spread: f64) -> f64 {
+    with_spread(sum + RESCHEDULE_PENALTY, scorers + 1.0, spread)
 }
 
 /// Returns how well a node is used with `after` on it, from 0 to 1: best packed when cpu and memory
@@ -121,6 +118,32 @@ pub(crate) fn fit(
         Algorithm::Spread => powers - 2.0,
     };
     score.clamp(0.0, FIT_RANGE) / FIT_RANGE
+}
+
+/// Scores nodes one after the other. Neighbours are often of one make and equally full, and what is
+/// the same is not worked out again.
+#[derive(Debug, Default)]
+pub(crate) struct SameFit {
+    last: Option<(ComparableResources, ComparableResources, f64)>,
+}
+
+impl SameFit {
+    /// As [`fit`], for one algorithm.
+    pub(crate) fn of(
+        &mut self,
+        algorithm: Algorithm,
+        available: ComparableResources,
+        after: ComparableResources,
+    ) -> f64 {
+        match self.last {
+            Some((same, full, score)) if same == available && full == after => score,
+            _ => {
+                let score = fit(algorithm, available, after);
+                self.last = Some((available, after, score));
+                score
+            }
+        }
+    }
 }
 
 fn power_of_ten(exponent: f64) -> f64 {
@@ -208,12 +231,51 @@ mod tests {
             devices: None,
             preemption: None,
         };
-        assert!(close(parts.mean(), (0.9 - 0.75 - 1.0) / 3.0));
+        let liked = Parts {
+            anti_affinity: Some(-0.25),
+            is_penalised: false,
+            ..parts
+        };
+        assert!(close(liked.score(), (0.9 - 0.25) / 2.0));
+        // Below nothing it is the sum.
+        assert!(close(parts.score(), 0.9 - 0.75 - 1.0));
         let hopeless = Parts {
             spread: -11.5,
             ..parts
         };
-        assert!(close(hopeless.mean(), (0.9 - 0.75 - 11.5) / 3.0));
+        assert!(close(hopeless.score(), 0.9 - 11.5 - 0.75 - 1.0));
+    }
+
+    #[test]
+    fn a_penalty_makes_every_score_worse() {
+        for spread in [-11.5, -1.0, -0.3, 0.0, 0.2, 1.0] {
+            for affinity in [None, Some(-1.0), Some(-0.1), Some(0.0), Some(1.0)] {
+                for fit in [0.0, 0.02, 0.5, 1.0] {
+                    let free = Parts {
+                        fit,
+                        anti_affinity: None,
+                        is_penalised: false,
+                        affinity,
+                        spread,
+                        devices: None,
+                        preemption: None,
+                    };
+                    let crowded = Parts {
+                        anti_affinity: anti_affinity(1, 50),
+                        ..free
+                    };
+                    let failed = |parts| Parts {
+                        is_penalised: true,
+                        ..parts
+                    };
+                    let (free, crowded) = ([free, failed(free)], [crowded, failed(crowded)]);
+                    let scores = [free, crowded].map(|parts| parts.map(|parts| parts.score()));
+                    let [[free, free_failed], [crowded, crowded_failed]] = scores;
+                    assert!(crowded < free && crowded_failed < free_failed, "{scores:?}");
+                    assert!(free_failed < free && crowded_failed < crowded, "{scores:?}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -227,10 +289,10 @@ mod tests {
             devices: None,
             preemption: None,
         };
-        assert!(close(parts(None).mean(), 0.9));
-        assert!(close(parts(Some(1.0)).mean(), 0.95));
-        assert!(close(parts(Some(0.0)).mean(), 0.45));
-        assert!(close(parts(Some(0.5)).mean(), 0.7));
+        assert!(close(parts(None).score(), 0.9));
+        assert!(close(parts(Some(1.0)).score(), 0.95));
+        assert!(close(parts(Some(0.0)).score(), 0.45));
+        assert!(close(parts(Some(0.5)).score(), 0.7));
     }
 
     #[test]

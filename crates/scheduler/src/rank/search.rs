@@ -23,7 +23,7 @@ use crate::rank::explain::Groundwork;
 use crate::rank::given::Given;
 use crate::rank::preferences::Preferences;
 use crate::rank::property::PropertyLimit;
-use crate::rank::score::{Parts, fit};
+use crate::rank::score::{Parts, SameFit};
 use crate::rank::shelves::{Entry, Place, Shelves};
 use crate::rank::spread::SpreadUse;
 use model::Algorithm;
@@ -157,6 +157,7 @@ impl<'a, 'c> Search<'a, 'c> {
             None => 1,
         };
         self.places.reserve(table.row_count());
+        let mut fits = SameFit::default();
         let mut node = 0_u32;
         for row in table.chunks().flatten() {
             let position = node as usize;
@@ -181,7 +182,7 @@ impl<'a, 'c> Search<'a, 'c> {
                 continue;
             };
             let parts = Parts {
-                fit: fit(self.algorithm, row.available, room.after),
+                fit: fits.of(self.algorithm, row.available, room.after),
                 anti_affinity: None,
                 is_penalised: false,
                 affinity: self.affinities.of(position, row),

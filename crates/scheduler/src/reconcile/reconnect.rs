@@ -90,3 +90,160 @@ fn started_at(group: &TaskGroup, view: &AllocView) -> Option<Timestamp> {
         .filter_map(|task| started(&task.name))
         .min()
 }
+
+#[cfg(test)]
+mod tests {
+    use model::job::DisconnectStrategy;
+    use model::{AllocClient, Job, TaskState};
+    use test_kit::builders;
+
+    use super::*;
+
+    const ORIGINAL: u128 = 1;
+    const REPLACEMENT: u128 = 2;
+
+    fn job(reconcile: ReconcileChoice) -> Job {
+        let mut job = builders::service("web", 1);
+        job.task_groups[0].disconnect = Some(DisconnectStrategy {
+            lost_after: None,
+            stop_on_client_after: None,
+            replace: true,
+            reconcile,
+        });
+        let mut side = job.task_groups[0].tasks[0].clone();
+        side.name = "side".into();
+        job.task_groups[0].tasks.push(side);
+        job
+    }
+
+    /// One that runs since `started`, with `score`.
+    fn running(number: u128, score: i32, started: &[(&str, u64)]) -> AllocView {
+        let job = job(ReconcileChoice::BestScore);
+        let mut alloc = builders::allocation(number, &job, model::NodeId::default());
+        let metric = model::AllocMetric {
+            score_per_mille: score,
+            ..model::AllocMetric::default()
+        };
+        alloc.metric = Some(metric.into());
+        let tasks = started.iter().map(|(name, second)| {
+            let state = TaskState {
+                started_at: Timestamp::from_millis(second * 1_000),
+                ..TaskState::default()
+            };
+            ((*name).to_owned(), state)
+        });
+        let client = AllocClient {
+            status: ClientStatus::Running,
+            task_states: tasks.collect(),
+            ..AllocClient::default()
+        };
+        AllocView {
+            alloc: alloc.into(),
+            create_index: 1,
+            alloc_modify_index: 1,
+            client: Some(client.into()),
+            client_modify_index: 1,
+        }
+    }
+
+    fn with(mut view: AllocView, status: ClientStatus) -> AllocView {
+        let mut client = AllocClient::clone(view.client.as_ref().unwrap());
+        client.status = status;
+        view.client = Some(client.into());
+        view
+    }
+
+    fn keeps(reconcile: ReconcileChoice, batch: bool, one: &AllocView, other: &AllocView) -> bool {
+        keeps_original(&job(reconcile).task_groups[0], batch, one, other)
+    }
+
+    #[test]
+    fn the_newer_version_stays_whatever_was_chosen() {
+        let original = running(ORIGINAL, 900, &[]);
+        let mut replacement = running(REPLACEMENT, 100, &[]);
+        assert!(keeps(
+            ReconcileChoice::KeepOriginal,
+            false,
+            &original,
+            &replacement
+        ));
+        let mut alloc = model::Allocation::clone(&replacement.alloc);
+        alloc.job_version += 1;
+        replacement.alloc = alloc.into();
+        for status in [ClientStatus::Running, ClientStatus::Failed] {
+            let replacement = with(replacement.clone(), status);
+            assert!(!keeps(
+                ReconcileChoice::KeepOriginal,
+                false,
+                &original,
+                &replacement
+            ));
+        }
+    }
+
+    #[test]
+    fn a_replacement_that_has_ended_loses_unless_the_work_is_done() {
+        let original = running(ORIGINAL, 100, &[]);
+        for (status, batch, keeps_original) in [
+            (ClientStatus::Failed, false, true),
+            (ClientStatus::Lost, true, true),
+            (ClientStatus::Complete, false, true),
+            (ClientStatus::Complete, true, false),
+            (ClientStatus::Running, true, false),
+        ] {
+            let replacement = with(running(REPLACEMENT, 900, &[]), status);
+            let choice = ReconcileChoice::KeepReplacement;
+            let kept = keeps(choice, batch, &original, &replacement);
+            assert_eq!(kept, keeps_original, "{status:?} batch={batch}");
+        }
+    }
+
+    #[test]
+    fn the_best_score_is_that_of_one_that_runs_and_the_original_wins_a_tie() {
+        let original = running(ORIGINAL, 500, &[]);
+        for (score, status, keeps_original) in [
+            (499, ClientStatus::Running, true),
+            (500, ClientStatus::Running, true),
+            (501, ClientStatus::Running, false),
+            (501, ClientStatus::Pending, true),
+        ] {
+            let replacement = with(running(REPLACEMENT, score, &[]), status);
+            let kept = keeps(ReconcileChoice::BestScore, false, &original, &replacement);
+            assert_eq!(kept, keeps_original, "{score} {status:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_running_is_told_by_the_leader_or_else_by_the_first_task() {
+        let choice = ReconcileChoice::LongestRunning;
+        let (server, side) = ("server", "side");
+        let later = running(ORIGINAL, 500, &[(server, 20), (side, 5)]);
+        let sooner = running(REPLACEMENT, 500, &[(server, 10), (side, 8)]);
+        assert!(
+            keeps(choice, false, &later, &sooner),
+            "its side task is older"
+        );
+        assert!(!keeps(choice, false, &sooner, &later));
+        let mut led = job(choice);
+        led.task_groups[0].tasks[0].leader = true;
+        assert!(!keeps_original(&led.task_groups[0], false, &later, &sooner));
+        // Who was started again runs since then.
+        let mut restarted = AllocClient::clone(sooner.client.as_ref().unwrap());
+        let task = restarted.task_states.get_mut(server).unwrap();
+        (task.restarts, task.last_restart) = (1, Timestamp::from_millis(30_000));
+        let restarted = AllocView {
+            client: Some(restarted.into()),
+            ..sooner.clone()
+        };
+        assert!(keeps_original(
+            &led.task_groups[0],
+            false,
+            &later,
+            &restarted
+        ));
+        // Who has not started has not run.
+        let waiting = running(REPLACEMENT, 900, &[]);
+        assert!(keeps(choice, false, &later, &waiting));
+        assert!(!keeps(choice, false, &waiting, &later));
+    }
+}

@@ -348,4 +348,116 @@ mod tests {
         };
         assert!(!is_eligible(&disabled, &[], at(10)));
     }
+
+    #[test]
+    fn a_delay_as_long_as_the_interval_is_the_end() {
+        let limited = ReschedulePolicy {
+            attempts: 9,
+            interval: secs(60),
+            unlimited: false,
+            ..policy(DelayFunction::Exponential, 5, 0)
+        };
+        assert!(is_eligible(&limited, &events(&[29]), at(10)));
+        assert!(!is_eligible(&limited, &events(&[30]), at(10)));
+    }
+
+    fn view(client: Option<model::AllocClient>) -> AllocView {
+        let job = test_kit::builders::service("web", 1);
+        let mut alloc = test_kit::builders::allocation(1, &job, NodeId::default());
+        (alloc.create_time, alloc.modify_time) = (at(5), at(7));
+        AllocView {
+            alloc: alloc.into(),
+            create_index: 1,
+            alloc_modify_index: 1,
+            client: client.map(Into::into),
+            client_modify_index: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_older_than_the_interval_is_forgotten() {
+        let mut view = view(None);
+        let mut alloc = model::Allocation::clone(&view.alloc);
+        alloc.reschedules = events(&[5, 5, 5]);
+        view.alloc = alloc.into();
+        let limited = ReschedulePolicy {
+            attempts: 9,
+            interval: secs(60),
+            unlimited: false,
+            ..policy(DelayFunction::Constant, 5, 0)
+        };
+        let events = events_of_replacement(&view, Some(&limited), at(61), at(62));
+        let times: Vec<_> = events.iter().map(|event| event.time).collect();
+        assert_eq!(times, [at(2), at(3), at(62)]);
+    }
+
+    #[test]
+    fn an_allocation_failed_when_its_last_task_ended() {
+        let ended = |second| model::TaskState {
+            finished_at: at(second),
+            ..model::TaskState::default()
+        };
+        let told = |ends: &[u64]| {
+            let states = (1..).zip(ends);
+            let states = states.map(|(task, second)| (format!("task{task}"), ended(*second)));
+            view(Some(model::AllocClient {
+                modify_time: at(50),
+                task_states: states.collect(),
+                ..model::AllocClient::default()
+            }))
+        };
+        assert_eq!(failed_at(&told(&[20, 30, 0])), at(30));
+        assert_eq!(failed_at(&told(&[0])), at(50), "nothing has ended");
+        assert_eq!(failed_at(&view(None)), at(7), "its node says nothing");
+    }
+
+    /// What becomes of one that waits for the evaluation `waits_for`, which is due at `wait_until`
+    /// seconds, when `looks` looks: its replacement is due at 70 s, and it is 10 s now.
+    fn fate(waits_for: u128, wait_until: u64, looks: u128, triggered_by: TriggeredBy) -> Fate {
+        let job = test_kit::builders::service("web", 1);
+        let mut eval = model::Evaluation::pending(
+            model::EvalId::from_random(waits_for),
+            job.key(),
+            job.job_type,
+            job.priority,
+            TriggeredBy::AllocReschedule,
+            at(10),
+        );
+        eval.wait_until = at(wait_until);
+        let stored = state::Change::Put {
+            key: state::Key::Eval(eval.id),
+            entity: state::Entity::Eval(Box::new(eval.clone())),
+            create_index: 1,
+            modify_index: 1,
+        };
+        let mut view = view(None);
+        let mut alloc = model::Allocation::clone(&view.alloc);
+        alloc.followup_eval_id = Some(eval.id);
+        view.alloc = alloc.into();
+        let rules = Rules {
+            snapshot: &state::State::from_list(1, [stored]).snapshot(),
+            batch: false,
+            policy: Some(&policy(DelayFunction::Constant, 60, 0)),
+            active_deployment: None,
+            eval_id: model::EvalId::from_random(looks),
+            triggered_by,
+            now: at(10),
+        };
+        rules.fate_of_unknown(&view, at(10))
+    }
+
+    #[test]
+    fn an_evaluation_that_comes_too_late_is_not_waited_for() {
+        let other = TriggeredBy::NodeUpdate;
+        assert_eq!(fate(1, 69, 2, other), Fate::Keep);
+        assert_eq!(fate(1, 70, 2, other), Fate::Keep);
+        assert_eq!(fate(1, 71, 2, other), Fate::Later(at(70)));
+    }
+
+    #[test]
+    fn the_end_of_its_time_out_of_reach_is_not_what_a_replacement_waits_for() {
+        assert_eq!(fate(1, 70, 1, TriggeredBy::AllocReschedule), Fate::Now);
+        let timeout = TriggeredBy::MaxDisconnectTimeout;
+        assert_eq!(fate(1, 70, 1, timeout), Fate::Keep);
+    }
 }

@@ -1,9 +1,7 @@
 //! Whether a changed job can be given to a running allocation as it is, or needs a new one.
 
-use std::collections::BTreeMap;
-
-use model::job::{Task, TaskGroup};
-use model::{Job, JobKey};
+use model::job::TaskGroup;
+use model::{Job, JobKey, needs_new_tasks};
 use rustc_hash::FxHashMap;
 use state::{AllocView, Snapshot};
 
@@ -67,54 +65,6 @@ impl<'a> Comparison<'a> {
             SpecChange::InPlace
         }
     }
-}
-
-/// Tells whether `group` of `new` differs from the same group of `old` in what tasks are started
-/// with.
-///
-/// Source: Nomad's public behaviour, and the lifecycle hook besides, which it updates in place
-/// although the tasks then run in another order than the job says.
-fn needs_new_tasks(old: &Job, new: &Job, group: &TaskGroup) -> bool {
-    let Some(old_group) = old.task_group(&group.name) else {
-        return true;
-    };
-    if old_group.tasks.len() != group.tasks.len()
-        || old_group.ephemeral_disk != group.ephemeral_disk
-        || old_group.networks != group.networks
-        || old_group.volumes != group.volumes
-    {
-        return true;
-    }
-    group
-        .tasks
-        .iter()
-        .any(|task| match old_group.task(&task.name) {
-            None => true,
-            Some(old_task) => {
-                task_differs(old_task, task)
-                    || meta(old, old_group, old_task) != meta(new, group, task)
-            }
-        })
-}
-
-fn task_differs(old: &Task, new: &Task) -> bool {
-    old.driver != new.driver
-        || old.user != new.user
-        || old.config != new.config
-        || old.env != new.env
-        || old.resources != new.resources
-        || old.lifecycle != new.lifecycle
-        || old.logs.disabled != new.logs.disabled
-        || old.volume_mounts != new.volume_mounts
-}
-
-/// Returns the meta that the task sees: its own words win over its group's, those over the job's.
-fn meta<'a>(job: &'a Job, group: &'a TaskGroup, task: &'a Task) -> BTreeMap<&'a str, &'a str> {
-    let layers = [&job.meta, &group.meta, &task.meta];
-    let words = layers.into_iter().flatten();
-    words
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect()
 }
 
 #[cfg(test)]

@@ -117,13 +117,20 @@ impl<'a> SystemReconciler<'a, '_> {
             .collect();
         let mut entering = BTreeMap::new();
         let mut earlier = property::Earlier::default();
+        let job = self.job;
+        let wanted = |name: &str| {
+            let group = job.value.task_group(name);
+            group.filter(|group| group.count > 0)
+        };
+        // Groups that go leave their values to all others, to those before them by name as well:
+        // nothing would look again once they are gone.
+        let going = allocs.iter().filter(|(name, _)| wanted(name).is_none());
+        let going = going.flat_map(|(_, allocs)| allocs);
+        earlier.stopped.extend(going.map(|view| view.alloc.id));
         for (name, allocs) in allocs {
-            let group = self.job.value.task_group(&name);
-            let group = group.filter(|group| group.count > 0);
-            let (Some(group), Some(requirements)) = (group, self.requirements.get(&name)) else {
+            let (Some(group), Some(requirements)) = (wanted(&name), self.requirements.get(&name))
+            else {
                 let stopped = crate::reconcile::stop_all(&self.context, name, allocs);
-                let ids = stopped.stops.iter().map(|stop| stop.view.alloc.id);
-                earlier.stopped.extend(ids);
                 changes.job.groups.push(stopped);
                 continue;
             };
@@ -169,6 +176,7 @@ impl<'a> SystemReconciler<'a, '_> {
         let mut filtered = AllocMetric {
             nodes_evaluated: count(nodes),
             nodes_in_pool: count(nodes),
+            node_pool: scope.node_pool().into(),
             ..AllocMetric::default()
         };
         let mut feasibility = Feasibility::new(requirements);

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Deployment, DeploymentStatus, Indexed, Job, Node, NodeId};
+use model::{
+    AllocMetric, ComparableResources, Deployment, DeploymentStatus, Indexed, Job, Node, NodeId,
+};
 use placement::{Exhausted, Requirements, VolumeAsks, VolumeWrites};
 use rustc_hash::FxHashMap;
 use state::NodeUsage;
 
 use crate::planner::{Planner, Template};
+use crate::preempt::preemption_score;
 use crate::rank::Given;
+use crate::rank::score::{Parts, fit, thousandths};
 use crate::reconcile::rollout;
 use crate::system::{Everywhere, NodeAsk, SystemChanges};
 
@@ -69,7 +73,9 @@ impl<'a> Planner<'a> {
         let template = Template::new(self, job, group, deployment_id, requirements);
         let mut short = 0;
         for place in &everywhere.asks {
-            if let Err(exhausted) = self.place_on(&template, requirements, place, usages) {
+            let in_pool = &everywhere.filtered;
+            let placed = self.place_on(&template, requirements, place, usages, in_pool);
+            if let Err(exhausted) = placed {
                 short += 1;
                 let metric = self.failed.entry(group.name.clone());
                 let metric = metric.or_insert_with(|| everywhere.filtered.clone());
@@ -97,6 +103,7 @@ impl<'a> Planner<'a> {
         requirements: &Requirements,
         place: &NodeAsk<'a>,
         usages: &mut Usages,
+        in_pool: &AllocMetric,
     ) -> Result<(), Exhausted> {
         let Some(node) = self.snapshot.node(place.node_id) else {
             return Ok(());
@@ -140,7 +147,13 @@ impl<'a> Planner<'a> {
                 self.room_on(node, &without, requirements)?
             }
         };
+        let priorities = victims.iter().map(|view| self.priority_of(view.alloc.id));
+        let parts = Parts {
+            preemption: (!victims.is_empty()).then(|| preemption_score(priorities)),
+            ..self.parts_on(node, without.total, &given, requirements)
+        };
         let mut alloc = template.fill(&place.ask, node.id, given, self.now, &mut self.draw);
+        alloc.metric = Some(told(&parts, in_pool));
         self.evict(&victims, &mut alloc);
         without.add(&alloc.resources);
         *usage = without;
@@ -163,6 +176,27 @@ impl<'a> Planner<'a> {
     ) -> Result<Given, Exhausted> {
         let draw = &mut self.draw;
         Given::on(node, usage, requirements, |bound| draw.below(bound))
+    }
+
+    /// Returns how good a node is that holds `used`, for one that gets what is `given`. Nothing is
+    /// chosen by it, and such jobs have neither affinities nor spreads.
+    fn parts_on(
+        &self,
+        node: &Node,
+        used: ComparableResources,
+        given: &Given,
+        requirements: &Requirements,
+    ) -> Parts {
+        let after = used.plus(given.total(requirements));
+        Parts {
+            fit: fit(self.algorithm, node.available(), after),
+            anti_affinity: None,
+            is_penalised: false,
+            affinity: None,
+            spread: 0.0,
+            devices: given.exclusive.device_score,
+            preemption: None,
+        }
     }
 
     pub(crate) fn usage_without_stopped(&self, node_id: NodeId) -> NodeUsage {
@@ -191,11 +225,14 @@ impl<'a> Planner<'a> {
             let Some(part) = deployment.groups.get_mut(name) else {
                 continue;
             };
-            is_complete &= everywhere.asks.is_empty()
-                && !everywhere.is_held
-                && !updated_in_place.contains(name);
             let short = unplaced.get(name.as_str()).copied().unwrap_or(0);
             part.desired_total = everywhere.candidates.saturating_sub(short);
+            // Where there is no room is not waited for, unless there is room nowhere: who comes
+            // later comes without a rollout.
+            let is_short_only = part.desired_total > 0 && everywhere.asks.len() <= short as usize;
+            is_complete &= (everywhere.asks.is_empty() || is_short_only)
+                && !everywhere.is_held
+                && !updated_in_place.contains(name);
             part.desired_canaries = everywhere.desired_canaries;
             is_complete &= everywhere.healthy >= part.desired_total
                 && (part.desired_canaries == 0 || part.promoted);
@@ -223,4 +260,15 @@ impl<'a> Planner<'a> {
             self.plan.deployment = Some(deployment);
         }
     }
+}
+
+/// Returns what is remembered of a placement: only its own node was asked for it.
+fn told(parts: &Parts, in_pool: &AllocMetric) -> Box<AllocMetric> {
+    Box::new(AllocMetric {
+        nodes_evaluated: 1,
+        nodes_in_pool: in_pool.nodes_in_pool,
+        score_per_mille: thousandths(parts.score()),
+        score_parts: Some(parts.in_thousandths()),
+        ..AllocMetric::default()
+    })
 }

@@ -256,3 +256,87 @@ fn a_property_of_a_system_job_counts_all_its_groups() {
     let plan = place(&mut site, &job).plan;
     assert_eq!((plan.placement_count(), plan.stops.len()), (2, 2));
 }
+
+/// Takes a node down, and has the job looked at.
+fn lose(site: &mut Site, job: &Job, node: model::NodeId) -> Decision {
+    let mut node = site.snapshot().node(node).unwrap().value.clone();
+    node.status = model::NodeStatus::Down;
+    site.put_node(node);
+    let eval = site.add_eval(job, TriggeredBy::NodeUpdate);
+    site.run(eval)
+}
+
+#[test]
+fn what_has_ended_leaves_its_value_to_others() {
+    let mut site = Site::new(8);
+    on_racks(&mut site, &["r1", "r1"]);
+    let job = one_per_rack("web", "1");
+    let first = *place(&mut site, &job)
+        .plan
+        .placements
+        .keys()
+        .next()
+        .unwrap();
+    let plan = lose(&mut site, &job, first).plan;
+    let second = *plan.placements.keys().next().unwrap();
+    assert_ne!(first, second);
+    // What was on the first is still known, and holds nothing.
+    let mut node = site.snapshot().node(first).unwrap().value.clone();
+    node.status = model::NodeStatus::Ready;
+    site.put_node(node);
+    let plan = lose(&mut site, &job, second).plan;
+    assert_eq!(plan.placements.keys().collect::<Vec<_>>(), [&first]);
+}
+
+#[test]
+fn a_property_of_a_group_counts_that_group_alone() {
+    let mut site = Site::new(9);
+    on_racks(&mut site, &["r1", "r2"]);
+    let mut job = one_per_rack("web", "1");
+    let rule = std::mem::take(&mut job.constraints);
+    for name in ["alpha", "zeta"] {
+        let mut group = builders::group(name, model::JobType::System, 1);
+        group.constraints.clone_from(&rule);
+        job.task_groups.push(group);
+    }
+    job.task_groups.remove(0);
+    assert_eq!(place(&mut site, &job).plan.placement_count(), 4);
+    job.priority += 1;
+    for group in &mut job.task_groups {
+        let env = &mut group.tasks[0].env;
+        env.insert("A".into(), "1".into());
+    }
+    assert_eq!(place(&mut site, &job).plan.placement_count(), 4);
+    let mut node = builders::node(3);
+    node.meta.insert("rack".into(), "r3".into());
+    site.put_node(node);
+    let eval = site.add_eval(&job, TriggeredBy::NodeUpdate);
+    assert_eq!(site.run(eval).plan.placement_count(), 2);
+}
+
+#[test]
+fn a_group_that_goes_leaves_its_values_to_the_one_that_comes() {
+    // Whatever they are called, and whether it is taken out or only wants none any more.
+    for (number, (goes, comes, is_removed)) in (10..).zip([
+        ("alpha", "zeta", true),
+        ("zeta", "alpha", true),
+        ("alpha", "zeta", false),
+        ("zeta", "alpha", false),
+    ]) {
+        let mut site = Site::new(number);
+        on_racks(&mut site, &["r1", "r2"]);
+        let mut job = one_per_rack("web", "1");
+        job.task_groups[0].name = goes.into();
+        assert_eq!(place(&mut site, &job).plan.placement_count(), 2);
+        if is_removed {
+            job.task_groups.clear();
+        } else {
+            job.task_groups[0].count = 0;
+        }
+        let group = builders::group(comes, model::JobType::System, 1);
+        job.task_groups.push(group);
+        let plan = place(&mut site, &job).plan;
+        let told = (plan.placement_count(), plan.stops.len());
+        assert_eq!(told, (2, 2), "{goes} goes, {comes} comes");
+    }
+}

@@ -3,7 +3,8 @@
 use model::job::DeviceRequest;
 use model::node::{DeviceInstance, NodeDevice};
 use model::{
-    Affinity, AllocMetric, Allocation, Job, JobType, MemoryMax, Node, Operator, TriggeredBy,
+    Affinity, AllocMetric, Allocation, Constraint, Job, JobType, MemoryMax, Node, Operator,
+    PoolConfiguration, TriggeredBy,
 };
 use scheduler::Decision;
 use scheduler::explain::{Inquest, explain};
@@ -211,20 +212,31 @@ fn an_update_may_take_the_cores_that_its_predecessor_gives_up() {
 
 #[test]
 fn memory_is_oversubscribed_where_the_operator_says_so() {
-    for (allowed, memory_max, want) in [
-        (true, MemoryMax::Mib(900), true),
-        (true, MemoryMax::Unlimited, true),
-        (true, MemoryMax::AsAsked, false),
-        (false, MemoryMax::Mib(900), false),
+    for (allowed, of_pool, memory_max, want) in [
+        (true, None, MemoryMax::Mib(900), true),
+        (true, None, MemoryMax::Unlimited, true),
+        (true, None, MemoryMax::AsAsked, false),
+        (false, None, MemoryMax::Mib(900), false),
+        // Its pool has the last word.
+        (false, Some(true), MemoryMax::Mib(900), true),
+        (true, Some(false), MemoryMax::Mib(900), false),
     ] {
         let mut site = Site::new(7);
         site.config.memory_oversubscription_enabled = allowed;
+        let pool = PoolConfiguration {
+            memory_oversubscription_enabled: of_pool,
+            ..PoolConfiguration::default()
+        };
+        site.config.pools.insert("default".into(), pool);
         site.store_config();
         site.put_node(builders::node(1));
         let job = job("web", 1, |task| task.resources.memory_max = memory_max);
         let decision = run(&mut site, &job);
         let resources = &placed(&decision)[0].resources;
-        assert_eq!(resources.memory_oversubscribed, want, "{memory_max:?}");
+        assert_eq!(
+            resources.memory_oversubscribed, want,
+            "{memory_max:?} {of_pool:?}"
+        );
         let asked = u64::from(job.task_groups[0].tasks[0].resources.memory_mib);
         assert_eq!(resources.total.memory_mib, asked, "no more is set aside");
     }
@@ -251,4 +263,103 @@ fn an_explanation_does_not_ask_to_free_devices_that_a_node_never_had() {
     let nearest = explanation.groups[0].nearest.as_ref().unwrap();
     let reasons: Vec<_> = nearest.obstacles.iter().map(|one| one.reason()).collect();
     assert_eq!(reasons, ["missing devices"]);
+}
+
+/// A node with the devices whose constraint alone fails is nearer than one that has none.
+#[test]
+fn an_explanation_names_the_constraint_that_devices_fail() {
+    let mut site = Site::new(9);
+    site.put_node(node_with(1, |node| node.name = "a1".into()));
+    site.put_node(node_with(2, |node| {
+        node.name = "g1".into();
+        node.devices = vec![gpus("k80", &["a", "b", "c", "d"])];
+        let kind = &mut node.devices[0];
+        kind.attributes.insert("memory".into(), "12 GiB".into());
+    }));
+    let job = job("web", 1, |task| {
+        let mut request = gpu_request(1);
+        request.constraints = vec![Constraint {
+            left: "${device.attr.memory}".into(),
+            operator: Operator::GreaterOrEqual,
+            right: "24 GiB".into(),
+        }];
+        task.resources.devices = vec![request];
+    });
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let decision = site.run(eval);
+    let filtered = &failure(&decision, "web").constraint_filtered;
+    let reason = "missing devices: gpu with ${device.attr.memory} >= 24 GiB";
+    assert_eq!(filtered[reason], 1, "{filtered:?}");
+    assert_eq!(filtered["missing devices"], 1, "{filtered:?}");
+    let snapshot = site.snapshot();
+    let explained = |node: &str| {
+        let inquest = Inquest {
+            eval: snapshot.eval(eval).unwrap(),
+            node: Some(site.node_named(node).id),
+            now: site.now,
+            seed: 7,
+        };
+        explain(&snapshot, &inquest).groups.remove(0)
+    };
+    let group = explained("a1");
+    let nearest = group.nearest.unwrap();
+    assert_eq!(nearest.node_name, "g1");
+    let obstacle = &nearest.obstacles[0];
+    assert_eq!(obstacle.reason(), reason);
+    assert_eq!(obstacle.missing(), None);
+    assert_eq!(
+        obstacle.change("g1"),
+        "device \"gpu\": constraint ${device.attr.memory} >= 24 GiB: nvidia/gpu/k80 on node g1 says \
+         \"12 GiB\""
+    );
+    // Nobody asks for no device, and not every one would do.
+    let absent = &group.node.unwrap().obstacles[0];
+    assert_eq!(
+        absent.change("a1"),
+        "device \"gpu\": add 1 of one model that meets its constraints on node a1"
+    );
+}
+
+#[test]
+fn one_core_is_not_one_cores() {
+    let mut site = Site::new(10);
+    site.put_node(node_with(1, |node| {
+        node.cores = [(0, 1_000)].into();
+    }));
+    let job = core_job("web", 1, 2);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(eval);
+    let snapshot = site.snapshot();
+    let inquest = Inquest {
+        eval: snapshot.eval(eval).unwrap(),
+        node: None,
+        now: site.now,
+        seed: 7,
+    };
+    let nearest = explain(&snapshot, &inquest)
+        .groups
+        .remove(0)
+        .nearest
+        .unwrap();
+    assert_eq!(
+        nearest.obstacles[0].change("n1"),
+        "cores: ask 1 core less, node n1 has 1 core in all"
+    );
+}
+
+/// Metrics say in which pool nothing was found.
+#[test]
+fn a_failure_names_the_pool_of_the_job() {
+    for is_everywhere in [false, true] {
+        let mut site = Site::new(11);
+        site.put_node(node_with(1, |node| node.resources.cpu_mhz = 100));
+        let job = match is_everywhere {
+            true => system("web"),
+            false => job("web", 1, |_| {}),
+        };
+        let decision = run(&mut site, &job);
+        assert_eq!(&*failure(&decision, "web").node_pool, "default");
+    }
 }

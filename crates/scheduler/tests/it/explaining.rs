@@ -196,8 +196,13 @@ fn check_missing(world: &World, snapshot: &Snapshot, id: EvalId) {
         let mut tasks = task_group.tasks.iter();
         // Another one's predecessor may have faster cores there, and so leave more.
         let asks_cores = tasks.any(|task| task.resources.cores > 0);
+        // As may another one's that is larger.
+        let own = snapshot
+            .allocs_by_node(short.node_id)
+            .filter(|view| *view.alloc.task_group == *group.name && !view.is_client_terminal());
+        let sizes: BTreeSet<_> = own.map(|view| view.alloc.resources.total.cpu_mhz).collect();
         // One that is on every node is missing only where it is full.
-        if was_full && !asks_cores {
+        if was_full && !asks_cores && sizes.len() < 2 {
             assert_eq!(after.missing, group.missing, "{group:#?}\n{after:#?}");
         }
     }

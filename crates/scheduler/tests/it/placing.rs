@@ -101,6 +101,46 @@ fn allocations_of_a_group_avoid_each_other() {
     assert!(metric.score_per_mille > 0);
 }
 
+/// How many of a group of 20 each of six nodes that are alike gets, the most first.
+fn shares(edit: impl Fn(&mut model::Job)) -> Vec<usize> {
+    let mut site = cluster(5, 6);
+    let mut job = builders::service("web", 20);
+    let resources = &mut job.task_groups[0].tasks[0].resources;
+    (resources.cpu_mhz, resources.memory_mib) = (20, 20);
+    edit(&mut job);
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let (snapshot, eval) = (site.snapshot(), site.eval(eval));
+    let plan = scheduler::schedule(&snapshot, &eval, site.now, 7).plan;
+    let mut shares: Vec<usize> = plan.placements.values().map(Vec::len).collect();
+    shares.sort_unstable_by(|one, other| other.cmp(one));
+    shares
+}
+
+#[test]
+fn what_is_disliked_everywhere_piles_up_nowhere() {
+    use model::{Affinity, Operator, Spread};
+    let even = [4, 4, 3, 3, 3, 3];
+    assert_eq!(shares(|_| {}), even);
+    let nowhere = shares(|job| {
+        job.spreads.push(Spread {
+            attribute: "${meta.rack}".into(),
+            weight: 50,
+            targets: Vec::new(),
+        });
+    });
+    assert_eq!(nowhere, even, "no node has the value");
+    let disliked = shares(|job| {
+        job.affinities.push(Affinity {
+            left: "${node.datacenter}".into(),
+            operator: Operator::Equal,
+            right: "dc1".into(),
+            weight: -50,
+        });
+    });
+    assert_eq!(disliked, even, "every node is where nothing should be");
+}
+
 #[test]
 fn a_failed_allocation_is_not_placed_where_it_failed() {
     let mut site = cluster(5, 2);
@@ -205,6 +245,35 @@ fn a_blocked_evaluation_names_the_classes_that_cannot_help() {
         expected
     );
     assert!(!blocked.escaped_computed_class);
+}
+
+#[test]
+fn a_class_that_helps_one_of_several_groups_is_waited_for() {
+    let mut site = Site::new(8);
+    for (number, class) in [(1, "small"), (2, "large")] {
+        let mut node = builders::node(number);
+        node.node_class = class.into();
+        node.computed_class = format!("v1:{class}");
+        node.resources.cpu_mhz = 100;
+        site.put_node(node);
+    }
+    let mut job = builders::service("web", 1);
+    job.task_groups.clear();
+    for class in ["large", "small"] {
+        let mut group = builders::group(class, model::JobType::Service, 1);
+        group.constraints.push(model::Constraint {
+            left: "${node.class}".into(),
+            operator: model::Operator::Equal,
+            right: class.into(),
+        });
+        job.task_groups.push(group);
+    }
+    site.register(job.clone());
+    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = site.run(eval).plan;
+    let classes = &plan.followup_evals[0].class_eligibility;
+    let expected = [("v1:large".to_owned(), true), ("v1:small".to_owned(), true)];
+    assert_eq!(*classes, expected.into());
 }
 
 #[test]

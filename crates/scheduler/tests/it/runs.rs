@@ -134,6 +134,46 @@ fn scenario_003_the_other_types_give_up_after_as_many_plans_as_theirs_allow() {
 }
 
 #[test]
+fn scenario_009_a_partial_commit_that_says_nothing_of_its_revision_is_an_error() {
+    let mut site = Site::new(9);
+    let nodes: Vec<_> = (1..=2).map(builders::node).collect();
+    for node in &nodes {
+        site.put_node(node.clone());
+    }
+    let (decisions, settled) = carry(&mut site, JobType::Service, 2, |site, _, plan| {
+        let mut rest = plan.clone();
+        rest.placements.remove(&nodes[1].id);
+        let rejected = [(nodes[1].id, "no room".to_owned())];
+        PlanResult {
+            rejected_nodes: rejected.into(),
+            refresh_index: 0,
+            ..site.commit(&rest)
+        }
+    });
+    assert_eq!(settled, Settled::Unrefreshed);
+    assert_eq!(decisions.len(), 1);
+}
+
+#[test]
+fn scenario_010_nothing_to_do_still_makes_a_plan_with_its_counts() {
+    let mut site = Site::new(10);
+    site.put_node(builders::node(1));
+    let job = builders::service("web", 3);
+    site.register(job.clone());
+    let first = site.add_eval(&job, TriggeredBy::JobRegister);
+    site.run(first);
+    let dry = site.add_eval(&job, TriggeredBy::JobRegister);
+    let snapshot = site.snapshot();
+    let eval = snapshot.eval(dry).unwrap();
+    let decision = scheduler::schedule(&snapshot, eval, site.now, 7);
+    assert!(decision.plan.is_no_op(), "{:?}", decision.plan);
+    let outcome = decision.plan.eval_outcome.as_ref().unwrap();
+    assert_eq!(outcome.status, EvalStatus::Complete);
+    let counts = decision.desired_updates["web"];
+    assert_eq!(counts.ignore, 3, "{counts:?}");
+}
+
+#[test]
 fn scenario_004_progress_starts_the_count_anew() {
     let mut site = Site::new(4);
     for number in 1..=200 {

@@ -17,6 +17,7 @@
 //! due                             runs every evaluation that is due by now, printing each
 //! unblock                         makes blocked evaluations pending again and runs them
 //! client NAMES STATUS             what nodes say: pending, running, complete, failed
+//! collect NAMES                   they are forgotten, as garbage collection forgets what has ended
 //! lose NAMES                      their nodes go down
 //! lose_sight NAMES                their nodes are disconnected
 //! node_of NAMES STATE             their nodes change as by `node`
@@ -40,7 +41,7 @@
 //! drop_claims JOB NODE            somebody deletes a job's claims there
 //! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest; of several live
 //! ones the newest. `old:` before the numbers: of several live ones the oldest; `new:`: the newest,
-//! live or not.
+//! live or not; `told:` the newest that was told to stop and has not ended on its node.
 //! ```
 
 use std::fmt::Write as _;
@@ -109,6 +110,11 @@ fn perform(site: &mut Site, command: &str) -> String {
         ["lose", names] => set_nodes_of(site, names, "down"),
         ["lose_sight", names] => set_nodes_of(site, names, "disconnected"),
         ["node_of", names, state] => set_nodes_of(site, names, state),
+        ["collect", names] => {
+            for id in named(site, names) {
+                site.collect(id);
+            }
+        }
         ["score", names, score] => {
             for id in named(site, names) {
                 site.edit_alloc(id, |alloc| {
@@ -511,6 +517,10 @@ fn named(site: &Site, names: &str) -> Vec<AllocId> {
                 "" => (is_live, view.create_index),
                 "old" => (is_live, u64::MAX - view.create_index),
                 "new" => (true, view.create_index),
+                "told" => {
+                    let is_ending = view.is_terminal() && !view.is_client_terminal();
+                    (is_ending, view.create_index)
+                }
                 _ => panic!("no such choice: {which}"),
             }
         });

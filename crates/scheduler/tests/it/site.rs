@@ -8,7 +8,7 @@ use applier::{Op, Verdict};
 use invariants::History;
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, DeploymentHealth, EvalId, EvalStatus,
-    Evaluation, Indexed, Job, JobKey, Node, NodeId, NodePool, Plan, PlanResult,
+    Evaluation, Indexed, Job, JobKey, Node, NodeId, NodePool, NodeStatus, Plan, PlanResult,
     SchedulerConfiguration, TaskPhase, TaskState, Timestamp, TriggeredBy,
 };
 use scheduler::{Decision, schedule};
@@ -277,6 +277,21 @@ impl Site {
         self.put(Key::AllocClient(id), Entity::AllocClient(Box::new(client)));
     }
 
+    /// Forgets an allocation; one that runs where somebody can be asked is never forgotten.
+    pub(crate) fn collect(&mut self, id: AllocId) {
+        let snapshot = self.snapshot();
+        let view = snapshot.alloc(id).expect("the allocation exists");
+        let node = snapshot.node(view.alloc.node_id);
+        let is_reachable = node.is_some_and(|node| node.value.status != NodeStatus::Down);
+        assert!(view.is_terminal(), "{}", view.alloc.name());
+        assert!(
+            view.is_client_terminal() || !is_reachable,
+            "{}",
+            view.alloc.name()
+        );
+        self.apply(vec![(Key::AllocClient(id), None), (Key::Alloc(id), None)]);
+    }
+
     /// Promotes the newest deployment of a job: what its canaries try out is what is wanted.
     pub(crate) fn promote(&mut self, job: &JobKey) {
         let snapshot = self.snapshot();
@@ -339,6 +354,9 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         | Key::Election(_)
         | Key::PeriodicLaunch(_)
         | Key::DispatchToken(..)
-        | Key::ScalingEvents(..) => None,
+        | Key::ScalingEvents(..)
+        | Key::Namespace(_)
+        | Key::PlanPiece(..)
+        | Key::PlanCommit(_) => None,
     }
 }

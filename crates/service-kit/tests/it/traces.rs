@@ -18,6 +18,7 @@ use service_kit::{
     CancellationToken, SpanParent as _, Telemetry, TelemetryConfig, connect_lazy,
     current_trace_parent, request,
 };
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::service::Routes;
@@ -44,7 +45,7 @@ impl TraceService for Collector {
 }
 
 async fn collector() -> (String, mpsc::UnboundedReceiver<ExportTraceServiceRequest>) {
-    let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let (exports, received) = mpsc::unbounded_channel();
     let service = TraceServiceServer::new(Collector { exports });

@@ -121,3 +121,34 @@ fn a_summary_counts_only_the_current_incarnation() {
     assert_eq!(summary["app"].running, 1);
     assert_eq!(summary["app"].starting, 0);
 }
+
+#[test]
+fn a_canceled_evaluation_says_nothing_of_what_is_queued() {
+    let eval = |number: u128, status: EvalStatus, queued: u32, index: u64| {
+        let mut eval = Evaluation::pending(
+            eval_id(number),
+            job_key(),
+            JobType::Service,
+            50,
+            TriggeredBy::QueuedAllocs,
+            Timestamp(1),
+        );
+        eval.status = status;
+        eval.queued_allocs.insert("app".to_owned(), queued);
+        Change::Put {
+            key: Key::Eval(eval.id),
+            entity: Entity::Eval(Box::new(eval)),
+            create_index: index,
+            modify_index: index,
+        }
+    };
+    let mut state = State::default();
+    state.apply(1, [put_job(job(false), 1)]);
+    state.apply(2, [eval(1, EvalStatus::Blocked, 1, 2)]);
+    let queued = |state: &State| state.snapshot().job_summary(&job_key())["app"].queued;
+    assert_eq!(queued(&state), 1);
+    // Another places what was missing, and the one that waited for room is canceled after it.
+    state.apply(3, [eval(2, EvalStatus::Complete, 0, 3)]);
+    state.apply(4, [eval(1, EvalStatus::Canceled, 1, 4)]);
+    assert_eq!(queued(&state), 0);
+}

@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, info, warn};
 
 use crate::client::header_revision;
-use crate::election::lease::Lease;
+use crate::election::lease::{Lease, Renewals};
 use crate::election::{Election, Fence, Leadership};
 use crate::error::{Cause, Error};
 use crate::retry::Retry;
@@ -35,21 +35,36 @@ pub(super) struct Won {
     stop: DropGuard,
 }
 
+/// An election that is somebody's.
+struct Taken {
+    /// The term's.
+    create_revision: u64,
+    /// The store's, as of which it is so.
+    revision: u64,
+}
+
 /// How one attempt ended.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Attempt {
-    Won(Lease, Leadership),
+    Won(Leadership, Renewals),
     /// Somebody else leads.
     Taken,
 }
 
 impl Election {
     /// Waits until this process leads; `None` when drained first. Survives anything that etcd does.
-    pub(super) async fn campaign(&self, drain: &CancellationToken) -> Option<Won> {
+    /// `left_behind` is a term of this process's own that has ended without its key having been
+    /// deleted.
+    pub(super) async fn campaign(
+        &self,
+        drain: &CancellationToken,
+        left_behind: Option<&Fence>,
+    ) -> Option<Won> {
         let mut retry = Retry::default();
         loop {
             let won = tokio::select! {
                 () = drain.cancelled() => return None,
-                won = self.try_once() => won,
+                won = self.try_once(left_behind) => won,
             };
             match won {
                 Ok(Some(won)) => return Some(won),
@@ -66,13 +81,21 @@ impl Election {
     }
 
     /// Makes one attempt; when it is lost, waits until the next makes sense.
-    async fn try_once(&self) -> Result<Option<Won>, Error> {
-        if let Some(taken) = self.taken().await? {
-            self.wait_until_free(taken).await?;
+    async fn try_once(&self, left_behind: Option<&Fence>) -> Result<Option<Won>, Error> {
+        match (self.taken().await?, left_behind) {
+            // Nobody leads under this key any more, and its lease may have been given a whole new
+            // time to live by etcd's own election: waiting for its end would help nobody.
+            (Some(taken), Some(own)) if taken.create_revision == own.create_revision => {
+                self.delete_key(own).await?;
+            }
+            (Some(taken), _) => self.wait_until_free(taken.revision).await?,
+            (None, _) => {}
         }
-        let (lease, deadline) = Lease::grant(&self.client, self.options.ttl).await?;
-        match self.claim(lease, deadline).await {
-            Ok(Attempt::Won(lease, leadership)) => Ok(self.establish(lease, leadership).await),
+        let lease = Lease::grant(&self.client, self.options.ttl).await?;
+        match self.claim(lease).await {
+            Ok(Attempt::Won(leadership, renewals)) => {
+                Ok(self.establish(lease, leadership, renewals).await)
+            }
             Ok(Attempt::Taken) => {
                 self.give_back(lease).await;
                 Ok(None)
@@ -84,18 +107,21 @@ impl Election {
         }
     }
 
-    /// Returns the store's revision when somebody leads.
-    async fn taken(&self) -> Result<Option<u64>, Error> {
+    /// Returns whose term it is when somebody leads.
+    async fn taken(&self) -> Result<Option<Taken>, Error> {
         let text = self.client.keyspace.encode(&self.key());
         let options = GetOptions::new().with_keys_only();
         let response = self
             .client
             .range("read an election", &text, options)
             .await?;
-        Ok((!response.kvs().is_empty()).then(|| header_revision(&response)))
+        Ok(response.kvs().first().map(|kv| Taken {
+            create_revision: revision::from_etcd(kv.create_revision()),
+            revision: header_revision(&response),
+        }))
     }
 
-    async fn claim(&self, lease: Lease, deadline: Instant) -> Result<Attempt, Error> {
+    async fn claim(&self, lease: Lease) -> Result<Attempt, Error> {
         let key = self.key();
         let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
         txn.create_leased(&key, &self.options.info, lease.id)
@@ -121,7 +147,16 @@ impl Election {
             service: self.options.service.clone(),
             create_revision,
         };
-        Ok(Attempt::Won(lease, Leadership::new(fence, deadline)))
+        // Over slow links the lease has spent most of its time by now. What renews it shows that it
+        // lived when that was asked, and the key with it.
+        let give_up = Instant::now() + self.client.request_timeout;
+        let Some(renewals) = lease.open(&self.client, give_up).await? else {
+            return Err(Error::WatchEnded {
+                reason: "the lease ran out while it was claimed with".to_owned(),
+            });
+        };
+        let leadership = Leadership::new(fence, renewals.renewed);
+        Ok(Attempt::Won(leadership, renewals))
     }
 
     /// Returns the create revision of the election key when it is bound to `lease`, which nobody
@@ -138,10 +173,16 @@ impl Election {
 
     /// Starts to keep the lease, and waits until the replica shows the state that the term begins
     /// with; a leader that knew less would decide on what its predecessor has already changed.
-    async fn establish(&self, lease: Lease, leadership: Leadership) -> Option<Won> {
+    async fn establish(
+        &self,
+        lease: Lease,
+        leadership: Leadership,
+        renewals: Renewals,
+    ) -> Option<Won> {
         let stop = CancellationToken::new();
         let (client, replica) = (self.client.clone(), self.replica.clone());
-        let keeper = tokio::spawn(lease.keep(client, replica, leadership.clone(), stop.clone()));
+        let keeper =
+            tokio::spawn(lease.keep(client, replica, leadership.clone(), renewals, stop.clone()));
         let stop = stop.drop_guard();
         let won = Won {
             leadership: leadership.clone(),
@@ -160,7 +201,8 @@ impl Election {
                 service = self.options.service,
                 "elected, but the replica did not catch up"
             );
-            self.resign(won).await;
+            // Its key goes with the lease if it could not be deleted.
+            let _ = self.resign(won).await;
             return None;
         }
         info!(
@@ -172,8 +214,8 @@ impl Election {
     }
 
     /// Ends a term: the election key goes at once, so that another can follow without waiting for
-    /// the lease to run out.
-    pub(super) async fn resign(&self, won: Won) {
+    /// the lease to run out. Returns the term when it is not known that the key has gone.
+    pub(super) async fn resign(&self, won: Won) -> Option<Fence> {
         let Won {
             leadership,
             lease,
@@ -184,18 +226,28 @@ impl Election {
         leadership.lose();
         drop(stop);
         let _ = keeper.await;
-        let resigned = tokio::time::timeout(RESIGN_TIMEOUT, self.delete_key(&leadership)).await;
-        match resigned {
-            Ok(Ok(_)) => info!(service = self.options.service, "resigned"),
-            Ok(Err(error)) => warn!(service = self.options.service, %error, "cannot resign"),
-            Err(_) => warn!(service = self.options.service, "cannot resign: no answer"),
-        }
+        let fence = leadership.fence();
+        let resigned = tokio::time::timeout(RESIGN_TIMEOUT, self.delete_key(fence)).await;
+        let is_known = match resigned {
+            Ok(Ok(_)) => {
+                info!(service = self.options.service, "resigned");
+                true
+            }
+            Ok(Err(error)) => {
+                warn!(service = self.options.service, %error, "cannot resign");
+                false
+            }
+            Err(_) => {
+                warn!(service = self.options.service, "cannot resign: no answer");
+                false
+            }
+        };
         self.give_back(lease).await;
+        (!is_known).then(|| fence.clone())
     }
 
     /// Deletes the election key, if it is still this term's.
-    async fn delete_key(&self, leadership: &Leadership) -> Result<Commit, Error> {
-        let fence = leadership.fence();
+    async fn delete_key(&self, fence: &Fence) -> Result<Commit, Error> {
         let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
         // Nobody changes an election key, so its mod revision is its create revision.
         txn.delete(&fence.key(), fence.create_revision)
@@ -281,14 +333,22 @@ mod tests {
 
     const DEADLINE: Duration = Duration::from_millis(400);
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_claim_whose_answer_is_lost_is_recognised() {
+    struct Candidate {
+        election: Election,
+        proxy: Proxy,
+        _etcd: EmbeddedEtcd,
+    }
+
+    /// A lease that nobody waits out in a test.
+    const LONG: Duration = Duration::from_secs(120);
+
+    async fn candidate(request_timeout: Duration, ttl: Duration) -> Candidate {
         let etcd = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = Proxy::start(listener.local_addr().unwrap()).await.unwrap();
         tokio::spawn(etcd.serve(listener, CancellationToken::new()));
         let options = ClientOptions {
-            request_timeout: DEADLINE,
+            request_timeout,
             ..ClientOptions::default()
         };
         let client = Client::connect(&[proxy.endpoint()], options).await.unwrap();
@@ -298,9 +358,66 @@ mod tests {
             address: "http://a".to_owned(),
             replica: "a".to_owned(),
         };
-        let election = Election::new(ElectionOptions::new("eval-broker", info), client, replica);
+        let options = ElectionOptions {
+            ttl,
+            ..ElectionOptions::new("eval-broker", info)
+        };
+        Candidate {
+            election: Election::new(options, client, replica),
+            proxy,
+            _etcd: etcd,
+        }
+    }
 
-        let (lease, deadline) = Lease::grant(&election.client, Duration::from_secs(5))
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_term_that_could_not_be_given_back_is_followed_without_waiting_for_its_lease() {
+        let Candidate {
+            election, proxy, ..
+        } = &candidate(DEADLINE, LONG).await;
+        let drain = CancellationToken::new();
+        let won = election.campaign(&drain, None).await.unwrap();
+        let first = won.leadership.fence().clone();
+        proxy.set(Mode::Hold);
+        let left_behind = election.resign(won).await;
+        assert_eq!(left_behind.as_ref(), Some(&first));
+        proxy.set(Mode::Open);
+        let next = election.campaign(&drain, left_behind.as_ref());
+        let next = tokio::time::timeout(Duration::from_secs(30), next).await;
+        let next = next.expect("the lease is waited for").unwrap();
+        assert!(next.leadership.fence().create_revision > first.create_revision);
+        assert_eq!(election.resign(next).await, None);
+
+        // Another's term is left alone, whatever was left behind.
+        let other = election.campaign(&drain, None).await.unwrap();
+        let ours = election.campaign(&drain, left_behind.as_ref());
+        let ours = tokio::time::timeout(DEADLINE * 3, ours).await;
+        assert!(ours.is_err() && other.leadership.is_current());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_term_is_won_and_kept_over_slow_links() {
+        let ttl = Duration::from_secs(6);
+        let Candidate {
+            election, proxy, ..
+        } = &candidate(Duration::from_secs(10), ttl).await;
+        // An answer takes longer than half of what is left when a renewal is due, and winning
+        // takes longer than the lease may be relied on.
+        proxy.set(Mode::Slow(Duration::from_millis(800)));
+        let drain = CancellationToken::new();
+        let won = election.campaign(&drain, None).await.unwrap();
+        tokio::time::sleep(ttl * 2).await;
+        assert!(won.leadership.is_current());
+        proxy.set(Mode::Hold);
+        tokio::time::sleep(ttl).await;
+        assert!(!won.leadership.is_current(), "not longer than it is kept");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_claim_whose_answer_is_lost_is_recognised() {
+        let Candidate {
+            election, proxy, ..
+        } = &candidate(DEADLINE, LONG).await;
+        let lease = Lease::grant(&election.client, Duration::from_secs(5))
             .await
             .unwrap();
         proxy.set(Mode::HoldAnswers);
@@ -309,8 +426,8 @@ mod tests {
             tokio::time::sleep(DEADLINE * 3 / 2).await;
             proxy.set(Mode::Open);
         };
-        let (claimed, ()) = tokio::join!(election.claim(lease, deadline), healing);
-        let Ok(Attempt::Won(_, leadership)) = claimed else {
+        let (claimed, ()) = tokio::join!(election.claim(lease), healing);
+        let Ok(Attempt::Won(leadership, _)) = claimed else {
             panic!("not recognised")
         };
         assert_eq!(
@@ -318,13 +435,10 @@ mod tests {
             Some(leadership.fence().create_revision)
         );
 
-        let (other, deadline) = Lease::grant(&election.client, Duration::from_secs(5))
+        let other = Lease::grant(&election.client, Duration::from_secs(5))
             .await
             .unwrap();
-        assert!(matches!(
-            election.claim(other, deadline).await,
-            Ok(Attempt::Taken)
-        ));
+        assert!(matches!(election.claim(other).await, Ok(Attempt::Taken)));
         assert_eq!(
             election.owned_by(other).await.unwrap(),
             None,

@@ -1,5 +1,6 @@
 //! Keeps a leader's lease alive and moves its deadline.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use etcd_client::{LeaseKeepAliveStream, LeaseKeeper};
@@ -15,6 +16,20 @@ use crate::replica::Replica;
 /// How long after an attempt that failed another is made: several fit before the deadline.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// How often the lease is renewed within its time: a third of that is left for clocks, so of four
+/// renewals in the rest one may be late by half of the lease.
+const RENEWALS: u32 = 6;
+const DOING: &str = "keep a lease";
+
+/// A stream on which a lease is renewed.
+pub(super) struct Renewals {
+    keeper: LeaseKeeper,
+    answers: LeaseKeepAliveStream,
+    /// Until when to rely on the lease, by the renewal that opened the stream.
+    pub(super) renewed: Instant,
+    next: Instant,
+}
+
 /// A lease of etcd's, and how long it lasts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
@@ -23,10 +38,9 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Asks for a lease. Returns it with the moment before which it cannot expire.
-    pub(super) async fn grant(client: &Client, ttl: Duration) -> Result<(Self, Instant), Error> {
+    /// Asks for a lease.
+    pub(super) async fn grant(client: &Client, ttl: Duration) -> Result<Self, Error> {
         let seconds = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
-        let sent = Instant::now();
         let response = client
             .call("grant a lease", || {
                 let mut lease = client.lease.clone();
@@ -35,11 +49,10 @@ impl Lease {
             .await?;
         // A server may grant more than was asked for; whatever happens, no less is relied on.
         let granted = Duration::from_secs(u64::try_from(response.ttl()).unwrap_or(0));
-        let lease = Self {
+        Ok(Self {
             id: response.id(),
             ttl: ttl.min(granted),
-        };
-        Ok((lease, lease.deadline(sent)))
+        })
     }
 
     /// Gives the lease back; every key bound to it vanishes.
@@ -58,6 +71,32 @@ impl Lease {
         sent + self.ttl - self.ttl / 3
     }
 
+    /// Opens a stream to renew the lease on, which renews it for the first time; `None` when the
+    /// lease is gone.
+    pub(super) async fn open(
+        self,
+        client: &Client,
+        give_up: Instant,
+    ) -> Result<Option<Renewals>, Error> {
+        let sent = Instant::now();
+        let mut lease = client.lease.clone();
+        let opened = timeout_at(give_up, lease.keep_alive(self.id)).await;
+        let opened = opened.map_err(|_| Error::Unknown {
+            doing: DOING,
+            source: None,
+        })?;
+        match opened {
+            Ok((keeper, answers)) => Ok(Some(Renewals {
+                keeper,
+                answers,
+                renewed: self.deadline(sent),
+                next: sent + self.ttl / RENEWALS,
+            })),
+            Err(etcd_client::Error::LeaseKeepAliveError(_)) => Ok(None),
+            Err(source) => Err(failed(client, source)),
+        }
+    }
+
     /// Keeps the lease alive until `stop`, the deadline passes, or the lease or the election key
     /// turns out to be gone; then the leadership is lost.
     pub(super) async fn keep(
@@ -65,6 +104,7 @@ impl Lease {
         client: Client,
         replica: Replica,
         leadership: Leadership,
+        renewals: Renewals,
         stop: CancellationToken,
     ) {
         let guard = leadership.lost().clone().drop_guard();
@@ -73,7 +113,7 @@ impl Lease {
             () = expire(&leadership) => {
                 warn!(service = leadership.fence().service, "lease not kept in time: stepping down");
             }
-            () = self.renew(&client, &leadership) => {
+            () = self.renew(&client, &leadership, renewals) => {
                 warn!(service = leadership.fence().service, "the lease is gone: stepping down");
             }
             () = self.watch_key(&replica, &leadership) => {
@@ -99,79 +139,80 @@ impl Lease {
         }
     }
 
-    /// Renews the lease every third of its time; returns when etcd no longer knows it.
-    async fn renew(self, client: &Client, leadership: &Leadership) {
-        let mut stream = None;
-        let mut sent = Instant::now();
+    /// Renews the lease several times within its time, on one stream after another; returns when
+    /// etcd no longer knows it.
+    async fn renew(self, client: &Client, leadership: &Leadership, renewals: Renewals) {
+        let mut open = Some(renewals);
         loop {
-            match self
-                .renew_once(client, &mut stream, leadership.deadline())
-                .await
-            {
-                Ok(Some(renewed)) => {
-                    leadership.prolong(self.deadline(renewed));
-                    sent = renewed;
-                    sleep_until(sent + self.ttl / 3).await;
+            let ended = match open.take() {
+                Some(renewals) => self.renew_on(client, leadership, renewals).await,
+                None => match self.open(client, leadership.deadline()).await {
+                    Ok(Some(renewals)) => {
+                        leadership.prolong(renewals.renewed);
+                        open = Some(renewals);
+                        continue;
+                    }
+                    Ok(None) => return,
+                    Err(error) => Err(error),
+                },
+            };
+            let Err(error) = ended else {
+                return;
+            };
+            debug!(%error, "keep-alive failed");
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Renews the lease on one stream until that breaks; `Ok` when etcd no longer knows the lease.
+    ///
+    /// No request waits for the answer to the one before: over slow links that would leave no time
+    /// for the next. A stream's answers come in the order of its requests, and should one be
+    /// missing, a later answer counts for an earlier request: too little is relied on, never too
+    /// much. How many are under way is bounded by the deadline.
+    async fn renew_on(
+        self,
+        client: &Client,
+        leadership: &Leadership,
+        renewals: Renewals,
+    ) -> Result<(), Error> {
+        let Renewals {
+            mut keeper,
+            mut answers,
+            mut next,
+            ..
+        } = renewals;
+        let mut under_way = VecDeque::new();
+        loop {
+            tokio::select! {
+                () = sleep_until(next) => {
+                    let sent = Instant::now();
+                    next = sent + self.ttl / RENEWALS;
+                    keeper.keep_alive().await.map_err(|source| failed(client, source))?;
+                    under_way.push_back(sent);
                 }
-                Ok(None) => return,
-                Err(error) => {
-                    // The next answer on this stream could belong to the request given up on,
-                    // and be taken for that of a later one: a new stream has no such doubt.
-                    stream = None;
-                    debug!(%error, since_last = ?sent.elapsed(), "keep-alive failed");
-                    tokio::time::sleep(AGAIN).await;
+                answer = answers.message() => {
+                    match answer.map_err(|source| failed(client, source))? {
+                        Some(answer) if answer.ttl() > 0 => {
+                            if let Some(sent) = under_way.pop_front() {
+                                leadership.prolong(self.deadline(sent));
+                            }
+                        }
+                        Some(_) => return Ok(()),
+                        None => {
+                            return Err(Error::WatchEnded {
+                                reason: "the keep-alive stream was closed".into(),
+                            });
+                        }
+                    }
                 }
             }
         }
     }
+}
 
-    /// Returns when the request was sent that was answered; `None` when the lease is gone.
-    async fn renew_once(
-        self,
-        client: &Client,
-        stream: &mut Option<(LeaseKeeper, LeaseKeepAliveStream)>,
-        deadline: Instant,
-    ) -> Result<Option<Instant>, Error> {
-        let doing = "keep a lease";
-        let unknown = |_| Error::Unknown {
-            doing,
-            source: None,
-        };
-        let failed = |source| Error::from_etcd(doing, client.endpoints(), source);
-        // Half of the time to the deadline, so that there is some left for another connection.
-        let patience = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
-        let sent = Instant::now();
-        let Some((keeper, answers)) = stream else {
-            let mut lease = client.lease.clone();
-            // Opening a stream sends the first request on it.
-            return match timeout_at(patience, lease.keep_alive(self.id))
-                .await
-                .map_err(unknown)?
-            {
-                Ok(opened) => {
-                    *stream = Some(opened);
-                    Ok(Some(sent))
-                }
-                Err(etcd_client::Error::LeaseKeepAliveError(_)) => Ok(None),
-                Err(error) => Err(failed(error)),
-            };
-        };
-        let renewed = async {
-            keeper.keep_alive().await?;
-            answers.message().await
-        };
-        match timeout_at(patience, renewed)
-            .await
-            .map_err(unknown)?
-            .map_err(failed)?
-        {
-            Some(answer) if answer.ttl() > 0 => Ok(Some(sent)),
-            Some(_) => Ok(None),
-            None => Err(Error::WatchEnded {
-                reason: "the keep-alive stream was closed".into(),
-            }),
-        }
-    }
+fn failed(client: &Client, source: etcd_client::Error) -> Error {
+    Error::from_etcd(DOING, client.endpoints(), source)
 }
 
 /// Returns once the deadline has passed without having been moved.

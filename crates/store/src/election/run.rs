@@ -36,7 +36,8 @@ pub async fn run_elected<Lead, Leading>(
     let metrics = options.metrics.clone();
     let election = Election::new(options, client, replica);
     let mut retry = Retry::default();
-    while let Some(won) = election.campaign(&drain).await {
+    let mut left_behind = None;
+    while let Some(won) = election.campaign(&drain, left_behind.as_ref()).await {
         let began = Instant::now();
         metrics.terms.inc();
         metrics.leader.set(1);
@@ -60,7 +61,7 @@ pub async fn run_elected<Lead, Leading>(
             }
         };
         metrics.leader.set(0);
-        election.resign(won).await;
+        left_behind = election.resign(won).await;
         if !failed || began.elapsed() > SHORT_TERM {
             retry.reset();
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use etcd_client::GetOptions;
 use state::State;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -48,7 +48,7 @@ pub(super) async fn list(client: &Client, options: &ReplicaOptions) -> Result<St
             start.push(0);
         }
         let (keyspace, metrics) = (client.keyspace.clone(), options.metrics.clone());
-        pages.push(spawn_blocking(move || {
+        pages.push(offload::spawn(move || {
             to_objects(&keyspace, page.kvs, &metrics)
         }));
         if !more {
@@ -59,7 +59,7 @@ pub(super) async fn list(client: &Client, options: &ReplicaOptions) -> Result<St
     for page in pages {
         objects.push(finish(page).await);
     }
-    Ok(finish(spawn_blocking(move || {
+    Ok(finish(offload::spawn(move || {
         State::from_list(at, objects.into_iter().flatten())
     }))
     .await)

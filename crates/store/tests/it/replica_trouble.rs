@@ -14,7 +14,7 @@ use crate::support::{
 
 on_both!(
     a_broken_watch_goes_on_where_it_ended,
-    a_compacted_watch_lists_again,
+    scenario_096_a_compacted_watch_lists_again,
     what_comes_in_fragments_is_shown_in_whole_revisions,
     a_store_that_falls_silent_is_asked_anew,
     what_was_known_is_served_while_the_store_is_away,
@@ -72,7 +72,7 @@ async fn a_broken_watch_goes_on_where_it_ended(backend: Backend) {
     assert!(behind.metrics.watch_failures.get() >= 1);
 }
 
-async fn a_compacted_watch_lists_again(backend: Backend) {
+async fn scenario_096_a_compacted_watch_lists_again(backend: Backend) {
     let behind = behind(&backend, PATIENCE).await;
     let writer = backend.client().await.unfenced_writer();
     let first = create(&writer, &eval(1)).await;
@@ -181,7 +181,7 @@ async fn a_store_that_comes_up_late_is_waited_for(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_restored_from_a_backup_is_listed_anew() {
+async fn scenario_095_a_store_restored_from_a_backup_is_listed_anew() {
     if !test_kit::etcd::available() {
         return;
     }

@@ -1,12 +1,14 @@
 //! What belongs to no one job: deployments that are over, nodes that are gone, claims of volumes or
 //! for jobs that are gone, leftovers.
 
-use model::{JobKey, NodeStatus, Timestamp};
+use std::collections::BTreeMap;
+
+use model::{Indexed, JobKey, NodeStatus, Timestamp, VolumeClaim};
 use rustc_hash::FxHashSet;
 use state::{Key, Snapshot};
 
 use super::Thresholds;
-use super::batch::{Batch, Counts, Packer};
+use super::batch::{Batch, Counts, Guard, Packer};
 
 /// Adds what is to go to `out`, beside what is there already.
 pub(super) fn sweep(
@@ -21,6 +23,7 @@ pub(super) fn sweep(
         .map(|(key, _)| key.clone())
         .collect();
     let is_gone = |key: &Key| gone.contains(key);
+    let mut orphans: BTreeMap<JobKey, Vec<&Indexed<VolumeClaim>>> = BTreeMap::new();
     let mut packer = Packer::new(None, None, out);
     for deployment in snapshot.deployments() {
         let (id, value) = (deployment.value.id, &deployment.value);
@@ -57,10 +60,12 @@ pub(super) fn sweep(
     for claim in snapshot.volume_claims() {
         let value = &claim.value;
         let volume = snapshot.volume(&value.volume_key());
-        let has_volume = volume.is_some_and(|volume| volume.value.id == value.volume_id);
-        if !has_volume || snapshot.job(&value.job_key()).is_none() {
+        // A volume's id is its own: once the volume is gone, nobody gets that claim's back.
+        if volume.is_none_or(|volume| volume.value.id != value.volume_id) {
             let key = Key::VolumeClaim(value.id());
             packer.add([(key, claim.modify_index)], Counts::default());
+        } else if snapshot.job(&value.job_key()).is_none() {
+            orphans.entry(value.job_key()).or_default().push(claim);
         }
     }
     for (id, client, modify_index) in snapshot.stray_clients() {
@@ -76,4 +81,13 @@ pub(super) fn sweep(
         }
     }
     packer.close();
+    for (job, claims) in orphans {
+        // A job of that id that is registered meanwhile keeps to where its data is.
+        let mut packer = Packer::new(Some(Guard::Absent(job)), None, out);
+        for claim in claims {
+            let key = Key::VolumeClaim(claim.value.id());
+            packer.add([(key, claim.modify_index)], Counts::default());
+        }
+        packer.close();
+    }
 }

@@ -366,6 +366,12 @@ fn a_claim_goes_with_its_job_or_its_volume_and_not_before() {
         let entity = Entity::VolumeClaim(Box::new(claim.clone()));
         site.put(Key::VolumeClaim(claim.id()), entity);
     }
+    let orphan = Key::VolumeClaim(claim("gone", &there).id());
+    let mut batches = sweep(&site.snapshot(), site.now, &Thresholds::default()).into_iter();
+    let batch = batches.find(|batch| batch.deletes.iter().any(|(key, _)| *key == orphan));
+    let gone = model::JobKey::new("default", "gone");
+    // Whoever registers the job meanwhile finds the claim.
+    assert_eq!(batch.unwrap().guard, Some(Guard::Absent(gone)));
     site.collect();
     let left = site.snapshot();
     let left: Vec<_> = left.volume_claims().map(|claim| &claim.value).collect();

@@ -10,7 +10,7 @@ use state::{Entity, Key, Snapshot};
 
 use super::launches::{begin, create_eval, create_job, evaluation, unchanged};
 use super::{Made, Outcome, Refusal, Stamp, eval_priority};
-use crate::settings::{node_pools, scheduler_config};
+use crate::settings::{namespaces, scheduler_config};
 use crate::writes::Write;
 
 /// How long a token may be, in bytes: a UUID has 36, a path of a pipeline some more.
@@ -103,7 +103,7 @@ pub fn dispatch(
     child.priority = priority.unwrap_or(parent.priority);
     child.version = snapshot.unused_version(&own);
     let mut writes = vec![unchanged(stored), scheduler_config::guard(snapshot)];
-    writes.extend(node_pools::join_as_job(snapshot, &child)?);
+    writes.extend(namespaces::join_as_job(snapshot, &child)?);
     let eval = (!child.is_parent()).then(|| {
         let (job_type, priority) = (child.job_type, child.priority);
         evaluation(stamp, &child, job_type, priority, TriggeredBy::JobRegister)

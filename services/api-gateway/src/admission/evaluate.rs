@@ -6,7 +6,7 @@ use state::{AllocView, Entity, Key, Snapshot};
 
 use super::launches::{create_eval, evaluation, unchanged};
 use super::{Made, Outcome, Refusal, Stamp};
-use crate::settings::node_pools;
+use crate::settings::namespaces;
 use crate::writes::Write;
 
 /// How many allocations are marked at once: each is written whole, some KiB with its reschedules, and a
@@ -54,8 +54,8 @@ pub fn evaluate(
     };
     let mut writes = vec![unchanged(stored), create_eval(eval)];
     if !job.stop {
-        // What was dead may live again, and its pool is to be there.
-        writes.extend(node_pools::join_as_job(snapshot, job)?);
+        // What was dead may live again: its namespace and its pool are to be there.
+        writes.extend(namespaces::join_as_job(snapshot, job)?);
     }
     if force_reschedule {
         let views = snapshot.allocs_by_job(key);

@@ -6,7 +6,7 @@ use upkeep::periodic;
 
 use super::launches::{create_eval, create_job, put_record, unchanged};
 use super::{Made, Outcome, Refusal, Stamp};
-use crate::settings::node_pools;
+use crate::settings::namespaces;
 
 /// Decides on launching `key` now.
 ///
@@ -61,7 +61,7 @@ pub fn force(snapshot: &Snapshot, key: &JobKey, stamp: &Stamp) -> Result<Outcome
         create_eval(eval),
         put_record(key.clone(), launch.record, launch.record_index),
     ];
-    writes.extend(node_pools::join_as_job(snapshot, &child)?);
+    writes.extend(namespaces::join_as_job(snapshot, &child)?);
     writes.extend(create_job(child));
     Ok(Outcome::Commit { writes, made })
 }

@@ -86,7 +86,7 @@ pub fn dry_run(
         .collect();
     let diff = with_diff.then(|| {
         let mut diff = jobdiff::diff(stored, Some(job), true);
-        jobdiff::annotate(&mut diff, &updates);
+        jobdiff::annotate(&mut diff, stored, Some(job), &updates);
         diff
     });
     Ok(DryRun {

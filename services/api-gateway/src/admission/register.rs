@@ -7,7 +7,7 @@ use super::launches::{begin, create_eval, evaluation, unchanged};
 use super::{
     Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, dispatch, eval_priority, versions,
 };
-use crate::settings::{node_pools, scheduler_config};
+use crate::settings::{namespaces, scheduler_config};
 use crate::writes::Write;
 
 /// What is asked for, beside the job.
@@ -17,8 +17,17 @@ pub struct RegisterRequest {
     pub check_index: Option<u64>,
     /// 0: the job's.
     pub eval_priority: u32,
+    /// What the stored job has stays, whatever the file says.
+    pub preserve: Preserve,
     /// How many evaluations may be open before jobs are refused.
     pub max_open_evals: usize,
+}
+
+/// What of the stored job stays, group by group and task by task of the same name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Preserve {
+    pub counts: bool,
+    pub resources: bool,
 }
 
 /// Decides on the registration of `job`, which [`jobspec::canonicalise`] returned.
@@ -59,11 +68,14 @@ pub(super) fn propose(
     let stored = snapshot.job(&key).map(|stored| &**stored);
     check_index(request.check_index, stored)?;
     let priority = eval_priority(request.eval_priority)?.unwrap_or(job.priority);
-    let owned = with_owned(stored, job);
+    let mut owned = with_owned(stored, job);
+    if let Some(stored) = stored {
+        request.preserve.keep(&stored.value, &mut owned)?;
+    }
     let job = &owned;
     check_update(stored, job)?;
     dispatch::check_owned(stored.map(|stored| &stored.value), job)?;
-    let join = node_pools::join_as_job(snapshot, job)?;
+    let join = namespaces::admit(snapshot, job)?;
     let open = snapshot.open_eval_count();
     if open >= request.max_open_evals {
         return Err(Refusal::Overloaded { open });
@@ -143,6 +155,45 @@ fn with_owned(stored: Option<&Indexed<Job>>, job: &Job) -> Job {
         payload: stored.payload.clone(),
         dispatch_token: stored.dispatch_token.clone(),
         ..job.clone()
+    }
+}
+
+impl Preserve {
+    /// Copies into `job` what of `stored` stays.
+    ///
+    /// # Errors
+    /// With the counts that stay there would be too many.
+    fn keep(self, stored: &Job, job: &mut Job) -> Result<(), FieldErrors> {
+        for group in &mut job.task_groups {
+            let Some(former) = stored.task_groups.iter().find(|it| it.name == group.name) else {
+                continue;
+            };
+            if self.counts {
+                group.count = former.count;
+            }
+            if !self.resources {
+                continue;
+            }
+            for task in &mut group.tasks {
+                if let Some(former) = former.tasks.iter().find(|it| it.name == task.name) {
+                    task.resources = former.resources.clone();
+                }
+            }
+        }
+        let mut errors = FieldErrors::default();
+        let counts = job.task_groups.iter().map(|group| u64::from(group.count));
+        let total: u64 = counts.sum();
+        if self.counts && total > jobspec::MAX_TOTAL_COUNT {
+            errors.push(
+                "count",
+                format!(
+                    "with the counts that the stored job has they add up to {total}, more than {}: \
+                     scale its groups down first, or register without preserving counts",
+                    jobspec::MAX_TOTAL_COUNT
+                ),
+            );
+        }
+        errors.into_result(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A request's own id becomes its evaluation's id, so a retry finds what the first attempt did.
 
 use model::{EvalId, FieldErrors, JobKey};
+use uuid::Uuid;
 
 /// How long a request id may be, in bytes: a UUID has 36, a path of a pipeline some more.
 const MAX_BYTES: usize = 256;
@@ -36,11 +37,22 @@ fn derive(what: &[&str], request_id: &str) -> Result<EvalId, FieldErrors> {
         );
         return Err(errors);
     }
+    let fields = what.iter().copied().chain([request_id]);
+    Ok(EvalId::from_random(hash(fields)))
+}
+
+/// Returns the id of what a job says about scaling a group: the same on every gateway.
+pub fn scaling_policy_id(job: &JobKey, group: &str) -> Uuid {
+    let fields = ["scaling-policy", &job.namespace, &job.job_id, group];
+    EvalId::from_random(hash(fields.into_iter())).0
+}
+
+fn hash<'a>(fields: impl Iterator<Item = &'a str>) -> u128 {
     let mut hash = Fnv128::new();
-    for field in what.iter().copied().chain([request_id]) {
+    for field in fields {
         hash.field(field);
     }
-    Ok(EvalId::from_random(hash.0))
+    hash.0
 }
 
 /// FNV-1a, 128 bits: written out because two versions of a gateway must agree on it. It keeps
@@ -99,6 +111,16 @@ mod tests {
             id("web", "r1").to_string(),
             "326a8c91-c1d5-453c-b3ca-a5314470f122"
         );
+    }
+
+    #[test]
+    fn a_groups_scaling_policy_has_an_id_of_its_own() {
+        let id = |job: &str, group: &str| {
+            scaling_policy_id(&JobKey::new("default", job), group).to_string()
+        };
+        assert_eq!(id("web", "app"), id("web", "app"));
+        assert_ne!(id("web", "app"), id("web", "db"));
+        assert_ne!(id("web", "app"), id("we", "bapp"));
     }
 
     #[test]

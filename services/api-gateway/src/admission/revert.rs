@@ -65,6 +65,7 @@ pub fn revert(
         check_index: Some(stored.modify_index),
         eval_priority: request.eval_priority,
         max_open_evals: request.max_open_evals,
+        ..RegisterRequest::default()
     };
     let mut decision = register::register(snapshot, &job, &asked, stamp)?;
     if let (Decision::Commit(proposal), Target::Tag(_)) = (&mut decision, &request.to) {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use model::job::JobType;
 use model::{
-    FieldErrors, Indexed, Job, JobKey, ScalingEvent, ScalingEvents, TaskGroup, TriggeredBy,
+    DeploymentId, FieldErrors, Indexed, Job, JobKey, ScalingEvent, ScalingEvents, TaskGroup,
+    TriggeredBy,
 };
 use state::{Entity, Key, Snapshot};
 
 use super::launches::{create_eval, evaluation, unchanged};
 use super::{Made, Outcome, Refusal, Stamp, register};
-use crate::settings::{node_pools, scheduler_config};
+use crate::settings::{namespaces, scheduler_config};
 use crate::writes::Write;
 
 /// What one event may say, in bytes: twenty of them are stored under one key for each group.
@@ -73,12 +74,15 @@ pub fn scale(
         writes.push(record(snapshot, stored, request, event));
         return Ok(Outcome::Commit { writes, made });
     };
-    if is_deploying(snapshot, stored) {
-        let message = "job scaling blocked due to active deployment: wait for it, or fail it";
+    if let Some(deployment_id) = active_deployment(snapshot, stored) {
+        let message = format!(
+            "job scaling blocked due to active deployment {deployment_id}: wait for it, or end it \
+             with 'kafila deployment fail {deployment_id}'"
+        );
         return Err(Refusal::state(message));
     }
-    // What was dead may live again, and its pool is to be there.
-    writes.extend(node_pools::join_as_job(snapshot, &stored.value)?);
+    // What was dead may live again: its namespace and its pool are to be there.
+    writes.extend(namespaces::join_as_job(snapshot, &stored.value)?);
     let open = snapshot.open_eval_count();
     if open >= request.max_open_evals {
         return Err(Refusal::Overloaded { open });
@@ -128,12 +132,13 @@ fn scaled(job: &Job, request: &ScaleRequest, count: u32, stamp: &Stamp) -> Job {
 /// A count that changes under way would make the deployment's own wrong.
 ///
 /// Source: Nomad's public behaviour: a paused one is active.
-fn is_deploying(snapshot: &Snapshot, job: &Indexed<Job>) -> bool {
+fn active_deployment(snapshot: &Snapshot, job: &Indexed<Job>) -> Option<DeploymentId> {
     let key = job.value.key();
     let mut deployments = snapshot.deployments_by_job(&key);
-    deployments.any(|deployment| {
+    let active = deployments.find(|deployment| {
         deployment.value.status.is_active() && deployment.value.job_create_index == job.create_index
-    })
+    });
+    active.map(|deployment| deployment.value.id)
 }
 
 /// Returns the group that is asked about. Source: Nomad's texts.

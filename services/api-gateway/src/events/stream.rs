@@ -26,6 +26,9 @@ const CATCH_UP: Duration = Duration::from_secs(1);
 /// How long the store gets to say how far it has come before a bookmark is due.
 const ASK_AHEAD: Duration = Duration::from_millis(500);
 
+/// How long after a bookmark is due the store may still be silent.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+
 const BOOKMARK_DEFAULT: Duration = Duration::from_secs(10);
 const BOOKMARK_LEAST: Duration = Duration::from_secs(1);
 
@@ -75,7 +78,8 @@ pub async fn open(
             newest,
         });
     }
-    let tail = Tail::from(&gateway.client, first).await?;
+    // From a revision that is there: etcd does not say how far a watch has come that lies ahead.
+    let tail = Tail::from(&gateway.client, first.min(newest)).await?;
     let (batches, received) = mpsc::channel(BATCHES_AHEAD);
     let interval = wish.bookmark_interval.unwrap_or(BOOKMARK_DEFAULT);
     let teller = Teller {
@@ -99,6 +103,38 @@ pub async fn open(
             None => Some((Err(end.await.unwrap_or(Error::Draining)), None)),
         }
     }))
+}
+
+/// When the caller is told how far the stream has come. Only what the store has said of it is told:
+/// a watch that died in silence must not look like a store in which nothing happens.
+struct Bookmark {
+    due: Instant,
+    /// When the store was last asked.
+    asked_at: Option<Instant>,
+    /// Whether it has said anything since.
+    is_heard: bool,
+}
+
+impl Bookmark {
+    fn after(interval: Duration) -> Self {
+        Self {
+            due: Instant::now() + interval,
+            asked_at: None,
+            is_heard: false,
+        }
+    }
+
+    /// Returns when to ask, or to look whether the answer is there.
+    fn next(&self) -> Instant {
+        match self.asked_at {
+            None => self.due - ASK_AHEAD,
+            Some(asked_at) => self.due.max(asked_at + ASK_AHEAD),
+        }
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.due.elapsed() > SILENCE_MAX
+    }
 }
 
 struct Teller {
@@ -125,30 +161,33 @@ impl Teller {
         self.send(Vec::new()).await?;
         let drain = self.gateway.drain.clone();
         let batches = self.batches.clone();
-        let mut due = Instant::now() + self.interval;
-        let mut has_asked = false;
+        let mut bookmark = Bookmark::after(self.interval);
         loop {
-            let next = if has_asked { due } else { due - ASK_AHEAD };
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return Err(Error::Draining),
                 () = batches.closed() => return Err(Error::Draining),
                 told = self.tail.next() => {
                     let told = told.map_err(|error| self.cut(error))?;
+                    bookmark.is_heard = true;
                     if self.take(told).await? {
-                        due = Instant::now() + self.interval;
-                        has_asked = false;
+                        bookmark = Bookmark::after(self.interval);
                     }
                 }
-                () = sleep_until(next) => {
-                    if has_asked {
+                () = sleep_until(bookmark.next()) => {
+                    if bookmark.asked_at.is_some() && bookmark.is_heard {
                         self.send(Vec::new()).await?;
-                        due = Instant::now() + self.interval;
-                    } else {
-                        let asked = self.tail.request_progress(ASK_AHEAD).await;
-                        asked.map_err(|error| self.cut(error))?;
+                        bookmark = Bookmark::after(self.interval);
+                        continue;
                     }
-                    has_asked = !has_asked;
+                    if bookmark.is_overdue() {
+                        let reason = "the store has been silent for too long".to_owned();
+                        return Err(self.cut(store::Error::WatchEnded { reason }));
+                    }
+                    bookmark.asked_at = Some(Instant::now());
+                    bookmark.is_heard = false;
+                    let asked = self.tail.request_progress(ASK_AHEAD).await;
+                    asked.map_err(|error| self.cut(error))?;
                 }
             }
         }
@@ -161,6 +200,7 @@ impl Teller {
                 self.told = self.told.max(revision);
                 return Ok(false);
             }
+            Told::Written(written) if written.revision <= self.told => return Ok(false),
             Told::Written(written) => written,
         };
         let events = self.events(&written).await?;

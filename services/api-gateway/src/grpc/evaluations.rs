@@ -1,17 +1,22 @@
 //! `kafila.v1.Evaluations`.
 
-use model::EvalId;
+use std::collections::BTreeSet;
+
+use model::{EvalId, FieldErrors};
 use proto::v1;
 use proto::v1::evaluations_server::Evaluations;
 use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
+use tracing::info;
 
 use super::jobs::eval_status;
 use super::{Api, open};
 use crate::error::Error;
+use crate::gateway::Step;
 use crate::reads::options::{namespaces, uuid_prefix};
 use crate::reads::page::Page;
 use crate::reads::{index, prefix, view};
+use crate::settings::evaluations;
 
 const TABLES: [Table; 1] = [Table::Evals];
 
@@ -111,6 +116,48 @@ impl Evaluations for Api {
             meta,
             allocations,
         }))
+    }
+
+    async fn delete(
+        &self,
+        request: Request<v1::DeleteEvaluationsRequest>,
+    ) -> Result<Response<v1::DeleteEvaluationsResponse>, Status> {
+        let response = Box::pin(self.delete_evaluations(request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+}
+
+impl Api {
+    async fn delete_evaluations(
+        &self,
+        request: v1::DeleteEvaluationsRequest,
+    ) -> Result<v1::DeleteEvaluationsResponse, Error> {
+        let mut errors = FieldErrors::default();
+        let mut ids = BTreeSet::new();
+        for (position, text) in request.eval_ids.iter().enumerate() {
+            match text.parse::<EvalId>() {
+                Ok(id) => drop(ids.insert(id)),
+                Err(_) => errors.push(
+                    format!("eval_ids[{position}]"),
+                    format!("{text:?} is no evaluation's id: want all 36 characters"),
+                ),
+            }
+        }
+        errors.into_result(())?;
+        let decide = |snapshot: &Snapshot| {
+            Ok(Step::Commit {
+                writes: evaluations::delete(snapshot, &ids)?,
+                answer: Box::new(|revision| revision),
+            })
+        };
+        let what = || "evaluations".to_owned();
+        let index = self.gateway.carry_out(what, decide).await?;
+        let count = ids.len();
+        info!(count, index, "evaluations deleted");
+        Ok(v1::DeleteEvaluationsResponse {
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            index,
+        })
     }
 }
 

@@ -220,3 +220,20 @@ fn scale_status(
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A replica that is behind still shows the child of a token that was purged since.
+    #[test]
+    fn what_was_done_before_is_told_from_fresh_state_alone() {
+        let made = Made {
+            job_id: "report/dispatch-1".to_owned(),
+            eval_id: None,
+            job_index: None,
+        };
+        let done = Outcome::Done { made, index: 7 };
+        assert!(matches!(step(done), Step::IfFresh((_, 7))));
+    }
+}

@@ -11,7 +11,7 @@ use upkeep::periodic::{self, Timetable};
 
 use super::{Api, job_key, no_such_job, open};
 use crate::admission::{
-    self, Answer, Decision, DeregisterRequest, RegisterRequest, Stamp, request_id,
+    self, Answer, Decision, DeregisterRequest, Preserve, RegisterRequest, Stamp, request_id,
 };
 use crate::error::Error;
 use crate::gateway::Step;
@@ -19,6 +19,7 @@ use crate::reads::index::{self, JOB_TABLES};
 use crate::reads::options::{job_key as checked_job_key, namespaces, uuid_prefix};
 use crate::reads::page::Page;
 use crate::reads::view;
+use crate::settings::namespaces;
 
 #[tonic::async_trait]
 impl Jobs for Api {
@@ -35,8 +36,20 @@ impl Jobs for Api {
         request: Request<v1::ValidateJobRequest>,
     ) -> Result<Response<v1::ValidateJobResponse>, Status> {
         let job = request.into_inner().job;
-        let result =
-            read_spec(job).and_then(|spec| jobspec::canonicalise(&spec, self.gateway.now()));
+        let checked = read_spec(job).and_then(|spec| {
+            let admitted = jobspec::canonicalise(&spec, self.gateway.now())?;
+            Ok((names_no_pool(&spec), admitted))
+        });
+        let result = match checked {
+            Ok((names_no_pool, admitted)) => {
+                let snapshot = self.gateway.fresh().await?;
+                let job = namespaces::with_node_pool(&snapshot, &admitted.job, names_no_pool);
+                let joined = namespaces::admit(&snapshot, &job);
+                drop(job);
+                joined.map(|_| admitted)
+            }
+            Err(errors) => Err(errors),
+        };
         Ok(Response::new(match result {
             Ok(admitted) => v1::ValidateJobResponse {
                 violations: Vec::new(),
@@ -304,7 +317,9 @@ impl Api {
     ) -> Result<v1::RegisterJobResponse, Error> {
         let gateway = &self.gateway;
         let now = gateway.now();
-        let admitted = jobspec::canonicalise(&read_spec(request.job)?, now)?;
+        let spec = read_spec(request.job)?;
+        let names_no_pool = names_no_pool(&spec);
+        let admitted = jobspec::canonicalise(&spec, now)?;
         let job = admitted.job;
         let key = job.key();
         let eval_id = if request.request_id.is_empty() {
@@ -320,9 +335,14 @@ impl Api {
         let asked = RegisterRequest {
             check_index: request.check_index,
             eval_priority: request.eval_priority,
+            preserve: Preserve {
+                counts: request.preserve_counts,
+                resources: request.preserve_resources,
+            },
             max_open_evals: gateway.config.max_open_evals,
         };
         let decide = |snapshot: &Snapshot| {
+            let job = namespaces::with_node_pool(snapshot, &job, names_no_pool);
             Ok(step(
                 admission::register(snapshot, &job, &asked, &stamp)?,
                 eval_id,
@@ -436,6 +456,11 @@ pub(super) fn read_spec(job: Option<v1::Job>) -> Result<spec::Job, FieldErrors> 
             Err(errors)
         }
     }
+}
+
+/// Tells whether a job leaves its node pool to its namespace.
+pub(super) fn names_no_pool(spec: &spec::Job) -> bool {
+    spec.node_pool.as_deref().is_none_or(str::is_empty)
 }
 
 fn find_job(snapshot: &Snapshot, key: &JobKey, version: Option<u64>) -> Result<v1::Job, Error> {

@@ -6,11 +6,12 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, info, info_span};
 
 use super::Api;
-use super::jobs::{nanoseconds, next_launch, read_spec};
+use super::jobs::{names_no_pool, nanoseconds, next_launch, read_spec};
 use crate::admission::Stamp;
 use crate::admission::plan::{self, DryRun};
 use crate::error::Error;
 use crate::reads::view;
+use crate::settings::namespaces;
 use crate::writes::into_txn;
 
 impl Api {
@@ -21,7 +22,8 @@ impl Api {
         let gateway = &self.gateway;
         let began = Instant::now();
         let now = gateway.now();
-        let admitted = jobspec::canonicalise(&read_spec(request.job)?, now)?;
+        let spec = read_spec(request.job)?;
+        let admitted = jobspec::canonicalise(&spec, now)?;
         let key = admitted.job.key();
         // What is planned is checked against later by its index, so it must be the newest.
         let snapshot = gateway.fresh().await?;
@@ -31,10 +33,11 @@ impl Api {
             now,
             trace_parent: String::new(),
         };
-        let proposal = plan::propose(&snapshot, &admitted.job, &stamp)?;
+        let job = namespaces::with_node_pool(&snapshot, &admitted.job, names_no_pool(&spec));
+        let job = job.into_owned();
+        let proposal = plan::propose(&snapshot, &job, &stamp)?;
         into_txn(gateway.writer.txn(), &proposal.writes).map_err(Error::TooLarge)?;
         let seed = gateway.ids.next_u64();
-        let job = admitted.job;
         let before = snapshot.clone();
         let next_periodic_launch_ns = nanoseconds(next_launch(&job, now));
         let run = move || plan::dry_run(&snapshot, &job, proposal, &stamp, seed, request.diff);

@@ -204,6 +204,11 @@ fn outcome(
     let view = snapshot.alloc(alloc_id)?;
     let mut client = client.clone();
     if let Some(stored) = &view.client {
+        if stored.status.is_terminal() && stored.status != client.status {
+            // An end is final. What says otherwise was told before it, through another gateway or
+            // on a connection that has been given up, and arrives late.
+            return None;
+        }
         client.health = later_health(view, &stored.health, &client.health);
         client.modify_time = stored.modify_time;
         if **stored == client {

@@ -34,7 +34,7 @@ pub struct TableChanges {
     tables: [watch::Sender<u64>; ALL.len()],
 }
 
-const ALL: [Table; 10] = [
+const ALL: [Table; 12] = [
     Table::Jobs,
     Table::JobVersions,
     Table::Evals,
@@ -45,6 +45,8 @@ const ALL: [Table; 10] = [
     Table::SchedulerConfig,
     Table::NodePools,
     Table::Volumes,
+    Table::Namespaces,
+    Table::Plans,
 ];
 
 impl Default for TableChanges {

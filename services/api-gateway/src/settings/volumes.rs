@@ -15,6 +15,7 @@ use model::{
 use placement::{Scope, volumes};
 use state::{Entity, Key, Snapshot};
 
+use super::namespaces;
 use crate::writes::Write;
 
 /// How many allocations that stand in the way are named.
@@ -94,6 +95,12 @@ pub fn register(
         ),
         Some(_) => {}
     }
+    let who = format!("volume {name:?}");
+    let join = namespaces::join(snapshot, &wanted.namespace, "volume.namespace", who);
+    let join = join.unwrap_or_else(|found| {
+        errors.0.extend(found.0);
+        None
+    });
     let key = wanted.key();
     let stored = snapshot.volume(&key);
     if let Some(problem) = id_problem(wanted, stored.map(|stored| stored.value.id)) {
@@ -139,6 +146,7 @@ pub fn register(
         }
     };
     let mut writes = vec![write];
+    writes.extend(join);
     let jobs = wanted_everywhere(snapshot, &volume).take(MAX_EVALS);
     writes.extend(jobs.map(|job| {
         let mut eval = pending(job, TriggeredBy::NodeUpdate, next_id(), stamp);

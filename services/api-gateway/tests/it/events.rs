@@ -6,6 +6,7 @@ use model::{AllocClient, ClientStatus};
 use proto::v1;
 use proto::v1::event::Payload;
 use state::{Entity, Key};
+use test_kit::proxy::Mode;
 use tokio::time::timeout;
 use tonic::{Code, Status, Streaming};
 
@@ -112,7 +113,7 @@ async fn every_write_is_told_in_order_and_what_it_was() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_at_another_gateway_after_the_last_index() {
+async fn scenario_086_a_stream_begins_with_its_index_and_goes_on_at_another_gateway() {
     let suite = Suite::start(2).await;
     let first = suite.register(&job("a")).await.index;
     let second = suite.register(&job("b")).await.index;
@@ -172,7 +173,7 @@ async fn bookmarks_go_past_what_the_caller_does_not_want() {
 }
 
 #[tokio::test]
-async fn an_index_that_is_not_kept_or_never_was_is_out_of_range() {
+async fn scenario_096_an_index_that_is_not_kept_or_never_was_is_out_of_range() {
     let suite = Suite::start(1).await;
     let index = suite.register(&job("web")).await.index;
     let ahead = stream(&suite, 0, from(index + 100)).await.unwrap_err();
@@ -226,4 +227,24 @@ async fn a_gateway_that_drains_ends_its_streams() {
         }
     };
     assert_eq!(ended.code(), Code::Unavailable, "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_falls_silent_is_no_store_in_which_nothing_happens() {
+    let suite = Suite::start(1).await;
+    let mut events = stream(&suite, 0, from(0)).await.unwrap();
+    next(&mut events).await.unwrap();
+    next(&mut events).await.unwrap();
+    suite.proxy.set(Mode::Hold);
+    // One may have been on its way.
+    let mut bookmarks = 0;
+    let cut = loop {
+        match next(&mut events).await {
+            Ok(_) => bookmarks += 1,
+            Err(status) => break status,
+        }
+    };
+    assert!(bookmarks <= 1, "{bookmarks} bookmarks of a silent store");
+    assert_eq!(cut.code(), Code::Unavailable);
+    suite.proxy.set(Mode::Cut);
 }

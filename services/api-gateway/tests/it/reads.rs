@@ -116,6 +116,10 @@ async fn a_missing_job_names_those_that_begin_alike() {
 #[tokio::test]
 async fn lists_are_filtered_by_namespace_and_prefix_and_cut_into_pages() {
     let suite = Suite::start(1).await;
+    let team = model::Namespace::named("team");
+    let key = state::Key::Namespace("team".to_owned());
+    let entity = state::Entity::Namespace(Box::new(team));
+    suite.put(&key, &entity).await;
     for (namespace, id) in [
         ("default", "a"),
         ("default", "b"),

@@ -221,7 +221,11 @@ async fn a_failed_deployment_takes_its_job_back_in_the_same_transaction() {
     assert_eq!(again.unwrap().into_inner(), failed);
     let refused = client.fail(request("r2")).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert_eq!(refused.message(), "can't fail terminal deployment");
+    let words = refused.message();
+    assert!(
+        words.starts_with("can't fail terminal deployment: ") && words.contains("kafila job run"),
+        "{words}"
+    );
     let request = ask(v1::UnblockDeploymentRequest {
         deployment_id: rollout.id.to_string(),
     });

@@ -341,6 +341,12 @@ async fn a_node_that_is_ahead_of_the_store_itself_is_sent_everything_under_anoth
     let placed = alloc(1, &job, &node, registered.index);
     let placed_at = suite.put_alloc(&placed).await;
     let first = async |gateway: usize, seen: u64| {
+        // From here on it knows what has been written so far.
+        let request = proto::v1::GetJobRequest {
+            job_id: "web".to_owned(),
+            ..Default::default()
+        };
+        suite.jobs(gateway).get(ask(request)).await.unwrap();
         let mut updates = watch(&suite, gateway, &node, seen).await.unwrap();
         let update = next(&mut updates).await;
         assert!(update.full && update.revision >= placed_at, "{update:?}");

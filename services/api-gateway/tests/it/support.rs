@@ -12,9 +12,11 @@ use proto::v1::deployments_client::DeploymentsClient;
 use proto::v1::evaluations_client::EvaluationsClient;
 use proto::v1::events_client::EventsClient;
 use proto::v1::jobs_client::JobsClient;
+use proto::v1::namespaces_client::NamespacesClient;
 use proto::v1::node_pools_client::NodePoolsClient;
 use proto::v1::nodes_client::NodesClient;
 use proto::v1::operator_client::OperatorClient;
+use proto::v1::scaling_policies_client::ScalingPoliciesClient;
 use proto::v1::volumes_client::VolumesClient;
 use service_kit::{CancellationToken, TracedChannel, connect_lazy};
 use state::{Entity, Key};
@@ -132,8 +134,16 @@ impl Suite {
         NodesClient::new(self.channel(gateway))
     }
 
+    pub(crate) fn namespaces(&self, gateway: usize) -> NamespacesClient<TracedChannel> {
+        NamespacesClient::new(self.channel(gateway))
+    }
+
     pub(crate) fn node_pools(&self, gateway: usize) -> NodePoolsClient<TracedChannel> {
         NodePoolsClient::new(self.channel(gateway))
+    }
+
+    pub(crate) fn scaling_policies(&self, gateway: usize) -> ScalingPoliciesClient<TracedChannel> {
+        ScalingPoliciesClient::new(self.channel(gateway))
     }
 
     pub(crate) fn volumes(&self, gateway: usize) -> VolumesClient<TracedChannel> {

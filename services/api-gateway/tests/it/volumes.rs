@@ -166,7 +166,12 @@ async fn a_volume_that_is_used_stays_and_its_node_is_told_where_it_is() {
     let alloc = alloc(1, &job, &node(1), create_index);
     suite.put_alloc(&alloc).await;
     let mut updates = watch(&suite, 1, &node(1), 0).await.unwrap();
-    let assignment = &next(&mut updates).await.assignments[0];
+    let assignment = loop {
+        // The first may be from before the allocation.
+        if let Some(assignment) = next(&mut updates).await.assignments.pop() {
+            break assignment;
+        }
+    };
     let paths: Vec<_> = assignment.volume_paths.iter().collect();
     assert_eq!(paths, [(&"data".to_owned(), &"/srv/data".to_owned())]);
     let users = get(&suite, 0, &volume.id).await.unwrap().alloc_ids;
@@ -252,6 +257,12 @@ async fn system_jobs_are_looked_at_when_their_volume_comes() {
     let mut job = using("data", "log", false);
     job.job_type = JobType::System;
     put_job(&suite, &job).await;
+    // From here on the gateway knows the job.
+    let request = v1::GetJobRequest {
+        job_id: "log".to_owned(),
+        ..Default::default()
+    };
+    suite.jobs(0).get(ask(request)).await.unwrap();
     register(&suite, wanted("data", 1)).await.unwrap();
     let request = v1::ListEvaluationsRequest::default();
     let answer = suite.evaluations(0).list(ask(request)).await.unwrap();

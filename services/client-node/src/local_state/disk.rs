@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use model::AllocId;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 use tracing::warn;
 
+use super::Restored;
 use super::writer::Pending;
-use super::{Restored, decode};
 
 /// Key → JSON.
 const TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
@@ -121,22 +120,7 @@ pub(super) fn read_all(database: &Database) -> Result<Restored, redb::Error> {
     };
     for row in table.iter()? {
         let (key, value) = row?;
-        let (key, value) = (key.value(), value.value());
-        let Some((kind, id)) = key.split_once('/') else {
-            restored.node = decode(key, value).unwrap_or_default();
-            continue;
-        };
-        let Ok(id) = id.parse::<AllocId>() else {
-            warn!(key, "the local state has a key that names no allocation");
-            continue;
-        };
-        let stored = restored.allocs.entry(id).or_default();
-        match kind {
-            "alloc" => stored.alloc = Some(value.to_vec()),
-            "runner" => stored.runner = Some(value.to_vec()),
-            "acked" => stored.acked = decode(key, value),
-            _ => warn!(key, "the local state has a key of another version"),
-        }
+        restored.add(key.value(), value.value());
     }
     Ok(restored)
 }

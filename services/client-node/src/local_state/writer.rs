@@ -115,15 +115,15 @@ pub(super) type Pending = BTreeMap<String, Option<Vec<u8>>>;
 
 /// What is to be committed together.
 #[derive(Default)]
-struct Gathered {
-    pending: Pending,
-    waiting: Vec<oneshot::Sender<()>>,
+pub(super) struct Gathered {
+    pub(super) pending: Pending,
+    pub(super) waiting: Vec<oneshot::Sender<()>>,
     /// Who wants to end, and until when a disk that says no is tried.
-    closing: Option<(oneshot::Sender<()>, Instant)>,
+    pub(super) closing: Option<(oneshot::Sender<()>, Instant)>,
 }
 
 impl Gathered {
-    fn take(&mut self, write: Write) {
+    pub(super) fn take(&mut self, write: Write) {
         match write {
             Write::Put(key, value) => drop(self.pending.insert(key, Some(value))),
             Write::Delete(key) => drop(self.pending.insert(key, None)),

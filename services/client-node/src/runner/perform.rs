@@ -87,7 +87,7 @@ impl Runner {
                 for id in leftovers {
                     clear(&context, &id).await;
                 }
-                let built = tokio::task::spawn_blocking(build).await;
+                let built = offload::spawn(build).await;
                 let built = built.unwrap_or_else(|error| Err(error.to_string()));
                 let _ = answers.send(Event::PrerunDone(built)).await;
             }

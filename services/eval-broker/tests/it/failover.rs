@@ -87,7 +87,7 @@ async fn capacity_that_came_while_nobody_led_unblocks() {
 }
 
 #[tokio::test]
-async fn the_fence_refuses_what_a_deposed_leader_writes() {
+async fn scenario_093_the_fence_refuses_what_a_deposed_leader_writes() {
     let suite = Suite::start().await;
     let deposed = suite.leader().await;
     let mut worker = suite.worker(&deposed.address, 10).await;

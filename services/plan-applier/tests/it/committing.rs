@@ -117,7 +117,7 @@ async fn the_last_place_is_given_once() {
 #[tokio::test]
 async fn plans_that_come_together_share_transactions() {
     let suite = Suite::start().await;
-    let leader = suite.leader().await;
+    let leader = suite.steady_leader().await;
     suite.create_nodes(&[node(1)]).await;
     let mut evals = Vec::new();
     for number in 0..64 {
@@ -149,10 +149,10 @@ async fn plans_that_come_together_share_transactions() {
     assert!(invariants::check_snapshot(&snapshot).is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_larger_than_a_transaction_ends_its_evaluation_with_the_last_piece() {
     let suite = Suite::start().await;
-    let leader = suite.leader().await;
+    let leader = suite.steady_leader().await;
     let nodes: Vec<_> = (1..=120).map(node).collect();
     suite.create_nodes(&nodes).await;
     let mut job = batch("many", 3_000);
@@ -173,6 +173,30 @@ async fn a_plan_larger_than_a_transaction_ends_its_evaluation_with_the_last_piec
     assert_eq!(ended.value.status, EvalStatus::Complete);
     assert_eq!(Some(&ended.modify_index), made.last());
     assert_eq!(result.commit_index, ended.modify_index);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_is_all_at_once_leaves_no_traces_however_large_it_is() {
+    let suite = Suite::start().await;
+    let leader = suite.steady_leader().await;
+    let nodes: Vec<_> = (1..=60).map(node).collect();
+    suite.create_nodes(&nodes).await;
+    let mut job = batch("gang", 1_100);
+    job.all_at_once = true;
+    job.task_groups[0].tasks[0].resources.cpu_mhz = 50;
+    job.task_groups[0].tasks[0].resources.memory_mib = 50;
+    let eval = suite.register(1, &job).await;
+    let plan = suite.plan(&eval).await;
+    let result = submit(&leader.address, &plan).await.unwrap();
+    assert_eq!((result.placed.len(), result.refresh_index), (1_100, 0));
+    let snapshot = suite.now().await;
+    assert_eq!(placed(&snapshot, &job.key()), 1_100);
+    let ended = snapshot.eval(eval.id).unwrap();
+    assert_eq!(ended.value.status, EvalStatus::Complete);
+    assert_eq!(result.commit_index, ended.modify_index);
+    assert_eq!(snapshot.plan_pieces().count(), 0);
+    assert_eq!(snapshot.plan_commits().count(), 0);
+    assert!(invariants::check_snapshot(&snapshot).is_empty());
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ async fn the_next_leader_knows_what_the_last_has_committed() {
 
 /// A leader whose lease ran out while it could not reach the store, and does not know.
 #[tokio::test]
-async fn a_deposed_leader_writes_nothing() {
+async fn scenario_093_a_deposed_leader_writes_nothing() {
     let suite = Suite::start().await;
     let proxy = suite.proxy().await;
     let first = suite.applier_at(&proxy.endpoint()).await;
@@ -125,7 +125,7 @@ async fn a_commit_whose_answer_is_lost_is_not_made_twice() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_answers_what_is_in_hand() {
     let suite = Suite::start().await;
     let mut leader = suite.leader().await;
@@ -145,4 +145,54 @@ async fn a_drain_answers_what_is_in_hand() {
     let result = asking.await.unwrap().unwrap();
     assert_eq!(result.placed.len(), 2_000);
     (&mut leader.ended).await.unwrap().unwrap();
+}
+
+/// The leader is cut off from the store at every moment of a plan that takes several transactions
+/// and is valid only as a whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_finds_half_a_plan_that_is_all_at_once() {
+    let mut outcomes = [0, 0];
+    for transactions in 1..=5 {
+        let suite = Suite::start().await;
+        let proxy = suite.proxy().await;
+        let first = suite.applier_at(&proxy.endpoint()).await;
+        suite.wait_for_leader(&first.address).await;
+        let nodes: Vec<_> = (1..=60).map(node).collect();
+        suite.create_nodes(&nodes).await;
+        let mut job = batch("gang", 1_100);
+        job.all_at_once = true;
+        job.task_groups[0].tasks[0].resources.cpu_mhz = 50;
+        job.task_groups[0].tasks[0].resources.memory_mib = 50;
+        let eval = suite.register(1, &job).await;
+        let plan = suite.plan(&eval).await;
+        let before = suite.now().await.index();
+        let address = first.address.clone();
+        let asking = tokio::spawn(async move { submit(&address, &plan).await });
+        let moment = suite.replica.wait_for(before + transactions, PATIENCE);
+        moment.await.unwrap();
+        proxy.set(Mode::Cut);
+        drop(first);
+        let _ = asking.await.unwrap();
+
+        let second = suite.steady_leader().await;
+        let snapshot = suite.now().await;
+        assert_eq!(snapshot.plan_pieces().count(), 0);
+        assert_eq!(snapshot.plan_commits().count(), 0);
+        let placed = snapshot.allocs_by_job(&job.key()).count();
+        let status = snapshot.eval(eval.id).unwrap().value.status;
+        match placed {
+            0 => assert_eq!(status, EvalStatus::Pending),
+            all => assert_eq!((all, status), (1_100, EvalStatus::Complete)),
+        }
+        outcomes[usize::from(placed > 0)] += 1;
+        if placed == 0 {
+            let plan = suite.plan(&eval).await;
+            let result = submit(&second.address, &plan).await.unwrap();
+            assert_eq!(result.placed.len(), 1_100, "{result:?}");
+        }
+        let snapshot = suite.now().await;
+        assert_eq!(snapshot.allocs_by_job(&job.key()).count(), 1_100);
+        assert!(invariants::check_snapshot(&snapshot).is_empty());
+    }
+    assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
 }

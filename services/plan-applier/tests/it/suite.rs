@@ -119,6 +119,15 @@ impl Suite {
         applier
     }
 
+    /// As [`Self::leader`], with a term that lasts on a machine that has much else to do: for plans
+    /// that keep it busy for seconds.
+    pub(crate) async fn steady_leader(&self) -> Running {
+        let edit = |config: &mut Config| config.election_ttl = PATIENCE * 3;
+        let applier = self.applier_with(&self.endpoint, edit).await;
+        self.wait_for_leader(&applier.address).await;
+        applier
+    }
+
     /// Returns the address and the term of whoever holds the election.
     pub(crate) fn elected(&self) -> Option<String> {
         self.replica.leader(SERVICE).map(|leader| leader.address)
@@ -164,7 +173,10 @@ impl Suite {
 
     /// What a worker would propose for the evaluation, now.
     pub(crate) async fn plan(&self, eval: &Evaluation) -> Plan {
-        plan_on(&self.now().await, eval)
+        let (snapshot, eval) = (self.now().await, eval.clone());
+        // A large one takes longer than a lease lasts, on a machine with much else to do.
+        let planning = tokio::task::spawn_blocking(move || plan_on(&snapshot, &eval));
+        planning.await.unwrap()
     }
 }
 

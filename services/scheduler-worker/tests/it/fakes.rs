@@ -1,7 +1,7 @@
 //! A broker that delivers what a test says and remembers the answers, and a plan-applier that
 //! answers as a test says and otherwise commits.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use applier::{Op, Verdict};
@@ -121,6 +121,8 @@ pub(crate) enum Answer {
     Refuse,
     /// Leaves out the nodes beyond the first so many.
     CommitNodes(usize),
+    /// The same, without a word on where that can be seen.
+    CommitNodesSilently(usize),
     Fail(Status),
     /// Answers when told.
     Hold(tokio::sync::oneshot::Receiver<()>),
@@ -210,15 +212,20 @@ impl PlanApplier for FakeApplier {
                 refresh_index: self.replica.applied(),
                 ..PlanResult::default()
             },
-            Answer::CommitNodes(count) => {
+            answer @ (Answer::CommitNodes(count) | Answer::CommitNodesSilently(count)) => {
                 let mut part = plan.clone();
-                for node in plan.placements.keys().skip(count) {
-                    part.placements.remove(node);
-                }
+                let left_out = plan.placements.keys().skip(count);
+                let left_out = left_out.map(|node| (*node, "no room".to_owned()));
+                let left_out: BTreeMap<_, _> = left_out.collect();
+                part.placements
+                    .retain(|node, _| !left_out.contains_key(node));
                 part.eval_outcome = None;
                 part.followup_evals.clear();
                 let mut result = self.commit(&part).await;
-                result.refresh_index = result.commit_index;
+                result.rejected_nodes = left_out;
+                if matches!(answer, Answer::CommitNodes(_)) {
+                    result.refresh_index = result.commit_index;
+                }
                 result
             }
             Answer::Fail(status) => return Err(status),

@@ -129,6 +129,17 @@ impl Suite {
         self.commit(&txn).await;
     }
 
+    /// Has another term of a service begin, led from the same address.
+    pub(crate) async fn elect_again(&self, service: &str) {
+        let snapshot = self.newest().await;
+        let leader = snapshot.leader(service).unwrap().clone();
+        let mut txn = self.txn();
+        let key = Key::Election(service.to_owned());
+        txn.delete(&key, leader.modify_index).unwrap();
+        self.commit(&txn).await;
+        self.elect(service, &leader.value.address).await;
+    }
+
     async fn add_nodes(&self, count: u128) {
         let mut txn = self.txn();
         for number in 1..=count {

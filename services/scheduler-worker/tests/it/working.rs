@@ -87,6 +87,22 @@ async fn what_was_rejected_is_planned_again_on_what_was_committed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn scenario_009_a_partial_commit_without_a_revision_gives_the_evaluation_back() {
+    let mut suite = Suite::start().await;
+    suite.answer([Answer::CommitNodesSilently(1)]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 4).await;
+    suite.deliver(&eval, index, "t1");
+    let told = suite
+        .wait_for_told("an answer", |told| {
+            matches!(told, Told::Ack(_) | Told::Nack(_))
+        })
+        .await;
+    assert_eq!(told, nack("t1"));
+    assert_eq!(suite.plan_count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_evaluation_that_gets_nowhere_fails_and_leaves_a_blocked_one() {
     let mut suite = Suite::start().await;
     suite.answer((0..5).map(|_| Answer::Refuse));
@@ -250,6 +266,39 @@ async fn a_broken_session_is_opened_again_with_what_is_left_of_the_credit() {
     suite
         .wait_for_told("a grant", |told| *told == Told::Granted(1))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_has_been_succeeded_is_waited_for_no_longer() {
+    let mut suite = Suite::start().await;
+    // Stopped in its tracks with the plan: nothing is answered, and the connection stays.
+    let (_release, held) = oneshot::channel();
+    suite.answer([Answer::Hold(held)]);
+    suite.work(|_| {}).await;
+    let (eval, index) = suite.register("web", 1).await;
+    suite.deliver(&eval, index, "t1");
+    wait_for("the plan", PATIENCE, async || {
+        (suite.plan_count() == 1).then_some(())
+    })
+    .await;
+    suite.elect_again("plan-applier").await;
+    suite
+        .wait_for_told("the ack", |told| *told == ack("t1"))
+        .await;
+    assert_eq!(suite.plan_count(), 2, "offered to the successor");
+
+    let opened = |told: &[Told]| {
+        let sessions = told.iter();
+        sessions
+            .filter(|told| matches!(told, Told::Opened { .. }))
+            .count()
+    };
+    assert_eq!(opened(&suite.broker.told()), 1);
+    suite.elect_again("eval-broker").await;
+    wait_for("a session with the successor", PATIENCE, async || {
+        (opened(&suite.broker.told()) == 2).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

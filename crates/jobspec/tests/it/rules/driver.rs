@@ -39,7 +39,7 @@ fn configs_of_drivers() {
     ]);
     let job = admit(&file(
         "",
-        mock("run_for = \"10s\"\nexit_code = \"3\"\nkill_after = 5\nstart_error_recoverable = \"true\"\nstdout_repeat_duration = \"${meta.x}\""),
+        mock("run_for = \"10s\"\nexit_code = \"3\"\nkill_after = 5\nstart_block_for = \"10000h\"\nstart_error_recoverable = \"true\"\nstdout_repeat_duration = \"${meta.x}\""),
         "      config {\n        command = \"sh\"\n        args = [\"-p\", 80, true]\n      }",
     )
     .replacen("      config {\n        command = \"/bin/true\"\n      }\n", "", 1))
@@ -63,7 +63,8 @@ fn configs_of_drivers() {
     assert_eq!(
         config("u"),
         serde_json::json!({
-            "run_for": 10_000_000_000_u64, "exit_code": 3, "kill_after": 5, "start_error_recoverable": true,
+            "run_for": 10_000_000_000_u64, "exit_code": 3, "kill_after": 5,
+            "start_block_for": "36000000000000000ns", "start_error_recoverable": true,
             "stdout_repeat_duration": "${meta.x}",
         })
     );

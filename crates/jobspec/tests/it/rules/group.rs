@@ -13,7 +13,7 @@ use crate::support::{admit, file};
 fn groups() {
     check(&[
         ("", "    count = -1", "", "$g.count", "Task group count can't be negative"),
-        ("", "    count = 4294967296", "", "$g.count", "must be between 0 and 4294967295"),
+        ("", "    count = 4294967296", "", "$g.count", "must be between 0 and 50000"),
         ("", "    shutdown_delay = \"-1s\"", "",
             "$g.shutdown_delay", "ShutdownDelay must be a positive value"),
         ("", "    ephemeral_disk {\n      size = 5\n    }", "      logs {\n        disabled = true\n      }",

@@ -12,6 +12,10 @@ fn the_job_itself() {
     check(&[
         ("  id = \"\"", "", "", "id", "Missing job ID"),
         ("  id = \"a b\"", "", "", "id", "Job ID contains a space"),
+        ("  id = \"*\"", "", "", "id", "a job cannot have the ID \"*\""),
+        ("  id = \"..\"", "", "", "id", "a job cannot have the ID"),
+        ("  id = \"-web\"", "", "", "id", "begins with a dash"),
+        ("  id = \"a\\tb\"", "", "", "id", "contains a control character"),
         ("  id = \"a\\u0000\"\n  name = \"a\"", "", "", "id", "Job ID contains a null character"),
         ("  name = \"a\\u0000\"", "", "", "name", "Job name contains a null character"),
         ("  type = \"daemon\"", "", "", "type", "Invalid job type: \"daemon\""),
@@ -25,7 +29,8 @@ fn the_job_itself() {
         ("  datacenters = [\"\"]", "", "", "datacenters", "Job datacenter must be non-empty string"),
         ("  group \"g\" {\n    task \"u\" {\n      driver = \"mock_driver\"\n    }\n  }", "", "",
             "$g", "group \"g\" is defined twice"),
-        ("", "    count = 50001", "", "group", "more than 50000"),
+        ("  group \"h\" {\n    count = 20001\n    task \"u\" {\n      driver = \"mock_driver\"\n    }\n  }",
+            "    count = 30000", "", "group", "more than 50000"),
     ]);
     for (job, group) in [
         ("  priority = 1", ""),

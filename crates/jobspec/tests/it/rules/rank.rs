@@ -34,7 +34,17 @@ fn constraints_affinities_and_spreads() {
         ("", constraint("operator = \"distinct_property\""), "",
             "$g.constraint[0].attribute", "distinct_property needs an attribute"),
         ("", constraint("distinct_property = meta.x\nvalue = 0"), "",
-            "$g.constraint[0].value", "1 or more; got \"0\""),
+            "$g.constraint[0].value", "1 to 4294967295; got \"0\""),
+        ("", constraint("distinct_property = meta.x\nvalue = 5000000000"), "",
+            "$g.constraint[0].value", "1 to 4294967295; got \"5000000000\""),
+        ("", constraint("attribute = \"$${foo}\"\nvalue = 1"), "",
+            "$g.constraint[0].attribute", "\"${foo}\" names nothing of a node"),
+        ("", constraint("attribute = \"$${env.X}\"\noperator = \"is_set\""), "",
+            "$g.constraint[0].attribute", "names nothing of a node"),
+        ("", constraint("attribute = \"$${node.nope}\"\nvalue = 1"), "",
+            "$g.constraint[0].attribute", "names nothing of a node"),
+        ("", constraint("attribute = \"$${attr.a}-b\"\nvalue = 1"), "",
+            "$g.constraint[0].attribute", "names nothing of a node"),
         ("", affinity("weight = 0"), "", "$g.affinity[0].weight", "Affinity weight cannot be zero"),
         ("", affinity("weight = 101"), "",
             "$g.affinity[0].weight", "must be within the range [-100,100]; got"),
@@ -42,7 +52,9 @@ fn constraints_affinities_and_spreads() {
             "$g.affinity[0].operator", "Unknown affinity operator"),
         ("", spread(""), "", "$g.spread[0].attribute", "Missing spread attribute"),
         ("", spread("attribute = meta.x\nweight = 101"), "",
-            "$g.spread[0].weight", "must be within the range [0,100]; got"),
+            "$g.spread[0].weight", "must be within the range [1,100]; got 101"),
+        ("", spread("attribute = meta.x\nweight = 0"), "",
+            "$g.spread[0].weight", "must be within the range [1,100]; got 0"),
         ("", spread( "attribute = meta.x\ntarget \"a\" {\npercent = 60\n}\ntarget \"b\" {\npercent = 41\n}", ),
             "", "$g.spread[0]", "percentages must not be greater than 100%; got"),
         ("", spread("attribute = meta.x\ntarget \"a\" {\npercent = -1\n}"), "",
@@ -55,6 +67,9 @@ fn constraints_affinities_and_spreads() {
         "attribute = meta.x\nregexp = \"${meta.y}\"",
         "distinct_property = meta.x",
         "distinct_hosts = false",
+        "attribute = node.datacenter\nvalue = \"dc1\"",
+        "attribute = node.unique.id\noperator = \"is_set\"",
+        "attribute = \"$${unique.hostname}\"\nvalue = 1",
         "attribute = meta.x\noperator = \"set_contains_any\"\nvalue = \"a,b\"",
     ] {
         admit(&file("", constraint(body), "")).unwrap();
@@ -89,4 +104,27 @@ fn preferences_that_are_carried_out_need_no_warning() {
     let spread = "    spread {\n      attribute = meta.x\n    }";
     let warnings = admit(&file(affinity, spread, "")).unwrap().warnings;
     assert_eq!(warnings, Vec::<String>::new());
+}
+
+#[test]
+fn how_many_there_are_of_a_system_job_its_count_does_not_say() {
+    let update = "    update {\n      max_parallel = 2\n    }";
+    for job_type in ["system", "service"] {
+        let job_type_line = format!("  type = {job_type:?}");
+        let warnings = admit(&file(&job_type_line, update, "")).unwrap().warnings;
+        let is_warned = job_type == "service";
+        assert_eq!(warnings.len(), usize::from(is_warned), "{warnings:?}");
+    }
+}
+
+#[test]
+fn a_preference_for_what_there_is_not_is_warned_about() {
+    let affinity = "  affinity {\n    attribute = \"$${foo}\"\n    value = 1\n  }";
+    let spread = "    spread {\n      attribute = \"$${foo}\"\n    }";
+    let warnings = admit(&file(affinity, spread, "")).unwrap().warnings;
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].contains("names nothing of a node"),
+        "{warnings:?}"
+    );
 }

@@ -6,7 +6,7 @@ use placement::assign_ports;
 use crate::draw::Draw;
 use crate::rank::explain;
 use crate::rank::given::Given;
-use crate::rank::score::{NOTHING, penalised_mean};
+use crate::rank::score::{NOTHING, with_penalty};
 use crate::rank::search::{Found, Search, Wish};
 use crate::rank::shelves::Entry;
 
@@ -101,7 +101,7 @@ impl<'a> Search<'a, '_> {
             let parts = self.parts(entry.position());
             let Some(parts) = parts else { continue };
             let (_, scorers) = parts.base();
-            let score = penalised_mean(entry.key, scorers, parts.spread);
+            let score = with_penalty(entry.key, scorers, parts.spread);
             let is_better = best.as_ref().is_none_or(|(_, _, other, _)| score > *other);
             if !is_better {
                 self.shelves.push(shelf, entry, &self.places);

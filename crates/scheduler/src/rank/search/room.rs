@@ -17,7 +17,7 @@ pub(super) struct Room {
 }
 
 impl Search<'_, '_> {
-    /// Makes the entry of a node: its lot weighs as much in the mean as a near-tie allows.
+    /// Makes the entry of a node: its lot weighs as much in a mean as a near-tie allows.
     pub(super) fn entry(&self, id: NodeId, node: u32, parts: &Parts, changes: u32) -> Entry {
         let (sum, scorers) = parts.base();
         Entry {

@@ -1,12 +1,16 @@
 //! Periodic jobs: their launch records, forced launches, and evaluations of jobs by hand.
 
-use model::{ClientStatus, EvalId, Job, JobKey, Periodic, Timestamp, TriggeredBy};
+use model::{
+    ClientStatus, EvalId, Job, JobKey, Namespace, NodePool, Periodic, Timestamp, TriggeredBy,
+};
+use state::{Entity, Key};
 use test_kit::builders;
 
 use super::world::{NOW, World};
 use crate::admission::evaluate::evaluate;
 use crate::admission::force::force;
 use crate::admission::{Outcome, Refusal, Stamp};
+use crate::writes::Write;
 
 const SECOND: u64 = 1_700_000_000;
 
@@ -185,4 +189,38 @@ fn a_parent_is_not_evaluated() {
         "{refusal}"
     );
     assert!(world.snapshot().eval(EvalId::from_random(1_001)).is_none());
+}
+
+#[test]
+fn an_evaluation_by_hand_joins_the_namespace_and_the_node_pool() {
+    let mut world = World::default();
+    let job = Job {
+        namespace: "dev".to_owned(),
+        node_pool: "gpu".to_owned(),
+        ..builders::batch("report", 1)
+    };
+    // Nothing of it is live, so both may go.
+    world.stored.put_job(&job);
+    let decide = |world: &mut World| {
+        let stamp = world.stamp();
+        evaluate(&world.snapshot(), &job.key(), false, &stamp)
+    };
+    let Err(Refusal::Invalid(errors)) = decide(&mut world) else {
+        panic!("evaluated where nothing is");
+    };
+    let fields: Vec<&str> = errors.0.iter().map(|error| error.field.as_str()).collect();
+    assert_eq!(fields, ["namespace", "node_pool"]);
+    let namespace = Key::Namespace("dev".to_owned());
+    let entity = Entity::Namespace(Box::new(Namespace::named("dev")));
+    let in_namespace = world.stored.put(namespace.clone(), entity);
+    let pool = Key::NodePool("gpu".to_owned());
+    let entity = Entity::NodePool(Box::new(NodePool::named("gpu")));
+    let in_pool = world.stored.put(pool.clone(), entity);
+    let Outcome::Commit { writes, .. } = decide(&mut world).unwrap() else {
+        panic!("it was never evaluated before");
+    };
+    for (key, modify_index) in [(namespace, in_namespace), (pool, in_pool)] {
+        let compare = Write::RequireUnchanged { key, modify_index };
+        assert!(writes.contains(&compare), "{compare:?} of {writes:?}");
+    }
 }

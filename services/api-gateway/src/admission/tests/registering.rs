@@ -8,7 +8,9 @@ use state::{Entity, Key};
 use test_kit::builders;
 
 use super::world::{NOW, World, changed, proposal, request};
-use crate::admission::{Answer, Decision, FoundIndex, Refusal, RegisterRequest, register};
+use crate::admission::{
+    Answer, Decision, FoundIndex, Preserve, Refusal, RegisterRequest, register,
+};
 use crate::writes::Write;
 
 #[test]
@@ -65,6 +67,9 @@ fn scenario_001_an_unchanged_job_is_not_written_but_evaluated_again() {
                 Write::RequireUnchanged {
                     key: Key::Job(_),
                     modify_index: 100,
+                },
+                Write::RequireAbsent {
+                    key: Key::Namespace(_)
                 },
                 Write::RequireAbsent {
                     key: Key::SchedulerConfig
@@ -227,6 +232,135 @@ fn scenarios_003_and_004_a_check_index_is_kept_to() {
             (result, _) => panic!("{stored:?}, {check_index:?}: {result:?}"),
         }
     }
+}
+
+#[test]
+fn scenario_005_of_two_who_go_by_one_index_one_writes() {
+    let (mut world, job) = (World::default(), builders::service("web", 3));
+    let index = world.register(&job);
+    let request = RegisterRequest {
+        check_index: Some(index),
+        ..request()
+    };
+    let [first, second] = [1, 2].map(|spec| {
+        let decided = world.decide(&changed(&job, spec), &request);
+        proposal(decided.unwrap())
+    });
+    let compared = second.writes.iter().find_map(|write| match write {
+        Write::Update {
+            key: Key::Job(_),
+            modify_index,
+            ..
+        } => Some(*modify_index),
+        _ => None,
+    });
+    let now = world.commit(&first);
+    assert_eq!(
+        compared,
+        Some(index),
+        "its transaction compares what it went by"
+    );
+    assert_ne!(now, index);
+    let again = world.decide(&changed(&job, 2), &request).unwrap_err();
+    let found = FoundIndex::Other(now);
+    assert_eq!(again, Refusal::CheckIndex { want: index, found });
+}
+
+#[test]
+fn scenario_006_counts_and_resources_stay_if_that_is_asked_for() {
+    let mut world = World::default();
+    let mut job = builders::service("web", 5);
+    world.register(&job);
+    job.task_groups[0].count = 2;
+    let stored_cpu = job.task_groups[0].tasks[0].resources.cpu_mhz;
+    job.task_groups[0].tasks[0].resources.cpu_mhz = stored_cpu + 1;
+    let mut more = job.task_groups[0].clone();
+    more.name = "more".into();
+    more.count = 7;
+    job.task_groups.push(more);
+    let mut preserve = |counts, resources| {
+        let request = RegisterRequest {
+            preserve: Preserve { counts, resources },
+            ..request()
+        };
+        let proposal = proposal(world.decide(&job, &request).unwrap());
+        let written = proposal.writes.iter().find_map(|write| match write {
+            Write::Update {
+                entity: Entity::Job(job),
+                ..
+            } => Some(job.clone()),
+            _ => None,
+        });
+        let groups = written.unwrap().task_groups;
+        groups
+            .iter()
+            .map(|group| (group.count, group.tasks[0].resources.cpu_mhz))
+            .collect::<Vec<_>>()
+    };
+    let cpu = stored_cpu + 1;
+    assert_eq!(preserve(false, false), [(2, cpu), (7, cpu)]);
+    assert_eq!(preserve(true, false), [(5, cpu), (7, cpu)]);
+    assert_eq!(preserve(false, true), [(2, stored_cpu), (7, cpu)]);
+    assert_eq!(preserve(true, true), [(5, stored_cpu), (7, cpu)]);
+}
+
+#[test]
+fn counts_that_stay_are_not_too_many_together_with_new_ones() {
+    let mut world = World::default();
+    let mut job = builders::service("web", 30_000);
+    world.register(&job);
+    job.task_groups[0].count = 1;
+    let mut more = job.task_groups[0].clone();
+    more.name = "more".into();
+    more.count = 20_001;
+    job.task_groups.push(more);
+    let request = RegisterRequest {
+        preserve: Preserve {
+            counts: true,
+            resources: false,
+        },
+        ..request()
+    };
+    let refused = world.decide(&job, &request).unwrap_err().to_string();
+    assert!(
+        refused.contains("count") && refused.contains("50001"),
+        "{refused}"
+    );
+}
+
+/// Returns what a job with these counts and this priority is refused with.
+fn refused(counts: &[u32], priority: i64) -> Option<String> {
+    let group = |(number, count): (usize, &u32)| spec::TaskGroup {
+        name: Some(format!("group-{number}")),
+        count: Some((*count).into()),
+        tasks: Some(vec![spec::Task {
+            name: Some("server".to_owned()),
+            driver: Some("mock_driver".to_owned()),
+            ..spec::Task::default()
+        }]),
+        ..spec::TaskGroup::default()
+    };
+    let job = spec::Job {
+        id: Some("web".to_owned()),
+        priority: Some(priority),
+        task_groups: Some(counts.iter().enumerate().map(group).collect()),
+        ..spec::Job::default()
+    };
+    canonicalise(&job, NOW)
+        .err()
+        .map(|errors| errors.to_string())
+}
+
+#[test]
+fn scenario_009_a_priority_is_at_most_a_hundred() {
+    assert_eq!(refused(&[1], 100), None);
+    assert!(refused(&[1], 101).unwrap().contains("priority"));
+}
+
+#[test]
+fn scenario_010_the_counts_of_all_groups_have_a_limit() {
+    assert_eq!(refused(&[30_000, 20_000], 50), None);
+    assert!(refused(&[30_000, 20_001], 50).unwrap().contains("50001"));
 }
 
 #[test]

@@ -97,6 +97,17 @@ fn scenario_016_a_job_is_not_scaled_while_it_is_rolled_out_not_even_a_paused_one
             refusal.contains("job scaling blocked due to active deployment"),
             "{refusal}"
         );
+        let deployment = world
+            .snapshot()
+            .deployments_by_job(&web().key())
+            .next()
+            .unwrap()
+            .value
+            .id;
+        assert!(
+            refusal.contains(&format!("'kafila deployment fail {deployment}'")),
+            "{refusal}"
+        );
     }
     // Saying something is possible all the same.
     let says = ScaleRequest {

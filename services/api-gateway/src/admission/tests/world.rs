@@ -217,6 +217,13 @@ fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
         Key::NodePool(name) => snapshot
             .node_pool(name)
             .map(|row| (row.create_index, row.modify_index)),
+        Key::Namespace(name) => snapshot
+            .namespace(name)
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::PlanCommit(eval_id) => snapshot
+            .plan_commit(*eval_id)
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::PlanPiece(..) => None,
         Key::PeriodicLaunch(job) => snapshot
             .periodic_launch(job)
             .map(|row| (row.create_index, row.modify_index)),

@@ -115,6 +115,19 @@ fn a_report_that_says_nothing_new_writes_nothing() {
 
 /// §7.6, row by row.
 #[test]
+fn a_report_from_before_the_end_does_not_undo_it() {
+    use ClientStatus::{Complete, Failed, Pending, Running};
+    for end in [Complete, Failed] {
+        let mut world = world();
+        let id = world.allocs[0].id;
+        world.stored.put_client(id, report(end));
+        for late in [Pending, Running, Complete, Failed] {
+            assert_eq!(world.outcomes(&[(0, late)]), [], "{late:?} after {end:?}");
+        }
+    }
+}
+
+#[test]
 fn what_ends_or_comes_back_is_looked_at_and_nothing_else_is() {
     use ClientStatus::{Complete, Failed, Pending, Running};
     for (status, want) in [

@@ -1,4 +1,4 @@
-//! Spans of time as job files write them: `1h30m`, `500ms`, `1.5s`.
+//! Spans of time as people write them: `1h30m`, `500ms`, `1.5s`.
 //!
 //! The syntax is that of Go's `time.ParseDuration`, which Nomad's job files use: an optional sign,
 //! then numbers with a unit each, largest first or not. There is no unit for days.
@@ -37,7 +37,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
 }
 
 /// Reads a duration that may be negative, as whole nanoseconds.
-pub(crate) fn parse_nanoseconds(text: &str) -> Result<i64, InvalidDuration> {
+///
+/// # Errors
+/// A text without a unit, with an unknown one, or beyond 292 years.
+pub fn parse_nanoseconds(text: &str) -> Result<i64, InvalidDuration> {
     let (negative, mut rest) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),
@@ -137,7 +140,7 @@ fn invalid(text: &str, reason: String) -> InvalidDuration {
 }
 
 /// Writes `span` as Go prints it: `1h30m0s`, `1.5s`, `250ms`.
-pub(crate) fn show(span: Duration) -> String {
+pub fn show(span: Duration) -> String {
     let nanoseconds = span.as_nanos();
     if nanoseconds == 0 {
         return "0s".to_owned();

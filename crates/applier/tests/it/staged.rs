@@ -1,0 +1,148 @@
+//! Pieces that are only valid together: what is compared for them, and what becomes of them when
+//! others have changed what they touch.
+
+use std::sync::Arc;
+
+use applier::{Op, Piece, Verdict, staged};
+use model::{Allocation, EvalStatus, Plan};
+use state::{Entity, Key, PlanPiece};
+
+use crate::store::{NOW, Store, stop};
+
+fn accepted(store: &Store, plan: &Plan) -> Vec<Arc<Piece>> {
+    match applier::verify(&store.snapshot(), plan, NOW) {
+        Verdict::Accepted(accepted) => accepted.pieces,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn written(ops: &[Op]) -> Vec<&Op> {
+    ops.iter().filter(|op| op.entity().is_some()).collect()
+}
+
+/// A plan that stops one and places another, as it was put aside.
+fn exchange(store: &mut Store) -> (Plan, Allocation, PlanPiece) {
+    let node = store.add_node(1, |_| {});
+    let old = store.running("web", node, 100);
+    let old = store.alloc(old);
+    let mut plan = store.start_plan("web");
+    plan.stops.entry(node).or_default().push(stop(old.id));
+    store.place(&mut plan, node, 50);
+    let job = store.snapshot().job(&plan.job).unwrap().create_index;
+    for alloc in plan.placements.values_mut().flatten() {
+        alloc.job_create_index = job;
+    }
+    let pieces = accepted(store, &plan);
+    assert_eq!(pieces.len(), 1);
+    (plan, old, staged::stage(&pieces[0]))
+}
+
+fn rebased(store: &Store, plan: &Plan, piece: &PlanPiece) -> Vec<Op> {
+    staged::rebase(&store.snapshot(), plan.eval_id, 0, piece, NOW)
+}
+
+#[test]
+fn what_nobody_has_touched_is_written_as_it_was_meant() {
+    let mut store = Store::new(1);
+    let (plan, _, piece) = exchange(&mut store);
+    let ops = rebased(&store, &plan, &piece);
+    let meant: Vec<_> = piece
+        .ops
+        .iter()
+        .filter_map(|op| op.entity.clone())
+        .collect();
+    let found: Vec<_> = ops.iter().filter_map(|op| op.entity().cloned()).collect();
+    assert_eq!(found, meant);
+    // The job and the node are compared as they are now.
+    let compared = |key: &Key| {
+        let found = ops
+            .iter()
+            .find(|op| op.key() == key && op.entity().is_none());
+        found.is_some()
+    };
+    assert!(compared(&Key::Job(plan.job.clone())));
+    let node = *plan.placements.keys().next().unwrap();
+    assert!(compared(&Key::Node(node)));
+}
+
+#[test]
+fn a_piece_that_was_written_already_adds_nothing() {
+    let mut store = Store::new(2);
+    let (plan, _, piece) = exchange(&mut store);
+    let pieces = accepted(&store, &plan);
+    store.commit(&pieces).unwrap();
+    let ops = rebased(&store, &plan, &piece);
+    assert!(ops.iter().all(|op| op.created_alloc().is_none()), "{ops:?}");
+}
+
+#[test]
+fn a_mark_of_others_stays_on_an_allocation() {
+    let mut store = Store::new(3);
+    let (plan, old, piece) = exchange(&mut store);
+    let mut marked = old.clone();
+    marked.transition.migrate = true;
+    let key = Key::Alloc(old.id);
+    store.put(key.clone(), Entity::Alloc(Box::new(marked)));
+    let ops = rebased(&store, &plan, &piece);
+    let op = ops.iter().find(|op| *op.key() == key).unwrap();
+    let Some(Entity::Alloc(alloc)) = op.entity() else {
+        panic!("{op:?}");
+    };
+    assert!(alloc.transition.migrate && alloc.is_server_terminal());
+    store
+        .commit(&[Arc::new(Piece { ops, bytes: 0 })])
+        .expect("built on what is there");
+}
+
+#[test]
+fn an_evaluation_that_has_ended_otherwise_keeps_its_end() {
+    let mut store = Store::new(4);
+    let (plan, _, piece) = exchange(&mut store);
+    let mut eval = store.snapshot().eval(plan.eval_id).unwrap().value.clone();
+    eval.status = EvalStatus::Failed;
+    let key = Key::Eval(plan.eval_id);
+    store.put(key.clone(), Entity::Eval(Box::new(eval)));
+    let ops = rebased(&store, &plan, &piece);
+    assert!(written(&ops).iter().all(|op| *op.key() != key));
+    assert!(ops.iter().any(|op| op.created_alloc().is_some()));
+}
+
+#[test]
+fn a_node_that_has_changed_gets_its_allocations_and_the_job_another_look() {
+    let mut store = Store::new(5);
+    let (plan, _, piece) = exchange(&mut store);
+    let before = rebased(&store, &plan, &piece);
+    let node = *plan.placements.keys().next().unwrap();
+    store.edit_node(node, |node| node.status_description.push('.'));
+    let ops = rebased(&store, &plan, &piece);
+    assert_eq!(written(&ops).len(), written(&before).len() + 1);
+    let Some(Entity::Eval(eval)) = ops.last().and_then(Op::entity) else {
+        panic!("{ops:?}");
+    };
+    assert_eq!((&eval.job, eval.status), (&plan.job, EvalStatus::Pending));
+    assert_eq!(eval.previous_eval, Some(plan.eval_id));
+}
+
+/// There is room for so many compares only; those that decide over the whole plan come first.
+#[test]
+fn the_record_compares_as_much_as_a_transaction_can_hold() {
+    let mut store = Store::new(6);
+    let mut plan = store.start_plan("large");
+    plan.all_at_once = true;
+    for number in 1..=1_500 {
+        let node = store.add_node(number, |_| {});
+        store.place(&mut plan, node, 1);
+    }
+    let pieces = accepted(&store, &plan);
+    assert!(pieces.len() > 1);
+    let compares = staged::compares(&pieces);
+    assert!(
+        compares.len() > 900 && compares.len() < 1_000,
+        "{}",
+        compares.len()
+    );
+    let first: Vec<&Key> = compares.iter().take(2).map(Op::key).collect();
+    let expected = [Key::Job(plan.job.clone()), Key::Eval(plan.eval_id)];
+    assert_eq!(first, expected.iter().collect::<Vec<_>>());
+    assert!(compares.iter().all(|op| op.entity().is_none()));
+}

@@ -1,0 +1,87 @@
+//! How fast an update replaces what is there.
+
+use std::collections::BTreeMap;
+
+use model::{ClientStatus, DesiredStatus, JobKey, JobType, NodeStatus};
+use state::{AllocView, Key, Snapshot};
+
+use crate::violation::{Fact, Violation};
+
+/// Looks at what one revision replaced: together with what is new and not yet healthy it is at most
+/// `max_parallel` of a service's group.
+pub(crate) fn check_pace(
+    before: &Snapshot,
+    after: &Snapshot,
+    keys: impl Iterator<Item = Key>,
+    found: &mut Vec<Violation>,
+) {
+    let mut replaced = BTreeMap::<(JobKey, u64, String), u32>::new();
+    for key in keys {
+        let Key::Alloc(id) = key else { continue };
+        let Some(new) = after.alloc(id).filter(|_| before.alloc(id).is_none()) else {
+            continue;
+        };
+        let old = new.alloc.previous_alloc.and_then(|old| before.alloc(old));
+        if old.is_some_and(|old| is_updated(before, old, new)) {
+            let alloc = &new.alloc;
+            let group = (
+                alloc.job_key(),
+                alloc.job_version,
+                alloc.task_group.to_string(),
+            );
+            *replaced.entry(group).or_default() += 1;
+        }
+    }
+    for ((job, version, group), replaced) in replaced {
+        let Some(value) = after.job_version(&job, version) else {
+            continue;
+        };
+        let update = value
+            .value
+            .task_group(&group)
+            .and_then(|group| group.update);
+        let limit = update.map_or(0, |update| update.max_parallel);
+        if limit == 0 || value.value.job_type != JobType::Service {
+            continue;
+        }
+        let unproven = before
+            .allocs_by_job(&job)
+            .filter(|view| *view.alloc.task_group == *group && view.alloc.job_version == version)
+            .filter(|view| is_unproven(before, view))
+            .count();
+        let unproven = u32::try_from(unproven).unwrap_or(u32::MAX);
+        if replaced + unproven > limit {
+            found.push(Violation {
+                revision: after.index(),
+                fact: Fact::UpdatesKeepTheirPace,
+                found: format!(
+                    "{job} {group}: version {version} replaces {replaced} while {unproven} are \
+                     not yet healthy, of {limit}"
+                ),
+            });
+        }
+    }
+}
+
+/// Whether an older version makes way for a newer one, which it need not do for any other reason.
+fn is_updated(before: &Snapshot, old: &AllocView, new: &AllocView) -> bool {
+    old.alloc.job_version < new.alloc.job_version
+        && old.alloc.job_create_index == new.alloc.job_create_index
+        && old.alloc.desired_status == DesiredStatus::Run
+        && !old.alloc.transition.migrate
+        && old.client_status() == ClientStatus::Running
+        && is_on_a_node_that_is_up(before, old)
+}
+
+/// Whether a new one may still turn out badly, as part of a deployment.
+fn is_unproven(before: &Snapshot, view: &AllocView) -> bool {
+    view.alloc.deployment_id.is_some()
+        && !view.is_terminal()
+        && view.health().is_none_or(|health| !health.healthy)
+        && is_on_a_node_that_is_up(before, view)
+}
+
+fn is_on_a_node_that_is_up(snapshot: &Snapshot, view: &AllocView) -> bool {
+    let node = snapshot.node(view.alloc.node_id);
+    node.is_some_and(|node| node.value.status == NodeStatus::Ready)
+}

@@ -1,0 +1,16 @@
+//! The whole suite in one process, over a network, clocks and disks that a seed decides.
+//!
+//! In reading order: [`clock`] is what the machine says of time and chance; [`world`] has machines
+//! and the network between them; [`journal`] is etcd's disk, and sees every revision; [`suite`]
+//! starts the services on their machines; [`users`] ask for jobs and remember what they were told;
+//! [`faults`] says what breaks when; [`watcher`] holds every revision against what must be true;
+//! [`trial`] plays one seed from start to rest.
+
+pub mod clock;
+pub mod faults;
+pub mod journal;
+pub mod suite;
+pub mod trial;
+pub mod users;
+pub mod watcher;
+pub mod world;

@@ -1,0 +1,222 @@
+//! The services on their machines.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_node::Memory;
+use embedded_etcd::EmbeddedEtcd;
+use service_kit::{CancellationToken, EtcdConfig, ListenConfig};
+
+use crate::journal::Disk;
+use crate::watcher::Watcher;
+use crate::world::{HostId, Software, World};
+
+const STORE_PORT: u16 = 2379;
+const GRPC_PORT: u16 = 7000;
+const METRICS_PORT: u16 = 9000;
+
+/// How soon a node counts as down, in all: shorter than in production, so that a trial of half a
+/// minute sees it.
+const HEARTBEAT_TTL: Duration = Duration::from_secs(3);
+const HEARTBEAT_GRACE: Duration = Duration::from_secs(2);
+
+/// Which machine is which.
+pub struct Suite {
+    pub etcd: HostId,
+    pub disk: Disk,
+    pub gateways: Vec<HostId>,
+    /// Everything else that holds nothing.
+    pub services: Vec<HostId>,
+    pub nodes: Vec<(HostId, Memory)>,
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// Returns software that is built and run until it is cancelled, which never happens: a machine
+/// ends by being crashed.
+macro_rules! software {
+    ($app:ident, $config:expr) => {{
+        let config = $config;
+        let software: Software = Box::new(move || {
+            let config = config.clone();
+            let running = async move {
+                let app = $app::App::build(config).await;
+                let app = app.map_err(|error| error.to_string())?;
+                let ended = Box::pin(app.run(CancellationToken::new())).await;
+                ended.map_err(|error| error.to_string())
+            };
+            Box::pin(running) as Running
+        });
+        software
+    }};
+}
+
+impl Suite {
+    /// Adds the machines: numbers of 10.0.0.0/24, in this order.
+    pub fn start(world: &mut World, seed: u64, watcher: &Watcher, node_count: usize) -> Self {
+        let disk = Disk::new(seed, watcher.clone());
+        let etcd = world.add("etcd", store(disk.clone()));
+        let store = EtcdConfig {
+            endpoints: vec![format!("http://{}:{STORE_PORT}", world.address(etcd))],
+            ..EtcdConfig::default()
+        };
+        let first_gateway = etcd + 1;
+        let gateway_addresses: Vec<String> = (first_gateway..first_gateway + 2)
+            .map(|id| format!("http://{}:{GRPC_PORT}", address(id).ip()))
+            .collect();
+        let mut gateways = Vec::new();
+        for number in 0..2 {
+            let config = api_gateway::Config {
+                etcd: store.clone(),
+                listen: listen(world),
+                gateways: gateway_addresses.clone(),
+                heartbeat_ttl: HEARTBEAT_TTL,
+                ..api_gateway::Config::default()
+            };
+            gateways.push(world.add(&format!("gateway-{number}"), software!(api_gateway, config)));
+        }
+        let mut services = Vec::new();
+        for number in 0..2 {
+            let config = eval_broker::Config {
+                etcd: store.clone(),
+                listen: listen(world),
+                nack_timeout: Duration::from_secs(8),
+                follow_up_delay: Duration::from_secs(3),
+                follow_up_spread: Duration::from_secs(2),
+                ..eval_broker::Config::default()
+            };
+            let id = world.add(&format!("broker-{number}"), software!(eval_broker, config));
+            watcher.add_role(world.address(id), eval_broker::SERVICE);
+            services.push(id);
+            let config = plan_applier::Config {
+                etcd: store.clone(),
+                listen: listen(world),
+                verify_threads: 1,
+                ..plan_applier::Config::default()
+            };
+            let id = world.add(
+                &format!("applier-{number}"),
+                software!(plan_applier, config),
+            );
+            watcher.add_role(world.address(id), plan_applier::SERVICE);
+            services.push(id);
+            let config = deployment_watcher::Config {
+                etcd: store.clone(),
+                listen: listen(world),
+                ..deployment_watcher::Config::default()
+            };
+            let id = world.add(
+                &format!("watcher-{number}"),
+                software!(deployment_watcher, config),
+            );
+            watcher.add_role(world.address(id), deployment_watcher::SERVICE);
+            services.push(id);
+            let config = cluster_controller::Config {
+                etcd: store.clone(),
+                listen: listen(world),
+                heartbeat_ttl: HEARTBEAT_TTL,
+                heartbeat_grace: HEARTBEAT_GRACE,
+                ..cluster_controller::Config::default()
+            };
+            let id = world.add(
+                &format!("controller-{number}"),
+                software!(cluster_controller, config),
+            );
+            watcher.add_role(world.address(id), cluster_controller::SERVICE);
+            services.push(id);
+            let config = scheduler_worker::Config {
+                etcd: store.clone(),
+                listen: listen(world),
+                workers: 2,
+                ..scheduler_worker::Config::default()
+            };
+            services.push(world.add(
+                &format!("worker-{number}"),
+                software!(scheduler_worker, config),
+            ));
+        }
+        let nodes = (0..node_count)
+            .map(|number| {
+                let memory = Memory::default();
+                let config = node_config(number, listen(world), &gateway_addresses);
+                let id = world.add(&format!("node-{number}"), node(config, memory.clone()));
+                (id, memory)
+            })
+            .collect();
+        Self {
+            etcd,
+            disk,
+            gateways,
+            services,
+            nodes,
+        }
+    }
+
+    /// Returns where the gateways answer.
+    pub fn gateway_addresses(&self) -> Vec<String> {
+        let gateways = self.gateways.iter();
+        gateways
+            .map(|id| format!("http://{}:{GRPC_PORT}", address(*id).ip()))
+            .collect()
+    }
+}
+
+/// The address that the machine with this number has, at the port for RPCs.
+fn address(id: HostId) -> SocketAddr {
+    let number = u8::try_from(id + 1).expect("there are few machines");
+    SocketAddr::from(([10, 0, 0, number], GRPC_PORT))
+}
+
+/// How the next machine listens.
+fn listen(world: &World) -> ListenConfig {
+    let grpc = address(world.hosts().count());
+    ListenConfig {
+        grpc,
+        metrics: SocketAddr::new(grpc.ip(), METRICS_PORT),
+        advertise: None,
+    }
+}
+
+fn store(disk: Disk) -> Software {
+    Box::new(move || {
+        let disk = disk.clone();
+        Box::pin(async move {
+            let config = embedded_etcd::Config::in_memory();
+            let etcd = EmbeddedEtcd::start_on(config, Arc::new(disk)).await;
+            let etcd = etcd.map_err(|error| error.to_string())?;
+            let listener = net::bind(SocketAddr::from(([0, 0, 0, 0], STORE_PORT))).await;
+            let listener = listener.map_err(|error| error.to_string())?;
+            let serving = etcd.serve_on(listener, CancellationToken::new());
+            serving.await.map_err(|error| error.to_string())
+        })
+    })
+}
+
+fn node_config(number: usize, listen: ListenConfig, gateways: &[String]) -> client_node::Config {
+    client_node::Config {
+        gateways: gateways.to_vec(),
+        data_dir: None,
+        listen,
+        name: Some(format!("node-{number}")),
+        host_ip: Some(std::net::IpAddr::from([127, 0, 0, 1])),
+        cpu_total_compute: 4_000,
+        memory_total_mb: 8_192,
+        disk_total_mb: 100_000,
+        ..client_node::Config::default()
+    }
+}
+
+fn node(config: client_node::Config, memory: Memory) -> Software {
+    Box::new(move || {
+        let (config, memory) = (config.clone(), memory.clone());
+        Box::pin(async move {
+            let app = client_node::App::build_in(config, &memory).await;
+            let app = app.map_err(|error| error.to_string())?;
+            let ended = Box::pin(app.run(CancellationToken::new())).await;
+            ended.map_err(|error| error.to_string())
+        })
+    })
+}

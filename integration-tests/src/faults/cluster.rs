@@ -1,0 +1,315 @@
+//! The processes: three members of etcd, two of every service and some nodes, each on its host.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::signal::Signal;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::hosts;
+use super::network::Network;
+use crate::binary;
+use crate::process::Process;
+
+/// The disk of one of etcd's members, in MiB: room for its log (64 MiB at a time, two of them) and
+/// for a long history.
+const DISK_MIB: u64 = 768;
+/// What takes up the rest of a full disk.
+const FILLER: &str = "filler";
+
+/// All processes; everything is gone when dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    // Killed before the network goes.
+    processes: BTreeMap<String, Process>,
+    pub network: Network,
+    /// Logs, and the data of nodes.
+    directory: PathBuf,
+    disks: PathBuf,
+    etcd: PathBuf,
+}
+
+impl Cluster {
+    /// Makes the disks; starts nothing yet.
+    ///
+    /// # Errors
+    /// A disk cannot be made.
+    pub fn new(network: Network, directory: &Path) -> Result<Self> {
+        fs::create_dir_all(directory)?;
+        let disks = std::env::temp_dir().join("kafila-faults-disks");
+        unmount_all(&disks);
+        for member in hosts::members() {
+            let disk = disks.join(member);
+            fs::create_dir_all(&disk)?;
+            let size = format!("size={DISK_MIB}m");
+            run(Command::new("mount")
+                .args(["-t", "tmpfs", "-o", &size, "kafila-faults"])
+                .arg(&disk))?;
+        }
+        Ok(Self {
+            processes: BTreeMap::new(),
+            network,
+            directory: directory.to_owned(),
+            disks,
+            etcd: program_on_path("etcd")?,
+        })
+    }
+
+    /// Starts etcd, then everything else.
+    ///
+    /// # Errors
+    /// A process cannot be started.
+    pub fn start_all(&mut self) -> Result<()> {
+        for host in hosts::all().into_iter().filter(|host| host != hosts::USER) {
+            self.start(&host)?;
+        }
+        Ok(())
+    }
+
+    /// Starts (again) what runs on a host.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(&mut self, host: &str) -> Result<()> {
+        let kind = hosts::kind(host);
+        let command = if kind == "etcd" {
+            self.etcd_command(host)
+        } else {
+            self.service_command(host, kind)
+        };
+        let log = self.directory.join(format!("{host}.log"));
+        self.processes
+            .insert(host.to_owned(), Process::start(host, command, &log)?);
+        Ok(())
+    }
+
+    fn etcd_command(&self, host: &str) -> Command {
+        let at = |host: &str, port: u16| format!("http://{}:{port}", self.network.address(host));
+        let (client, peer) = (at(host, hosts::ETCD_PORT), at(host, hosts::ETCD_PEER_PORT));
+        let members = hosts::members();
+        let members: Vec<String> = members
+            .iter()
+            .map(|member| format!("{member}={}", at(member, hosts::ETCD_PEER_PORT)))
+            .collect();
+        let mut command = self.network.command(host, &self.etcd);
+        command
+            .args(["--name", host, "--data-dir"])
+            .arg(self.disks.join(host).join("data"))
+            .args([
+                "--listen-client-urls",
+                &client,
+                "--advertise-client-urls",
+                &client,
+            ])
+            .args([
+                "--listen-peer-urls",
+                &peer,
+                "--initial-advertise-peer-urls",
+                &peer,
+            ])
+            .args(["--initial-cluster", &members.join(",")])
+            .args(["--initial-cluster-token", "kafila-faults"])
+            // What a cluster's etcd should have.
+            .args(["--max-txn-ops", "2048", "--max-request-bytes", "4194304"])
+            .args(["--log-level", "warn"]);
+        command
+    }
+
+    fn service_command(&self, host: &str, service: &str) -> Command {
+        let ip = self.network.address(host);
+        let mut settings = vec![
+            ("LISTEN__GRPC", format!("{ip}:{}", hosts::PORT)),
+            ("LISTEN__METRICS", format!("{ip}:{}", hosts::PORT + 1)),
+            ("TELEMETRY__LOG", "info".to_owned()),
+        ];
+        if service == "client-node" {
+            let data = self.directory.join("data").join(host);
+            settings.push(("GATEWAYS", self.gateways().join(",")));
+            settings.push(("DATA_DIR", data.to_string_lossy().into_owned()));
+            settings.push(("NAME", host.to_owned()));
+            // Tasks only pretend, so there is room for any number.
+            settings.push(("CPU_TOTAL_COMPUTE", "1000000".to_owned()));
+            settings.push(("MEMORY_TOTAL_MB", "1000000".to_owned()));
+            settings.push(("DISK_TOTAL_MB", "10000000".to_owned()));
+        } else {
+            settings.push(("ETCD__ENDPOINTS", self.stores().join(",")));
+        }
+        if service == "api-gateway" {
+            settings.push(("GATEWAYS", self.gateways().join(",")));
+        }
+        let mut command = self.network.command(host, &binary::kafila());
+        command.arg(service);
+        for (key, value) in settings {
+            let variable = format!("KAFILA_{}__{key}", service.to_uppercase().replace('-', "_"));
+            command.env(variable, value);
+        }
+        command
+    }
+
+    /// Returns the addresses of etcd's members.
+    pub fn stores(&self) -> Vec<String> {
+        self.addresses(&hosts::members(), hosts::ETCD_PORT)
+    }
+
+    pub fn gateways(&self) -> Vec<String> {
+        self.addresses(&hosts::twins("api-gateway"), hosts::PORT)
+    }
+
+    fn addresses(&self, of: &[String], port: u16) -> Vec<String> {
+        let hosts = of.iter().map(|host| self.network.address(host));
+        hosts
+            .map(|address| format!("http://{address}:{port}"))
+            .collect()
+    }
+
+    /// Kills what runs on a host as a power cut would.
+    pub fn kill(&mut self, host: &str) {
+        if let Some(process) = self.processes.remove(host) {
+            process.kill();
+        }
+    }
+
+    /// Stops it in its tracks.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn pause(&self, host: &str) -> Result<()> {
+        self.process(host)?.signal(Signal::SIGSTOP)
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn resume(&self, host: &str) -> Result<()> {
+        self.process(host)?.signal(Signal::SIGCONT)
+    }
+
+    fn process(&self, host: &str) -> Result<&Process> {
+        self.processes
+            .get(host)
+            .with_context(|| format!("{host} does not run"))
+    }
+
+    /// Takes up all that is left of a member's disk.
+    ///
+    /// # Errors
+    /// The file system does not say how much that is.
+    pub fn fill_disk(&self, member: &str) -> Result<()> {
+        let disk = self.disks.join(member);
+        let filler = File::create(disk.join(FILLER))?;
+        let mut length = 0;
+        // What others free or take meanwhile makes one attempt miss.
+        for _ in 0..8 {
+            let free = nix::sys::statvfs::statvfs(&disk)?;
+            let bytes = i64::try_from(free.blocks_available() * free.fragment_size())?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            if fallocate(&filler, FallocateFlags::empty(), length, bytes).is_ok() {
+                length += bytes;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the rest of a member's disk back.
+    ///
+    /// # Errors
+    /// It was not taken.
+    pub fn free_disk(&self, member: &str) -> Result<()> {
+        fs::remove_file(self.disks.join(member).join(FILLER))?;
+        Ok(())
+    }
+
+    /// Tells whether what is to run on a host does.
+    pub fn is_running(&mut self, host: &str) -> bool {
+        self.processes
+            .get_mut(host)
+            .is_some_and(Process::is_running)
+    }
+
+    /// Returns the hosts whose process has ended although nobody wanted it to.
+    pub fn ended(&mut self) -> Vec<String> {
+        let processes = self.processes.iter_mut();
+        let ended = processes.filter_map(|(host, process)| (!process.is_running()).then_some(host));
+        ended.cloned().collect()
+    }
+
+    /// Returns etcd's leader; `None` when nobody says that it is.
+    pub async fn etcd_leader(&self) -> Option<String> {
+        for member in hosts::members() {
+            let address = format!("{}:{}", self.network.address(&member), hosts::ETCD_PORT);
+            let asked = timeout(Duration::from_millis(500), metrics(&address)).await;
+            if matches!(asked, Ok(Ok(text)) if text.contains("\netcd_server_is_leader 1")) {
+                return Some(member);
+            }
+        }
+        None
+    }
+
+    /// Returns the end of a host's log.
+    pub fn log_tail(&self, host: &str) -> String {
+        self.processes
+            .get(host)
+            .map(Process::log_tail)
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.processes.clear();
+        unmount_all(&self.disks);
+    }
+}
+
+async fn metrics(address: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// Removes disks, those that a killed run left behind as well.
+fn unmount_all(disks: &Path) {
+    for entry in fs::read_dir(disks).into_iter().flatten().flatten() {
+        // Lazily: a process that was killed just now may still be ending. Not mounted: nothing to do.
+        drop(
+            Command::new("umount")
+                .arg("--lazy")
+                .arg(entry.path())
+                .output(),
+        );
+    }
+    drop(fs::remove_dir_all(disks));
+}
+
+fn program_on_path(name: &str) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("KAFILA_ETCD") {
+        return Ok(PathBuf::from(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name));
+    found
+        .into_iter()
+        .find(|program| program.is_file())
+        .with_context(|| format!("no {name} on the PATH"))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{command:?}: {}", said.trim());
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! What happens, and when: drawn from a seed.
+//!
+//! Whom it happens to is drawn as well, but said only when it happens: who leads then is not known
+//! before.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A service's process is killed, and started again soon.
+    Kill,
+    /// A service's process is stopped in its tracks, and goes on later as if nothing had been.
+    Pause,
+    /// Two groups of hosts hear nothing of each other.
+    Partition,
+    /// One of etcd's members is killed, and comes back with its data.
+    MemberLost,
+    /// One of etcd's members is stopped in its tracks, and goes on later.
+    MemberPaused,
+    /// Two of etcd's three members are killed, and come back with their data.
+    MajorityLost,
+    /// The disk of one of etcd's members is full.
+    DiskFull,
+    /// Packets take 200 ms.
+    Delay,
+}
+
+impl Kind {
+    pub const ALL: [Self; 8] = [
+        Self::Kill,
+        Self::Pause,
+        Self::Partition,
+        Self::MemberLost,
+        Self::MemberPaused,
+        Self::MajorityLost,
+        Self::DiskFull,
+        Self::Delay,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "kill",
+            Self::Pause => "pause",
+            Self::Partition => "partition",
+            Self::MemberLost => "member-lost",
+            Self::MemberPaused => "member-paused",
+            Self::MajorityLost => "majority-lost",
+            Self::DiskFull => "disk-full",
+            Self::Delay => "delay",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Tells whether nothing can be written as long as it lasts, whatever the services do.
+    pub fn stops_the_store(self) -> bool {
+        self == Self::MajorityLost
+    }
+
+    /// How often it comes in a round: those that may happen to most, or in most ways, twice.
+    fn weight(self) -> usize {
+        match self {
+            Self::Kill | Self::Partition => 2,
+            _ => 1,
+        }
+    }
+
+    /// Returns the shortest and the longest time that it lasts, in milliseconds: long enough for
+    /// every timeout that it should set off (leases 3 s, keep-alives 6 s, requests 5 s).
+    fn lasts_ms(self, pause: Duration) -> (u64, u64) {
+        let pause = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        match self {
+            Self::Kill => (500, 5_000),
+            Self::Pause | Self::MemberPaused => (pause, pause),
+            Self::Partition => (8_000, 16_000),
+            Self::MemberLost | Self::MajorityLost | Self::DiskFull => (8_000, 12_000),
+            Self::Delay => (12_000, 16_000),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One fault to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Since the beginning of the run.
+    pub at: Duration,
+    pub kind: Kind,
+    pub lasts: Duration,
+    /// Chooses whom it happens to.
+    pub draw: u64,
+}
+
+/// What a schedule is made of.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub seed: u64,
+    pub length: Duration,
+    /// How long a process is stopped.
+    pub pause: Duration,
+    /// Empty: all.
+    pub kinds: Vec<Kind>,
+}
+
+/// Before the first fault: everything is seen to work.
+const WARM_UP: Duration = Duration::from_secs(8);
+/// Between the end of a fault and the next one, in milliseconds: longer than any recovery is to
+/// take, so that a fault's trouble is its own.
+const CALM_MS: (u64, u64) = (9_000, 12_000);
+
+/// Returns the faults of a run, each over well before the run is: every kind once or twice, in a
+/// random order, then again.
+pub fn schedule(wish: &Wish) -> Vec<Planned> {
+    let mut rng = StdRng::seed_from_u64(wish.seed);
+    let kinds = if wish.kinds.is_empty() {
+        &Kind::ALL[..]
+    } else {
+        &wish.kinds
+    };
+    let mut planned = Vec::new();
+    let mut at = WARM_UP;
+    loop {
+        let weighted = kinds.iter().flat_map(|kind| vec![*kind; kind.weight()]);
+        let mut round: Vec<Kind> = weighted.collect();
+        round.shuffle(&mut rng);
+        for kind in round {
+            let (shortest, longest) = kind.lasts_ms(wish.pause);
+            let lasts = Duration::from_millis(rng.random_range(shortest..=longest));
+            let calm = Duration::from_millis(rng.random_range(CALM_MS.0..=CALM_MS.1));
+            let draw = rng.random();
+            if at + lasts + calm > wish.length {
+                return planned;
+            }
+            planned.push(Planned {
+                at,
+                kind,
+                lasts,
+                draw,
+            });
+            at += lasts + calm;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(seed: u64) -> Wish {
+        Wish {
+            seed,
+            length: Duration::from_secs(600),
+            pause: Duration::from_secs(30),
+            kinds: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn ten_minutes_have_every_kind_at_least_twice_and_calm_in_between() {
+        for seed in 0..50 {
+            let planned = schedule(&wish(seed));
+            for kind in Kind::ALL {
+                let count = planned.iter().filter(|fault| fault.kind == kind).count();
+                assert!(
+                    count >= 2,
+                    "seed {seed}: {kind} comes {count} times: {planned:?}"
+                );
+            }
+            for pair in planned.windows(2) {
+                let calm = pair[1].at - (pair[0].at + pair[0].lasts);
+                assert!(calm >= Duration::from_millis(CALM_MS.0), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_seed_says_everything_and_only_what_is_asked_for_comes() {
+        assert_eq!(schedule(&wish(7)), schedule(&wish(7)));
+        assert_ne!(schedule(&wish(7)), schedule(&wish(8)));
+        let only = Wish {
+            kinds: vec![Kind::DiskFull],
+            ..wish(7)
+        };
+        let planned = schedule(&only);
+        assert!(planned.len() > 10 && planned.iter().all(|fault| fault.kind == Kind::DiskFull));
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_name(kind.name()), Some(kind));
+        }
+        assert_eq!(Kind::from_name("flood"), None);
+    }
+}

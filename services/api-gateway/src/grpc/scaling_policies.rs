@@ -1,0 +1,120 @@
+//! `kafila.v1.ScalingPolicies`: read off the jobs.
+
+use model::{Indexed, Job, TaskGroup};
+use proto::v1;
+use proto::v1::scaling_policies_server::ScalingPolicies;
+use state::{Snapshot, Table};
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use super::{Api, open};
+use crate::admission::request_id::scaling_policy_id;
+use crate::error::Error;
+use crate::reads::options::{namespaces, uuid_prefix};
+use crate::reads::page::Page;
+use crate::reads::{index, prefix};
+
+const TABLES: [Table; 1] = [Table::Jobs];
+
+/// The only type that jobs may have. Source: Nomad's word for it.
+const HORIZONTAL: &str = "horizontal";
+
+#[tonic::async_trait]
+impl ScalingPolicies for Api {
+    async fn list(
+        &self,
+        request: Request<v1::ListScalingPoliciesRequest>,
+    ) -> Result<Response<v1::ListScalingPoliciesResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let namespaces = namespaces(&options);
+        let prefix = uuid_prefix(&options).map_err(Error::from)?;
+        let page = Page::<String>::new(options.per_page, &options.next_token);
+        let page = page.map_err(Error::from)?;
+        let (job_id, wanted) = (&request.job_id, &request.r#type);
+        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
+        let answer = |snapshot: &Snapshot| {
+            let found = policies(snapshot).filter(|(id, job, _)| {
+                namespaces.contain(&job.value.namespace)
+                    && (job_id.is_empty() || job.value.id == *job_id)
+                    && (wanted.is_empty() || wanted == HORIZONTAL)
+                    && prefix.is_none_or(|prefix| prefix.matches(*id))
+            });
+            let (found, token) =
+                page.of(found.map(|(id, job, group)| (id.to_string(), (id, job, group))));
+            let found = found
+                .into_iter()
+                .map(|(id, job, group)| view(id, job, group));
+            Ok((found.collect(), token))
+        };
+        let (policies, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        Ok(Response::new(v1::ListScalingPoliciesResponse {
+            meta,
+            policies,
+        }))
+    }
+
+    async fn get(
+        &self,
+        request: Request<v1::GetScalingPolicyRequest>,
+    ) -> Result<Response<v1::GetScalingPolicyResponse>, Status> {
+        let (request, timeout) = open(request);
+        let options = request.options.unwrap_or_default();
+        let index = |snapshot: &Snapshot| match find(snapshot, &request.policy_id) {
+            Ok((_, job, _)) => job.modify_index,
+            Err(_) => index::of_tables(snapshot, &TABLES),
+        };
+        let answer = |snapshot: &Snapshot| {
+            let (id, job, group) = find(snapshot, &request.policy_id)?;
+            Ok((view(id, job, group), String::new()))
+        };
+        let (policy, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        Ok(Response::new(v1::GetScalingPolicyResponse {
+            meta,
+            policy: Some(policy),
+        }))
+    }
+}
+
+type Found<'s> = (Uuid, &'s Indexed<Job>, &'s TaskGroup);
+
+/// Returns every group with something to say about scaling, ordered by job.
+fn policies(snapshot: &Snapshot) -> impl Iterator<Item = Found<'_>> {
+    snapshot.jobs().flat_map(|job| {
+        let groups = job.value.task_groups.iter();
+        let groups = groups.filter(|group| group.scaling.is_some());
+        groups.map(move |group| {
+            let id = scaling_policy_id(&job.value.key(), &group.name);
+            (id, &**job, group)
+        })
+    })
+}
+
+fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<Found<'s>, prefix::NotFound> {
+    let all: Vec<Found<'s>> = policies(snapshot).collect();
+    let exists = |id| all.iter().any(|(known, ..)| *known == id);
+    let ids = all.iter().map(|(id, ..)| (*id, *id));
+    let id = prefix::find("policy_id", "scaling policy", text, |id| id, exists, ids)?;
+    let found = all.into_iter().find(|(known, ..)| *known == id);
+    Ok(found.expect("found among these very ones"))
+}
+
+fn view(id: Uuid, job: &Indexed<Job>, group: &TaskGroup) -> v1::ScalingPolicy {
+    let scaling = group.scaling.as_ref();
+    let policy = scaling.map(|scaling| &scaling.policy);
+    v1::ScalingPolicy {
+        id: id.to_string(),
+        r#type: HORIZONTAL.to_owned(),
+        namespace: job.value.namespace.clone(),
+        job_id: job.value.id.clone(),
+        group: group.name.clone(),
+        enabled: scaling.is_some_and(|scaling| scaling.enabled) && !job.value.stop,
+        min: scaling.map_or(0, |scaling| scaling.min),
+        max: scaling.map_or(0, |scaling| scaling.max),
+        policy: policy
+            .and_then(|policy| serde_json::to_string(policy).ok())
+            .unwrap_or_default(),
+        create_index: job.create_index,
+        modify_index: job.modify_index,
+    }
+}

@@ -14,6 +14,7 @@
 //! group JOB NAME [KEY=VALUE …]    the same for another group of the job; `remove=yes` takes it out
 //! stop NAME, purge NAME           the job is stopped, or forgotten
 //! eval JOB [trigger=WORD]         makes an evaluation, plans, commits, prints the plan
+//! make JOB                        makes an evaluation that nobody has run yet
 //! due                             runs every evaluation that is due by now, printing each
 //! unblock                         makes blocked evaluations pending again and runs them
 //! client NAMES STATUS             what nodes say: pending, running, complete, failed
@@ -94,6 +95,10 @@ fn perform(site: &mut Site, command: &str) -> String {
         }
         ["purge", name] => site.purge(&key(name)),
         ["eval", name, edits @ ..] => return evaluate(site, name, edits),
+        ["make", name] => {
+            let job = site.job(&key(name));
+            site.add_eval(&job, TriggeredBy::JobRegister);
+        }
         ["due"] => return run_due(site),
         ["unblock"] => return unblock(site),
         ["client", names, status] => {
@@ -554,6 +559,9 @@ fn tell(site: &mut Site, id: AllocId, word: &str) {
         "healthy" => site.report_health(id, true),
         "unhealthy" => site.report_health(id, false),
         "migrate" => site.edit_alloc(id, |alloc| alloc.transition.migrate = true),
+        "force_reschedule" => {
+            site.edit_alloc(id, |alloc| alloc.transition.force_reschedule = true);
+        }
         status => site.report(id, client_status(status)),
     }
 }

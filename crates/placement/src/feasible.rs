@@ -84,6 +84,11 @@ impl Requirements {
         self
     }
 
+    /// Tells whether where the job's other allocations are keeps any off a node.
+    pub fn is_distinct(&self) -> bool {
+        self.distinct_hosts.is_some() || !self.distinct_properties.is_empty()
+    }
+
     /// Tells whether a constraint looks past classes, so that any node's change may help.
     pub fn escapes_class(&self) -> bool {
         !self.node_checks.is_empty()

@@ -18,6 +18,8 @@ pub(crate) struct Slot {
     pub(crate) of_job: u32,
     /// How many of them are of the group being placed.
     pub(crate) of_group: u32,
+    /// How many of those that `distinct_hosts` looks at keep nobody off.
+    pub(crate) of_other_generation: u32,
     /// As in [`state::NodeRow`].
     pub(crate) free_allocs: i32,
     /// By how much the plan changes which cores and devices are held; `None`, as mostly: not at all.
@@ -127,6 +129,7 @@ impl<'a> Cluster<'a> {
             held: None,
             of_job: 0,
             of_group: 0,
+            of_other_generation: 0,
             ports: None,
         })
     }
@@ -141,6 +144,7 @@ impl<'a> Cluster<'a> {
         for slot in self.slots.values_mut() {
             slot.of_job = 0;
             slot.of_group = 0;
+            slot.of_other_generation = 0;
         }
     }
 

@@ -3,10 +3,10 @@
 //! What an update in place can change never changes amounts or ports (those updates are
 //! destructive), so this asks for feasibility alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::job::TaskGroup;
-use model::{JobKey, Node};
+use model::{AllocId, JobKey, Node};
 use placement::distinct::PropertyUse;
 use placement::{Feasibility, Level, Requirements};
 use rustc_hash::FxHashMap;
@@ -17,6 +17,8 @@ pub(crate) struct InPlace<'a> {
     snapshot: &'a Snapshot,
     key: &'a JobKey,
     requirements: &'a BTreeMap<String, Requirements>,
+    /// They are in nobody's way: they go, though not all of them now.
+    leaving: BTreeSet<AllocId>,
     groups: FxHashMap<&'a str, Group<'a>>,
 }
 
@@ -31,11 +33,13 @@ impl<'a> InPlace<'a> {
         snapshot: &'a Snapshot,
         key: &'a JobKey,
         requirements: &'a BTreeMap<String, Requirements>,
+        leaving: BTreeSet<AllocId>,
     ) -> Self {
         Self {
             snapshot,
             key,
             requirements,
+            leaving,
             groups: FxHashMap::default(),
         }
     }
@@ -58,7 +62,7 @@ impl<'a> InPlace<'a> {
         asked.requirements.scope.contains(node)
             && asked.feasibility.check(node).is_ok()
             && asked.requirements.volumes.pass(node, view.alloc.name_index)
-            && !shares_host(snapshot, self.key, asked.requirements, view)
+            && !shares_host(snapshot, self.key, asked.requirements, &self.leaving, view)
             && passes_properties(&mut asked.properties, node)
     }
 
@@ -73,7 +77,7 @@ impl<'a> InPlace<'a> {
             for view in self
                 .snapshot
                 .allocs_by_job(self.key)
-                .filter(|view| !view.is_terminal())
+                .filter(|view| !view.is_terminal() && !self.leaving.contains(&view.alloc.id))
             {
                 let Some(node) = self.snapshot.node(view.alloc.node_id) else {
                     continue;
@@ -102,6 +106,7 @@ fn shares_host(
     snapshot: &Snapshot,
     key: &JobKey,
     requirements: &Requirements,
+    leaving: &BTreeSet<AllocId>,
     view: &AllocView,
 ) -> bool {
     let Some(distinct) = requirements.distinct_hosts else {
@@ -110,6 +115,7 @@ fn shares_host(
     snapshot.allocs_by_node(view.alloc.node_id).any(|other| {
         other.alloc.id != view.alloc.id
             && !other.is_terminal()
+            && !leaving.contains(&other.alloc.id)
             && other.alloc.job_id == key.job_id
             && other.alloc.namespace == key.namespace
             && counts(distinct.level, &view.alloc.task_group, other)

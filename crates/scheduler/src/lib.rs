@@ -8,6 +8,7 @@
 //! In reading order: `reconcile` compares what the job has with what it wants; `in_place` says who
 //! may take a new version as it runs; `rank` finds nodes, by what the operator has chosen and as
 //! freely as `choice` says; `planner` writes the plan;
+//! `generation` and `beside` say which of a job's allocations need not be kept apart;
 //! `preempt` says who has to make way for a job that is more important, and `evict` writes that down;
 //! `outcome` says how the evaluation ends. Which nodes can run what is the crate `placement`'s business, which
 //! the plan-applier shares.
@@ -15,11 +16,13 @@
 //! `system` is the same for jobs that want to be on every node. [`explain`] asks every node for an
 //! evaluation's sake, for people; nothing is decided there.
 
+mod beside;
 mod choice;
 mod cluster;
 mod draw;
 mod evict;
 pub mod explain;
+mod generation;
 mod in_place;
 mod outcome;
 mod planner;
@@ -41,6 +44,7 @@ use state::Snapshot;
 #[doc(hidden)]
 pub use choice::Choice;
 use draw::Draw;
+use generation::Generations;
 use in_place::InPlace;
 use planner::Planner;
 use preempt::Preempted;
@@ -104,8 +108,9 @@ pub(crate) fn decide(
     let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
     let draw = Draw::new(seed, eval.value.id, snapshot.index()).with_choice(choice);
     let context = Context::new(snapshot, &eval.value, wanted, runs_to_end, now, draw);
-    let mut in_place = InPlace::new(snapshot, &eval.value.job, &requirements);
     let is_everywhere = matches!(job_type, JobType::System | JobType::Sysbatch);
+    let leaving = context.leaving(wanted, &requirements);
+    let mut in_place = InPlace::new(snapshot, &eval.value.job, &requirements, leaving);
     let (changes, draw) = match wanted.filter(|_| is_everywhere) {
         Some(job) => {
             let reconciler = SystemReconciler {
@@ -143,6 +148,7 @@ pub(crate) fn decide(
         stopped: BTreeSet::new(),
         placed: Vec::new(),
         canaries: Vec::new(),
+        generations: Generations::default(),
         waiting_nodes: None,
         preempts: config.preemption.is_enabled(job_type),
         preempted: Preempted::default(),

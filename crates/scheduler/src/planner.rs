@@ -13,10 +13,12 @@ use model::{
 use placement::{Requirements, VolumeWrites};
 use state::{AllocView, Snapshot};
 
+use crate::beside::{Beside, Placed};
 use crate::cluster::Cluster;
 use crate::draw::Draw;
+use crate::generation::{Generation, Generations};
 use crate::preempt::Preempted;
-use crate::rank::{Ask, Found, Given, Preferences, Search, Wish};
+use crate::rank::{Found, Given, Search, Wish};
 use crate::reconcile::changes::{Cause, GroupChanges, JobChanges, Mark, Older, PlaceAsk, StopAsk};
 use crate::reconcile::classify::{Home, home};
 use crate::reconcile::reschedule::{events_of_replacement, failed_at};
@@ -42,10 +44,11 @@ pub(crate) struct Planner<'a> {
     pub(crate) cluster: Option<Cluster<'a>>,
     /// They hold nothing any more once the plan is carried out.
     pub(crate) stopped: BTreeSet<AllocId>,
-    /// Placed so far, with their groups.
-    pub(crate) placed: Vec<(NodeId, &'a str)>,
+    pub(crate) placed: Vec<Placed<'a>>,
     /// Placed to try a version out, with their groups.
     pub(crate) canaries: Vec<(&'a str, AllocId)>,
+    /// Who of the job's allocations stays whatever becomes of what is tried out, and who does not.
+    pub(crate) generations: Generations,
     /// The nodes that have no room, when each of them should have; `None`: any node will do.
     pub(crate) waiting_nodes: Option<BTreeSet<NodeId>>,
     /// Allocations of less important jobs may have to make way.
@@ -63,6 +66,7 @@ impl<'a> Planner<'a> {
     pub(crate) fn carry_out(&mut self, job: Option<&'a Indexed<Job>>, changes: JobChanges<'a>) {
         let deployment_id = changes.deployment_id;
         self.plan.deployment = changes.deployment;
+        self.generations = changes.generations;
         self.plan.deployment_updates = changes.deployment_updates;
         self.plan.followup_evals = changes.delayed_evals;
         for stop in &changes.lost_while_stopping {
@@ -220,21 +224,32 @@ impl<'a> Planner<'a> {
             Some(cluster) => cluster,
             None => self.cluster(),
         };
-        let live = self.live().into_iter();
-        let ask = Ask {
-            requirements,
-            preferences: Preferences::new(&job.value, group),
-            count: group.count,
-            algorithm: self.algorithm,
-            live: live
-                .map(|(node, name)| (node, name == group.name))
-                .collect(),
-            claim: self.claim(&job.value),
-        };
-        let mut search = Search::new(&mut cluster, ask);
         let mut template = Template::new(self, job, group, deployment_id, requirements);
+        let asked = self.ask(job, group, requirements, Generation::Settled);
+        let mut search = Search::new(&mut cluster, asked);
+        // Nodes that do only because somebody goes sooner or later come last, for all of them.
+        let mut beside = Vec::new();
         for ask in asks {
-            self.place(&mut search, &mut template, ask);
+            if !Generation::of_ask(ask).may_share(requirements) {
+                self.place(&mut search, &mut template, ask, Beside::WhoParts);
+            } else if !self.place(&mut search, &mut template, ask, Beside::Nobody) {
+                beside.push(ask);
+            }
+        }
+        for generation in [Generation::Tried, Generation::Old] {
+            let own = beside
+                .iter()
+                .filter(|ask| Generation::of_ask(ask) == generation);
+            let own: Vec<_> = own.copied().collect();
+            if own.is_empty() {
+                continue;
+            }
+            let mut template = Template::new(self, job, group, deployment_id, requirements);
+            let asked = self.ask(job, group, requirements, generation);
+            let mut search = Search::new(&mut cluster, asked);
+            for ask in own {
+                self.place(&mut search, &mut template, ask, Beside::WhoParts);
+            }
         }
         self.cluster = Some(cluster);
     }
@@ -261,32 +276,27 @@ impl<'a> Planner<'a> {
         cluster
     }
 
-    /// Returns where the job's live allocations are, with their groups, as the plan leaves them.
-    fn live(&self) -> Vec<(NodeId, &'a str)> {
-        let stay = self.snapshot.allocs_by_job(&self.eval.job);
-        let stay =
-            stay.filter(|view| !view.is_terminal() && !self.stopped.contains(&view.alloc.id));
-        let stay = stay.map(|view| (view.alloc.node_id, &*view.alloc.task_group));
-        stay.chain(self.placed.iter().copied()).collect()
-    }
-
+    /// Places one; `false`, and nothing is written down, if it is to be beside nobody and there is
+    /// no such node with room.
     fn place(
         &mut self,
         search: &mut Search<'a, '_>,
         template: &mut Template<'a>,
         ask: &PlaceAsk<'a>,
-    ) {
+        beside: Beside,
+    ) -> bool {
         let is_update = matches!(ask.cause, Cause::Update(_));
         // Another one of the same size will not find what this one did not; but an update brings
         // a place of its own, and one may ask for a volume of its own.
         let is_like_the_others = !is_update && !search.requirements.volumes.differ_by_alloc();
-        if is_like_the_others
+        if beside == Beside::WhoParts
+            && is_like_the_others
             && template.is_full
             && let Some(metric) = self.failed.get_mut(&template.group.name)
         {
             metric.coalesced_failures += 1;
             self.queue(template);
-            return;
+            return true;
         }
         let replaced = ask
             .cause
@@ -297,17 +307,29 @@ impl<'a> Planner<'a> {
             search.release(view);
         }
         search.replacing = held.map(|view| view.alloc.id);
-        let wish = template.wish(ask);
-        let found = search
-            .find(&wish, &mut self.draw)
-            .or_else(|| search.find_crowded(&wish, &self.preempted, &mut self.draw));
+        let mut wish = template.wish(ask);
+        let generation = Generation::of_ask(ask);
+        if beside == Beside::WhoParts && generation.may_share(search.requirements) {
+            // Beside the one that makes way for it, all are distinct again once it has.
+            let namesake = self.node_of_namesake(&template.group.name, ask);
+            let namesake = namesake.filter(|node| !wish.penalised.contains(node));
+            wish.preferred = wish.preferred.or(namesake);
+        }
+        let mut found = search.find(&wish, &mut self.draw);
+        if beside == Beside::WhoParts && found.is_none() {
+            found = search.find_crowded(&wish, &self.preempted, &mut self.draw);
+        }
         match found {
             Some(mut found) => {
                 let victims = std::mem::take(&mut found.victims);
                 search.evict(&victims);
                 let mut alloc = template.allocation(search, ask, found, self.now, &mut self.draw);
                 self.evict(&victims, &mut alloc);
-                self.placed.push((alloc.node_id, &template.group.name));
+                self.placed.push(Placed {
+                    node_id: alloc.node_id,
+                    group: &template.group.name,
+                    generation,
+                });
                 if alloc.canary {
                     self.canaries.push((&template.group.name, alloc.id));
                 }
@@ -324,6 +346,9 @@ impl<'a> Planner<'a> {
                 if let Some(view) = held {
                     search.hold(view);
                 }
+                if beside == Beside::Nobody {
+                    return false;
+                }
                 template.is_full = true;
                 match self.failed.get_mut(&template.group.name) {
                     Some(metric) => metric.coalesced_failures += 1,
@@ -335,6 +360,7 @@ impl<'a> Planner<'a> {
                 self.queue(template);
             }
         }
+        true
     }
 
     fn queue(&mut self, template: &Template<'a>) {

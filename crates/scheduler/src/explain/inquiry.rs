@@ -8,6 +8,7 @@ use placement::Requirements;
 use state::{AllocView, Snapshot};
 
 use crate::draw::Draw;
+use crate::generation::{Generation, Generations};
 use crate::in_place::InPlace;
 use crate::reconcile::Context;
 use crate::reconcile::changes::{Cause, PlaceAsk};
@@ -72,8 +73,14 @@ pub(super) struct Inquiry<'a> {
     pub(super) name_index: u32,
     /// Where predecessors failed.
     pub(super) penalised: Vec<NodeId>,
+    /// What becomes of it when somebody decides about the version that is tried out.
+    pub(super) generation: Generation,
+    /// The same of others.
+    pub(super) generations: &'a Generations,
     /// Nodes that should have one and have no room for it; only of a job that is to be everywhere.
     pub(super) full: BTreeSet<NodeId>,
+    /// Nodes where one has failed and is not placed again now, and when it is, if ever.
+    pub(super) failed: BTreeMap<NodeId, Option<Timestamp>>,
 }
 
 /// One that the scheduler would place now.
@@ -97,8 +104,11 @@ pub(super) fn wanted<'a>(
     let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
     let draw = Draw::new(seed, eval.id, snapshot.index());
     let context = Context::new(snapshot, eval, Some(job), runs_to_end, now, draw);
-    let mut in_place = InPlace::new(snapshot, &eval.job, requirements);
+    let leaving = context.leaving(Some(job), requirements);
+    let mut in_place = InPlace::new(snapshot, &eval.job, requirements, leaving);
     let mut wanted = Vec::new();
+    let mut generations = Generations::default();
+    let mut failed = BTreeMap::new();
     if matches!(job_type, JobType::System | JobType::Sysbatch) {
         let reconciler = SystemReconciler {
             context,
@@ -107,6 +117,7 @@ pub(super) fn wanted<'a>(
             in_place: &mut in_place,
         };
         for everywhere in reconciler.run().0.groups {
+            failed.insert(everywhere.group.name.as_str(), everywhere.failed);
             let asks = everywhere.asks.into_iter().map(|place| Wanted {
                 group: &everywhere.group.name,
                 node_id: Some(place.node_id),
@@ -115,7 +126,9 @@ pub(super) fn wanted<'a>(
             wanted.extend(asks);
         }
     } else {
-        for group in context.reconcile(Some(job), &mut in_place).0.groups {
+        let changes = context.reconcile(Some(job), &mut in_place).0;
+        generations = changes.generations;
+        for group in changes.groups {
             let Some(task_group) = group.group else {
                 continue;
             };
@@ -127,11 +140,22 @@ pub(super) fn wanted<'a>(
             wanted.extend(asks);
         }
     }
-    Asked(wanted)
+    Asked {
+        wanted,
+        generations,
+        failed,
+    }
 }
 
 /// What the scheduler would place.
-pub(super) struct Asked<'a>(Vec<Wanted<'a>>);
+pub(super) struct Asked<'a> {
+    wanted: Vec<Wanted<'a>>,
+    /// Who stays whatever becomes of what is tried out, and who does not.
+    pub(super) generations: Generations,
+    /// Group → nodes where one has failed and is not placed again now, and when it is, if ever; only
+    /// of a job that is to be everywhere.
+    failed: BTreeMap<&'a str, BTreeMap<NodeId, Option<Timestamp>>>,
+}
 
 impl<'a> Inquiry<'a> {
     /// Finds what to ask about `group`; `plan` is what the scheduler would do now.
@@ -140,7 +164,7 @@ impl<'a> Inquiry<'a> {
         eval: &'a Evaluation,
         job: &'a Indexed<Job>,
         group: &'a TaskGroup,
-        asked: &Asked<'a>,
+        asked: &'a Asked<'a>,
         plan: &Plan,
     ) -> Self {
         let mut placed: Vec<&Allocation> = new_allocs(snapshot, plan)
@@ -161,10 +185,17 @@ impl<'a> Inquiry<'a> {
             // One more than there are; of a job that is to be everywhere all have the number 0.
             name_index: if is_everywhere { 0 } else { group.count },
             penalised: Vec::new(),
+            generation: Generation::Settled,
+            generations: &asked.generations,
             full: BTreeSet::new(),
+            failed: asked.failed.get(&*group.name).cloned().unwrap_or_default(),
         };
         let first_placed = placed.iter().min_by_key(|alloc| alloc.name_index).copied();
-        for wanted in asked.0.iter().filter(|wanted| wanted.group == group.name) {
+        for wanted in asked
+            .wanted
+            .iter()
+            .filter(|wanted| wanted.group == group.name)
+        {
             let is_its = |alloc: &&Allocation| {
                 alloc.name_index == wanted.ask.name_index
                     && wanted.node_id.is_none_or(|node| node == alloc.node_id)
@@ -199,6 +230,7 @@ impl<'a> Inquiry<'a> {
             return;
         }
         self.name_index = wanted.ask.name_index;
+        self.generation = Generation::of_ask(&wanted.ask);
         if let Some(previous) = cause.previous() {
             self.penalised = failed_on(&previous.alloc);
             if previous.client_status() == model::ClientStatus::Failed {
@@ -224,6 +256,7 @@ impl<'a> Inquiry<'a> {
         if let Some(alloc) = would_be {
             self.question = Question::WouldPlace;
             self.left_out = Some(alloc.id);
+            self.generation = self.generations.of_new(alloc);
             self.take_home(snapshot, alloc);
             return;
         }
@@ -242,6 +275,7 @@ impl<'a> Inquiry<'a> {
             Question::Running(view.alloc.id)
         };
         self.released.push(view);
+        self.generation = self.generations.of(view.alloc.id);
         self.take_home(snapshot, &view.alloc);
         let version = snapshot.job_version(&eval.job, view.alloc.job_version);
         let group = version.and_then(|job| Some((job, job.value.task_group(&self.group.name)?)));

@@ -22,7 +22,7 @@ use inquiry::Inquiry;
 pub use inquiry::Question;
 use model::SchedulerConfiguration;
 pub use obstacle::{DriverFault, Holder, Obstacle, Verdict};
-use survey::Survey;
+use survey::{Answer, Asked, KeepsApart, Survey};
 use tally::Tally;
 use way::Asker;
 pub use way::{Victim, Way, Ways};
@@ -273,16 +273,28 @@ fn group_explanation(
     let algorithm = config.algorithm(&inquiry.job.value.node_pool);
     let asker = Asker::new(config, snapshot, &inquest.eval.value, plan, inquiry);
     let mut cluster = survey::cluster(snapshot, plan, inquiry, inquest.seed);
-    let survey = Survey::new(
-        snapshot,
-        plan,
-        inquiry,
-        &requirements,
-        algorithm,
-        asker,
-        &mut cluster,
-    );
-    let tally = Tally::new(inquiry, survey.answers().collect(), inquest.node);
+    let mut ask = |keeps_apart| -> Vec<_> {
+        let survey = Survey::new(
+            snapshot,
+            plan,
+            inquiry,
+            &requirements,
+            Asked {
+                algorithm,
+                asker: &asker,
+                keeps_apart,
+                now: inquest.now,
+            },
+            &mut cluster,
+        );
+        survey.answers().collect()
+    };
+    let mut answers = ask(KeepsApart::Everybody);
+    let may_share = inquiry.generation.may_share(&requirements);
+    if may_share && !has_place(inquiry, &answers) {
+        answers = ask(KeepsApart::WhoMayStay);
+    }
+    let tally = Tally::new(inquiry, answers, inquest.node);
     let of_group = |name: &str| name == inquiry.group.name;
     let placed = snapshot.allocs_by_eval(inquest.eval.value.id);
     let placed = placed.filter(|view| of_group(&view.alloc.task_group));
@@ -292,6 +304,15 @@ fn group_explanation(
         placed: count(placed),
         live: count(live),
         ..tally.explanation(inquiry)
+    }
+}
+
+/// Tells whether the answers leave a place for the allocation, and where it is if it has one.
+fn has_place(inquiry: &Inquiry<'_>, answers: &[Answer<'_>]) -> bool {
+    let mut free = answers.iter().filter(|answer| answer.obstacles.is_empty());
+    match inquiry.home {
+        Some(home) => free.any(|answer| answer.node.id == home),
+        None => free.next().is_some(),
     }
 }
 

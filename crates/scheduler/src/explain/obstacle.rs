@@ -1,5 +1,7 @@
 //! One thing that keeps a group off a node, and what would take it away.
 
+use std::time::Duration;
+
 use model::{AllocId, NodeStatus};
 use placement::{DeviceShortage, VolumeAsks};
 
@@ -116,6 +118,11 @@ pub enum Obstacle {
         /// As in `data[2]`; not empty.
         volumes: Vec<String>,
     },
+    /// Of a job that is to be everywhere: the group has failed there.
+    Failed {
+        /// When its policy has it placed again; `None`: not any more.
+        again_in: Option<Duration>,
+    },
     /// What else a node can have too little of.
     Exhausted {
         dimension: String,
@@ -149,6 +156,7 @@ impl Obstacle {
             | Self::DistinctHosts { .. }
             | Self::DistinctProperty { .. }
             | Self::OwnVolumes { .. }
+            | Self::Failed { .. }
             | Self::Devices { is_held: false, .. }
             | Self::Unfit { .. } => Verdict::Filtered,
             Self::Amount { .. }
@@ -187,6 +195,8 @@ impl Obstacle {
             } => DeviceShortage::reason(short),
             Self::Allocations { .. } => placement::Exhausted::MAX_ALLOCS.to_owned(),
             Self::OwnVolumes { .. } => placement::VolumeAsks::REASON.to_owned(),
+            Self::Failed { again_in: Some(_) } => "failed, and waits to be placed again".to_owned(),
+            Self::Failed { again_in: None } => "failed, and has no attempts left".to_owned(),
             Self::Exhausted { dimension } => dimension.clone(),
         }
     }
@@ -289,6 +299,17 @@ impl Obstacle {
                 let volumes = listed(&volumes);
                 format!("volume {volumes}: node {node} does not have it as it is asked for")
             }
+            Self::Failed { again_in } => match again_in {
+                Some(span) => format!(
+                    "reschedule: node {node} gets another in {} s; job eval -force-reschedule does \
+                     not wait",
+                    span.as_secs()
+                ),
+                None => format!(
+                    "reschedule: allow more attempts; job eval -force-reschedule tries again on \
+                     node {node}"
+                ),
+            },
             Self::Exhausted { dimension } => format!("{dimension}: free some on node {node}"),
         }
     }
@@ -305,7 +326,7 @@ impl Obstacle {
             } => 0.1 + part(*missing, *available),
             Self::DynamicPorts { .. } => 0.4,
             Self::StaticPort { .. } => 0.5,
-            Self::DistinctHosts { .. } | Self::DistinctProperty { .. } => 0.7,
+            Self::DistinctHosts { .. } | Self::DistinctProperty { .. } | Self::Failed { .. } => 0.7,
             Self::Constraint { .. } | Self::Ineligible => 1.0,
             Self::Datacenter { .. } | Self::Pool { .. } => 1.5,
             Self::Driver { .. }

@@ -1,8 +1,9 @@
 //! Asks every node: what keeps the group off it, and how good it would be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use model::{AllocId, AllocatedPort, JobKey, Node, NodeId, NodeStatus, Plan};
+use model::{AllocId, AllocatedPort, JobKey, Node, NodeId, NodeStatus, Plan, Timestamp};
 use placement::distinct::PropertyUse;
 use placement::ports::check_static;
 use placement::{
@@ -17,7 +18,7 @@ use crate::explain::obstacle::{DriverFault, Holder, Obstacle, Verdict};
 use crate::explain::way::{self, Asker, Way};
 use crate::preempt::Room;
 use crate::rank::score::Parts;
-use crate::rank::{Ask, Preferences, Search};
+use crate::rank::{Ask, Neighbour, Preferences, Search};
 use model::Algorithm;
 
 /// What is said of nodes without a volume that the group claims.
@@ -44,6 +45,33 @@ struct Live {
     node_id: NodeId,
     name: String,
     is_of_group: bool,
+    /// What is to be distinct may be shared with it.
+    is_of_other_generation: bool,
+}
+
+impl Live {
+    /// Tells whether what is to be distinct at `level` is kept from where it is.
+    fn keeps_off(&self, level: Level) -> bool {
+        (self.is_of_group || level == Level::Job) && !self.is_of_other_generation
+    }
+}
+
+/// From whom the allocation that is asked about is kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeepsApart {
+    /// From everybody.
+    Everybody,
+    /// Only from those that may stay with it.
+    WhoMayStay,
+}
+
+/// How nodes are asked.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'c> {
+    pub(super) algorithm: Algorithm,
+    pub(super) asker: &'c Asker,
+    pub(super) keeps_apart: KeepsApart,
+    pub(super) now: Timestamp,
 }
 
 /// Returns the cluster as `plan` leaves it, but for what the inquiry takes out.
@@ -88,6 +116,8 @@ pub(super) struct Survey<'a, 'c> {
     requirements: &'a Requirements,
     is_everywhere: bool,
     penalised: Vec<NodeId>,
+    /// Node → how long until one that has failed there is placed again, if ever.
+    failed: BTreeMap<NodeId, Option<Duration>>,
     live: FxHashMap<NodeId, Vec<Live>>,
     properties: Vec<PropertyUse<'a>>,
     gone: BTreeSet<AllocId>,
@@ -95,7 +125,7 @@ pub(super) struct Survey<'a, 'c> {
     planned_ports: FxHashMap<(NodeId, String, u16), Holder>,
     dynamic_ports: Vec<PortAsk>,
     name_index: u32,
-    asker: Asker,
+    asker: &'c Asker,
 }
 
 impl<'a, 'c> Survey<'a, 'c> {
@@ -104,23 +134,25 @@ impl<'a, 'c> Survey<'a, 'c> {
         plan: &Plan,
         inquiry: &Inquiry<'a>,
         requirements: &'a Requirements,
-        algorithm: Algorithm,
-        asker: Asker,
+        asked: Asked<'c>,
         cluster: &'c mut Cluster<'a>,
     ) -> Self {
         let gone = gone(plan, inquiry);
-        let group = inquiry.group;
+        let (group, generations) = (inquiry.group, inquiry.generations);
         let key = inquiry.job.value.key();
         let stay = snapshot.allocs_by_job(&key);
         let stay = stay.filter(|view| !view.is_terminal() && !gone.contains(&view.alloc.id));
-        let stay = stay.map(|view| &*view.alloc);
+        let stay = stay.map(|view| (&*view.alloc, generations.of(view.alloc.id)));
         let new = new_allocs(snapshot, plan).filter(|alloc| Some(alloc.id) != inquiry.left_out);
+        let new = new.map(|alloc| (alloc, generations.of_new(alloc)));
         let mut live = FxHashMap::<NodeId, Vec<Live>>::default();
-        for alloc in stay.chain(new) {
+        for (alloc, generation) in stay.chain(new) {
             live.entry(alloc.node_id).or_default().push(Live {
                 node_id: alloc.node_id,
                 name: alloc.name(),
                 is_of_group: *alloc.task_group == *group.name,
+                is_of_other_generation: asked.keeps_apart == KeepsApart::WhoMayStay
+                    && inquiry.generation.parts_from(generation),
             });
         }
         let rules = requirements.distinct_properties.iter();
@@ -128,7 +160,7 @@ impl<'a, 'c> Survey<'a, 'c> {
         for property in &mut properties {
             let level = property.level();
             let counted = live.values().flatten();
-            for live in counted.filter(|live| live.is_of_group || level == Level::Job) {
+            for live in counted.filter(|live| live.keeps_off(level)) {
                 if let Some(node) = snapshot.node(live.node_id) {
                     property.add(&node.value);
                 }
@@ -150,14 +182,20 @@ impl<'a, 'c> Survey<'a, 'c> {
             requirements,
             preferences: Preferences::new(&inquiry.job.value, group),
             count: group.count,
-            algorithm,
+            algorithm: asked.algorithm,
             live: live
                 .values()
                 .flatten()
-                .map(|live| (live.node_id, live.is_of_group))
+                .map(|live| Neighbour {
+                    node_id: live.node_id,
+                    is_of_group: live.is_of_group,
+                    is_of_other_generation: live.is_of_other_generation,
+                })
                 .collect(),
             claim: None,
         };
+        let failed = inquiry.failed.iter();
+        let failed = failed.map(|(node, at)| (*node, at.map(|at| at.since(asked.now))));
         let dynamic = requirements.ports.iter();
         let dynamic = dynamic.filter(|ask| ask.static_port.is_none());
         Self {
@@ -167,13 +205,14 @@ impl<'a, 'c> Survey<'a, 'c> {
             requirements,
             is_everywhere: inquiry.question == Question::Everywhere,
             penalised: inquiry.penalised.clone(),
+            failed: failed.collect(),
             live,
             properties,
             gone,
             planned_ports,
             dynamic_ports: dynamic.cloned().collect(),
             name_index: inquiry.name_index,
-            asker,
+            asker: asked.asker,
         }
     }
 
@@ -241,6 +280,10 @@ impl<'a, 'c> Survey<'a, 'c> {
         found.extend(availability(node));
         self.facts(node, &mut found);
         self.neighbours(node, &mut found);
+        if let Some(again_in) = self.failed.get(&node.id) {
+            let again_in = *again_in;
+            found.push(Obstacle::Failed { again_in });
+        }
         self.volumes(position, node, &mut found);
         self.amounts(position, node, &mut found);
         if found.is_empty() {
@@ -317,7 +360,7 @@ impl<'a, 'c> Survey<'a, 'c> {
         let distinct_hosts = self.requirements.distinct_hosts;
         if let Some(distinct) = distinct_hosts.filter(|_| !self.is_everywhere) {
             let here = self.live.get(&node.id).into_iter().flatten();
-            let counted = here.filter(|live| live.is_of_group || distinct.level == Level::Job);
+            let counted = here.filter(|live| live.keeps_off(distinct.level));
             let others: Vec<_> = counted.map(|live| live.name.clone()).collect();
             if !others.is_empty() {
                 found.push(Obstacle::DistinctHosts { others });

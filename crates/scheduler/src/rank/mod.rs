@@ -26,4 +26,4 @@ mod tests;
 
 pub(crate) use given::Given;
 pub(crate) use preferences::Preferences;
-pub(crate) use search::{Ask, Found, Search, Wish};
+pub(crate) use search::{Ask, Found, Neighbour, Search, Wish};

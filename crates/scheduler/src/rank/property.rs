@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use state::NodeTable;
 
 use crate::rank::column::{Column, Names};
+use crate::rank::search::Neighbour;
 use crate::rank::shelves::Entry;
 
 /// One `distinct_property` of a group.
@@ -23,11 +24,11 @@ pub(crate) struct PropertyLimit<'a> {
 const MISSING: u32 = u32::MAX;
 
 impl<'a> PropertyLimit<'a> {
-    /// `live` are the positions of the job's live allocations, and whether each is of the group.
+    /// `live` are the job's live allocations with their positions.
     pub(crate) fn new(
         rule: &'a DistinctProperty,
         table: &'a NodeTable,
-        live: &[(usize, bool)],
+        live: &[(usize, Neighbour)],
     ) -> Self {
         let mut names = Names::default();
         let column = Column::new(table, rule.target(), |value| match value {
@@ -41,8 +42,9 @@ impl<'a> PropertyLimit<'a> {
             names,
             parked: FxHashMap::default(),
         };
-        for (position, is_of_group) in live {
-            if *is_of_group || rule.level == Level::Job {
+        for (position, neighbour) in live {
+            let is_looked_at = neighbour.is_of_group || rule.level == Level::Job;
+            if is_looked_at && !neighbour.is_of_other_generation {
                 limit.add(table, *position);
             }
         }

@@ -12,7 +12,7 @@ mod volumes;
 use std::collections::BTreeSet;
 
 use model::{AllocId, AllocMetric, NodeId};
-use placement::{PortAsk, Requirements};
+use placement::{Level, PortAsk, Requirements};
 use state::{AllocView, NodeRow};
 
 use crate::cluster::Cluster;
@@ -34,10 +34,19 @@ pub(crate) struct Ask<'a> {
     pub(crate) preferences: Preferences,
     pub(crate) count: u32,
     pub(crate) algorithm: Algorithm,
-    /// The nodes of the job's allocations that hold a share, and whether each is of the group.
-    pub(crate) live: Vec<(NodeId, bool)>,
+    /// The job's allocations that hold a share.
+    pub(crate) live: Vec<Neighbour>,
     /// Others may have to make way; `None`: nobody has to.
     pub(crate) claim: Option<Claim>,
+}
+
+/// One of a job's allocations, to the others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Neighbour {
+    pub(crate) node_id: NodeId,
+    pub(crate) is_of_group: bool,
+    /// What is to be distinct may be shared with it.
+    pub(crate) is_of_other_generation: bool,
 }
 
 /// What one allocation asks for beyond what its group does.
@@ -97,16 +106,23 @@ impl<'a, 'c> Search<'a, 'c> {
         let table = cluster.table;
         cluster.forget_job();
         let mut live = Vec::with_capacity(ask.live.len());
-        for (node_id, is_of_group) in ask.live {
-            let Some(position) = table.position(node_id) else {
+        let hosts = ask.requirements.distinct_hosts;
+        for neighbour in ask.live {
+            let Some(position) = table.position(neighbour.node_id) else {
                 continue;
             };
-            live.push((position, is_of_group));
+            live.push((position, neighbour));
             let slot = cluster.slot_mut(position);
             slot.of_job += 1;
-            slot.of_group += u32::from(is_of_group);
+            slot.of_group += u32::from(neighbour.is_of_group);
+            let is_looked_at =
+                hosts.is_some_and(|hosts| hosts.level == Level::Job || neighbour.is_of_group);
+            slot.of_other_generation += u32::from(is_looked_at && neighbour.is_of_other_generation);
         }
-        let of_group = || live.iter().filter(|(_, own)| *own).map(|(node, _)| *node);
+        let of_group = || {
+            let own = live.iter().filter(|(_, neighbour)| neighbour.is_of_group);
+            own.map(|(node, _)| *node)
+        };
         let rules = ask.preferences.spreads.iter();
         let spreads = rules
             .map(|rule| SpreadUse::new(rule, table, of_group()))

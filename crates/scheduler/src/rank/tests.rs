@@ -15,14 +15,14 @@ use model::{
 use placement::{Feasibility, Level, Requirements, Target};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use state::{Change, Entity, Key, Snapshot, State};
+use state::{AllocView, Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
 use crate::choice::Choice;
 use crate::cluster::Cluster;
 use crate::draw::Draw;
 use crate::rank::score::{NOTHING, anti_affinity, fit};
-use crate::rank::{Ask, Preferences, Search, Wish};
+use crate::rank::{Ask, Neighbour, Preferences, Search, Wish};
 use model::Algorithm;
 
 /// Random cases; `KAFILA_CASES` asks for more.
@@ -38,6 +38,8 @@ struct Held {
     node_id: NodeId,
     is_of_job: bool,
     is_of_group: bool,
+    /// What is to be distinct may be shared with it.
+    is_of_other_generation: bool,
     resources: AllocatedResources,
 }
 
@@ -102,6 +104,7 @@ impl World {
                 node_id: node.id,
                 is_of_job: of_job,
                 is_of_group,
+                is_of_other_generation: of_job && number % 4 == 0,
                 resources: alloc.resources.clone(),
             });
             objects.push((Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc))));
@@ -413,7 +416,8 @@ fn share(
 }
 
 fn counts(level: Level, held: &Held) -> bool {
-    held.is_of_group || level == Level::Job && held.is_of_job
+    let is_looked_at = held.is_of_group || level == Level::Job && held.is_of_job;
+    is_looked_at && !held.is_of_other_generation
 }
 
 fn small(rng: &mut StdRng) -> ComparableResources {
@@ -642,7 +646,11 @@ fn play(seed: u64, choice: Choice) -> u32 {
         count: group.count,
         algorithm: world.algorithm,
         live: of_job
-            .map(|held| (held.node_id, held.is_of_group))
+            .map(|held| Neighbour {
+                node_id: held.node_id,
+                is_of_group: held.is_of_group,
+                is_of_other_generation: held.is_of_other_generation,
+            })
             .collect(),
         claim: None,
     };
@@ -650,9 +658,19 @@ fn play(seed: u64, choice: Choice) -> u32 {
     let mut cluster = Cluster::new(&snapshot, seed);
     let lots = cluster.clone();
     let mut search = Search::new(&mut cluster, ask);
+    // Nobody of another generation is updated.
+    let is_released = |view: &&AllocView| {
+        let mut held = world.held.iter();
+        *view.alloc.task_group == *group.name
+            && held.any(|held| {
+                let is_it =
+                    held.node_id == view.alloc.node_id && held.resources == view.alloc.resources;
+                is_it && held.is_of_group && !held.is_of_other_generation
+            })
+    };
     let mut views: Vec<_> = snapshot
         .allocs_by_job(&job.key())
-        .filter(|view| *view.alloc.task_group == *group.name)
+        .filter(is_released)
         .collect();
     let mut found_count = 0;
     for step in 0..STEPS {
@@ -699,6 +717,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
                     node_id: view.alloc.node_id,
                     is_of_job: true,
                     is_of_group: true,
+                    is_of_other_generation: false,
                     resources: view.alloc.resources.clone(),
                 });
             }
@@ -761,6 +780,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
             node_id: found.node_id,
             is_of_job: true,
             is_of_group: true,
+            is_of_other_generation: false,
             resources,
         });
     }

@@ -133,8 +133,10 @@ impl<'a> GroupReconciler<'a, '_> {
             return;
         }
         let replaceable = destructive.iter().map(|view| view.alloc.name_index);
+        let mut replaceable: Vec<_> = replaceable.collect();
+        replaceable.sort_unstable();
         let new = wanted.saturating_sub(slots.len());
-        let numbers = names.of_canaries(new, replaceable, &mut taken);
+        let numbers = names.of_canaries(new, replaceable.into_iter(), &mut taken);
         changes.desired.canary = len(&numbers);
         for number in numbers {
             changes.places.push(PlaceAsk {
@@ -142,6 +144,30 @@ impl<'a> GroupReconciler<'a, '_> {
                 ..PlaceAsk::new(number, Cause::Missing)
             });
         }
+    }
+
+    /// Notes who goes once the version is promoted, and who goes if it is not.
+    pub(super) fn note_generations(
+        &self,
+        destructive: &[&AllocView],
+        slots: &Slots<'a>,
+        canaries: &Canaries<'a>,
+        waits: &Waits<'a>,
+        changes: &mut GroupChanges<'a>,
+    ) {
+        let triage = &self.context.triage;
+        let mut comparison = self.comparison();
+        // Those out of reach are not updated now, but they do not stay either.
+        let there = slots.iter().chain(waits.covered.iter().copied());
+        let old = there.filter(|view| {
+            !triage.is_canary(view) && comparison.of(view) == SpecChange::Destructive
+        });
+        let old = old.map(|view| view.alloc.id);
+        changes.old = destructive.iter().map(|view| view.alloc.id).collect();
+        changes.old.extend(old);
+        let there = canaries.slots.iter().chain(waits.covered.iter().copied());
+        let tried = there.filter(|view| triage.is_canary(view));
+        changes.tried = tried.map(|view| view.alloc.id).collect();
     }
 
     /// Returns the version that the replacement of `view` gets, if not the job's current one.

@@ -9,6 +9,8 @@ use model::{
 };
 use state::AllocView;
 
+use crate::generation::Generations;
+
 pub(crate) const NOT_NEEDED: &str = "alloc not needed due to job update";
 pub(crate) const LOST: &str = "alloc is lost since its node is down";
 pub(crate) const MIGRATING: &str = "alloc is being migrated";
@@ -143,6 +145,10 @@ pub(crate) struct GroupChanges<'a> {
     pub(crate) edits: BTreeMap<AllocId, Edit<'a>>,
     /// To be put into the deployment, which is made if there is none.
     pub(crate) deployment_group: Option<DeploymentGroup>,
+    /// While the job's version is tried out: who makes way for it once it is promoted.
+    pub(crate) old: Vec<AllocId>,
+    /// And who tries it out.
+    pub(crate) tried: Vec<AllocId>,
     /// Nothing is left to do for the deployment.
     pub(crate) is_complete: bool,
     pub(crate) desired: DesiredUpdates,
@@ -167,6 +173,8 @@ pub(crate) struct JobChanges<'a> {
     pub(crate) groups: Vec<GroupChanges<'a>>,
     /// Stopped before, on nodes that will never tell that they have ended.
     pub(crate) lost_while_stopping: Vec<StopAsk<'a>>,
+    /// Who stays whatever becomes of what is tried out, and who does not.
+    pub(crate) generations: Generations,
     pub(crate) deployment: Option<Deployment>,
     /// The deployment as it stands, for who has to add to it.
     pub(crate) current_deployment: Option<Deployment>,

@@ -88,6 +88,9 @@ impl<'a> GroupReconciler<'a, '_> {
         let destructive = self.sort_updates(&slots, &canaries, &waits, &mut changes);
         let wanted = self.wanted_canaries(&destructive, &slots, &lost, &canaries);
         let is_canarying = wanted > 0 || self.is_canarying();
+        if is_canarying {
+            self.note_generations(&destructive, &slots, &canaries, &waits, &mut changes);
+        }
         let places = self.places(
             &slots,
             &lost,
@@ -97,7 +100,7 @@ impl<'a> GroupReconciler<'a, '_> {
             &mut waits,
         );
         let is_up_to_date = destructive.is_empty();
-        let limit = self.limit(is_up_to_date, is_canarying, &slots);
+        let limit = self.limit(is_up_to_date, is_canarying, &slots, &changes);
         self.plan_deployment(
             &destructive,
             &places,
@@ -182,7 +185,8 @@ impl<'a> GroupReconciler<'a, '_> {
         NameIndex::new(self.group.count, used.map(|view| view.alloc.name_index))
     }
 
-    /// Sorts those that stay into in-place and destructive updates; returns the latter, by name.
+    /// Sorts those that stay into in-place and destructive updates; returns the latter in the order
+    /// in which they are replaced.
     fn sort_updates(
         &mut self,
         slots: &Slots<'a>,
@@ -224,7 +228,13 @@ impl<'a> GroupReconciler<'a, '_> {
                 SpecChange::Destructive => destructive.push(view),
             }
         }
-        destructive.sort_by_key(|view| (view.alloc.name_index, view.create_index, view.alloc.id));
+        // Those that serve nobody first: a newer version may have overtaken them, and replacing them
+        // makes no more of the group unavailable than is already.
+        destructive.sort_by_key(|view| {
+            let alloc = &view.alloc;
+            let is_proven = rollout::is_proven(view);
+            (is_proven, alloc.name_index, view.create_index, alloc.id)
+        });
         destructive
     }
 
@@ -273,7 +283,13 @@ impl<'a> GroupReconciler<'a, '_> {
     }
 
     /// Returns how many may be updated destructively now, before anything is placed.
-    fn limit(&self, is_up_to_date: bool, is_canarying: bool, slots: &Slots<'a>) -> u32 {
+    fn limit(
+        &self,
+        is_up_to_date: bool,
+        is_canarying: bool,
+        slots: &Slots<'a>,
+        changes: &GroupChanges<'a>,
+    ) -> u32 {
         if is_up_to_date && slots.migrate.is_empty() {
             self.group.count
         } else if is_canarying {
@@ -281,9 +297,10 @@ impl<'a> GroupReconciler<'a, '_> {
         } else {
             let update = self.group.update.as_ref();
             let counted = slots.untainted.iter().chain(&slots.migrate);
-            self.context
-                .triage
-                .limit(update, self.group.count, counted.copied())
+            let edits = changes.edits.values();
+            let taken_over = edits.filter(|edit| edit.in_place).map(|edit| edit.view);
+            let triage = &self.context.triage;
+            triage.limit(update, self.group.count, counted.copied(), taken_over)
         }
     }
 

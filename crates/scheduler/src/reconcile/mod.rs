@@ -10,7 +10,7 @@
 mod canaries;
 pub(crate) mod changes;
 pub(crate) mod classify;
-mod delayed;
+pub(crate) mod delayed;
 mod group;
 mod names;
 mod reconnect;
@@ -21,12 +21,14 @@ pub(crate) mod spec_change;
 mod stops;
 mod waiting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use model::job::JobType;
 use model::{
-    ClientStatus, Deployment, DeploymentGroup, DeploymentStatus, Evaluation, Indexed, Job, JobKey,
-    Timestamp,
+    AllocId, ClientStatus, Deployment, DeploymentGroup, DeploymentStatus, Evaluation, Indexed, Job,
+    JobKey, Timestamp,
 };
+use placement::Requirements;
 use state::{AllocView, Snapshot};
 
 use crate::draw::Draw;
@@ -36,6 +38,7 @@ use classify::{Home, home};
 use group::GroupReconciler;
 pub(crate) use group::stop_all;
 use rollout::Triage;
+use spec_change::{Comparison, SpecChange};
 
 /// What reconciling one job looks at, and what its groups share.
 pub(crate) struct Context<'a> {
@@ -108,14 +111,52 @@ impl<'a> Context<'a> {
                 .run(allocs),
                 None => group::stop_all(&self, name, allocs),
             };
+            changes.generations.old.extend(group.old.iter().copied());
+            let tried = group.tried.iter().copied();
+            changes.generations.tried.extend(tried);
             changes.groups.push(group);
         }
         if let Some(job) = job {
+            changes.generations.version = job.value.version;
             self.settle_deployment(job, &mut changes);
         }
         changes.deployment_updates = self.triage.updates;
         changes.delayed_evals = self.delayed_evals;
         (changes, self.draw)
+    }
+
+    /// Returns the live allocations of a job that is placed anywhere which go sooner or later,
+    /// whatever else is decided: those that need new tasks, and canaries in vain.
+    ///
+    /// Empty when no group has to be distinct: then nobody asks.
+    pub(crate) fn leaving(
+        &self,
+        job: Option<&'a Indexed<Job>>,
+        requirements: &BTreeMap<String, Requirements>,
+    ) -> BTreeSet<AllocId> {
+        let is_anywhere = |job: &&Indexed<Job>| {
+            let job_type = job.value.job_type;
+            matches!(job_type, JobType::Service | JobType::Batch)
+        };
+        let Some(job) = job.filter(is_anywhere) else {
+            return BTreeSet::new();
+        };
+        if !requirements.values().any(Requirements::is_distinct) {
+            return BTreeSet::new();
+        }
+        let wanted = job.value.task_groups.iter().filter(|group| group.count > 0);
+        let comparisons = wanted.map(|group| {
+            let comparison = Comparison::new(self.snapshot, self.key, job, group);
+            (group.name.as_str(), comparison)
+        });
+        let mut comparisons: BTreeMap<_, _> = comparisons.collect();
+        let live = self.snapshot.allocs_by_job(self.key);
+        let leaving = live.filter(|view| {
+            let comparison = comparisons.get_mut(&*view.alloc.task_group);
+            let stays = comparison.is_some_and(|one| one.of(view) != SpecChange::Destructive);
+            !view.is_terminal() && (!stays || self.triage.is_stale_canary(view))
+        });
+        leaving.map(|view| view.alloc.id).collect()
     }
 
     /// Told to stop, on a node that will not say that it has.

@@ -124,6 +124,16 @@ impl Rules<'_> {
         }
     }
 
+    /// Returns when one that has failed may be placed again; `None`: not any more, or not while it is
+    /// its deployment's business.
+    pub(crate) fn next_attempt(&self, view: &AllocView) -> Option<Timestamp> {
+        let failed_at = failed_at(view);
+        let events = &view.alloc.reschedules;
+        let policy = self.policy?;
+        let is_eligible = is_eligible(policy, events, failed_at);
+        is_eligible.then(|| failed_at.plus(next_delay(policy, events, failed_at)))
+    }
+
     /// Tells whether an evaluation that will look again is still to come, no later than `due`.
     fn is_followed_up(&self, view: &AllocView, due: Timestamp) -> bool {
         let followup = view

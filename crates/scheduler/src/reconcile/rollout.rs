@@ -149,18 +149,23 @@ impl Triage {
 
     /// Returns how many allocations may be updated destructively now.
     ///
-    /// `slots` are the group's allocations that have a slot and are not to be replaced as failed.
+    /// `slots` are the group's allocations that have a slot and are not to be replaced as failed;
+    /// `taken_over` are those of them that take the version as they run, while it has no deployment
+    /// yet: what they were part of has been overtaken, and they serve nobody before they are healthy.
     pub(crate) fn limit<'a>(
         &self,
         update: Option<&UpdateStrategy>,
         count: u32,
         slots: impl Iterator<Item = &'a AllocView>,
+        taken_over: impl Iterator<Item = &'a AllocView>,
     ) -> u32 {
         let Some(update) = update.filter(|update| update.max_parallel > 0) else {
             return count;
         };
         let Some(current) = &self.current else {
-            return update.max_parallel;
+            let unproven = taken_over.filter(|view| !is_proven(view)).count();
+            let unproven = u32::try_from(unproven).unwrap_or(u32::MAX);
+            return update.max_parallel.saturating_sub(unproven);
         };
         if self.is_paused() || self.is_failed() {
             return 0;
@@ -178,6 +183,13 @@ impl Triage {
         }
         update.max_parallel.saturating_sub(unproven)
     }
+}
+
+/// Tells whether `view` serves its purpose, as far as anybody can tell: outside of deployments nobody
+/// looks.
+pub(crate) fn is_proven(view: &AllocView) -> bool {
+    let is_healthy = || view.health().is_some_and(|health| health.healthy);
+    !view.is_terminal() && (view.alloc.deployment_id.is_none() || is_healthy())
 }
 
 fn is_unpromoted_canary(deployment: &Deployment, view: &AllocView) -> bool {

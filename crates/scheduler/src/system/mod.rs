@@ -2,13 +2,17 @@
 //!
 //! No node is chosen; the question is asked of each. `diff` says what becomes of one allocation;
 //! this file goes through a group's nodes, and says how fast an update may go on; `property` is about
-//! `distinct_property`; `place` writes the plan.
+//! `distinct_property`, `failures` about policies for those that fail; `place` writes the plan.
 //!
 //! A system job's updates are deployments like a service's, with two differences: `canary` is a
 //! percentage of the nodes, and what is rolled out counts the nodes that there are. A sysbatch job
 //! has none: what has ended on a node stays ended, until the job changes.
+//!
+//! One that has failed is placed again by whatever looks at the job next. A job with a `reschedule`
+//! policy has it placed again on its node when that says so, and not before.
 
 mod diff;
+mod failures;
 mod place;
 mod property;
 
@@ -17,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::job::{TaskGroup, UpdateStrategy};
 use model::{
     AllocMetric, ClientStatus, Deployment, DeploymentGroup, DesiredStatus, Indexed, Job, Node,
-    NodeId,
+    NodeId, Timestamp,
 };
 use placement::{Feasibility, Requirements, Scope};
 use state::AllocView;
@@ -28,9 +32,11 @@ use crate::reconcile::changes::{
     Cause, GroupChanges, JobChanges, MIGRATING, MIGRATING_SYSTEM, Mark, NOT_NEEDED, PlaceAsk,
     StopAsk,
 };
+use crate::reconcile::reschedule::Fate;
 use crate::reconcile::rollout;
 use crate::reconcile::spec_change::{Comparison, SpecChange};
 use diff::Step;
+use failures::Failures;
 
 /// The share of nodes that canaries are given as.
 const PER_CENT: u64 = 100;
@@ -60,6 +66,8 @@ pub(crate) struct Everywhere<'a> {
     has_some: bool,
     /// Why nodes cannot run it.
     filtered: AllocMetric,
+    /// Where one has failed and is not placed again now: when it is, if ever.
+    pub(crate) failed: BTreeMap<NodeId, Option<Timestamp>>,
 }
 
 /// An allocation to place on one node and no other.
@@ -80,13 +88,14 @@ pub(crate) struct SystemReconciler<'a, 'b> {
 /// A group's allocations, sorted by what becomes of them.
 #[derive(Debug, Default)]
 struct Sorted<'a> {
-    /// To be replaced on their nodes, in the order of the nodes.
+    /// To be replaced on their nodes, in this order.
     updates: Vec<&'a AllocView>,
     /// Their names are taken on their nodes.
     taken: BTreeSet<(NodeId, u32)>,
     /// They go on where the group can run.
     settled: u32,
-    /// Of those, the ones of the current deployment that nobody has judged.
+    /// Of those, the ones of the current deployment, or of one that was overtaken, that nobody has
+    /// judged.
     unproven: u32,
     /// Of those, the ones of the current deployment that their nodes have found healthy.
     healthy: u32,
@@ -152,6 +161,7 @@ impl<'a> SystemReconciler<'a, '_> {
         let current = self.context.triage.current.as_ref();
         changes.job.current_deployment = current.map(|current| current.value.clone());
         changes.job.deployment_updates = self.context.triage.updates;
+        changes.job.delayed_evals = self.context.delayed_evals;
         (changes, self.context.draw)
     }
 
@@ -200,7 +210,9 @@ impl<'a> SystemReconciler<'a, '_> {
         let (live, ended): (Vec<_>, Vec<_>) =
             allocs.into_iter().partition(|view| !view.is_terminal());
         let sorted = self.sort(group, scope, &can_run, live, &mut changes);
-        let missing = self.missing(group, &can_run, ended, &sorted, &mut changes);
+        let mut failures = Failures::default();
+        let missing = self.missing(group, &can_run, ended, &sorted, &mut failures, &mut changes);
+        self.follow_up(failures.due, &mut changes);
         let stopped = changes.stops.iter().map(|stop| stop.view.alloc.id);
         let missing = property::limit(
             &self.context,
@@ -214,12 +226,16 @@ impl<'a> SystemReconciler<'a, '_> {
         let mut everywhere = Everywhere {
             group,
             asks: Vec::new(),
-            candidates: sorted.settled + count(&sorted.updates) + count(&missing),
+            candidates: sorted.settled
+                + count(&sorted.updates)
+                + count(&missing)
+                + failures.rolled_out,
             healthy: sorted.healthy,
             desired_canaries: 0,
             is_held: false,
             has_some: changes.desired.ignore > 0 || changes.desired.in_place_update > 0,
             filtered,
+            failed: failures.failed,
         };
         let enters = self.roll_out(
             sorted,
@@ -295,11 +311,16 @@ impl<'a> SystemReconciler<'a, '_> {
                 let is_current =
                     triage.active_id().is_some() && view.alloc.deployment_id == triage.active_id();
                 let verdict = view.health().map(|health| health.healthy);
-                sorted.unproven += u32::from(is_current && verdict.is_none());
+                // One that takes the version as it runs was part of what it has overtaken.
+                let is_rolled_out = is_current
+                    || (step == Step::UpdateInPlace && view.alloc.deployment_id.is_some());
+                sorted.unproven += u32::from(is_rolled_out && verdict.is_none());
                 sorted.healthy += u32::from(is_current && verdict == Some(true));
                 sorted.canaries += u32::from(triage.is_canary(view));
             }
         }
+        // Those that serve nobody first, as with services.
+        sorted.updates.sort_by_key(|view| rollout::is_proven(view));
         sorted
     }
 
@@ -310,8 +331,10 @@ impl<'a> SystemReconciler<'a, '_> {
         can_run: &BTreeSet<NodeId>,
         ended: Vec<&'a AllocView>,
         sorted: &Sorted<'a>,
+        failures: &mut Failures<'a>,
         changes: &mut GroupChanges<'a>,
     ) -> Vec<NodeAsk<'a>> {
+        let rules = self.rules(group);
         let mut newest = BTreeMap::<(NodeId, u32), &'a AllocView>::new();
         for view in ended {
             let name = (view.alloc.node_id, view.alloc.name_index);
@@ -325,6 +348,7 @@ impl<'a> SystemReconciler<'a, '_> {
             (name, *view)
         });
         let moving: BTreeMap<_, _> = moving.collect();
+        self.note_elsewhere(group, can_run, &newest, sorted, failures);
         let mut missing = Vec::new();
         for node_id in can_run.iter().copied() {
             for number in 0..group.count {
@@ -334,6 +358,17 @@ impl<'a> SystemReconciler<'a, '_> {
                 }
                 let cause = match (moving.get(&name), newest.get(&name)) {
                     (Some(view), _) => Cause::Migrate(view),
+                    (None, Some(view)) if self.goes_by_policy(group, view) => {
+                        match rules.fate(view) {
+                            Fate::Now => Cause::Reschedule(view),
+                            Fate::Gone => Cause::Lost(view),
+                            fate => {
+                                self.wait(&rules, view, fate, failures);
+                                changes.desired.ignore += 1;
+                                continue;
+                            }
+                        }
+                    }
                     (None, Some(view)) if self.is_done(group, view) => {
                         changes.desired.ignore += 1;
                         continue;
@@ -414,11 +449,16 @@ impl<'a> SystemReconciler<'a, '_> {
         let allowed = match update {
             None => u32::MAX,
             Some(_) if is_halted => 0,
-            Some(_) if is_canarying => everywhere
-                .desired_canaries
-                .saturating_sub(sorted.canaries)
-                .saturating_sub(again),
-            Some(update) => update.max_parallel.saturating_sub(sorted.unproven),
+            Some(update) => {
+                let limit = update.max_parallel.saturating_sub(sorted.unproven);
+                let canaries = everywhere.desired_canaries;
+                let canaries = canaries.saturating_sub(sorted.canaries + again);
+                if is_canarying {
+                    canaries.min(limit)
+                } else {
+                    limit
+                }
+            }
         };
         let allowed = usize::try_from(allowed)
             .unwrap_or(usize::MAX)
@@ -443,6 +483,11 @@ impl<'a> SystemReconciler<'a, '_> {
             .filter(|place| matches!(place.ask.cause, Cause::Migrate(_)))
             .count();
         changes.desired.migrate = u32::try_from(moving).unwrap_or(u32::MAX);
+        let again = missing
+            .iter()
+            .filter(|place| matches!(place.ask.cause, Cause::Reschedule(_)))
+            .count();
+        changes.desired.reschedule_now = u32::try_from(again).unwrap_or(u32::MAX);
         changes.desired.place = count(&missing) - changes.desired.migrate;
         everywhere.asks.extend(missing.into_iter().map(|mut place| {
             place.ask.is_canary &= is_canarying;

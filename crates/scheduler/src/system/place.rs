@@ -160,7 +160,11 @@ impl<'a> Planner<'a> {
         if alloc.canary {
             self.canaries.push((&template.group.name, alloc.id));
         }
-        if let (Some(view), Some(description)) = (replaced, cause.stop_description()) {
+        // One that has failed is told, too, though it holds nothing any more.
+        let told = cause
+            .previous()
+            .filter(|view| !view.alloc.is_server_terminal());
+        if let (Some(view), Some(description)) = (told, cause.stop_description()) {
             self.stop_staged(view, description);
         }
         self.plan.placements.entry(node.id).or_default().push(alloc);

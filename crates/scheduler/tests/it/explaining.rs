@@ -265,6 +265,9 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
                 node.host_volumes.extend(named);
             }
             Obstacle::Unfit { reason } => equip(&mut node, reason),
+            Obstacle::Failed { .. } => {
+                dropped.insert("reschedule".into());
+            }
             Obstacle::DynamicPorts { missing } => {
                 node.max_dynamic_port += u16::try_from(*missing).unwrap();
             }
@@ -357,6 +360,9 @@ fn loosen(job: &mut Job, group: &str, dropped: &BTreeSet<String>, is_dynamic: bo
     let mut groups = job.task_groups.iter_mut();
     if let Some(group) = groups.find(|known| known.name == group) {
         lists.push(&mut group.constraints);
+        if dropped.contains("reschedule") {
+            group.reschedule = None;
+        }
         for port in group
             .networks
             .iter_mut()

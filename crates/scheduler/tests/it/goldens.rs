@@ -88,6 +88,9 @@ tables! {
     others,
     preemption,
     volumes,
+    distinct,
+    overtaken,
+    failures,
 }
 
 #[test]

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use model::{
-    ClientStatus, Constraint, DeploymentStatus, EvalStatus, Job, JobType, NodeStatus, Operator,
-    TriggeredBy,
+    Allocation, ClientStatus, Constraint, DeploymentStatus, EvalStatus, Job, JobType, Node,
+    NodeStatus, Operator, TriggeredBy,
 };
 use placement::{Feasibility, Requirements};
-use state::AllocView;
+use state::{AllocView, Snapshot};
 
 use crate::report::describe;
 use crate::site::Site;
@@ -196,6 +196,34 @@ fn updated(shown: &Look<'_>, group: &str) -> u32 {
     u32::try_from(updates.count()).unwrap()
 }
 
+/// Returns how many of a group that serve their purpose are replaced, and how many others of an earlier
+/// deployment do not serve it yet, and go on.
+fn overtaken(shown: &Look<'_>, group: &str, is_system: bool) -> (u32, u32) {
+    let stops = shown.decision.plan.stops.values().flatten();
+    let stops: BTreeMap<_, _> = stops
+        .map(|stop| (stop.alloc_id, &stop.description))
+        .collect();
+    let (mut proven, mut on_the_way) = (0, 0);
+    for view in shown.before.allocs_by_job(&shown.job.key()) {
+        let node = shown.before.node(view.alloc.node_id);
+        let is_reached = node.is_some_and(|node| node.value.is_schedulable());
+        if *view.alloc.task_group != *group || view.is_terminal() || !is_reached {
+            continue;
+        }
+        let verdict = view.health().map(|health| health.healthy);
+        let is_proven = view.alloc.deployment_id.is_none() || verdict == Some(true);
+        match stops.get(&view.alloc.id) {
+            Some(why) if *why == "alloc is being updated due to job update" => {
+                proven += u32::from(is_proven);
+            }
+            Some(_) => {}
+            None if view.client_status() == ClientStatus::Unknown => {}
+            None => on_the_way += u32::from(!(is_proven || is_system && verdict.is_some())),
+        }
+    }
+    (proven, on_the_way)
+}
+
 fn goes_no_faster_than_allowed(world: &mut World, shown: &Look<'_>) {
     let job = shown.job;
     if !matches!(job.job_type, JobType::Service | JobType::System) {
@@ -254,6 +282,13 @@ fn goes_no_faster_than_allowed(world: &mut World, shown: &Look<'_>) {
         assert!(
             updated <= allowed,
             "seed {}: {updated} updated, {allowed} allowed of {limit}:\n{}",
+            world.seed,
+            describe(shown.decision, shown.before, world.site.now)
+        );
+        let (proven, on_the_way) = overtaken(shown, &group.name, is_system);
+        assert!(
+            current.is_some() || proven == 0 || proven + on_the_way <= limit,
+            "seed {}: {proven} updated beside {on_the_way} on their way, of {limit}:\n{}",
             world.seed,
             describe(shown.decision, shown.before, world.site.now)
         );
@@ -421,8 +456,17 @@ fn a_system_job_is_once_on_every_node_that_can_run_it() {
                 assert!(here <= group.count, "seed {}: {here} on {name}", world.seed);
                 let is_done = job.job_type == JobType::Sysbatch;
                 let is_limited = !requirements.distinct_properties.is_empty();
+                // Its policy says when the next one comes.
+                let all = world.site.allocs(&job.key());
+                let on_it = all.iter().filter(|view| {
+                    view.alloc.node_id == node.value.id && *view.alloc.task_group == *group.name
+                });
+                let newest = on_it.max_by_key(|view| view.create_index);
+                let has_failed =
+                    newest.is_some_and(|view| view.client_status() == ClientStatus::Failed);
+                let waits = has_failed && group.reschedule.is_some();
                 assert!(
-                    !can_run || is_limited || is_full || is_done || here == group.count,
+                    !can_run || is_limited || waits || is_full || is_done || here == group.count,
                     "seed {}: {here} of {} on {name}",
                     world.seed,
                     group.count
@@ -491,48 +535,122 @@ fn distinct_constraints_hold_for_what_was_placed() {
     }
 }
 
+/// What a distinct constraint of a group looks at on a node, and how many may share it.
+fn distinct_rule(constraint: &Constraint) -> Option<(Option<&'static str>, usize)> {
+    match constraint.operator {
+        Operator::DistinctHosts => Some((None, 1)),
+        Operator::DistinctProperty => Some((Some("rack"), 2)),
+        _ => None,
+    }
+}
+
+fn value_on<'n>(node: &'n Node, property: Option<&str>) -> &'n str {
+    property.map_or(&node.name, |key| &node.meta[key])
+}
+
+/// Tells whether `view` tries out a version that waits to be promoted.
+fn is_tried_out(snapshot: &Snapshot, view: &AllocView) -> bool {
+    let deployment = view
+        .alloc
+        .deployment_id
+        .and_then(|id| snapshot.deployment(id));
+    let part = deployment.and_then(|one| one.value.groups.get(&*view.alloc.task_group));
+    part.is_some_and(|part| part.awaits_promotion() && view.alloc.canary)
+}
+
+/// Returns how many of a group have each value; of those that a new one with `alloc`'s part in a
+/// rollout must be apart from.
+fn used_values(
+    world: &World,
+    job: &Job,
+    alloc: &Allocation,
+    property: Option<&str>,
+) -> BTreeMap<String, usize> {
+    let snapshot = world.site.snapshot();
+    let is_canary = |view: &AllocView| is_tried_out(&snapshot, view);
+    let mut views = live(&world.site, job);
+    views.retain(|view| {
+        *view.alloc.task_group == *alloc.task_group
+            && match (alloc.canary, alloc.job_version < job.version) {
+                // Those that could take the version as they run have it by now.
+                (true, _) => view.alloc.job_version == job.version,
+                (_, true) => !is_canary(view),
+                _ => true,
+            }
+    });
+    let mut used = BTreeMap::<String, usize>::new();
+    for view in views {
+        if let Some(node) = snapshot.node(view.alloc.node_id) {
+            let value = value_on(&node.value, property);
+            *used.entry(value.to_owned()).or_default() += 1;
+        }
+    }
+    used
+}
+
 fn distinct_constraints_hold(types: &'static [JobType]) {
     play(types, |world, shown| {
         let (job, snapshot) = (shown.job, world.site.snapshot());
-        for group in &job.task_groups {
-            for constraint in &group.constraints {
-                let property = match constraint.operator {
-                    Operator::DistinctHosts => None,
-                    Operator::DistinctProperty => Some("rack"),
-                    _ => continue,
-                };
-                let mut used = BTreeMap::<String, usize>::new();
-                for view in live(&world.site, job) {
-                    if *view.alloc.task_group != *group.name {
-                        continue;
-                    }
-                    let Some(node) = snapshot.node(view.alloc.node_id) else {
-                        continue;
-                    };
-                    let value = property.map_or(&node.value.name, |key| &node.value.meta[key]);
-                    *used.entry(value.clone()).or_default() += 1;
-                }
-                let placed = shown.decision.plan.placements.values().flatten();
-                let placed: Vec<_> = placed
-                    .filter(|alloc| *alloc.task_group == *group.name)
-                    .collect();
-                // The version before may be placed as it likes.
-                if placed.iter().any(|alloc| alloc.job_version != job.version) {
-                    continue;
-                }
-                let of_version = placed.into_iter();
-                for alloc in of_version {
-                    let is_new = shown.before.alloc(alloc.id).is_none();
-                    let node = snapshot.node(alloc.node_id).unwrap();
-                    let value = property.map_or(&node.value.name, |key| &node.value.meta[key]);
-                    let allowed = property.map_or(1, |_| 2);
-                    assert!(
-                        !is_new || used[value] <= allowed,
-                        "seed {}: {used:?}",
-                        world.seed
-                    );
-                }
+        let placed = shown.decision.plan.placements.values().flatten();
+        let new = placed.filter(|alloc| shown.before.alloc(alloc.id).is_none());
+        for alloc in new {
+            // What is asked of it is its own version's matter.
+            let version = snapshot.job_version(&job.key(), alloc.job_version);
+            let group = version.and_then(|job| job.value.task_group(&alloc.task_group));
+            let rules = group.iter().flat_map(|group| &group.constraints);
+            for (property, allowed) in rules.filter_map(distinct_rule) {
+                let used = used_values(world, job, alloc, property);
+                let node = snapshot.node(alloc.node_id).unwrap();
+                let value = value_on(&node.value, property);
+                assert!(
+                    used[value] <= allowed,
+                    "seed {}: {} on {value}, {used:?}",
+                    world.seed,
+                    alloc.name()
+                );
             }
         }
     });
+}
+
+#[test]
+fn a_group_is_as_distinct_as_it_asks_once_a_rollout_is_over() {
+    play_and(
+        &[JobType::Service],
+        |_, _| {},
+        |world| {
+            world.turn_out_well(ROUNDS_MAX);
+            let snapshot = world.site.snapshot();
+            for job in snapshot.jobs().filter(|job| !job.value.stop) {
+                let newest = snapshot.latest_deployment(&job.value.key());
+                let is_over = newest.is_none_or(|newest| {
+                    newest.value.job_version != job.value.version
+                        || newest.value.status == DeploymentStatus::Successful
+                });
+                if !is_over {
+                    continue;
+                }
+                for group in &job.value.task_groups {
+                    let rules = group.constraints.iter();
+                    for (property, allowed) in rules.filter_map(distinct_rule) {
+                        let mut used = BTreeMap::<&str, usize>::new();
+                        let views = live(&world.site, &job.value);
+                        for view in &views {
+                            let node = snapshot.node(view.alloc.node_id);
+                            if let Some(node) =
+                                node.filter(|_| *view.alloc.task_group == *group.name)
+                            {
+                                *used.entry(value_on(&node.value, property)).or_default() += 1;
+                            }
+                        }
+                        assert!(
+                            used.values().all(|count| *count <= allowed),
+                            "seed {}: {used:?}",
+                            world.seed
+                        );
+                    }
+                }
+            }
+        },
+    );
 }

@@ -314,7 +314,7 @@ impl World {
             6 => group.ephemeral_disk.sticky = !group.ephemeral_disk.sticky,
             7 => group.tasks[0].kill_timeout = Duration::from_secs(u64::from(amount)),
             8 if !is_everywhere => change_disconnect(group, amount),
-            9 if !is_everywhere => {
+            9 => {
                 group.reschedule = Some(ReschedulePolicy {
                     attempts: amount % 3,
                     interval: Duration::from_secs(3_600),

@@ -131,8 +131,8 @@ impl Search<'_, '_> {
         };
         let slot = self.cluster.slot(position);
         slot.is_some_and(|slot| match distinct.level {
-            Level::Job => slot.of_job > 0,
-            Level::Group => slot.of_group > 0,
+            Level::Job => slot.of_job > slot.of_other_generation,
+            Level::Group => slot.of_group > slot.of_other_generation,
         })
     }
 

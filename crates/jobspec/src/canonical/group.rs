@@ -17,13 +17,15 @@ const DEFAULT_DISK_MIB: u64 = 300;
 const MIN_DISK_MIB: u64 = 10;
 
 pub(super) const NO_RESCHEDULE: &str = "System or sysbatch jobs should not have a reschedule \
-     policy: remove the block, these jobs are placed again on the same node";
+     policy without attempts: remove the block, or give attempts or unlimited = true to have failed \
+     allocations placed again on their nodes";
 
 pub(super) fn allows_update(job_type: JobType) -> bool {
     matches!(job_type, JobType::Service | JobType::System)
 }
 
-pub(super) fn allows_reschedule(job_type: JobType) -> bool {
+/// Tells whether jobs of this type have a policy though their files say nothing of one.
+pub(super) fn has_reschedule(job_type: JobType) -> bool {
     matches!(job_type, JobType::Service | JobType::Batch)
 }
 

@@ -6,7 +6,7 @@ use model::job::{Job, JobType, TaskGroup};
 use model::{Timestamp, spec};
 
 use super::check::{Check, Path};
-use super::{MAX_TOTAL_COUNT, constraint, environment, group, launches, name, rank};
+use super::{MAX_TOTAL_COUNT, constraint, environment, group, launches, name, rank, reschedule};
 
 /// Source: Nomad's defaults of `job_default_priority` and `job_max_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
@@ -186,8 +186,8 @@ fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> I
         }
         allowed
     });
-    let reschedule = spec.reschedule.as_ref().filter(|_| {
-        let allowed = group::allows_reschedule(job_type);
+    let reschedule = spec.reschedule.as_ref().filter(|spec| {
+        let allowed = group::has_reschedule(job_type) || reschedule::grants_attempts(spec);
         if !allowed {
             check.error("reschedule", group::NO_RESCHEDULE);
         }

@@ -7,7 +7,7 @@ use model::job::{DelayFunction, JobType, ReschedulePolicy};
 use model::spec;
 
 use super::check::{Check, Path};
-use super::group::{NO_RESCHEDULE, allows_reschedule};
+use super::group::{NO_RESCHEDULE, has_reschedule};
 use super::job::Inherited;
 
 /// Source: Nomad's bounds.
@@ -20,32 +20,40 @@ const FUNCTIONS: [(&str, DelayFunction); 3] = [
     ("fibonacci", DelayFunction::Fibonacci),
 ];
 
-/// Returns the group's policy: its own attributes over the job's, over the defaults of the type.
+/// Returns the group's policy: its own attributes over the job's, over the defaults of the type;
+/// `None`: none, failed allocations are not placed again for that.
 pub(super) fn reschedule(
     check: &mut Check,
     path: &Path,
     spec: Option<&spec::ReschedulePolicy>,
     inherited: &Inherited<'_>,
 ) -> Option<ReschedulePolicy> {
-    if !allows_reschedule(inherited.job_type) {
+    let job = inherited.reschedule;
+    let merged = overlay(spec, job);
+    let is_asked_for = spec.is_some() || job.is_some();
+    if !has_reschedule(inherited.job_type) && !grants_attempts(&merged) {
         if spec.is_some() {
             check.error(path.field("reschedule"), NO_RESCHEDULE);
         }
         return None;
     }
     let defaults = defaults(inherited.job_type);
-    let job = inherited.reschedule;
-    if spec.is_none() && job.is_none() {
+    if !is_asked_for {
         return Some(defaults);
     }
     let path = path.block("reschedule");
-    let merged = overlay(spec, job);
     let errors_before = check.error_count();
     let policy = read(check, &path, &merged, &defaults);
     if check.error_count() == errors_before {
         combination(check, &path, &policy);
     }
     Some(policy)
+}
+
+/// Tells whether a policy says by itself that failed allocations are placed again: jobs that are to be
+/// on every node only have one that does.
+pub(super) fn grants_attempts(spec: &spec::ReschedulePolicy) -> bool {
+    spec.unlimited == Some(true) || spec.attempts.is_some_and(|attempts| attempts != 0)
 }
 
 fn defaults(job_type: JobType) -> ReschedulePolicy {
@@ -65,7 +73,7 @@ fn defaults(job_type: JobType) -> ReschedulePolicy {
         delay: Duration::from_secs(30),
         delay_function: DelayFunction::Exponential,
         max_delay: Duration::from_secs(3_600),
-        unlimited: true,
+        unlimited: job_type == JobType::Service,
     }
 }
 

@@ -99,6 +99,43 @@ fn reschedules() {
 }
 
 #[test]
+fn a_job_on_every_node_has_a_reschedule_policy_only_if_that_grants_attempts() {
+    for job_type in ["system", "sysbatch"] {
+        let policy = |of_job: &str, of_group: &str| {
+            let of_job = format!("  type = \"{job_type}\"\n{of_job}");
+            let job = admit(&file(of_job.leak(), String::from(of_group).leak(), ""));
+            job.map(|job| job.job.task_groups[0].reschedule)
+        };
+        assert_eq!(policy("", "").unwrap(), None, "{job_type}");
+        let unlimited = "    reschedule {\n      unlimited = true\n    }";
+        let found = policy("", unlimited).unwrap().unwrap();
+        assert_eq!((found.attempts, found.unlimited), (0, true));
+        assert_eq!(
+            (found.delay, found.delay_function, found.max_delay),
+            (
+                Duration::from_secs(30),
+                DelayFunction::Exponential,
+                Duration::from_secs(3_600)
+            )
+        );
+        let limited = "  reschedule {\n    attempts = 2\n    interval = \"1h\"\n  }";
+        let found = policy(limited, "").unwrap().unwrap();
+        assert_eq!((found.attempts, found.unlimited), (2, false));
+        // What the group does not say comes from the job.
+        let own = "    reschedule {\n      delay = \"10s\"\n    }";
+        let found = policy(limited, own).unwrap().unwrap();
+        assert_eq!((found.attempts, found.delay), (2, Duration::from_secs(10)));
+        for refused in [
+            "    reschedule {\n      attempts = 0\n    }",
+            "    reschedule {\n      delay = \"10s\"\n    }",
+            "    reschedule {\n      attempts = 3\n    }",
+        ] {
+            assert!(policy("", refused).is_err(), "{job_type}: {refused}");
+        }
+    }
+}
+
+#[test]
 fn canaries_are_promoted_by_themselves_where_every_group_that_has_some_says_so() {
     let group = |name: &str, update: &str| {
         format!(

@@ -254,6 +254,7 @@ fn unplaced_group() -> v1::GroupExplanation {
             outranked: 2,
             never: 1,
             needed_least: 55,
+            disabled: false,
             ..v1::PreemptionCounts::default()
         }),
         ..v1::GroupExplanation::default()

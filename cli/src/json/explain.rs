@@ -57,6 +57,7 @@ struct Ways {
     never: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     needed_least: Option<u32>,
+    disabled: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -211,6 +212,7 @@ impl<'a> From<&'a v1::GroupExplanation> for Group<'a> {
                 outranked: ways.outranked,
                 never: ways.never,
                 needed_least: (ways.needed_least > 0).then_some(ways.needed_least),
+                disabled: ways.disabled,
             }),
         }
     }

@@ -130,9 +130,10 @@ fn victim(victim: &v1::ExplainedVictim, style: &Style) -> String {
 
 /// Returns on how many full nodes others would make way, and why not on the others.
 fn preemption(counts: &v1::PreemptionCounts) -> String {
-    let needed = match counts.needed_least {
-        0 => String::new(),
-        least => format!(", from priority {least} on"),
+    let needed = match (counts.needed_least, counts.disabled) {
+        (0, _) => String::new(),
+        (least, false) => format!(", from priority {least} on"),
+        (least, true) => format!(", it would have to be on and the priority {least} or more"),
     };
     let ways = [
         (counts.open, "others would make way".to_owned()),

@@ -25,6 +25,8 @@ pub enum Way {
         priority: u8,
         /// What it would have to be at least; may be more than any job's.
         needed: u8,
+        /// The type of the job that asks, if the operator lets none of it ask anyway.
+        off_for: Option<JobType>,
     },
     /// It would not fit even if the allocations of all other jobs went.
     Never {
@@ -52,6 +54,8 @@ pub struct Ways {
     /// The lowest priority at which somebody would make way somewhere, of those where nobody does
     /// for that reason alone; `None`: there is no such node, or no job can be as important.
     pub needed_least: Option<u8>,
+    /// Whether the operator lets no job of this type ask.
+    pub is_off: bool,
 }
 
 impl Way {
@@ -81,14 +85,27 @@ impl Way {
                 let (job_type, victims) = (job_type.as_str(), listed(victims));
                 format!("off for {job_type} jobs; with it {victims} would make way")
             }
-            Self::Outranked { priority, needed } if *needed > PRIORITY_MAX => format!(
+            Self::Outranked {
+                priority, needed, ..
+            } if *needed > PRIORITY_MAX => format!(
                 "who is in the way makes way for no job, as none can have priority {needed}; \
                  this one has {priority}"
             ),
-            Self::Outranked { priority, needed } => format!(
-                "who is in the way makes way for priority {needed} or more, {PRIORITY_DELTA} above \
-                 its own; this job has {priority}"
-            ),
+            Self::Outranked {
+                priority,
+                needed,
+                off_for,
+            } => {
+                let off = off_for.map(|job_type| {
+                    let job_type = job_type.as_str();
+                    format!("off for {job_type} jobs; with it ")
+                });
+                format!(
+                    "{}who is in the way makes way for priority {needed} or more, \
+                     {PRIORITY_DELTA} above its own; this job has {priority}",
+                    off.unwrap_or_default()
+                )
+            }
             Self::Never { reason } => {
                 format!(
                     "no help, without the allocations of all other jobs it is short of {reason}"
@@ -100,6 +117,11 @@ impl Way {
 
 impl Ways {
     pub(super) fn add(&mut self, way: &Way) {
+        self.is_off |= match way {
+            Way::Off { .. } => true,
+            Way::Outranked { off_for, .. } => off_for.is_some(),
+            Way::Open { .. } | Way::Never { .. } => false,
+        };
         let count = match way {
             Way::Open { .. } => &mut self.open,
             Way::Off { .. } => &mut self.off,
@@ -189,7 +211,12 @@ impl Asker {
         let candidates = self.claim.candidates(snapshot, node, &self.preempted);
         let chosen = victims(room, &candidates, &self.preempted);
         let Some(chosen) = chosen else {
-            return Some((Way::Outranked { priority, needed }, Vec::new()));
+            let outranked = Way::Outranked {
+                priority,
+                needed,
+                off_for: (!self.may_ask).then_some(self.job_type),
+            };
+            return Some((outranked, Vec::new()));
         };
         let chosen = chosen.into_iter().map(|position| candidates[position]);
         let chosen: Vec<_> = chosen.collect();

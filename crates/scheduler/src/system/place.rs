@@ -77,8 +77,16 @@ impl<'a> Planner<'a> {
             let placed = self.place_on(&template, requirements, place, usages, in_pool);
             if let Err(exhausted) = placed {
                 short += 1;
-                let metric = self.failed.entry(group.name.clone());
-                let metric = metric.or_insert_with(|| everywhere.filtered.clone());
+                let metric = match self.failed.get_mut(&group.name) {
+                    Some(metric) => {
+                        metric.coalesced_failures += 1;
+                        metric
+                    }
+                    None => self
+                        .failed
+                        .entry(group.name.clone())
+                        .or_insert_with(|| everywhere.filtered.clone()),
+                };
                 metric.nodes_exhausted += 1;
                 let dimension = metric.dimension_exhausted.entry(exhausted.to_string());
                 *dimension.or_insert(0) += 1;

@@ -110,7 +110,8 @@ fn describe_ways(ways: &Ways, text: &mut String) {
         .collect();
     if !counts.is_empty() {
         let needed = ways.needed_least.map(|least| format!(" needed={least}"));
-        writeln!(text, "  ways{counts}{}", needed.unwrap_or_default()).unwrap();
+        let off = if ways.is_off { " disabled" } else { "" };
+        writeln!(text, "  ways{counts}{}{off}", needed.unwrap_or_default()).unwrap();
     }
 }
 

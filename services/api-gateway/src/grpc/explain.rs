@@ -108,6 +108,7 @@ fn ways(ways: &Ways) -> Option<v1::PreemptionCounts> {
         outranked,
         never,
         needed_least,
+        is_off,
     } = *ways;
     (*ways != Ways::default()).then(|| v1::PreemptionCounts {
         open,
@@ -115,6 +116,7 @@ fn ways(ways: &Ways) -> Option<v1::PreemptionCounts> {
         outranked,
         never,
         needed_least: needed_least.unwrap_or(0).into(),
+        disabled: is_off,
     })
 }
 

@@ -4,6 +4,7 @@ use proto::v1;
 use serde::Serialize;
 
 use super::metric::NodeScore;
+use crate::output::time;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -32,6 +33,14 @@ struct Group<'a> {
     placed: u32,
     would_place: u32,
     missing: u32,
+    done: u32,
+    waiting: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_until: Option<String>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    held_by: &'a str,
+    #[serde(rename = "HeldByDeploymentID", skip_serializing_if = "str::is_empty")]
+    held_by_deployment: &'a str,
     question: &'a str,
     #[serde(rename = "AllocID", skip_serializing_if = "str::is_empty")]
     alloc_id: &'a str,
@@ -189,6 +198,11 @@ impl<'a> From<&'a v1::GroupExplanation> for Group<'a> {
             placed: group.placed,
             would_place: group.would_place,
             missing: group.missing,
+            done: group.done,
+            waiting: group.waiting,
+            waits_until: time::json(group.waits_until_ns),
+            held_by: &group.held_by,
+            held_by_deployment: &group.held_by_deployment,
             question: &group.question,
             alloc_id: &group.alloc_id,
             job_version: group.job_version,

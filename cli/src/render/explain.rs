@@ -19,7 +19,7 @@ pub(crate) fn render(
     }
     for group in &explanation.groups {
         let title = format!("Task Group \"{}\"", printable(&group.name));
-        out.push_str(&style.section(&title, &body(group, style)));
+        out.push_str(&style.section(&title, &body(group, eval, style)));
     }
     out
 }
@@ -30,10 +30,15 @@ fn fields(eval: &v1::Evaluation, explanation: &v1::Explanation, style: &Style) -
         index => format!("revision {index}"),
     };
     let version = explanation.job_version.map(|version| version.to_string());
+    let wait_until = match waits(eval) {
+        true => style.time(eval.wait_until_ns),
+        false => String::new(),
+    };
     let mut fields = Fields::new();
     fields
         .add("Evaluation", style.id(&eval.id))
         .add("Status", eval.status.as_str())
+        .add_some("Wait Until", wait_until)
         .add("Job ID", eval.job_id.as_str())
         .add("Job Version", version.unwrap_or_default())
         .add("Explained At", format!("revision {}", explanation.index))
@@ -42,8 +47,10 @@ fn fields(eval: &v1::Evaluation, explanation: &v1::Explanation, style: &Style) -
 }
 
 /// Returns what is said of one group, without its title.
-fn body(group: &v1::GroupExplanation, style: &Style) -> String {
-    let mut lines = vec![standing(group), question(group, style)];
+fn body(group: &v1::GroupExplanation, eval: &v1::Evaluation, style: &Style) -> String {
+    let mut lines = vec![standing(group, waits(eval), style)];
+    lines.extend(held(group, eval, style));
+    lines.push(question(group, waits(eval), style));
     if let Some(chosen) = &group.chosen {
         lines.push(chosen_line(chosen, style));
         lines.extend(chosen.victims.iter().map(|one| victim(one, style)));
@@ -71,8 +78,13 @@ fn body(group: &v1::GroupExplanation, style: &Style) -> String {
     lines.join("\n")
 }
 
+/// Tells whether the evaluation waits for its time, so that all is said as if that had come.
+fn waits(eval: &v1::Evaluation) -> bool {
+    eval.status == "pending" && eval.wait_until_ns > 0
+}
+
 /// Returns how many there are of a group, as in `3 wanted, 2 live, 1 without a place`.
-fn standing(group: &v1::GroupExplanation) -> String {
+fn standing(group: &v1::GroupExplanation, waits: bool, style: &Style) -> String {
     let per_node = if group.question == "everywhere" {
         " on each node"
     } else {
@@ -81,10 +93,25 @@ fn standing(group: &v1::GroupExplanation) -> String {
     let mut parts = vec![
         format!("{} wanted{per_node}", group.wanted),
         format!("{} live", group.live),
-        format!("{} placed by this evaluation", group.placed),
     ];
+    if group.done > 0 {
+        parts.push(format!("{} done", group.done));
+    }
+    parts.push(format!(
+        "{} placed or last updated by this evaluation",
+        group.placed
+    ));
     if group.would_place > 0 {
-        parts.push(format!("{} would be placed now", group.would_place));
+        let when = if waits { "then" } else { "now" };
+        parts.push(format!("{} would be placed {when}", group.would_place));
+    }
+    if group.waiting > 0 {
+        let when = style.time(group.waits_until_ns);
+        parts.push(format!(
+            "{} failed and {} placed again {when}",
+            group.waiting,
+            if group.waiting == 1 { "is" } else { "are" },
+        ));
     }
     if group.missing > 0 {
         parts.push(format!("{} without a place", group.missing));
@@ -92,14 +119,36 @@ fn standing(group: &v1::GroupExplanation) -> String {
     parts.join(", ")
 }
 
+/// Returns which deployment keeps more from being placed, and what to do about it.
+fn held(group: &v1::GroupExplanation, eval: &v1::Evaluation, style: &Style) -> Option<String> {
+    let (id, job) = (style.id(&group.held_by_deployment), printable(&eval.job_id));
+    let why = match group.held_by.as_str() {
+        "" => return None,
+        "failed" => format!(
+            "has failed, so nothing more of this version is placed: run a changed job file, or a \
+             former version again with 'kafila job revert {job}'"
+        ),
+        "paused" => format!("is paused: 'kafila deployment resume {id}' lets it go on"),
+        "promotion" => {
+            format!("tries canaries out: 'kafila deployment promote {id}' rolls the version out")
+        }
+        other => printable(other),
+    };
+    Some(format!("Deployment {id} {why}"))
+}
+
 /// Returns which allocation nodes were asked about.
-fn question(group: &v1::GroupExplanation, style: &Style) -> String {
+fn question(group: &v1::GroupExplanation, waits: bool, style: &Style) -> String {
     let id = style.id(&group.alloc_id);
     let what = match group.question.as_str() {
         "unplaced" => "one that has no place".to_owned(),
+        "would-place" if waits => "one that would get a place then".to_owned(),
         "would-place" => "one that would get a place now".to_owned(),
         "placed" => format!("allocation {id} of this evaluation, as if it were placed again"),
         "running" => format!("allocation {id} of another evaluation, as if it were placed again"),
+        "one-more" if group.live.saturating_add(group.done) < group.wanted => {
+            "one of those that are not there".to_owned()
+        }
         "one-more" => "one more than the job wants".to_owned(),
         "everywhere" => "one on each node".to_owned(),
         other => printable(other),

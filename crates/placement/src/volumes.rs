@@ -179,14 +179,13 @@ impl VolumeAsks {
         claims.collect()
     }
 
-    /// Returns the volumes that `node` lacks and that this allocation alone asks for: for people.
-    pub fn missing_own<'a>(
+    /// Returns the volumes that `node` lacks, for people; some may be this allocation's alone.
+    pub fn missing<'a>(
         &'a self,
         node: &'a Node,
         name_index: u32,
     ) -> impl Iterator<Item = String> + 'a {
-        let asks = self.asks.iter().filter(|ask| ask.per_alloc);
-        asks.filter_map(move |ask| {
+        self.asks.iter().filter_map(move |ask| {
             let source = ask.source_for(name_index);
             (!self.has(node, ask, &source)).then(|| source.into_owned())
         })

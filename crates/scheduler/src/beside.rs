@@ -35,12 +35,17 @@ impl<'a> Planner<'a> {
         group: &TaskGroup,
         requirements: &'r Requirements,
         generation: Generation,
+        beside: Beside,
     ) -> Ask<'r> {
         let live = self.live().into_iter();
-        let live = live.map(|placed| Neighbour {
-            node_id: placed.node_id,
-            is_of_group: placed.group == group.name,
-            is_of_other_generation: generation.parts_from(placed.generation),
+        let live = live.map(|placed| {
+            let parts = generation.parts_from(placed.generation);
+            Neighbour {
+                node_id: placed.node_id,
+                is_of_group: placed.group == group.name,
+                parts,
+                may_share: parts && beside == Beside::WhoParts,
+            }
         });
         Ask {
             requirements,

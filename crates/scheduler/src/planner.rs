@@ -225,7 +225,11 @@ impl<'a> Planner<'a> {
             None => self.cluster(),
         };
         let mut template = Template::new(self, job, group, deployment_id, requirements);
-        let asked = self.ask(job, group, requirements, Generation::Settled);
+        let mut generations = asks.iter().map(Generation::of_ask);
+        let first = generations.next().unwrap_or(Generation::Settled);
+        let of_all = generations.all(|other| other == first);
+        let counted = if of_all { first } else { Generation::Settled };
+        let asked = self.ask(job, group, requirements, counted, Beside::Nobody);
         let mut search = Search::new(&mut cluster, asked);
         // Nodes that do only because somebody goes sooner or later come last, for all of them.
         let mut beside = Vec::new();
@@ -245,7 +249,7 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let mut template = Template::new(self, job, group, deployment_id, requirements);
-            let asked = self.ask(job, group, requirements, generation);
+            let asked = self.ask(job, group, requirements, generation, Beside::WhoParts);
             let mut search = Search::new(&mut cluster, asked);
             for ask in own {
                 self.place(&mut search, &mut template, ask, Beside::WhoParts);

@@ -306,6 +306,15 @@ impl Snapshot {
         ids.filter_map(|id| self.tables.deployments.get(id))
     }
 
+    /// Tells whether an allocation tries a version out: a promotion makes it one like any other,
+    /// whatever its record says.
+    pub fn is_canary(&self, view: &AllocView) -> bool {
+        let alloc = &view.alloc;
+        let deployment = alloc.deployment_id.and_then(|id| self.deployment(id));
+        let group = deployment.and_then(|it| it.value.groups.get(&*alloc.task_group));
+        alloc.canary && group.is_some_and(|group| !group.promoted)
+    }
+
     /// Returns the newest deployment of the job's current incarnation.
     pub fn latest_deployment(&self, key: &JobKey) -> Option<&Arc<Indexed<Deployment>>> {
         let job_create_index = self.job(key)?.create_index;

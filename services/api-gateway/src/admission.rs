@@ -130,7 +130,8 @@ pub enum Refusal {
     #[error("Enforcing job modify index {want}: {found}")]
     CheckIndex { want: u64, found: FoundIndex },
     #[error(
-        "{open} evaluations wait to be looked at, as many as this cluster takes: try again later"
+        "{open} evaluations wait to be looked at, or for room, as many as this cluster takes: try \
+         again later"
     )]
     Overloaded { open: usize },
     /// Source: Nomad's text.
@@ -173,6 +174,18 @@ pub enum FoundIndex {
     Missing,
     #[error("job exists with conflicting job modify index: {0}")]
     Other(u64),
+}
+
+/// Refuses what makes an evaluation when too many are open already.
+///
+/// # Errors
+/// [`Refusal::Overloaded`].
+fn refuse_beyond(snapshot: &Snapshot, max_open_evals: usize) -> Result<(), Refusal> {
+    let open = snapshot.open_eval_count();
+    if open >= max_open_evals {
+        return Err(Refusal::Overloaded { open });
+    }
+    Ok(())
 }
 
 /// Reads the priority that a request wants its evaluation to have; 0: the job's own.

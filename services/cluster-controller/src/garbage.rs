@@ -151,9 +151,11 @@ impl Sweep<'_> {
 
     /// Carries out one batch, or none of it when anything has changed since it was decided.
     async fn delete(&mut self, snapshot: &Snapshot, batch: &Batch) -> Result<(), String> {
+        let mut version = None;
         if let Some((Key::Job(key), _)) = batch.deletes.first() {
             // A registration that changes nothing makes an evaluation and leaves the job as it is,
-            // so the job's revision does not tell of it.
+            // so the job's revision does not tell of it. Those until now are seen here; those from
+            // now on write the job's version, which the transaction compares.
             let fresh = self.world.replica.linearizable(PATIENCE).await;
             let fresh = fresh.map_err(|error| error.to_string())?;
             let mut evals = fresh.evals_by_job(key);
@@ -163,10 +165,15 @@ impl Sweep<'_> {
                 self.report.overtaken += 1;
                 return Ok(());
             }
+            version = current_version(&fresh, key);
         }
-        let (txn, tally) = self
+        let (mut txn, tally) = self
             .txn(snapshot, batch)
             .map_err(|error| error.to_string())?;
+        if let Some((key, index)) = version.filter(|(key, _)| !deletes(batch, key)) {
+            txn.require_unchanged(&key, index)
+                .map_err(|error| error.to_string())?;
+        }
         let writer = &self.world.writer;
         let commit = writer.commit_surely(&txn, PATIENCE).await;
         match commit.map_err(|error| error.to_string())? {
@@ -239,7 +246,17 @@ impl Sweep<'_> {
     }
 }
 
+/// Returns the key of the job's current version, and its modify index.
+fn current_version(snapshot: &Snapshot, key: &JobKey) -> Option<(Key, u64)> {
+    let number = snapshot.job(key)?.value.version;
+    let version = snapshot.job_version(key, number)?;
+    Some((Key::JobVersion(key.clone(), number), version.modify_index))
+}
+
 fn removes_job(batch: &Batch, key: &JobKey) -> bool {
-    let is_job = |(deleted, _): &(Key, u64)| matches!(deleted, Key::Job(name) if name == key);
-    batch.deletes.iter().any(is_job)
+    deletes(batch, &Key::Job(key.clone()))
+}
+
+fn deletes(batch: &Batch, key: &Key) -> bool {
+    batch.deletes.iter().any(|(deleted, _)| deleted == key)
 }

@@ -6,10 +6,11 @@
 //!
 //! In reading order: [`obstacle`] is one thing that keeps a group off a node; `inquiry` says which
 //! allocation nodes are asked about; `survey` asks them; [`way`] is whether others would make way on
-//! a full node; `tally` adds up what they say.
+//! a full node; `tally` adds up what they say; [`standing`] is what is there, and what waits.
 
 mod inquiry;
 pub mod obstacle;
+mod standing;
 mod survey;
 mod tally;
 pub mod way;
@@ -22,6 +23,8 @@ use inquiry::Inquiry;
 pub use inquiry::Question;
 use model::SchedulerConfiguration;
 pub use obstacle::{DriverFault, Holder, Obstacle, Verdict};
+use standing::Standing;
+pub use standing::{Held, HeldBy};
 use survey::{Answer, Asked, KeepsApart, Survey};
 use tally::Tally;
 use way::Asker;
@@ -46,10 +49,18 @@ pub struct GroupExplanation {
     pub name: String,
     /// How many the job wants; of a job that is to be everywhere, on each node.
     pub wanted: u32,
-    /// How many the evaluation placed, living or not.
+    /// How many the evaluation placed, or updated last, living or not.
     pub placed: u32,
     /// How many live now, whoever placed them.
     pub live: u32,
+    /// How many have done their work; only of batch and sysbatch jobs.
+    pub done: u32,
+    /// How many have failed and are placed again when their time has come.
+    pub waiting: u32,
+    /// When the first of those is placed again.
+    pub waits_until: Option<Timestamp>,
+    /// The deployment that keeps more from being placed.
+    pub held: Option<Held>,
     /// How many would find no place now.
     pub missing: u32,
     /// How many would get one now.
@@ -207,7 +218,8 @@ pub struct Inquest<'a> {
     pub seed: u64,
 }
 
-/// Asks every node of `snapshot` what it says of each group of an evaluation's job.
+/// Asks every node of `snapshot` what it says of each group of an evaluation's job. An evaluation
+/// that waits for its time is looked at as if that had come.
 ///
 /// The same arguments give the same answer. Takes as long as scheduling the job and looking at
 /// every node once a group; `examples/explanations.rs` measures it.
@@ -222,6 +234,10 @@ pub fn explain_with(
     inquest: &Inquest<'_>,
 ) -> Explanation {
     let eval = inquest.eval;
+    let inquest = &Inquest {
+        now: inquest.now.max(eval.value.wait_until),
+        ..*inquest
+    };
     let job = snapshot.job(&eval.value.job).map(AsRef::as_ref);
     let mut explanation = Explanation {
         index: snapshot.index(),
@@ -268,7 +284,6 @@ fn group_explanation(
     plan: &model::Plan,
     inquiry: &Inquiry<'_>,
 ) -> GroupExplanation {
-    let key = &inquest.eval.value.job;
     let requirements = Requirements::new(&inquiry.job.value, inquiry.group).looking_in(snapshot);
     let algorithm = config.algorithm(&inquiry.job.value.node_pool);
     let asker = Asker::new(config, snapshot, &inquest.eval.value, plan, inquiry);
@@ -295,14 +310,16 @@ fn group_explanation(
         answers = ask(KeepsApart::WhoMayStay);
     }
     let tally = Tally::new(inquiry, answers, inquest.node);
-    let of_group = |name: &str| name == inquiry.group.name;
-    let placed = snapshot.allocs_by_eval(inquest.eval.value.id);
-    let placed = placed.filter(|view| of_group(&view.alloc.task_group));
-    let live = snapshot.allocs_by_job(key);
-    let live = live.filter(|view| !view.is_terminal() && of_group(&view.alloc.task_group));
+    let (eval, name) = (&inquest.eval.value, &inquiry.group.name);
+    let standing = Standing::new(snapshot, eval, &inquiry.job.value, name, inquest.now);
+    let job = snapshot.job(&eval.job);
     GroupExplanation {
-        placed: count(placed),
-        live: count(live),
+        placed: standing.placed,
+        live: standing.live,
+        done: standing.done,
+        waiting: standing.waiting,
+        waits_until: standing.waits_until,
+        held: job.and_then(|job| standing::held(snapshot, job, name)),
         ..tally.explanation(inquiry)
     }
 }
@@ -314,8 +331,4 @@ fn has_place(inquiry: &Inquiry<'_>, answers: &[Answer<'_>]) -> bool {
         Some(home) => free.any(|answer| answer.node.id == home),
         None => free.next().is_some(),
     }
-}
-
-fn count(items: impl Iterator) -> u32 {
-    u32::try_from(items.count()).unwrap_or(u32::MAX)
 }

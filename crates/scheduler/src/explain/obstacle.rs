@@ -89,6 +89,8 @@ pub enum Obstacle {
         asked: u64,
         /// What the node has for allocations in all.
         available: u64,
+        /// It is asked for by the number of cores.
+        by_cores: bool,
     },
     StaticPort {
         label: String,
@@ -113,8 +115,8 @@ pub enum Obstacle {
         /// How many the node takes.
         max: u32,
     },
-    /// It lacks volumes that this very allocation asks for by the number in its name.
-    OwnVolumes {
+    /// It lacks volumes; some may be asked for by the number in the allocation's name.
+    Volumes {
         /// As in `data[2]`; not empty.
         volumes: Vec<String>,
     },
@@ -155,7 +157,7 @@ impl Obstacle {
             | Self::Driver { .. }
             | Self::DistinctHosts { .. }
             | Self::DistinctProperty { .. }
-            | Self::OwnVolumes { .. }
+            | Self::Volumes { .. }
             | Self::Failed { .. }
             | Self::Devices { is_held: false, .. }
             | Self::Unfit { .. } => Verdict::Filtered,
@@ -194,7 +196,7 @@ impl Obstacle {
                 short,
             } => DeviceShortage::reason(short),
             Self::Allocations { .. } => placement::Exhausted::MAX_ALLOCS.to_owned(),
-            Self::OwnVolumes { .. } => placement::VolumeAsks::REASON.to_owned(),
+            Self::Volumes { .. } => placement::VolumeAsks::REASON.to_owned(),
             Self::Failed { again_in: Some(_) } => "failed, and waits to be placed again".to_owned(),
             Self::Failed { again_in: None } => "failed, and has no attempts left".to_owned(),
             Self::Exhausted { dimension } => dimension.clone(),
@@ -256,12 +258,17 @@ impl Obstacle {
                 missing,
                 asked,
                 available,
+                by_cores,
             } => {
                 let (missing_unit, available_unit) = (one(unit, *missing), one(unit, *available));
                 let missing_here = format!("free {missing} {missing_unit} on node {node}");
                 if missing > asked {
                     // Even one that asked for nothing would not fit.
                     format!("{dimension}: {missing_here}")
+                } else if *by_cores {
+                    format!(
+                        "{dimension}: ask fewer cores, which count with their MHz, or {missing_here}"
+                    )
                 } else if asked > available {
                     let has = format!("node {node} has {available} {available_unit} in all");
                     format!("{dimension}: ask {missing} {missing_unit} less, {has}")
@@ -294,10 +301,12 @@ impl Obstacle {
             Self::Allocations { missing, max } => format!(
                 "allocations: node {node} takes {max} at most; stop {missing} there or add a node"
             ),
-            Self::OwnVolumes { volumes } => {
+            Self::Volumes { volumes } => {
                 let volumes: Vec<_> = volumes.iter().map(|name| format!("{name:?}")).collect();
                 let volumes = listed(&volumes);
-                format!("volume {volumes}: node {node} does not have it as it is asked for")
+                format!(
+                    "volume {volumes}: node {node} does not have it as it is asked for: register it there"
+                )
             }
             Self::Failed { again_in } => match again_in {
                 Some(span) => format!(
@@ -327,13 +336,15 @@ impl Obstacle {
             Self::DynamicPorts { .. } => 0.4,
             Self::StaticPort { .. } => 0.5,
             Self::DistinctHosts { .. } | Self::DistinctProperty { .. } | Self::Failed { .. } => 0.7,
-            Self::Constraint { .. } | Self::Ineligible => 1.0,
+            // One command of the operator's.
+            Self::Ineligible => 0.9,
+            Self::Constraint { .. } => 1.0,
             Self::Datacenter { .. } | Self::Pool { .. } => 1.5,
             Self::Driver { .. }
             | Self::Exhausted { .. }
             | Self::Allocations { .. }
             | Self::Closed => 2.0,
-            Self::Unfit { .. } | Self::OwnVolumes { .. } | Self::Status(_) => 3.0,
+            Self::Unfit { .. } | Self::Volumes { .. } | Self::Status(_) => 3.0,
             Self::Devices { short, is_held } => {
                 let missing: u64 = short.iter().map(|short| short.missing).sum();
                 let base = match (missing, is_held) {
@@ -407,6 +418,7 @@ fn listed(names: &[String]) -> String {
     let named = names[..names.len().min(NAMED_MAX)].join(", ");
     match names.len().saturating_sub(NAMED_MAX) {
         0 => named,
+        1 => format!("{named} and one other"),
         others => format!("{named} and {others} others"),
     }
 }

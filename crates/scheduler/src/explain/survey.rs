@@ -45,14 +45,16 @@ struct Live {
     node_id: NodeId,
     name: String,
     is_of_group: bool,
+    /// It does not stay with the one that is asked about.
+    parts: bool,
     /// What is to be distinct may be shared with it.
-    is_of_other_generation: bool,
+    may_share: bool,
 }
 
 impl Live {
     /// Tells whether what is to be distinct at `level` is kept from where it is.
     fn keeps_off(&self, level: Level) -> bool {
-        (self.is_of_group || level == Level::Job) && !self.is_of_other_generation
+        (self.is_of_group || level == Level::Job) && !self.may_share
     }
 }
 
@@ -147,12 +149,13 @@ impl<'a, 'c> Survey<'a, 'c> {
         let new = new.map(|alloc| (alloc, generations.of_new(alloc)));
         let mut live = FxHashMap::<NodeId, Vec<Live>>::default();
         for (alloc, generation) in stay.chain(new) {
+            let parts = inquiry.generation.parts_from(generation);
             live.entry(alloc.node_id).or_default().push(Live {
                 node_id: alloc.node_id,
                 name: alloc.name(),
                 is_of_group: *alloc.task_group == *group.name,
-                is_of_other_generation: asked.keeps_apart == KeepsApart::WhoMayStay
-                    && inquiry.generation.parts_from(generation),
+                parts,
+                may_share: parts && asked.keeps_apart == KeepsApart::WhoMayStay,
             });
         }
         let rules = requirements.distinct_properties.iter();
@@ -189,7 +192,8 @@ impl<'a, 'c> Survey<'a, 'c> {
                 .map(|live| Neighbour {
                     node_id: live.node_id,
                     is_of_group: live.is_of_group,
-                    is_of_other_generation: live.is_of_other_generation,
+                    parts: live.parts,
+                    may_share: live.may_share,
                 })
                 .collect(),
             claim: None,
@@ -333,6 +337,11 @@ impl<'a, 'c> Survey<'a, 'c> {
             let reason = reason.to_owned();
             found.push(Obstacle::Unfit { reason });
         }
+        let missing = self.requirements.volumes.missing(node, self.name_index);
+        let volumes: Vec<_> = missing.collect();
+        if !volumes.is_empty() {
+            found.push(Obstacle::Volumes { volumes });
+        }
         let shared = self.requirements.check_shared(node).err();
         let unique = self.requirements.check_unique(node).err();
         let belongings = self.requirements.missing_belongings(node);
@@ -347,11 +356,6 @@ impl<'a, 'c> Survey<'a, 'c> {
                 let reason = reason.to_owned();
                 found.push(Obstacle::Unfit { reason });
             }
-        }
-        let own = self.requirements.volumes.missing_own(node, self.name_index);
-        let volumes: Vec<_> = own.collect();
-        if !volumes.is_empty() {
-            found.push(Obstacle::OwnVolumes { volumes });
         }
     }
 
@@ -407,6 +411,7 @@ impl<'a, 'c> Survey<'a, 'c> {
                     missing: short.cores,
                     asked: exclusive.cores(),
                     available: u64::try_from(node.cores.len()).unwrap_or(u64::MAX),
+                    by_cores: false,
                 });
             }
             if !short.devices.is_empty() {
@@ -434,6 +439,8 @@ impl<'a, 'c> Survey<'a, 'c> {
                     missing,
                     asked: asked.amount,
                     available: available.amount,
+                    // Of cpu, a group with cores asks for what those have.
+                    by_cores: after.name == "cpu" && self.requirements.exclusive.cores() > 0,
                 });
             }
         }

@@ -150,6 +150,7 @@ fn listed(victims: &[Victim]) -> String {
     let named = named.collect::<Vec<_>>().join(", ");
     match victims.len().saturating_sub(NAMED_MAX) {
         0 => named,
+        1 => format!("{named} and one other"),
         others => format!("{named} and {others} others"),
     }
 }

@@ -44,7 +44,7 @@ impl<'a> PropertyLimit<'a> {
         };
         for (position, neighbour) in live {
             let is_looked_at = neighbour.is_of_group || rule.level == Level::Job;
-            if is_looked_at && !neighbour.is_of_other_generation {
+            if is_looked_at && !neighbour.may_share {
                 limit.add(table, *position);
             }
         }

@@ -45,8 +45,10 @@ pub(crate) struct Ask<'a> {
 pub(crate) struct Neighbour {
     pub(crate) node_id: NodeId,
     pub(crate) is_of_group: bool,
-    /// What is to be distinct may be shared with it.
-    pub(crate) is_of_other_generation: bool,
+    /// It does not stay with those that ask: it is not to be spread from.
+    pub(crate) parts: bool,
+    /// What is to be distinct may be shared with it, as it parts.
+    pub(crate) may_share: bool,
 }
 
 /// What one allocation asks for beyond what its group does.
@@ -117,10 +119,11 @@ impl<'a, 'c> Search<'a, 'c> {
             slot.of_group += u32::from(neighbour.is_of_group);
             let is_looked_at =
                 hosts.is_some_and(|hosts| hosts.level == Level::Job || neighbour.is_of_group);
-            slot.of_other_generation += u32::from(is_looked_at && neighbour.is_of_other_generation);
+            slot.of_other_generation += u32::from(is_looked_at && neighbour.may_share);
         }
         let of_group = || {
-            let own = live.iter().filter(|(_, neighbour)| neighbour.is_of_group);
+            let own = live.iter();
+            let own = own.filter(|(_, neighbour)| neighbour.is_of_group && !neighbour.parts);
             own.map(|(node, _)| *node)
         };
         let rules = ask.preferences.spreads.iter();

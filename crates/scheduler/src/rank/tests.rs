@@ -39,7 +39,8 @@ struct Held {
     is_of_job: bool,
     is_of_group: bool,
     /// What is to be distinct may be shared with it.
-    is_of_other_generation: bool,
+    parts: bool,
+    may_share: bool,
     resources: AllocatedResources,
 }
 
@@ -104,7 +105,8 @@ impl World {
                 node_id: node.id,
                 is_of_job: of_job,
                 is_of_group,
-                is_of_other_generation: of_job && number % 4 == 0,
+                parts: of_job && number % 4 == 0,
+                may_share: of_job && number % 8 == 0,
                 resources: alloc.resources.clone(),
             });
             objects.push((Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc))));
@@ -327,7 +329,8 @@ impl World {
             let weight = f64::from(spread.weight) / weights;
             let target = Target::parse(&spread.attribute);
             let value_on = |node: &Node| target.resolve(node).map(|value| value.to_string());
-            let of_group = self.held.iter().filter(|held| held.is_of_group);
+            let held = self.held.iter();
+            let of_group = held.filter(|held| held.is_of_group && !held.parts);
             let mut used = BTreeMap::<String, f64>::new();
             for value in of_group.filter_map(|held| value_on(self.node(held.node_id))) {
                 *used.entry(value).or_default() += 1.0;
@@ -417,7 +420,7 @@ fn share(
 
 fn counts(level: Level, held: &Held) -> bool {
     let is_looked_at = held.is_of_group || level == Level::Job && held.is_of_job;
-    is_looked_at && !held.is_of_other_generation
+    is_looked_at && !held.may_share
 }
 
 fn small(rng: &mut StdRng) -> ComparableResources {
@@ -649,7 +652,8 @@ fn play(seed: u64, choice: Choice) -> u32 {
             .map(|held| Neighbour {
                 node_id: held.node_id,
                 is_of_group: held.is_of_group,
-                is_of_other_generation: held.is_of_other_generation,
+                parts: held.parts,
+                may_share: held.may_share,
             })
             .collect(),
         claim: None,
@@ -665,7 +669,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
             && held.any(|held| {
                 let is_it =
                     held.node_id == view.alloc.node_id && held.resources == view.alloc.resources;
-                is_it && held.is_of_group && !held.is_of_other_generation
+                is_it && held.is_of_group && !held.parts
             })
     };
     let mut views: Vec<_> = snapshot
@@ -717,7 +721,8 @@ fn play(seed: u64, choice: Choice) -> u32 {
                     node_id: view.alloc.node_id,
                     is_of_job: true,
                     is_of_group: true,
-                    is_of_other_generation: false,
+                    parts: false,
+                    may_share: false,
                     resources: view.alloc.resources.clone(),
                 });
             }
@@ -780,7 +785,8 @@ fn play(seed: u64, choice: Choice) -> u32 {
             node_id: found.node_id,
             is_of_job: true,
             is_of_group: true,
-            is_of_other_generation: false,
+            parts: false,
+            may_share: false,
             resources,
         });
     }

@@ -256,7 +256,7 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
                 add_devices(&mut node, missing);
             }
             Obstacle::Allocations { missing, .. } => node.max_allocs += missing,
-            Obstacle::OwnVolumes { volumes } => {
+            Obstacle::Volumes { volumes } => {
                 let volume = HostVolume {
                     path: "/srv/new".to_owned(),
                     read_only: false,

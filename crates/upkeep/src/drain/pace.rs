@@ -39,7 +39,7 @@ pub(super) fn choose<'a>(
         let others = snapshot
             .allocs_by_job(key)
             .filter(|view| &*view.alloc.task_group == name && !due.contains(&view.alloc.id));
-        chosen.extend(paced(group, others, candidates));
+        chosen.extend(paced(snapshot, group, others, candidates));
     }
     chosen
 }
@@ -66,6 +66,7 @@ fn paced_by<'a>(
 /// move nobody follows, and `count − max_parallel` stay healthy as far as it is ours to say.
 /// Source: Nomad's public behaviour, but that it takes a replacement that is unhealthy for settled.
 fn paced<'a, 'b>(
+    snapshot: &Snapshot,
     group: &TaskGroup,
     allocs: impl Iterator<Item = &'b AllocView>,
     candidates: Vec<Candidate<'a>>,
@@ -78,7 +79,7 @@ fn paced<'a, 'b>(
     for view in allocs.filter(|view| !view.is_terminal()) {
         let is_marked = view.alloc.transition.migrate;
         let stands = !is_marked && is_healthy(group, view);
-        if view.alloc.canary {
+        if snapshot.is_canary(view) {
             canaries_moving += u32::from(is_marked || is_unsettled(group, view));
         } else {
             healthy += u32::from(stands);
@@ -86,7 +87,7 @@ fn paced<'a, 'b>(
     }
     let mut ranked: Vec<(Rank, Candidate<'a>)> = candidates
         .into_iter()
-        .filter_map(|candidate| Some((rank(group, candidate.view)?, candidate)))
+        .filter_map(|candidate| Some((rank(snapshot, group, candidate.view)?, candidate)))
         .collect();
     ranked.sort_by_key(|(rank, candidate)| {
         let alloc = &candidate.view.alloc;
@@ -114,10 +115,10 @@ enum Rank {
 }
 
 /// `None`: whether it is healthy is about to be found out, and it waits for that.
-fn rank(group: &TaskGroup, view: &AllocView) -> Option<Rank> {
+fn rank(snapshot: &Snapshot, group: &TaskGroup, view: &AllocView) -> Option<Rank> {
     if is_unsettled(group, view) {
         None
-    } else if view.alloc.canary {
+    } else if snapshot.is_canary(view) {
         Some(Rank::Canary)
     } else if is_healthy(group, view) {
         Some(Rank::Healthy)

@@ -9,7 +9,7 @@ use model::{
 use state::{Entity, Key, Snapshot};
 
 use super::launches::{begin, create_eval, create_job, evaluation, unchanged};
-use super::{Made, Outcome, Refusal, Stamp, eval_priority};
+use super::{Made, Outcome, Refusal, Stamp, eval_priority, refuse_beyond};
 use crate::settings::{namespaces, scheduler_config};
 use crate::writes::Write;
 
@@ -88,10 +88,7 @@ pub fn dispatch(
             return Ok(done(snapshot, &key, None));
         }
     }
-    let open = snapshot.open_eval_count();
-    if open >= request.max_open_evals {
-        return Err(Refusal::Overloaded { open });
-    }
+    refuse_beyond(snapshot, request.max_open_evals)?;
 
     let mut child = parent.dispatched_child(
         own.job_id.to_string(),

@@ -4,14 +4,23 @@
 use model::{Allocation, ClientStatus, DesiredTransition, Indexed, Job, JobKey, TriggeredBy};
 use state::{AllocView, Entity, Key, Snapshot};
 
-use super::launches::{create_eval, evaluation, unchanged};
-use super::{Made, Outcome, Refusal, Stamp};
+use super::launches::{create_eval, evaluated, evaluation};
+use super::{Made, Outcome, Refusal, Stamp, refuse_beyond};
 use crate::settings::namespaces;
 use crate::writes::Write;
 
 /// How many allocations are marked at once: each is written whole, some KiB with its reschedules, and a
 /// transaction has 1 MiB. The next call marks the next ones.
 pub const MAX_MARKED: usize = 100;
+
+/// How a job is to be looked at once more.
+#[derive(Clone, Copy, Debug)]
+pub struct EvaluateRequest {
+    /// Failed allocations are replaced whatever their policy says.
+    pub force_reschedule: bool,
+    /// How many evaluations may be open before it is refused.
+    pub max_open_evals: usize,
+}
 
 /// Decides on an evaluation of `key`.
 ///
@@ -20,7 +29,7 @@ pub const MAX_MARKED: usize = 100;
 pub fn evaluate(
     snapshot: &Snapshot,
     key: &JobKey,
-    force_reschedule: bool,
+    request: EvaluateRequest,
     stamp: &Stamp,
 ) -> Result<Outcome, Refusal> {
     let stored = snapshot.job(key);
@@ -45,6 +54,7 @@ pub fn evaluate(
         let message = format!("can't evaluate {what} job {:?}: use {instead}", job.id);
         return Err(Refusal::state(message));
     }
+    refuse_beyond(snapshot, request.max_open_evals)?;
     let triggered_by = TriggeredBy::JobRegister;
     let eval = evaluation(stamp, job, job.job_type, job.priority, triggered_by);
     let made = Made {
@@ -52,12 +62,13 @@ pub fn evaluate(
         eval_id: Some(eval.id),
         job_index: Some(stored.modify_index),
     };
-    let mut writes = vec![unchanged(stored), create_eval(eval)];
+    let mut writes = evaluated(snapshot, stored);
+    writes.push(create_eval(eval));
     if !job.stop {
         // What was dead may live again: its namespace and its pool are to be there.
         writes.extend(namespaces::join_as_job(snapshot, job)?);
     }
-    if force_reschedule {
+    if request.force_reschedule {
         let views = snapshot.allocs_by_job(key);
         let failed = views.filter(|view| may_be_forced(stored, view));
         writes.extend(failed.take(MAX_MARKED).map(|view| mark(view, stamp)));

@@ -5,17 +5,23 @@ use state::Snapshot;
 use upkeep::periodic;
 
 use super::launches::{create_eval, create_job, put_record, unchanged};
-use super::{Made, Outcome, Refusal, Stamp};
+use super::{Made, Outcome, Refusal, Stamp, refuse_beyond};
 use crate::settings::namespaces;
 
-/// Decides on launching `key` now.
+/// Decides on launching `key` now; `max_open_evals` is how many evaluations may be open before it is
+/// refused.
 ///
 /// The launch record is compared and moved as in any launch, so that the clock does not launch the
 /// same second.
 ///
 /// # Errors
 /// See [`Refusal`].
-pub fn force(snapshot: &Snapshot, key: &JobKey, stamp: &Stamp) -> Result<Outcome, Refusal> {
+pub fn force(
+    snapshot: &Snapshot,
+    key: &JobKey,
+    max_open_evals: usize,
+    stamp: &Stamp,
+) -> Result<Outcome, Refusal> {
     if let Some(eval) = snapshot.eval(stamp.eval_id) {
         let job_index = snapshot.job(&eval.value.job).map(|job| job.create_index);
         return Ok(Outcome::Done {
@@ -44,6 +50,7 @@ pub fn force(snapshot: &Snapshot, key: &JobKey, stamp: &Stamp) -> Result<Outcome
         let message = format!("job {job_id:?} is stopped: run it again first");
         return Err(Refusal::state(message));
     }
+    refuse_beyond(snapshot, max_open_evals)?;
     let at = Timestamp::from_secs(stamp.now.as_secs());
     let launch = periodic::launch(snapshot, job, at, stamp.eval_id, stamp.now);
     let Some((child, mut eval)) = launch.child else {

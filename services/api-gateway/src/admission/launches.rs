@@ -38,6 +38,26 @@ pub(super) fn unchanged(stored: &Indexed<Job>) -> Write {
     }
 }
 
+/// Returns what goes with an evaluation of a job that stays as it is.
+///
+/// Whoever collects a dead job may not have seen the evaluation, and the job's own key does not tell
+/// of it. So the version is written once more, which the collector compares; the job keeps its
+/// index. A service that runs is not collected.
+pub(super) fn evaluated(snapshot: &Snapshot, stored: &Indexed<Job>) -> Vec<Write> {
+    let job = &stored.value;
+    let runs_to_end = matches!(job.job_type, JobType::Batch | JobType::Sysbatch);
+    let version = snapshot.job_version(&job.key(), job.version);
+    let touched = version.filter(|_| job.stop || runs_to_end).map(|version| {
+        let entity = Entity::JobVersion(Box::new(version.value.clone()));
+        Write::Update {
+            key: Key::JobVersion(job.key(), job.version),
+            modify_index: version.modify_index,
+            entity,
+        }
+    });
+    [unchanged(stored)].into_iter().chain(touched).collect()
+}
+
 /// Returns the writes of a job that does not exist yet.
 pub(super) fn create_job(job: Job) -> [Write; 2] {
     let key = job.key();

@@ -3,9 +3,10 @@
 use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, TriggeredBy};
 use state::{Entity, Key, Snapshot};
 
-use super::launches::{begin, create_eval, evaluation, unchanged};
+use super::launches::{begin, create_eval, evaluated, evaluation};
 use super::{
-    Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, dispatch, eval_priority, versions,
+    Answer, Decision, FoundIndex, Proposal, Refusal, Stamp, dispatch, eval_priority, refuse_beyond,
+    versions,
 };
 use crate::settings::{namespaces, scheduler_config};
 use crate::writes::Write;
@@ -76,10 +77,7 @@ pub(super) fn propose(
     check_update(stored, job)?;
     dispatch::check_owned(stored.map(|stored| &stored.value), job)?;
     let join = namespaces::admit(snapshot, job)?;
-    let open = snapshot.open_eval_count();
-    if open >= request.max_open_evals {
-        return Err(Refusal::Overloaded { open });
-    }
+    refuse_beyond(snapshot, request.max_open_evals)?;
 
     let mut writes = Vec::new();
     if !job.is_parent() {
@@ -89,7 +87,7 @@ pub(super) fn propose(
     }
     let changed = match stored {
         Some(stored) if !stored.value.spec_differs(job) => {
-            writes.push(unchanged(stored));
+            writes.extend(evaluated(snapshot, stored));
             false
         }
         _ => {

@@ -9,8 +9,8 @@ use model::{
 };
 use state::{Entity, Key, Snapshot};
 
-use super::launches::{create_eval, evaluation, unchanged};
-use super::{Made, Outcome, Refusal, Stamp, register};
+use super::launches::{create_eval, evaluated, evaluation, unchanged};
+use super::{Made, Outcome, Refusal, Stamp, refuse_beyond, register};
 use crate::settings::{namespaces, scheduler_config};
 use crate::writes::Write;
 
@@ -83,12 +83,9 @@ pub fn scale(
     }
     // What was dead may live again: its namespace and its pool are to be there.
     writes.extend(namespaces::join_as_job(snapshot, &stored.value)?);
-    let open = snapshot.open_eval_count();
-    if open >= request.max_open_evals {
-        return Err(Refusal::Overloaded { open });
-    }
+    refuse_beyond(snapshot, request.max_open_evals)?;
     if count == group.count {
-        writes.push(unchanged(stored));
+        writes.extend(evaluated(snapshot, stored));
     } else {
         let job = scaled(&stored.value, request, count, stamp);
         writes.extend(register::job_writes(snapshot, &job, Some(stored)));

@@ -73,6 +73,7 @@ fn to_wire(explanation: &Explanation) -> v1::Explanation {
 
 fn group(group: &GroupExplanation) -> v1::GroupExplanation {
     let alloc_id = group.question.alloc_id();
+    let held = group.held.as_ref();
     v1::GroupExplanation {
         name: group.name.clone(),
         wanted: group.wanted,
@@ -98,6 +99,13 @@ fn group(group: &GroupExplanation) -> v1::GroupExplanation {
         nearest: group.nearest.as_ref().map(node),
         node: group.node.as_ref().map(node),
         preemption: ways(&group.ways),
+        done: group.done,
+        waiting: group.waiting,
+        waits_until_ns: group.waits_until.map_or(0, |until| until.0),
+        held_by: held.map_or("", |held| held.by.as_str()).to_owned(),
+        held_by_deployment: held
+            .map(|held| held.deployment_id.to_string())
+            .unwrap_or_default(),
     }
 }
 

@@ -11,8 +11,9 @@ use tracing::info;
 
 use super::{Api, job_key, no_such_job, open};
 use crate::admission::dispatch::{self, DispatchRequest};
+use crate::admission::evaluate::{self, EvaluateRequest};
 use crate::admission::scale::{self, ScaleRequest};
-use crate::admission::{Made, Outcome, Refusal, Stamp, evaluate, force};
+use crate::admission::{Made, Outcome, Refusal, Stamp, force};
 use crate::error::Error;
 use crate::gateway::Step;
 use crate::reads::index::{self, JOB_TABLES};
@@ -58,7 +59,10 @@ impl Api {
         request: v1::ForcePeriodicJobRequest,
     ) -> Result<v1::ForcePeriodicJobResponse, Error> {
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
-        let decide = |snapshot: &Snapshot, stamp: &Stamp| force::force(snapshot, &key, stamp);
+        let max_open_evals = self.gateway.config.max_open_evals;
+        let decide = |snapshot: &Snapshot, stamp: &Stamp| {
+            force::force(snapshot, &key, max_open_evals, stamp)
+        };
         let (made, index) = self.operate(&key, decide).await?;
         info!(namespace = %key.namespace, job_id = made.job_id, index, "job launched");
         Ok(v1::ForcePeriodicJobResponse {
@@ -74,9 +78,12 @@ impl Api {
         request: v1::EvaluateJobRequest,
     ) -> Result<v1::EvaluateJobResponse, Error> {
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
-        let force = request.force_reschedule;
+        let asked = EvaluateRequest {
+            force_reschedule: request.force_reschedule,
+            max_open_evals: self.gateway.config.max_open_evals,
+        };
         let decide =
-            |snapshot: &Snapshot, stamp: &Stamp| evaluate::evaluate(snapshot, &key, force, stamp);
+            |snapshot: &Snapshot, stamp: &Stamp| evaluate::evaluate(snapshot, &key, asked, stamp);
         let (made, index) = self.operate(&key, decide).await?;
         info!(namespace = %key.namespace, job_id = %key.job_id, index, "job evaluated");
         Ok(v1::EvaluateJobResponse {

@@ -87,19 +87,9 @@ pub fn allocation(snapshot: &Snapshot, view: &AllocView) -> v1::Allocation {
         alloc_modify_index: view.alloc_modify_index,
     };
     v1::Allocation {
-        canary: is_canary(snapshot, view),
+        canary: snapshot.is_canary(view),
         ..v1::Allocation::joined(&view.alloc, view.client.as_deref(), read)
     }
-}
-
-/// Tells whether an allocation tries a version out: a promotion makes it one like any other.
-fn is_canary(snapshot: &Snapshot, view: &AllocView) -> bool {
-    let deployment = view
-        .alloc
-        .deployment_id
-        .and_then(|id| snapshot.deployment(id));
-    let group = deployment.and_then(|it| it.value.groups.get(&*view.alloc.task_group));
-    view.alloc.canary && !group.is_some_and(|group| group.promoted)
 }
 
 /// Returns a deployment with its groups' counts, and until when each has to get further.

@@ -108,11 +108,34 @@ fn a_canary_stands_beside_the_count_and_leaves_last() {
     site.run(2, &job, 1, 2);
     for number in [3, 4] {
         site.run(number, &job, 0, 1);
-        site.edit(number, |alloc| alloc.canary = true);
+        site.try_out(number, &job);
     }
     site.drain(1, Some(HOUR));
     assert_eq!(site.step().0, [1, 3]);
     assert_eq!(site.step().0, []);
+}
+
+#[test]
+fn who_was_a_canary_counts_as_any_other_once_promoted() {
+    let mut site = Site::new(3);
+    let job = paced("web", 3, 1);
+    site.put_job(&job);
+    for number in 1..=3 {
+        site.run(number, &job, number as u32 - 1, 1);
+        site.try_out(number, &job);
+    }
+    site.drain(1, None);
+    site.promote(&job);
+    assert_eq!(site.step().0, [1]);
+    // Nor does anything hold them up once their deployment is forgotten.
+    let mut site = Site::new(3);
+    site.put_job(&job);
+    for number in 1..=3 {
+        site.run(number, &job, number as u32 - 1, 1);
+        site.edit(number, |alloc| alloc.canary = true);
+    }
+    site.drain(1, None);
+    assert_eq!(site.step().0, [1]);
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::{
-    AllocClient, AllocId, Allocation, ClientStatus, DeploymentHealth, DesiredStatus, DrainStrategy,
-    EvalStatus, Evaluation, Job, JobType, Node, NodeId, NodeStatus, Timestamp,
+    AllocClient, AllocId, Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth,
+    DeploymentId, DeploymentStatus, DesiredStatus, DrainStrategy, EvalStatus, Evaluation, Job,
+    JobType, Node, NodeId, NodeStatus, Timestamp,
 };
 use state::{AllocView, Change, Entity, Key, Snapshot, State};
 use test_kit::builders::{allocation, batch, evaluation, node, service};
@@ -134,6 +135,55 @@ impl Site {
         let created = self.created.get(&id).copied();
         let index = self.put(Key::Alloc(id), Entity::Alloc(alloc.into()), created);
         self.created.entry(id).or_insert(index);
+    }
+
+    /// Makes a running allocation one of the canaries of the job's deployment.
+    pub(super) fn try_out(&mut self, number: u128, job: &Job) {
+        let id = DeploymentId::from_random(1);
+        if self.snapshot().deployment(id).is_none() {
+            let group = DeploymentGroup {
+                desired_canaries: 1,
+                ..DeploymentGroup::default()
+            };
+            let deployment = Deployment {
+                id,
+                job: job.key(),
+                job_version: job.version,
+                job_modify_index: 0,
+                job_create_index: self.jobs[&job.id],
+                status: DeploymentStatus::Running,
+                status_description: String::new(),
+                groups: BTreeMap::from([(job.task_groups[0].name.clone(), group)]),
+                eval_priority: job.priority,
+                create_time: self.now,
+                modify_time: self.now,
+            };
+            self.put(
+                Key::Deployment(id),
+                Entity::Deployment(deployment.into()),
+                None,
+            );
+        }
+        self.edit(number, |alloc| {
+            alloc.canary = true;
+            alloc.deployment_id = Some(id);
+        });
+    }
+
+    pub(super) fn promote(&mut self, job: &Job) {
+        let snapshot = self.snapshot();
+        let stored = snapshot.latest_deployment(&job.key()).expect("tried out");
+        let mut deployment = stored.value.clone();
+        for group in deployment.groups.values_mut() {
+            group.promoted = true;
+        }
+        let id = deployment.id;
+        let created = Some(stored.create_index);
+        self.put(
+            Key::Deployment(id),
+            Entity::Deployment(deployment.into()),
+            created,
+        );
     }
 
     /// Places `job`'s allocation `name_index` on a node; it is pending.

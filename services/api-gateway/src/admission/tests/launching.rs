@@ -7,9 +7,10 @@ use state::{Entity, Key};
 use test_kit::builders;
 
 use super::world::{NOW, World};
-use crate::admission::evaluate::evaluate;
+use crate::admission::evaluate::{EvaluateRequest, evaluate};
 use crate::admission::force::force;
-use crate::admission::{Outcome, Refusal, Stamp};
+use crate::admission::register::{RegisterRequest, register};
+use crate::admission::{Decision, Outcome, Refusal, Stamp};
 use crate::writes::Write;
 
 const SECOND: u64 = 1_700_000_000;
@@ -81,7 +82,7 @@ fn scenario_024_a_forced_launch_overlaps() {
     let mut children = Vec::new();
     for seconds in [30, 31] {
         let stamp = at(&mut world, seconds);
-        match force(&world.snapshot(), &key, &stamp).unwrap() {
+        match force(&world.snapshot(), &key, 1_000, &stamp).unwrap() {
             Outcome::Commit { writes, made } => {
                 world.write(&writes);
                 let eval = world.snapshot().eval(stamp.eval_id).unwrap().value.clone();
@@ -92,7 +93,7 @@ fn scenario_024_a_forced_launch_overlaps() {
         }
         assert_eq!(launched(&world), SECOND + seconds);
         // Asked again, it answers the same.
-        let again = force(&world.snapshot(), &key, &stamp).unwrap();
+        let again = force(&world.snapshot(), &key, 1_000, &stamp).unwrap();
         assert!(
             matches!(again, Outcome::Done { made, .. } if Some(&made.job_id) == children.last())
         );
@@ -103,7 +104,7 @@ fn scenario_024_a_forced_launch_overlaps() {
     assert_eq!((child.parent_id.as_str(), child.periodic), ("p", None));
     // Within one second there is one child.
     let stamp = at(&mut world, 31);
-    let refusal = force(&world.snapshot(), &key, &stamp).unwrap_err();
+    let refusal = force(&world.snapshot(), &key, 1_000, &stamp).unwrap_err();
     assert!(
         refusal.to_string().contains("within this very second"),
         "{refusal}"
@@ -114,10 +115,16 @@ fn scenario_024_a_forced_launch_overlaps() {
 fn what_cannot_be_forced_says_why() {
     let mut world = World::default();
     let stamp = world.stamp();
-    let missing = force(&world.snapshot(), &periodic().key(), &stamp);
+    let missing = force(&world.snapshot(), &periodic().key(), 1_000, &stamp);
     assert!(matches!(missing, Err(Refusal::NoSuchJob { .. })));
     world.register(&builders::batch("q", 1));
-    let refusal = force(&world.snapshot(), &JobKey::new("default", "q"), &stamp).unwrap_err();
+    let refusal = force(
+        &world.snapshot(),
+        &JobKey::new("default", "q"),
+        1_000,
+        &stamp,
+    )
+    .unwrap_err();
     assert!(
         refusal
             .to_string()
@@ -126,7 +133,7 @@ fn what_cannot_be_forced_says_why() {
     );
     world.register(&periodic());
     world.deregister(&periodic(), false);
-    let refusal = force(&world.snapshot(), &periodic().key(), &stamp).unwrap_err();
+    let refusal = force(&world.snapshot(), &periodic().key(), 1_000, &stamp).unwrap_err();
     assert!(refusal.to_string().contains("is stopped"), "{refusal}");
 }
 
@@ -146,6 +153,77 @@ fn a_child_stays_one_whatever_its_file_says() {
     assert_eq!((stored.parent_id.as_str(), stored.priority), ("p", 70));
 }
 
+fn looked_at(force_reschedule: bool) -> EvaluateRequest {
+    EvaluateRequest {
+        force_reschedule,
+        max_open_evals: 1_000,
+    }
+}
+
+#[test]
+fn at_the_bound_nothing_is_launched_or_evaluated_by_hand() {
+    let mut world = World::default();
+    register_at(&mut world, &periodic(), 0);
+    let job = builders::batch("q", 1);
+    world.register(&job);
+    let stamp = world.stamp();
+    let launched = force(&world.snapshot(), &periodic().key(), 1, &stamp);
+    assert_eq!(launched, Err(Refusal::Overloaded { open: 1 }));
+    let request = EvaluateRequest {
+        max_open_evals: 1,
+        ..looked_at(false)
+    };
+    let evaluated = evaluate(&world.snapshot(), &job.key(), request, &stamp);
+    assert_eq!(evaluated, Err(Refusal::Overloaded { open: 1 }));
+}
+
+/// A collector that has not seen the evaluation finds the version changed.
+#[test]
+fn an_evaluation_of_what_could_be_collected_writes_its_version() {
+    let version_writes = |job: &Job, stop: bool| {
+        let mut world = World::default();
+        world.register(job);
+        if stop {
+            world.deregister(job, false);
+        }
+        let version = world.snapshot().job(&job.key()).unwrap().value.version;
+        let stamp = world.stamp();
+        let snapshot = world.snapshot();
+        let evaluated = evaluate(&snapshot, &job.key(), looked_at(false), &stamp).unwrap();
+        let Outcome::Commit { writes, .. } = evaluated else {
+            panic!("{evaluated:?}");
+        };
+        let of_version = |write: &&Write| matches!(write, Write::Update { key: Key::JobVersion(_, number), .. } if *number == version);
+        writes.iter().filter(of_version).count()
+    };
+    assert_eq!(version_writes(&builders::batch("q", 1), false), 1);
+    assert_eq!(version_writes(&builders::service("web", 1), true), 1);
+    assert_eq!(version_writes(&builders::service("web", 1), false), 0);
+    // A registration that changes nothing does the same.
+    let (mut world, job) = (World::default(), builders::batch("q", 1));
+    let first = world.register(&job);
+    let stamp = world.stamp();
+    let request = RegisterRequest {
+        max_open_evals: 1_000,
+        ..RegisterRequest::default()
+    };
+    let decided = register(&world.snapshot(), &job, &request, &stamp).unwrap();
+    let Decision::Commit(proposal) = decided else {
+        panic!("{decided:?}");
+    };
+    let touched = proposal.writes.iter().filter_map(|write| match write {
+        Write::Update { key, .. } => Some(key.clone()),
+        _ => None,
+    });
+    assert_eq!(touched.collect::<Vec<_>>(), [Key::JobVersion(job.key(), 0)]);
+    // The job keeps its index.
+    world.commit(&proposal);
+    assert_eq!(
+        world.snapshot().job(&job.key()).unwrap().modify_index,
+        first
+    );
+}
+
 #[test]
 fn an_evaluation_by_hand_marks_what_has_failed_and_was_not_replaced() {
     let mut world = World::default();
@@ -157,7 +235,7 @@ fn an_evaluation_by_hand_marks_what_has_failed_and_was_not_replaced() {
     world.stored.put_status(running, ClientStatus::Running);
     let marks = |world: &mut World, forced: bool| {
         let stamp = world.stamp();
-        match evaluate(&world.snapshot(), &job.key(), forced, &stamp).unwrap() {
+        match evaluate(&world.snapshot(), &job.key(), looked_at(forced), &stamp).unwrap() {
             Outcome::Commit { writes, .. } => {
                 world.write(&writes);
                 let snapshot = world.snapshot();
@@ -183,7 +261,13 @@ fn a_parent_is_not_evaluated() {
     let mut world = World::default();
     world.register(&periodic());
     let stamp = world.stamp();
-    let refusal = evaluate(&world.snapshot(), &periodic().key(), false, &stamp).unwrap_err();
+    let refusal = evaluate(
+        &world.snapshot(),
+        &periodic().key(),
+        looked_at(false),
+        &stamp,
+    )
+    .unwrap_err();
     assert!(
         refusal.to_string().contains("can't evaluate periodic job"),
         "{refusal}"
@@ -203,7 +287,7 @@ fn an_evaluation_by_hand_joins_the_namespace_and_the_node_pool() {
     world.stored.put_job(&job);
     let decide = |world: &mut World| {
         let stamp = world.stamp();
-        evaluate(&world.snapshot(), &job.key(), false, &stamp)
+        evaluate(&world.snapshot(), &job.key(), looked_at(false), &stamp)
     };
     let Err(Refusal::Invalid(errors)) = decide(&mut world) else {
         panic!("evaluated where nothing is");

@@ -1,5 +1,6 @@
 //! `kafila.v1.Jobs.Plan`: a registration, tried out.
 
+use model::EvalId;
 use proto::v1;
 use state::Snapshot;
 use tokio::time::Instant;
@@ -13,6 +14,11 @@ use crate::error::Error;
 use crate::reads::view;
 use crate::settings::namespaces;
 use crate::writes::into_txn;
+
+/// The evaluation that is never written, and the seed of its choices: always the same, so that a
+/// plan says the same as long as nothing is written. The run of the job has a seed of its own.
+const DRY: u128 = 0;
+const SEED: u64 = 0;
 
 impl Api {
     pub(super) async fn plan_job(
@@ -29,7 +35,7 @@ impl Api {
         let snapshot = gateway.fresh().await?;
         let index = snapshot.index();
         let stamp = Stamp {
-            eval_id: gateway.next_eval_id(),
+            eval_id: EvalId::from_random(DRY),
             now,
             trace_parent: String::new(),
         };
@@ -37,10 +43,9 @@ impl Api {
         let job = job.into_owned();
         let proposal = plan::propose(&snapshot, &job, &stamp)?;
         into_txn(gateway.writer.txn(), &proposal.writes).map_err(Error::TooLarge)?;
-        let seed = gateway.ids.next_u64();
         let before = snapshot.clone();
         let next_periodic_launch_ns = nanoseconds(next_launch(&job, now));
-        let run = move || plan::dry_run(&snapshot, &job, proposal, &stamp, seed, request.diff);
+        let run = move || plan::dry_run(&snapshot, &job, proposal, &stamp, SEED, request.diff);
         let ended = gateway
             .dry_runs
             .run(gateway.config.request_timeout, run)

@@ -68,6 +68,7 @@ fn describe_group(group: &GroupExplanation, text: &mut String) {
         group.job_version
     )
     .unwrap();
+    describe_standing(group, text);
     writeln!(text, "  all{}", counts(&group.counts)).unwrap();
     if let Some(chosen) = &group.chosen {
         let disk = if chosen.keeps_disk {
@@ -94,6 +95,16 @@ fn describe_group(group: &GroupExplanation, text: &mut String) {
         if let Some(node) = node {
             describe_node(what, node, text);
         }
+    }
+}
+
+fn describe_standing(group: &GroupExplanation, text: &mut String) {
+    let (done, waiting) = (group.done, group.waiting);
+    if done + waiting > 0 {
+        writeln!(text, "  done={done} waiting={waiting}").unwrap();
+    }
+    if let Some(held) = &group.held {
+        writeln!(text, "  held by its deployment: {}", held.by.as_str()).unwrap();
     }
 }
 

@@ -36,7 +36,7 @@ fn check(world: &mut World, look: Look<'_>) {
         let explanation = ask(world, &snapshot, id, None);
         for group in &explanation.groups {
             check_counts(&snapshot, look.job, group);
-            check_ways(&snapshot, group);
+            check_ways(world, &snapshot, id, group);
             // A claim is nothing that a node could be given.
             let asked = look.job.task_group(&group.name);
             let mut volumes = asked.iter().flat_map(|group| group.volumes.values());
@@ -81,7 +81,7 @@ fn check_counts(snapshot: &Snapshot, job: &Job, group: &GroupExplanation) {
 }
 
 /// Nobody is without a place where others would make way, and nobody makes way who need not.
-fn check_ways(snapshot: &Snapshot, group: &GroupExplanation) {
+fn check_ways(world: &World, snapshot: &Snapshot, id: EvalId, group: &GroupExplanation) {
     let ways = &group.ways;
     let told = ways.open + ways.off + ways.outranked + ways.never;
     assert!(told <= group.counts.exhausted, "{group:?}");
@@ -89,14 +89,79 @@ fn check_ways(snapshot: &Snapshot, group: &GroupExplanation) {
         assert_eq!(ways.open, 0, "somebody would make way: {group:#?}");
     }
     let nodes = group.nearest.iter().chain(&group.node);
-    for way in nodes.filter_map(|node| node.way.as_ref()) {
+    for node in nodes {
+        let Some(way) = node.way.as_ref() else {
+            continue;
+        };
         if let Way::Off { job_type, .. } = way {
             assert!(!snapshot.scheduler_config().preemption.is_enabled(*job_type));
         }
-        if let Way::Outranked { priority, needed } = way {
+        if let Way::Outranked {
+            priority,
+            needed,
+            off_for,
+        } = way
+        {
             assert!(priority < needed, "{group:#?}");
+            let job = &snapshot.job(&snapshot.eval(id).unwrap().value.job).unwrap();
+            let config = snapshot.scheduler_config();
+            let may_ask = config.preemption.is_enabled(job.value.job_type);
+            assert_eq!(off_for.is_none(), may_ask, "{group:#?}");
+            let is_one = job.value.task_groups.len() == 1 && job.value.version == group.job_version;
+            if is_one && *needed <= 100 {
+                let after = way_with_priority(world, snapshot, id, *needed, node.node_id);
+                let is_open = !matches!(after, Some(Way::Outranked { .. } | Way::Off { .. }));
+                assert!(is_open, "{after:?} after {node:#?}");
+            }
         }
     }
+}
+
+/// Returns what comes of asking others on a node once the job has a priority and everybody may ask.
+fn way_with_priority(
+    world: &World,
+    snapshot: &Snapshot,
+    id: EvalId,
+    priority: u8,
+    node: model::NodeId,
+) -> Option<Way> {
+    let stored = snapshot.job(&snapshot.eval(id).unwrap().value.job).unwrap();
+    let mut job = stored.value.clone();
+    job.priority = priority;
+    let (key, index) = (job.key(), snapshot.index() + 1);
+    let entities = [
+        (Key::Job(key.clone()), Entity::Job(job.clone().into())),
+        (
+            Key::JobVersion(key, job.version),
+            Entity::JobVersion(job.into()),
+        ),
+    ];
+    let changes = entities.map(|(key, entity)| Change::Put {
+        key,
+        entity,
+        create_index: stored.create_index,
+        modify_index: index,
+    });
+    let mut state = snapshot.to_state();
+    state.apply(index, changes);
+    let config = SchedulerConfiguration {
+        preemption: Preemption {
+            system: true,
+            sysbatch: true,
+            batch: true,
+            service: true,
+        },
+        ..snapshot.scheduler_config().clone()
+    };
+    let changed = state.snapshot();
+    let inquest = Inquest {
+        eval: changed.eval(id).unwrap(),
+        node: Some(node),
+        now: world.site.now,
+        seed: 7,
+    };
+    let explanation = explain_with(&config, &changed, &inquest);
+    explanation.groups[0].node.as_ref().unwrap().way.clone()
 }
 
 /// Returns how many have to make way on a node for an evaluation's job.

@@ -229,8 +229,8 @@ pub struct AllocMetric {
     /// Nodes in the job's pool and datacenters.
     #[serde(rename = "pool", skip_serializing_if = "is_zero")]
     pub nodes_in_pool: u32,
-    /// The job's, where something has no place; empty in a placed allocation, whose job names it: it
-    /// is stored a thousand times as often.
+    /// The job's, where something has no place; empty in a placed allocation, which is stored a
+    /// thousand times as often: readers get it from the job's version.
     #[serde(rename = "np", skip_serializing_if = "str::is_empty")]
     pub node_pool: Arc<str>,
     /// Reason → how many nodes failed for it, as in `${attr.kernel.name} = linux`.

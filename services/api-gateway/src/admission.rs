@@ -26,6 +26,7 @@ mod tests;
 pub mod versions;
 
 use model::{EvalId, FieldErrors, JobKey, Timestamp};
+use state::Snapshot;
 
 use crate::writes::Write;
 

@@ -74,7 +74,7 @@ pub fn job_stub(snapshot: &Snapshot, job: &Indexed<Job>) -> v1::JobStub {
     }
 }
 
-/// Returns both sides of an allocation, with its node's name and its job's type.
+/// Returns both sides of an allocation, with its node's name, and with its job's type and node pool.
 pub fn allocation(snapshot: &Snapshot, view: &AllocView) -> v1::Allocation {
     let node = snapshot.node(view.alloc.node_id);
     let job = snapshot.job_version(&view.alloc.job_key(), view.alloc.job_version);
@@ -86,10 +86,13 @@ pub fn allocation(snapshot: &Snapshot, view: &AllocView) -> v1::Allocation {
         modify_index: view.modify_index(),
         alloc_modify_index: view.alloc_modify_index,
     };
-    v1::Allocation {
-        canary: snapshot.is_canary(view),
-        ..v1::Allocation::joined(&view.alloc, view.client.as_deref(), read)
+    let mut joined = v1::Allocation::joined(&view.alloc, view.client.as_deref(), read);
+    joined.canary = snapshot.is_canary(view);
+    // Stored with each of many placements, what the job says would take a good part of their room.
+    if let (Some(metric), Some(job)) = (&mut joined.metric, job) {
+        metric.node_pool.clone_from(&job.value.node_pool);
     }
+    joined
 }
 
 /// Returns a deployment with its groups' counts, and until when each has to get further.
@@ -104,4 +107,42 @@ pub fn deployment(snapshot: &Snapshot, deployment: &Indexed<Deployment>) -> v1::
         read.require_progress_by = by.unwrap_or_default();
     }
     v1::Deployment::from_stored(deployment, &groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::NodeId;
+    use state::{Change, Entity, Key, State};
+    use test_kit::builders;
+
+    use super::*;
+
+    #[test]
+    fn a_placed_allocations_metric_names_the_node_pool_of_its_version() {
+        let mut old = builders::service("web", 1);
+        old.node_pool = "gpu".into();
+        let mut alloc = builders::allocation(1, &old, NodeId::default());
+        alloc.metric = Some(Box::default());
+        let mut new = old.clone();
+        (new.version, new.node_pool) = (old.version + 1, "default".into());
+        let key = old.key();
+        let version = |job: &Job| Key::JobVersion(key.clone(), job.version);
+        let objects = [
+            (version(&old), Entity::JobVersion(Box::new(old.clone()))),
+            (version(&new), Entity::JobVersion(Box::new(new.clone()))),
+            (Key::Job(key.clone()), Entity::Job(Box::new(new))),
+            (Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc.clone()))),
+        ];
+        let changes = objects.into_iter().map(|(key, entity)| Change::Put {
+            key,
+            entity,
+            create_index: 1,
+            modify_index: 1,
+        });
+        let mut state = State::default();
+        state.apply(1, changes.collect::<Vec<_>>());
+        let snapshot = state.snapshot();
+        let shown = allocation(&snapshot, snapshot.alloc(alloc.id).unwrap());
+        assert_eq!(shown.metric.unwrap().node_pool, "gpu");
+    }
 }

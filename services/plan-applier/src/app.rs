@@ -60,6 +60,7 @@ impl App {
                 writer: leadership.writer(&client),
                 replica: replica.clone(),
                 metrics: metrics.clone(),
+                drain: drain.clone(),
             };
             let world = World {
                 replica: replica.clone(),

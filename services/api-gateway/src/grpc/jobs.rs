@@ -383,7 +383,13 @@ impl Api {
     ) -> Result<v1::DeregisterJobResponse, Error> {
         let gateway = &self.gateway;
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
-        let eval_id = gateway.next_eval_id();
+        let eval_id = if request.request_id.is_empty() {
+            gateway.next_eval_id()
+        } else {
+            // To stop and to purge are two requests, whatever their ids are.
+            let verb = if request.purge { "purge" } else { "stop" };
+            request_id::eval_id_of(verb, &key.to_string(), &request.request_id)?
+        };
         let stamp = Stamp {
             eval_id,
             now: gateway.now(),

@@ -181,7 +181,9 @@ impl Jobs for Api {
         let options = request.options.unwrap_or_default();
         let key = job_key(&options, &request.job_id).map_err(Error::from)?;
         let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let page = Page::new(options.per_page, &options.next_token)
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let tables = [Table::Allocs];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
@@ -217,7 +219,8 @@ impl Jobs for Api {
         let key = job_key(&options, &request.job_id).map_err(Error::from)?;
         let prefix = uuid_prefix(&options).map_err(Error::from)?;
         let page = Page::<(u64, EvalId)>::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?;
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let tables = [Table::Evals];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
@@ -246,7 +249,9 @@ impl Jobs for Api {
         let options = request.options.unwrap_or_default();
         let key = job_key(&options, &request.job_id).map_err(Error::from)?;
         let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let page = Page::new(options.per_page, &options.next_token)
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let tables = [Table::Deployments, Table::Allocs];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {

@@ -2,6 +2,7 @@
 //! patience for a gateway that is being killed.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -81,6 +82,7 @@ impl Api {
         let request = v1::DeregisterJobRequest {
             job_id: job_id.to_owned(),
             purge,
+            request_id: RandomState::new().hash_one(job_id).to_string(),
             ..v1::DeregisterJobRequest::default()
         };
         retry(&format!("stopping {job_id}"), patience, || async {

@@ -22,12 +22,14 @@ pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> 
     let options = v1::QueryOptions {
         per_page: args.per_page.unwrap_or_default(),
         next_token: args.page_token.clone().unwrap_or_default(),
+        reverse: true,
         ..connection.options(connection.namespace())
     };
     let status = args.status.as_deref().unwrap_or_default();
     let job_id = args.job.as_deref().unwrap_or_default();
     let (mut evals, next_token) = connection.evaluations(options, status, job_id).await?;
-    // Pages come in the order in which things were made: to turn each round would mix them up.
+    // A gateway of an earlier version has them oldest first, and what is on another page cannot be
+    // known.
     if args.per_page.is_none() && args.page_token.is_none() {
         evals.sort_by_key(|eval| std::cmp::Reverse(eval.create_index));
     }

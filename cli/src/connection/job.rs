@@ -100,7 +100,7 @@ impl Connection {
         .await
     }
 
-    /// Stops a job. Asked twice, it makes one more evaluation that finds nothing to do.
+    /// Stops a job. Its request id makes a second try safe.
     pub(crate) async fn deregister(
         &self,
         message: v1::DeregisterJobRequest,

@@ -72,7 +72,7 @@ impl DrainWatch {
             )));
         }
         for alloc in &allocs {
-            self.look_at(style, alloc, node.drain.is_some(), &mut outputs);
+            self.look_at(style, alloc, node.drain.as_ref(), &mut outputs);
         }
         self.has_begun = true;
         let exit = ending(style, node, &allocs, &mut outputs);
@@ -83,7 +83,7 @@ impl DrainWatch {
         &mut self,
         style: &Style,
         alloc: &v1::Allocation,
-        is_draining: bool,
+        drain: Option<&v1::DrainStrategy>,
         outputs: &mut Vec<Output>,
     ) {
         let now = Seen::from(alloc);
@@ -98,8 +98,13 @@ impl DrainWatch {
         };
         let was = |is: fn(&Seen) -> bool| before.as_ref().is_some_and(is);
         let moves = now.is_marked || now.is_stopping;
-        if before.is_none() && is_draining && !moves {
-            say(&format!("({}) waits for its turn", printable(&alloc.name)));
+        if before.is_none() && drain.is_some() && !moves {
+            let what = if is_ignored(alloc, drain) {
+                "stays: the drain ignores system jobs"
+            } else {
+                "waits for its turn"
+            };
+            say(&format!("({}) {what}", printable(&alloc.name)));
         }
         if now.is_marked && !was(|seen| seen.is_marked) {
             say("marked for migration");
@@ -148,6 +153,14 @@ fn ending(
         }
     };
     Some(exit)
+}
+
+/// Tells whether the drain leaves it where it is.
+fn is_ignored(alloc: &v1::Allocation, drain: Option<&v1::DrainStrategy>) -> bool {
+    let ignores = drain
+        .and_then(|drain| drain.spec)
+        .is_some_and(|spec| spec.ignore_system_jobs);
+    ignores && alloc.job_type == "system"
 }
 
 fn has_ended(alloc: &v1::Allocation) -> bool {
@@ -301,6 +314,36 @@ mod tests {
             format!("==> T: All allocations on node {node_id:?} have stopped"),
         ];
         assert_eq!(said(&mut watch, &done, &ended), expected);
+    }
+
+    #[test]
+    fn a_system_job_that_the_drain_ignores_does_not_wait() {
+        let system = v1::Allocation {
+            job_type: "system".to_owned(),
+            ..alloc("run", "running", false)
+        };
+        for (ignore_system_jobs, expected) in [
+            (true, "stays: the drain ignores system jobs"),
+            (false, "waits for its turn"),
+        ] {
+            let spec = v1::DrainSpec {
+                ignore_system_jobs,
+                ..v1::DrainSpec::default()
+            };
+            let drain = v1::DrainStrategy {
+                spec: Some(spec),
+                ..v1::DrainStrategy::default()
+            };
+            let node = v1::Node {
+                drain: Some(drain),
+                ..draining()
+            };
+            let lines = said(&mut DrainWatch::default(), &node, &system);
+            assert!(lines[1].ends_with(expected), "{lines:?}");
+            let service = alloc("run", "running", false);
+            let lines = said(&mut DrainWatch::default(), &node, &service);
+            assert!(lines[1].ends_with("waits for its turn"), "{lines:?}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ async fn evaluations_are_listed_and_filtered() {
     assert_eq!(said.ended(0).stdout, "No evals found\n");
     let said = kafila("eval list -per-page 1").at(&gateway.address).await;
     said.ended(0)
+        .printed(&["2b3c4d5e"])
         .complained(&["kafila eval list -per-page=1 -page-token=1\n"]);
     let said = kafila("eval list -status cancelled")
         .at(&gateway.address)
@@ -147,12 +148,12 @@ async fn the_next_page_keeps_what_the_first_was_asked_for() {
         .at(&gateway.address)
         .await;
     let next = "kafila eval list -job=web -per-page=1 -page-token=1";
-    said.ended(0).complained(&[next]);
+    said.ended(0).printed(&["2b3c4d5e"]).complained(&[next]);
     // Nothing but that line is needed, and it does not name itself again.
     let said = kafila(next.trim_start_matches("kafila "))
         .at(&gateway.address)
         .await;
-    said.ended(0).printed(&["2b3c4d5e"]);
+    said.ended(0).printed(&["1a2b3c4d"]);
     assert_eq!(said.stderr, "");
     let jobs: Vec<String> = gateway.world().asked_jobs.clone();
     assert_eq!(jobs, ["web", "web"]);

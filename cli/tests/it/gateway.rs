@@ -172,6 +172,9 @@ fn page<T>(mut items: Vec<T>, options: Option<&QueryOptions>) -> (Vec<T>, Option
     let skipped = options.next_token.parse::<usize>().unwrap_or_default();
     let limit = usize::try_from(options.per_page).unwrap();
     let mut meta = meta(100);
+    if options.reverse {
+        items.reverse();
+    }
     items.drain(..skipped.min(items.len()));
     if limit > 0 && items.len() > limit {
         items.truncate(limit);

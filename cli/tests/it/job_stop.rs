@@ -29,6 +29,7 @@ async fn a_job_is_stopped_and_its_evaluation_followed() {
         ("web", "default")
     );
     assert!(!request.purge);
+    assert!(!request.request_id.is_empty(), "a second try is safe");
 }
 
 #[tokio::test]

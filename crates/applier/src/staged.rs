@@ -10,14 +10,17 @@
 //! as if it had been there before the change. No other plan is committed in between, by whichever
 //! leader, so nobody else adds to what allocations hold.
 //!
-//! **Invariant**: a piece is moved in the transaction that deletes it, so it is moved once.
+//! **Invariant**: a piece is moved in the transaction that deletes it, so it is moved once. One that
+//! etcd finds too large is moved in parts ([`part`]), each with the record that says how far it is.
 //! **Invariant**: a leader begins by moving what holds and deleting what does not ([`left_behind`]).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Allocation, EvalId, Evaluation, Indexed, Job, JobKey, Timestamp, TriggeredBy};
-use state::{Entity, Key, PlanPiece, Snapshot, StagedOp};
+use state::{Entity, Key, PlanPiece, Progress, Snapshot, StagedOp};
 
 use crate::cut::Piece;
 use crate::op::Op;
@@ -92,7 +95,30 @@ pub fn left_behind(snapshot: &Snapshot) -> Vec<LeftBehind> {
     left.collect()
 }
 
-/// Returns what is written for a piece of a plan that holds, built on `snapshot`: what others have
+/// Returns some of a piece's operations, and what they are built on wherever that stands in the piece.
+pub fn part(piece: &PlanPiece, range: Range<usize>) -> Cow<'_, PlanPiece> {
+    if range == (0..piece.ops.len()) {
+        return Cow::Borrowed(piece);
+    }
+    let writes = piece.ops.iter().enumerate();
+    let writes = writes.filter(|(index, op)| range.contains(index) && op.entity.is_some());
+    let writes: Vec<_> = writes.map(|(_, op)| op).collect();
+    let nodes = writes.iter().filter_map(|op| match &op.entity {
+        Some(Entity::Alloc(alloc)) => Some(alloc.node_id),
+        _ => None,
+    });
+    let nodes: BTreeSet<_> = nodes.collect();
+    let checks = piece.ops.iter().filter(|op| match &op.key {
+        Key::Node(id) => op.entity.is_none() && nodes.contains(id),
+        _ => op.entity.is_none(),
+    });
+    Cow::Owned(PlanPiece {
+        ops: checks.chain(writes).cloned().collect(),
+    })
+}
+
+/// Returns what is written for a piece of a plan that holds (or the part of one that comes after
+/// what `at` says), built on `snapshot`: what others have
 /// changed meanwhile, of what is theirs, stays.
 ///
 /// - A placement whose job is gone (or another of the same name) is left out: whatever else of the job
@@ -104,7 +130,7 @@ pub fn left_behind(snapshot: &Snapshot) -> Vec<LeftBehind> {
 pub fn rebase(
     snapshot: &Snapshot,
     eval_id: EvalId,
-    position: u32,
+    at: Progress,
     piece: &PlanPiece,
     now: Timestamp,
 ) -> Vec<Op> {
@@ -142,7 +168,7 @@ pub fn rebase(
         // So that it is not purged, with the version that is placed, at this very moment.
         ops.push(check(&Key::Job(job.value.key()), job.modify_index));
         if nodes_differ {
-            let eval = look_again(job, eval_id, position, now);
+            let eval = look_again(job, eval_id, at, now);
             ops.push(Op::Create {
                 key: Key::Eval(eval.id),
                 entity: Entity::Eval(Box::new(eval)),
@@ -236,10 +262,11 @@ fn merged(snapshot: &Snapshot, entity: &Entity) -> Option<Op> {
 }
 
 /// Asks for another look at a job whose new allocations are on nodes that have changed.
-fn look_again(job: &Indexed<Job>, eval_id: EvalId, position: u32, now: Timestamp) -> Evaluation {
+fn look_again(job: &Indexed<Job>, eval_id: EvalId, at: Progress, now: Timestamp) -> Evaluation {
     let job = &job.value;
-    // One for each piece, the same whoever moves it.
-    let bits = eval_id.0.as_u128().rotate_left(64) ^ (u128::from(position) + 1);
+    // One for each part that is moved, the same whoever moves it.
+    let part = u128::from(at.ops) << 32 | u128::from(at.piece);
+    let bits = eval_id.0.as_u128().rotate_left(64) ^ (part + 1);
     let mut eval = Evaluation::pending(
         EvalId::from_random(bits),
         job.key(),

@@ -339,6 +339,23 @@ fn coming_back_from_an_end_is_found() {
 }
 
 #[test]
+fn a_report_that_replaces_a_later_one_is_found() {
+    let (node, id) = (builders::node(1), AllocId::from_random(1));
+    let told = |report| {
+        let client = AllocClient {
+            status: ClientStatus::Running,
+            report,
+            ..AllocClient::default()
+        };
+        put(Key::AllocClient(id), Entity::AllocClient(Box::new(client)))
+    };
+    let placed = || put_alloc(&alloc(1, &node, 0));
+    let in_order = [placed(), told(0), told(1), told(1), told(3)];
+    assert!(broken(in_order).is_empty());
+    assert_eq!(broken([placed(), told(3), told(2)]), [Fact::ReportsInOrder]);
+}
+
+#[test]
 fn a_promotion_that_is_undone_is_found() {
     let put_promoted = |promoted| {
         let Change::Put { key, entity, .. } = put_deployment(DeploymentStatus::Running) else {

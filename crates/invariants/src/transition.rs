@@ -20,7 +20,9 @@ pub(crate) fn check_key(
         Key::Alloc(id) => alloc_goes_wrong(before, after, *id)
             .or_else(|| eviction_is_forgotten(before, after, *id))
             .or_else(|| makes_the_wrong_go(before, after, *id)),
-        Key::AllocClient(id) => alloc_goes_wrong(before, after, *id),
+        Key::AllocClient(id) => {
+            alloc_goes_wrong(before, after, *id).or_else(|| report_goes_back(before, after, *id))
+        }
         Key::Deployment(id) => deployment_goes_back(before, after, *id),
         Key::Job(job) => version_jumps(before, after, job),
         Key::Election(service) => leader_is_replaced(before, after, service),
@@ -137,6 +139,22 @@ fn alloc_goes_wrong(
                 told.as_str()
             ),
         )
+    })
+}
+
+fn report_goes_back(
+    before: &Snapshot,
+    after: &Snapshot,
+    id: model::AllocId,
+) -> Option<(Fact, String)> {
+    let number = |snapshot: &Snapshot| {
+        let view = snapshot.alloc(id)?;
+        view.client.as_ref().map(|client| client.report)
+    };
+    let (old, new) = (number(before)?, number(after)?);
+    (new < old).then(|| {
+        let text = format!("allocation {id}: report {new} after {old}");
+        (Fact::ReportsInOrder, text)
     })
 }
 

@@ -47,6 +47,8 @@ pub enum Fact {
     VersionIsKept,
     /// An object that has reached an end stays there.
     EndIsFinal,
+    /// What a node tells of an allocation is replaced only by what it told later.
+    ReportsInOrder,
     /// A task group that was promoted stays so as long as it is in its deployment.
     PromotionIsKept,
     /// What an allocation is (its node, job, group and number) never changes.
@@ -99,6 +101,7 @@ impl fmt::Display for Fact {
             Self::ReservedPortsAreFree => "no allocation holds a reserved port",
             Self::VersionIsKept => "the version that an allocation runs is kept",
             Self::EndIsFinal => "an end is final",
+            Self::ReportsInOrder => "reports are kept in the order in which they were made",
             Self::PromotionIsKept => "a promotion is kept",
             Self::AllocationKeepsItsPlace => "an allocation keeps its place",
             Self::OnlyTheLessImportantMakeWay => "only the less important make way",

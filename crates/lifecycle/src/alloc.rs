@@ -195,6 +195,8 @@ impl AllocRunner {
             description,
             task_states,
             health: self.health(status),
+            // Whoever tells it says which one it is.
+            report: 0,
             modify_time: self.state.modify_time,
         }
     }

@@ -172,7 +172,15 @@ pub struct AllocClient {
     pub task_states: BTreeMap<String, TaskState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<DeploymentHealth>,
+    /// Which of the node's reports this is: later ones have higher numbers. 0: from a node that does
+    /// not number them.
+    #[serde(default, skip_serializing_if = "is_unnumbered")]
+    pub report: u64,
     pub modify_time: Timestamp,
+}
+
+fn is_unnumbered(report: &u64) -> bool {
+    *report == 0
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -36,6 +36,7 @@ fn read(wire: v1::AllocClient) -> Read<AllocClient> {
             .map(read_health)
             .transpose()
             .at("deployment_health")?,
+        report: wire.report,
         modify_time: time(wire.modify_time_ns),
     })
 }
@@ -91,6 +92,7 @@ impl From<&AllocClient> for v1::AllocClient {
                 .collect(),
             deployment_health: client.health.map(Into::into),
             modify_time_ns: client.modify_time.0,
+            report: client.report,
         }
     }
 }

@@ -41,6 +41,27 @@ pub enum Error {
     Address(#[source] std::io::Error),
 }
 
+/// How long etcd may keep a leader that has fallen silent. Renewals take some round trips, which are
+/// slow when it matters, so a lease below a second is lost to a hiccup; and nobody leads for as long
+/// as the lease of a leader that died lasts.
+const ELECTION_TTL: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(300);
+
+/// Finds an `election_ttl` with which there is no leader, now or later.
+///
+/// # Errors
+/// It is too short or too long; the error names the key and says what is wanted.
+pub fn check_election_ttl(service: &str, ttl: Duration) -> Result<(), ConfigError> {
+    if ELECTION_TTL.contains(&ttl) {
+        return Ok(());
+    }
+    let ms = ttl.as_millis();
+    Err(ConfigError::Invalid {
+        service: service.to_owned(),
+        problem: format!("`election_ttl` is {ms}ms: want 1s to 5m, as in 3s"),
+    })
+}
+
 /// A service with its ports bound, which does nothing yet.
 #[derive(Debug)]
 pub struct Base {

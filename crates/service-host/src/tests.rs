@@ -88,3 +88,27 @@ async fn a_service_is_not_healthy_while_the_store_takes_too_small_transactions()
     drop(health);
     running.await.unwrap().unwrap();
 }
+
+#[test]
+fn an_election_ttl_with_which_nobody_would_lead_is_refused_by_name() {
+    let check = |ttl| check_election_ttl("example", ttl);
+    for fine in [
+        Duration::from_secs(1),
+        ElectionOptions::DEFAULT_TTL,
+        Duration::from_secs(300),
+    ] {
+        check(fine).unwrap();
+    }
+    for bad in [
+        Duration::ZERO,
+        Duration::from_millis(999),
+        Duration::from_secs(301),
+        Duration::MAX,
+    ] {
+        let message = check(bad).unwrap_err().to_string();
+        assert!(
+            message.contains("example") && message.contains("`election_ttl`"),
+            "{message}"
+        );
+    }
+}

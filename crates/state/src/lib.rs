@@ -39,7 +39,7 @@ pub use node_table::{NodeKind, NodeRow, NodeTable};
 pub use ports::{AddressPorts, NO_PORTS, PortUse};
 pub use priorities::Share;
 pub use snapshot::{Snapshot, State};
-pub use staged::{PlanCommit, PlanPiece, StagedOp};
+pub use staged::{PlanCommit, PlanPiece, Progress, StagedOp};
 pub use summary::{DeploymentCounts, GroupSummary, JobStatus};
 pub use usage::NodeUsage;
 pub use view::AllocView;

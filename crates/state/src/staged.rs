@@ -32,6 +32,28 @@ pub struct StagedOp {
 pub struct PlanCommit {
     /// How many there are.
     pub pieces: u32,
+    /// How far a piece is moved that etcd did not take at once; missing: none is moved in part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<Progress>,
+}
+
+/// How far one piece is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    pub piece: u32,
+    /// How many of its operations are where they belong, from the first on.
+    pub ops: u32,
+}
+
+impl PlanCommit {
+    /// Returns how far the piece at `position`, which is still there, is moved.
+    pub fn progress(&self, position: u32) -> Progress {
+        let begun = self.begun.filter(|begun| begun.piece == position);
+        begun.unwrap_or(Progress {
+            piece: position,
+            ops: 0,
+        })
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -263,7 +263,7 @@ mod tests {
         ScoreParts, VersionTag, VolumeId,
     };
     use model::{JobKey, TaskState, Timestamp};
-    use state::StagedOp;
+    use state::{Progress, StagedOp};
     use std::collections::BTreeMap;
     use std::time::Duration;
     use test_kit::builders::{allocation, evaluation, node, service};
@@ -439,7 +439,10 @@ mod tests {
             ),
             (
                 Key::PlanCommit(EvalId::from_random(30)),
-                Entity::PlanCommit(PlanCommit { pieces: 3 }),
+                Entity::PlanCommit(PlanCommit {
+                    pieces: 3,
+                    begun: Some(Progress { piece: 1, ops: 40 }),
+                }),
             ),
             (
                 Key::JobTally(job.key()),

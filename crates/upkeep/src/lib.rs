@@ -13,11 +13,13 @@
 //! [`outcome`] make the values that are written.
 //!
 //! [`drain`] decides who leaves a draining node next, [`garbage`] what nobody needs any more,
-//! [`periodic`] when periodic jobs are launched: each a machine of its own that reads the same
+//! [`periodic`] when periodic jobs are launched, [`deletions`] which deletions were begun and are not
+//! finished any more: each a machine of its own that reads the same
 //! snapshots.
 
 pub mod config;
 mod damper;
+pub mod deletions;
 pub mod drain;
 pub mod evals;
 pub mod garbage;

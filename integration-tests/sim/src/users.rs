@@ -329,6 +329,7 @@ async fn send(mut client: JobsClient<TracedChannel>, id: &str, name: &str, what:
                 let message = v1::DeregisterJobRequest {
                     job_id,
                     purge,
+                    request_id: name.to_owned(),
                     ..v1::DeregisterJobRequest::default()
                 };
                 let answer = client.deregister(request(message, PATIENCE)).await?;

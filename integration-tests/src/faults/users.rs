@@ -1,9 +1,9 @@
 //! Users who register, update, stop and read jobs through several gateways, and write down what
 //! they asked, when, and what they were told.
 //!
-//! Each asks one gateway until it fails, then the next, as a client library would. A registration
-//! that is tried again is the same one, because its request id says so; a stop has none, so each
-//! attempt at it is an operation of its own, and one without an answer may still be carried out.
+//! Each asks one gateway until it fails, then the next, as a client library would. A change that is
+//! tried again is the same one, because its request id says so; one without an answer may still be
+//! carried out.
 
 use std::error::Error as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -148,7 +148,7 @@ impl Users {
                 let user = &shared.users[who];
                 match ask {
                     Ask::Register { tag } => shared.register(user, job, tag, count).await,
-                    Ask::Stop => shared.stop(user, job).await,
+                    Ask::Stop => shared.stop(user, job, number).await,
                     Ask::Read => shared.read(user, job).await,
                 }
                 drop(permit);
@@ -269,15 +269,15 @@ impl Shared {
         self.note(job, began, operation);
     }
 
-    async fn stop(&self, user: &User, job: String) {
+    async fn stop(&self, user: &User, job: String, number: u64) {
         let began = self.now();
         let request = v1::DeregisterJobRequest {
             job_id: job.clone(),
+            request_id: format!("{number}"),
             ..v1::DeregisterJobRequest::default()
         };
         let what = format!("stopping {job}");
-        loop {
-            let invoked = self.now();
+        let operation = loop {
             let asked = self.ask(user, async |mut gateway: JobsClient<TracedChannel>| {
                 gateway.deregister(deadlined(request.clone())).await
             });
@@ -287,20 +287,17 @@ impl Shared {
                         "" => Answer::Missing,
                         _ => Answer::Since(answer.job_modify_index),
                     };
-                    let operation = Operation::known(Ask::Stop, invoked, self.now(), answer);
-                    return self.note(job, began, operation);
+                    break Operation::known(Ask::Stop, began, self.now(), answer);
                 }
                 Attempt::Refused(status) => return self.refused(&what, &status),
-                Attempt::Unknown => {
-                    self.note(job.clone(), began, Operation::unknown(Ask::Stop, invoked));
+                Attempt::NotSent | Attempt::Unknown if self.is_over(began) => {
+                    self.give_up(began, what);
+                    break Operation::unknown(Ask::Stop, began);
                 }
-                Attempt::NotSent => {}
+                Attempt::NotSent | Attempt::Unknown => sleep(PAUSE).await,
             }
-            if self.is_over(began) {
-                return self.give_up(began, what);
-            }
-            sleep(PAUSE).await;
-        }
+        };
+        self.note(job, began, operation);
     }
 
     async fn read(&self, user: &User, job: String) {

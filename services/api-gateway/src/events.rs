@@ -3,7 +3,7 @@
 //! In reading order: [`mod@filter`] is what a caller wants; [`kind`] says what a write was;
 //! [`mod@describe`] makes the events of one; [`stream`] is the loop behind each caller.
 //!
-//! **Invariant**: nothing is buffered for a caller beyond a few batches: every stream is a watch of
+//! **Invariant**: nothing is buffered for a caller beyond a few batches and a few MiB: every stream is a watch of
 //! its own at the store, which keeps the past until it is compacted away. So any gateway can go on
 //! where another stopped.
 

@@ -114,6 +114,9 @@ impl Agent {
             if let Some(digest) = stored.acked {
                 self.context.reporter.remember(alloc_id, digest);
             }
+            if let Some(told) = stored.told {
+                self.context.reporter.remember_told(alloc_id, told);
+            }
             found.push((Assignment::from(record), state));
         }
         for (assignment, state) in in_order(found, |(assignment, _)| &assignment.alloc) {
@@ -158,7 +161,7 @@ impl Agent {
 
     /// Applies one message of a gateway's stream. Returns `false` when it is of no use without a full
     /// list, which another stream begins with.
-    pub(crate) async fn apply(&self, update: Update) -> bool {
+    pub(crate) async fn apply(&self, mut update: Update) -> bool {
         let is_told = !update.store_id.is_empty();
         let store_id = self.lock().node.store_id.clone();
         let is_other_store = is_told && !store_id.is_empty() && update.store_id != store_id;
@@ -174,6 +177,7 @@ impl Agent {
         let store_id = is_told.then(|| update.store_id.clone());
         let (revision, is_full) = (update.revision, update.is_full);
         let lists_all = is_full && !update.has_nameless;
+        let mut numbers = std::mem::take(&mut update.numbers);
         let (known, seen) = {
             let facts = self.lock();
             let known = facts
@@ -198,6 +202,12 @@ impl Agent {
         // Before anything is done: whatever is on disk of what follows, the revision is, too. What
         // was noted and not done is done with the next list, which is not older.
         self.note_revision(revision, store_id, is_news).await;
+        // Of others this node has nothing to tell.
+        let added = changes.added.iter().map(|assignment| assignment.alloc.id);
+        let broken = changes.broken.iter().map(|broken| broken.alloc_id);
+        let told_of: BTreeSet<AllocId> = added.chain(broken).collect();
+        numbers.retain(|id, _| known.contains_key(id) || told_of.contains(id));
+        self.learn_numbers(&numbers).await;
         for assignment in changes.updated {
             self.update(assignment).await;
         }
@@ -217,6 +227,23 @@ impl Agent {
             self.clear_leftovers();
         }
         true
+    }
+
+    /// Takes note of the reports that servers have: those that this node does not remember were sent
+    /// before it lost its memory, and what is so has to be told after them.
+    async fn learn_numbers(&self, numbers: &BTreeMap<AllocId, u64>) {
+        for (alloc_id, number) in numbers {
+            if !self.context.reporter.learn(*alloc_id, *number) {
+                continue;
+            }
+            let handle = {
+                let facts = self.lock();
+                facts.known.get(alloc_id).map(|known| known.handle.clone())
+            };
+            if let Some(handle) = handle {
+                handle.tell(Command::TellAgain).await;
+            }
+        }
     }
 
     /// Forgets every revision, and what servers have acknowledged: they count in another store, or in

@@ -77,6 +77,8 @@ pub(crate) struct Update {
     /// Some of it names no allocation, so what seems to be missing may be that.
     pub(crate) has_nameless: bool,
     pub(crate) assigned: Vec<Assigned>,
+    /// Numbers of the reports that the servers have, of what may be told of here.
+    pub(crate) numbers: BTreeMap<AllocId, u64>,
     pub(crate) removed: BTreeSet<AllocId>,
     /// Those that make no sense to this node.
     pub(crate) broken: Vec<Broken>,
@@ -194,6 +196,11 @@ impl Reader {
             ..Update::default()
         };
         for assignment in wire.assignments {
+            let number = assignment.report;
+            let reported = assignment.allocation.as_ref().filter(|_| number > 0);
+            if let Some(alloc_id) = reported.and_then(|alloc| alloc.id.parse().ok()) {
+                update.numbers.insert(alloc_id, number);
+            }
             match self.read_assignment(assignment) {
                 Ok(assigned) => update.assigned.push(assigned),
                 Err(Some(broken)) => {
@@ -453,6 +460,7 @@ mod tests {
         let mut wire = v1::Allocation::from(&alloc);
         wire.alloc_modify_index = modify_index;
         let assignment = WireAssignment {
+            report: 0,
             allocation: Some(wire),
             trace_parent: String::new(),
             volume_paths: HashMap::new(),
@@ -538,6 +546,7 @@ mod tests {
         let alloc = builders::allocation(1, &job, NodeId::from_random(1));
         let mut reader = Reader::default();
         let assignment = WireAssignment {
+            report: 6,
             allocation: Some(v1::Allocation::from(&alloc)),
             trace_parent: String::new(),
             volume_paths: HashMap::new(),
@@ -550,6 +559,7 @@ mod tests {
         };
         let read = reader.read(wire.clone());
         assert!(read.assigned.is_empty() && read.is_full);
+        assert_eq!(read.numbers, BTreeMap::from([(alloc.id, 6)]));
         assert!(
             read.broken[0].reason.contains("version 0 cannot be read"),
             "{:?}",

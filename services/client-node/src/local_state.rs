@@ -29,6 +29,7 @@ pub use self::memory::Memory;
 use self::writer::{CLOSE_LIMIT, Reopen, Write, Writer};
 use crate::error::Error;
 use crate::metrics::Metrics;
+use crate::reporter::Told;
 
 const FILE: &str = "state.redb";
 /// How many writes may wait for the writer: a few for each of a thousand runners. Beyond, runners
@@ -47,6 +48,8 @@ enum Key {
     Runner(AllocId),
     /// What the servers have acknowledged of it.
     Acked(AllocId),
+    /// What servers were told of it last.
+    Told(AllocId),
     Node,
 }
 
@@ -56,6 +59,7 @@ impl Key {
             Self::Alloc(id) => format!("alloc/{id}"),
             Self::Runner(id) => format!("runner/{id}"),
             Self::Acked(id) => format!("acked/{id}"),
+            Self::Told(id) => format!("told/{id}"),
             Self::Node => "node".to_owned(),
         }
     }
@@ -81,6 +85,7 @@ pub(crate) struct Stored {
     pub(crate) runner: Option<Vec<u8>>,
     /// See [`crate::reporter`].
     pub(crate) acked: Option<u64>,
+    pub(crate) told: Option<Told>,
 }
 
 /// Everything that was read back.
@@ -105,6 +110,7 @@ impl Restored {
             "alloc" => stored.alloc = Some(value.to_vec()),
             "runner" => stored.runner = Some(value.to_vec()),
             "acked" => stored.acked = decode(key, value),
+            "told" => stored.told = decode(key, value),
             _ => warn!(key, "the local state has a key of another version"),
         }
     }
@@ -246,6 +252,10 @@ impl LocalState {
         self.put(Key::Acked(alloc_id), &digest).await;
     }
 
+    pub(crate) async fn put_told(&self, alloc_id: AllocId, told: &Told) {
+        self.put(Key::Told(alloc_id), told).await;
+    }
+
     /// Forgets what servers have acknowledged.
     pub(crate) async fn delete_acked(&self, alloc_id: AllocId) {
         self.write(|| Write::Delete(Key::Acked(alloc_id).text()))
@@ -262,6 +272,7 @@ impl LocalState {
             Key::Alloc(alloc_id),
             Key::Runner(alloc_id),
             Key::Acked(alloc_id),
+            Key::Told(alloc_id),
         ] {
             self.write(|| Write::Delete(key.text())).await;
         }

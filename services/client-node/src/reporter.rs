@@ -4,6 +4,11 @@
 //! An answer that never comes means that nobody knows: the latest state is sent again, and sending
 //! it twice changes nothing. What was acknowledged is remembered on disk as a digest, so that an
 //! agent that was restarted does not repeat what servers know.
+//!
+//! What is told of an allocation has a number, which is higher than that of whatever was told of it
+//! before, so that servers can tell what comes late. It is on disk before anybody is told. A node that
+//! has lost its memory goes on from the number that the servers have, which comes with the
+//! assignment, or with the answer to a report that is below it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,6 +17,7 @@ use std::time::Duration;
 
 use model::{AllocClient, AllocId, Timestamp};
 use proto::internal::v1::{AllocationReport, ReportAllocationsRequest};
+use serde::{Deserialize, Serialize};
 use service_kit::{Backoff, CancellationToken, request};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
@@ -46,8 +52,52 @@ struct Pending {
     reports: BTreeMap<AllocId, AllocClient>,
     /// Digests of what was acknowledged.
     acked: HashMap<AllocId, u64>,
+    told: HashMap<AllocId, Told>,
     /// A batch was taken, and its answer is not yet dealt with.
     is_sending: bool,
+}
+
+/// The newest of an allocation's reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) number: u64,
+    /// Of what it says; `None`: only the servers know.
+    pub(crate) digest: Option<u64>,
+}
+
+impl Told {
+    /// Returns the number of a report with that digest: a new one, unless it is the newest.
+    fn number(&mut self, digest: u64) -> u64 {
+        if self.digest != Some(digest) {
+            self.number += 1;
+            self.digest = Some(digest);
+        }
+        self.number
+    }
+}
+
+impl Pending {
+    /// Has a state sent, under the number that it is due.
+    fn put(&mut self, alloc_id: AllocId, mut client: AllocClient) {
+        let told = self.told.entry(alloc_id).or_default();
+        client.report = told.number(digest(&client));
+        self.reports.insert(alloc_id, client);
+    }
+
+    /// Takes note of the number that servers have; `false`: it is one that this node has given.
+    fn learn(&mut self, alloc_id: AllocId, number: u64) -> bool {
+        let told = self.told.entry(alloc_id).or_default();
+        if number <= told.number {
+            return false;
+        }
+        let digest = None;
+        *told = Told { number, digest };
+        self.acked.remove(&alloc_id);
+        if let Some(client) = self.reports.remove(&alloc_id) {
+            self.put(alloc_id, client);
+        }
+        true
+    }
 }
 
 impl Reporter {
@@ -64,14 +114,28 @@ impl Reporter {
         self.lock().acked.insert(alloc_id, digest);
     }
 
-    /// Has a state sent, unless it is the acknowledged one.
+    /// As [`Self::remember`], of what it has told last.
+    pub(crate) fn remember_told(&self, alloc_id: AllocId, told: Told) {
+        self.lock().told.insert(alloc_id, told);
+    }
+
+    /// Takes note of the number of the report that servers have. Returns whether this node has
+    /// forgotten that it gave it, so that what servers know may be older than what is so.
+    pub(crate) fn learn(&self, alloc_id: AllocId, number: u64) -> bool {
+        number > 0 && self.lock().learn(alloc_id, number)
+    }
+
+    /// Has a state sent, unless it is the acknowledged one and nothing else was told since.
     pub(crate) fn offer(&self, alloc_id: AllocId, client: AllocClient) {
         let mut pending = self.lock();
-        if pending.acked.get(&alloc_id) == Some(&digest(&client)) {
+        let digest = digest(&client);
+        let last = pending.told.get(&alloc_id).and_then(|told| told.digest);
+        let is_last = last.is_none_or(|last| last == digest);
+        if is_last && pending.acked.get(&alloc_id) == Some(&digest) {
             pending.reports.remove(&alloc_id);
             return;
         }
-        pending.reports.insert(alloc_id, client);
+        pending.put(alloc_id, client);
         drop(pending);
         self.wake.notify_one();
     }
@@ -92,6 +156,7 @@ impl Reporter {
         let mut pending = self.lock();
         pending.reports.remove(&alloc_id);
         pending.acked.remove(&alloc_id);
+        pending.told.remove(&alloc_id);
     }
 
     /// Tells whether servers have acknowledged everything about it.
@@ -141,6 +206,22 @@ impl Reporter {
         self.wake.notify_one();
     }
 
+    /// Has what was left out of a batch sent again, under higher numbers than servers have; unless
+    /// they have what this node has told later.
+    fn left_out(&self, batch: &[(AllocId, AllocClient)], newer: &[(AllocId, u64)]) {
+        let mut pending = self.lock();
+        for (alloc_id, number) in newer {
+            if pending.learn(*alloc_id, *number)
+                && !pending.reports.contains_key(alloc_id)
+                && let Some((_, client)) = batch.iter().find(|(id, _)| id == alloc_id)
+            {
+                pending.put(*alloc_id, client.clone());
+            }
+        }
+        drop(pending);
+        self.wake.notify_one();
+    }
+
     pub(crate) fn acknowledged(&self, batch: &[(AllocId, AllocClient)]) -> Vec<(AllocId, u64)> {
         let digests: Vec<_> = batch
             .iter()
@@ -166,6 +247,7 @@ fn digest(client: &AllocClient) -> u64 {
     // Servers put their own time there.
     let client = AllocClient {
         modify_time: Timestamp::NEVER,
+        report: 0,
         ..client.clone()
     };
     let mut hasher = DefaultHasher::new();
@@ -272,6 +354,13 @@ async fn send(
         secret: context.identity.secret.clone(),
         reports: reports.collect(),
     };
+    for (alloc_id, client) in batch {
+        let told = Told {
+            number: client.report,
+            digest: Some(digest(client)),
+        };
+        context.state.put_told(*alloc_id, &told).await;
+    }
     // What servers were told must not be forgotten by the next run of the agent.
     if !context.state.flushed().await {
         return Err(Status::unavailable(
@@ -279,7 +368,7 @@ async fn send(
         ));
     }
     context.metrics.report_batches.inc();
-    gateways
+    let answer = gateways
         .call(async |mut client| {
             client
                 .report_allocations(request(message, REPORT_TIMEOUT))
@@ -290,8 +379,22 @@ async fn send(
         .metrics
         .reports
         .inc_by(u64::try_from(batch.len()).unwrap_or(0));
+    let newer = answer.newer.iter().filter_map(|newer| {
+        let alloc_id = newer.alloc_id.parse().ok()?;
+        Some((alloc_id, newer.report))
+    });
+    let newer: Vec<(AllocId, u64)> = newer.collect();
     for (alloc_id, digest) in context.reporter.acknowledged(batch) {
-        context.state.put_acked(alloc_id, digest).await;
+        if newer.iter().all(|(id, _)| *id != alloc_id) {
+            context.state.put_acked(alloc_id, digest).await;
+        }
+    }
+    if !newer.is_empty() {
+        warn!(
+            reports = newer.len(),
+            "servers have later reports than those that were sent"
+        );
+        context.reporter.left_out(batch, &newer);
     }
     Ok(())
 }
@@ -319,10 +422,90 @@ mod tests {
         reporter.offer(id(1), client(ClientStatus::Pending));
         reporter.offer(id(1), client(ClientStatus::Running));
         let batch = reporter.take();
-        assert_eq!(batch, [(id(1), client(ClientStatus::Running))]);
+        assert_eq!(batch, [(id(1), numbered(2, ClientStatus::Running))]);
         reporter.offer(id(1), client(ClientStatus::Complete));
         reporter.give_back(batch);
-        assert_eq!(reporter.take(), [(id(1), client(ClientStatus::Complete))]);
+        let newest = numbered(3, ClientStatus::Complete);
+        assert_eq!(reporter.take(), [(id(1), newest)]);
+    }
+
+    fn numbered(report: u64, status: ClientStatus) -> AllocClient {
+        AllocClient {
+            report,
+            ..client(status)
+        }
+    }
+
+    #[test]
+    fn what_is_sent_again_has_the_number_that_it_had() {
+        let reporter = Reporter::new();
+        reporter.offer(id(1), client(ClientStatus::Running));
+        let batch = reporter.take();
+        reporter.give_back(batch.clone());
+        reporter.offer(id(1), client(ClientStatus::Running));
+        assert_eq!(reporter.take(), batch);
+        reporter.acknowledged(&batch);
+        reporter.offer_again(id(1), client(ClientStatus::Running));
+        assert_eq!(reporter.take(), batch);
+    }
+
+    /// What was acknowledged is not what servers have when something else is on its way to them.
+    #[test]
+    fn what_is_so_again_while_something_else_is_under_way_is_told() {
+        let reporter = Reporter::new();
+        reporter.offer(id(1), client(ClientStatus::Pending));
+        reporter.acknowledged(&reporter.take());
+        reporter.offer(id(1), client(ClientStatus::Running));
+        let under_way = reporter.take();
+        reporter.offer(id(1), client(ClientStatus::Pending));
+        reporter.acknowledged(&under_way);
+        let last = numbered(3, ClientStatus::Pending);
+        assert_eq!(reporter.take(), [(id(1), last)]);
+    }
+
+    #[test]
+    fn numbers_go_on_from_the_last_run_and_from_what_servers_have() {
+        let reporter = Reporter::new();
+        let told = Told {
+            number: 7,
+            digest: Some(digest(&client(ClientStatus::Running))),
+        };
+        reporter.remember_told(id(1), told);
+        reporter.offer(id(1), client(ClientStatus::Running));
+        assert_eq!(reporter.take()[0].1.report, 7, "the same again");
+        reporter.offer(id(1), client(ClientStatus::Complete));
+        assert!(!reporter.learn(id(1), 8), "its own");
+        assert_eq!(reporter.take()[0].1.report, 8);
+        // One that has forgotten everything.
+        let reporter = Reporter::new();
+        reporter.offer(id(1), client(ClientStatus::Running));
+        reporter.remember(id(1), digest(&client(ClientStatus::Pending)));
+        assert!(reporter.learn(id(1), 8));
+        assert!(!reporter.is_acked(id(1)));
+        assert_eq!(reporter.take()[0].1.report, 9);
+        reporter.offer(id(1), client(ClientStatus::Pending));
+        assert_eq!(reporter.take()[0].1.report, 10);
+        assert!(!reporter.learn(id(2), 0), "a gateway that does not tell");
+    }
+
+    #[test]
+    fn what_was_left_out_is_sent_under_a_higher_number() {
+        let reporter = Reporter::new();
+        reporter.offer(id(1), client(ClientStatus::Pending));
+        let batch = reporter.take();
+        reporter.acknowledged(&batch);
+        reporter.left_out(&batch, &[(id(1), 5)]);
+        let again = reporter.take();
+        assert_eq!(again, [(id(1), numbered(6, ClientStatus::Pending))]);
+        // An answer that is late: what the servers have was told by this node since.
+        reporter.acknowledged(&again);
+        reporter.left_out(&batch, &[(id(1), 6)]);
+        assert!(reporter.take().is_empty());
+        // What has changed meanwhile is told instead.
+        reporter.offer(id(1), client(ClientStatus::Running));
+        reporter.left_out(&again, &[(id(1), 20)]);
+        let newest = numbered(21, ClientStatus::Running);
+        assert_eq!(reporter.take(), [(id(1), newest)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! reports in [`crate::reporter`]. Everything but registering waits for the first registration.
 
 mod heartbeat;
+mod patience;
 mod register;
 mod watch;
 

@@ -12,7 +12,7 @@ use crate::garbage::Requests;
 use crate::metrics::Metrics;
 use crate::report::Reports;
 use crate::world::World;
-use crate::{SERVICE, drain as draining, garbage, grpc, periodic, run};
+use crate::{SERVICE, deletions, drain as draining, garbage, grpc, periodic, run};
 
 /// The service, built and bound, not yet running.
 pub struct App {
@@ -26,6 +26,7 @@ impl App {
     /// # Errors
     /// A port is taken, or the configuration makes no sense.
     pub async fn build(config: Config) -> Result<Self, Error> {
+        service_host::check_election_ttl(SERVICE, config.election_ttl)?;
         let base = Base::build(SERVICE, &config.etcd, &config.listen).await?;
         Ok(Self { config, base })
     }
@@ -69,6 +70,7 @@ impl App {
             takeover_grace: self.config.heartbeat_ttl,
             ..upkeep::Config::default()
         };
+        let deletion_timeout = self.config.deletion_timeout;
         let (client, ids) = (host.client().clone(), IdSource::from_os());
         let lead = |leadership: store::Leadership| {
             let world = World {
@@ -83,6 +85,7 @@ impl App {
             let collecting =
                 garbage::collect(world.clone(), plan.clone(), requests.open(), drain.clone());
             let emptying = draining::empty(world.clone(), drain.clone());
+            let taking_back = deletions::take_back(world.clone(), deletion_timeout, drain.clone());
             let launching = periodic::launch(world.clone(), Clock::real(), drain.clone());
             let watching = run::lead(
                 world,
@@ -92,7 +95,7 @@ impl App {
                 drain.clone(),
             );
             async move {
-                tokio::join!(watching, emptying, collecting, launching);
+                tokio::join!(watching, emptying, collecting, taking_back, launching);
             }
         };
         let leading = host.elected(self.config.election_ttl, drain.clone(), lead);

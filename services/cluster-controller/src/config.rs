@@ -42,6 +42,10 @@ pub struct Config {
     /// How long a node that is down is kept.
     #[serde(with = "duration")]
     pub node_gc_threshold: Duration,
+    /// How long deleting a namespace, a node pool or a volume may take: what was begun and not
+    /// finished by then is there again.
+    #[serde(with = "duration")]
+    pub deletion_timeout: Duration,
     /// How long etcd keeps a leader that has fallen silent.
     #[serde(with = "duration")]
     pub election_ttl: Duration,
@@ -63,6 +67,8 @@ impl Default for Config {
             job_gc_threshold: kept.job,
             deployment_gc_threshold: kept.deployment,
             node_gc_threshold: kept.node,
+            // Far longer than a gateway takes for its two transactions.
+            deletion_timeout: Duration::from_secs(60),
             election_ttl: store::ElectionOptions::DEFAULT_TTL,
         }
     }

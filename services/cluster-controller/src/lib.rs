@@ -4,13 +4,15 @@
 //! In reading order: [`config`]; [`app`] is the wiring; `report` takes in the heartbeats that
 //! gateways pass on; `run` is the leader's loop around [`upkeep::Liveness`], which decides; `world`
 //! writes what it decided; `drain` is the loop around [`upkeep::drain::look`], `garbage` the one around
-//! [`upkeep::garbage::sweep`], `periodic` that around [`upkeep::periodic::Launcher`]; `grpc` has the RPCs.
+//! [`upkeep::garbage::sweep`], `periodic` that around [`upkeep::periodic::Launcher`], `deletions` that around
+//! [`upkeep::deletions::Deletions`]; `grpc` has the RPCs.
 //!
 //! Heartbeats never touch etcd: only transitions are written, each in one transaction with the
 //! evaluations that it needs.
 
 pub mod app;
 pub mod config;
+mod deletions;
 mod drain;
 mod garbage;
 mod grpc;

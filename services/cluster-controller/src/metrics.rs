@@ -22,6 +22,7 @@ pub struct Metrics {
     pub periodic_jobs: Gauge,
     pub periodic_launches: Counter,
     pub periodic_skips: Counter,
+    pub deletions_taken_back: Counter,
     pub collected: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
@@ -97,6 +98,11 @@ impl Metrics {
             "periodic_skips",
             "Times that periodic jobs were not launched because a child was still at work",
             metrics.periodic_skips.clone(),
+        );
+        registry.register(
+            "deletions_taken_back",
+            "Objects that are back because nobody finished deleting them",
+            metrics.deletions_taken_back.clone(),
         );
         registry.register(
             "collected",

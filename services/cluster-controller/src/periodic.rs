@@ -31,12 +31,13 @@ pub(crate) async fn launch(world: World, clock: Clock, drain: CancellationToken)
     let mut launcher = Launcher::default();
     launcher.resync(&snapshot);
     let mut writes = JoinSet::new();
-    loop {
+    'leading: loop {
         // Unlike heartbeats, launches go by the clock on the wall.
         let now = Timestamp(clock.now());
         for effect in launcher.step(now, &world.replica.snapshot()) {
-            if writes.len() >= LAUNCHES_IN_FLIGHT {
-                writes.join_next().await;
+            // What is not launched here is due as before, for whoever leads next.
+            if !has_room(&mut writes, &drain, &world.deposed).await {
+                break 'leading;
             }
             let (world, clock) = (world.clone(), clock.clone());
             writes.spawn(async move { carry_out(&world, &clock, effect).await });
@@ -60,6 +61,23 @@ pub(crate) async fn launch(world: World, clock: Clock, drain: CancellationToken)
     }
     // What is in hand is finished; the process's grace period bounds it.
     while writes.join_next().await.is_some() {}
+}
+
+/// Waits until one more launch may be written; `false`: none is to be any more.
+async fn has_room(
+    writes: &mut JoinSet<()>,
+    drain: &CancellationToken,
+    deposed: &CancellationToken,
+) -> bool {
+    while writes.len() >= LAUNCHES_IN_FLIGHT {
+        tokio::select! {
+            biased;
+            () = drain.cancelled() => return false,
+            () = deposed.cancelled() => return false,
+            _ = writes.join_next() => {}
+        }
+    }
+    !drain.is_cancelled() && !deposed.is_cancelled()
 }
 
 /// Carries out one decision; what fails is logged, for the machine asks again.
@@ -159,4 +177,34 @@ fn create(txn: &mut store::Txn, child: &Job, eval: &Evaluation) -> Result<(), Tx
     txn.create(&Key::Job(key), child)?;
     txn.create(&Key::Eval(eval.id), &eval)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_to_end_does_not_queue_for_further_launches() {
+        let (drain, deposed) = (CancellationToken::new(), CancellationToken::new());
+        let mut writes = JoinSet::new();
+        for _ in 0..LAUNCHES_IN_FLIGHT {
+            assert!(has_room(&mut writes, &drain, &deposed).await);
+            writes.spawn(std::future::pending());
+        }
+        let hour = Duration::from_secs(3_600);
+        let queueing = tokio::time::timeout(hour, has_room(&mut writes, &drain, &deposed)).await;
+        assert!(queueing.is_err(), "there is none");
+        let ending = async {
+            tokio::time::sleep(hour).await;
+            drain.cancel();
+        };
+        let (has_room, ()) = tokio::join!(has_room(&mut writes, &drain, &deposed), ending);
+        assert!(!has_room);
+        let mut writes = JoinSet::new();
+        assert!(!super::has_room(&mut writes, &drain, &deposed).await);
+        let drain = CancellationToken::new();
+        assert!(super::has_room(&mut writes, &drain, &deposed).await);
+        deposed.cancel();
+        assert!(!super::has_room(&mut writes, &drain, &deposed).await);
+    }
 }

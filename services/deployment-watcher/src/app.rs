@@ -21,6 +21,7 @@ impl App {
     /// # Errors
     /// A port is taken, or the configuration makes no sense.
     pub async fn build(config: Config) -> Result<Self, Error> {
+        service_host::check_election_ttl(SERVICE, config.election_ttl)?;
         let base = Base::build(SERVICE, &config.etcd, &config.listen).await?;
         Ok(Self { config, base })
     }

@@ -77,17 +77,13 @@ impl Config {
                 problem,
             })
         };
-        for (field, span) in [
-            ("nack_timeout", self.nack_timeout),
-            ("election_ttl", self.election_ttl),
-        ] {
-            if span < SHORTEST {
-                return wrong(format!(
-                    "`{field}` is {}ms: want 100ms or more",
-                    span.as_millis()
-                ));
-            }
+        if self.nack_timeout < SHORTEST {
+            return wrong(format!(
+                "`nack_timeout` is {}ms: want 100ms or more",
+                self.nack_timeout.as_millis()
+            ));
         }
+        service_host::check_election_ttl(crate::SERVICE, self.election_ttl)?;
         if self.delivery_limit == 0 {
             let problem = "`delivery_limit` is 0, so nothing would be delivered: want 1 or more";
             return wrong(problem.to_owned());

@@ -25,6 +25,7 @@ impl App {
     /// # Errors
     /// A port is taken, or the configuration makes no sense.
     pub async fn build(config: Config) -> Result<Self, Error> {
+        service_host::check_election_ttl(SERVICE, config.election_ttl)?;
         let base = Base::build(SERVICE, &config.etcd, &config.listen).await?;
         Ok(Self { config, base })
     }
@@ -60,6 +61,7 @@ impl App {
                 writer: leadership.writer(&client),
                 replica: replica.clone(),
                 metrics: metrics.clone(),
+                drain: drain.clone(),
             };
             let world = World {
                 replica: replica.clone(),

@@ -1,5 +1,6 @@
 //! Writes a transaction, fenced, and finds out what became of it.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use service_kit::run::chain;
 use state::Key;
 use store::{Commit, Replica, Txn, TxnError, Writer};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info, instrument, warn};
 
 use crate::metrics::Metrics;
@@ -29,19 +31,44 @@ pub(crate) enum Written {
     Overtaken(u64),
     /// The store would not take it, and says why: nothing of it was or will be written.
     Refused(String),
+    /// As [`Self::Refused`], because there is too much in it.
+    TooLarge(String),
     /// The fence has failed, or nobody knows: whoever leads next starts from what is there.
     Deposed,
 }
 
-/// Everything needed to commit. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Committer {
-    pub(crate) writer: Writer,
-    pub(crate) replica: Replica,
-    pub(crate) metrics: Metrics,
+/// The way into the store: a leader's [`Writer`], or what a test has in its place.
+pub(crate) trait Store: Clone + Send + Sync + 'static {
+    fn txn(&self) -> Txn;
+
+    fn commit_surely(
+        &self,
+        txn: &Txn,
+        patience: Duration,
+    ) -> impl Future<Output = Result<Commit, store::Error>> + Send;
 }
 
-impl Committer {
+impl Store for Writer {
+    fn txn(&self) -> Txn {
+        Self::txn(self)
+    }
+
+    async fn commit_surely(&self, txn: &Txn, patience: Duration) -> Result<Commit, store::Error> {
+        Self::commit_surely(self, txn, patience).await
+    }
+}
+
+/// Everything needed to commit. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Committer<S = Writer> {
+    pub(crate) writer: S,
+    pub(crate) replica: Replica,
+    pub(crate) metrics: Metrics,
+    /// The process is about to end: nothing is waited for any more.
+    pub(crate) drain: CancellationToken,
+}
+
+impl<S: Store> Committer<S> {
     /// Writes `parts` in one transaction; says what the machine is to be told.
     #[instrument(skip_all, fields(commit = commit.0, plans = parts.len()))]
     pub(crate) async fn commit(self, commit: CommitId, parts: Vec<Arc<Piece>>) -> Event {
@@ -64,7 +91,7 @@ impl Committer {
                 Event::Committed { commit, revision }
             }
             Written::Overtaken(revision) => Event::Conflict { commit, revision },
-            Written::Refused(reason) => Event::Refused {
+            Written::Refused(reason) | Written::TooLarge(reason) => Event::Refused {
                 commit,
                 revision: self.replica.applied(),
                 reason,
@@ -103,7 +130,10 @@ impl Committer {
                 let reason = chain(&failure);
                 error!(failure = reason, "the store refused a transaction");
                 self.metrics.commit("failed");
-                Written::Refused(reason)
+                match failure {
+                    store::Error::LimitsTooLow { .. } => Written::TooLarge(reason),
+                    _ => Written::Refused(reason),
+                }
             }
         }
     }

@@ -12,6 +12,8 @@ mod desk;
 mod grpc;
 pub mod metrics;
 mod run;
+#[cfg(test)]
+mod testing;
 mod verify;
 mod whole;
 

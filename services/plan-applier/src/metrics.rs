@@ -26,6 +26,7 @@ pub struct Metrics {
     pub nodes_marked: Counter,
     pub placements: Counter,
     pub(crate) commits: Family<ResultLabel, Counter>,
+    pub staged_refused: Counter,
     pub commit_plans: Histogram,
     pub evaluate: Histogram,
     pub apply: Histogram,
@@ -41,6 +42,7 @@ impl Metrics {
             nodes_marked: Counter::default(),
             placements: Counter::default(),
             commits: Family::default(),
+            staged_refused: Counter::default(),
             // Up to as many plans as one transaction can hold.
             commit_plans: Histogram::new(exponential_buckets(1.0, 2.0, 9)),
             evaluate: seconds(),
@@ -76,6 +78,11 @@ impl Metrics {
             "commits",
             "Transactions: committed, conflict, failed",
             metrics.commits.clone(),
+        );
+        registry.register(
+            "staged_refused",
+            "Transactions that move or clear away what was put aside, and that the store refused",
+            metrics.staged_refused.clone(),
         );
         registry.register(
             "commit_plans",

@@ -9,14 +9,14 @@ use applier::{Answer, Applier, Effect, Event, Ticket, Verdict};
 use model::{NodeId, PlanResult, Timestamp};
 use service_kit::Clock;
 use state::Snapshot;
-use store::Replica;
+use store::{Replica, Writer};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, error, info, info_span};
 
-use crate::commit::Committer;
+use crate::commit::{Committer, Store};
 use crate::desk::{Submission, Term};
 use crate::metrics::Metrics;
 
@@ -24,9 +24,9 @@ use crate::metrics::Metrics;
 const CATCH_UP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything the loop works with.
-pub(crate) struct World {
+pub(crate) struct World<S = Writer> {
     pub(crate) replica: Replica,
-    pub(crate) committer: Committer,
+    pub(crate) committer: Committer<S>,
     pub(crate) clock: Clock,
     pub(crate) verify_threads: usize,
     /// `None`: nobody counts whose parts of plans are rejected.
@@ -56,8 +56,8 @@ struct Waiter {
 }
 
 /// The loop's state.
-struct Loop {
-    world: World,
+struct Loop<S> {
+    world: World<S>,
     applier: Applier,
     waiters: BTreeMap<Ticket, Waiter>,
     /// At most one verification and one commit.
@@ -68,7 +68,12 @@ struct Loop {
 }
 
 /// Leads until drained or deposed; the caller drops it when the term is lost.
-pub(crate) async fn lead(world: World, mut term: Term, revision: u64, drain: CancellationToken) {
+pub(crate) async fn lead<S: Store>(
+    world: World<S>,
+    mut term: Term,
+    revision: u64,
+    drain: CancellationToken,
+) {
     let now = Timestamp(world.clock.now());
     // Whoever waits for it finds out when a plan is not taken in time.
     let Some(settled) = world.committer.settle(now).await else {
@@ -122,7 +127,7 @@ pub(crate) async fn lead(world: World, mut term: Term, revision: u64, drain: Can
     }
 }
 
-impl Loop {
+impl<S: Store> Loop<S> {
     fn admit(&mut self, submission: Submission) -> Event {
         let Submission { plan, answer, span } = submission;
         let ticket = Ticket(self.tickets);
@@ -255,3 +260,6 @@ fn word(result: &PlanResult) -> &'static str {
         "partial"
     }
 }
+
+#[cfg(test)]
+mod tests;

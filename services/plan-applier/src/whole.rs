@@ -1,15 +1,17 @@
 //! Writes the pieces of a plan that are only valid together, as [`applier::staged`] says; and finishes
 //! or clears away what a former leader has left of one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use applier::{CommitId, Event, Piece, staged};
 use model::{EvalId, Timestamp};
-use state::{Entity, Key, PlanCommit, Snapshot};
+use state::{Entity, Key, PlanCommit, Progress, Snapshot};
 use store::{Txn, TxnError};
 use tracing::{error, info, instrument, warn};
 
-use crate::commit::{COMMIT_PATIENCE, Committer, Written, add};
+use crate::commit::{COMMIT_PATIENCE, Committer, Store, Written, add};
 
 /// How often a piece of a plan that holds is tried to be moved while others keep changing what it
 /// touches. Each time somebody else was faster with the very same thing, which is rare twice.
@@ -18,7 +20,22 @@ const MOVE_ATTEMPTS_MAX: usize = 64;
 /// How many pieces one transaction clears away.
 const CLEARED_MAX: usize = 500;
 
-impl Committer {
+/// Waits before the store is asked once more to take a part that it has refused although there is
+/// nothing to be left out of it: from one that a passing shortage is over in, up to one that neither
+/// the store nor the log minds for hours.
+const MOVE_RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+
+/// One transaction of a move.
+struct Move {
+    txn: Txn,
+    built: Result<(), TxnError>,
+    /// How many of the piece's operations it is about.
+    ops: usize,
+    /// Whether the piece is gone with it.
+    finishes: bool,
+}
+
+impl<S: Store> Committer<S> {
     /// Writes all of `pieces` or nothing; says what the machine is to be told.
     #[instrument(skip_all, fields(commit = commit.0, %eval_id, pieces = pieces.len()))]
     pub(crate) async fn commit_whole(
@@ -78,6 +95,7 @@ impl Committer {
     pub(crate) async fn record(&self, eval_id: EvalId, pieces: &[Arc<Piece>]) -> Written {
         let commit = PlanCommit {
             pieces: u32::try_from(pieces.len()).unwrap_or(u32::MAX),
+            begun: None,
         };
         let mut txn = self.writer.txn();
         let built = txn
@@ -96,6 +114,7 @@ impl Committer {
         now: Timestamp,
     ) -> Option<u64> {
         let mut newest = shown;
+        let mut ops_max = usize::MAX;
         let pieces = self
             .snapshot_at(shown)
             .await?
@@ -103,9 +122,8 @@ impl Committer {
             .value
             .pieces;
         for position in 0..pieces {
-            let is_last = position + 1 == pieces;
             newest = self
-                .move_one(eval_id, position, is_last, newest, now)
+                .move_one(eval_id, position, newest, now, &mut ops_max)
                 .await?;
         }
         Some(newest)
@@ -113,79 +131,157 @@ impl Committer {
 
     /// Moves one piece where it belongs, and returns the revision of that, or `shown` when it is there
     /// already; `None`: the term is over.
+    ///
+    /// The record has promised all of it, so whatever the store says of it, this goes on: in parts of
+    /// at most `ops_max` operations, which is halved for as long as one is too large, and then again
+    /// and again. Meanwhile no other plan is committed, since none was verified with what is missing.
     pub(crate) async fn move_one(
         &self,
         eval_id: EvalId,
         position: u32,
-        is_last: bool,
         shown: u64,
         now: Timestamp,
+        ops_max: &mut usize,
     ) -> Option<u64> {
-        let mut snapshot = self.snapshot_at(shown).await?;
-        for _ in 0..MOVE_ATTEMPTS_MAX {
-            let moving = self.moving(&snapshot, eval_id, position, is_last, now);
-            let Some((txn, built)) = moving else {
-                return Some(shown);
+        let mut newest = shown;
+        let (mut overtaken, mut wait) = (0, MOVE_RETRY.0);
+        loop {
+            let snapshot = self.snapshot_at(newest).await?;
+            let moving = self.moving(&snapshot, eval_id, position, now, *ops_max);
+            let Some(moving) = moving else {
+                return Some(newest);
             };
-            match self.write_built(&txn, built).await {
-                Written::Done(revision) => return Some(revision),
-                Written::Overtaken(revision) => snapshot = self.snapshot_at(revision).await?,
-                Written::Refused(reason) => {
-                    error!(%eval_id, position, reason, "a piece of a plan that holds cannot be moved");
+            match self.write_built(&moving.txn, moving.built).await {
+                Written::Done(revision) if moving.finishes => return Some(revision),
+                Written::Done(revision) => {
+                    newest = revision;
+                    (overtaken, wait) = (0, MOVE_RETRY.0);
+                }
+                Written::Overtaken(revision) if overtaken < MOVE_ATTEMPTS_MAX => {
+                    newest = newest.max(revision);
+                    overtaken += 1;
+                }
+                Written::Overtaken(_) => {
+                    warn!(%eval_id, position, "others keep changing what a plan touches: giving up the term");
                     return None;
+                }
+                Written::TooLarge(reason) if moving.ops > 1 => {
+                    *ops_max = moving.ops / 2;
+                    self.metrics.staged_refused.inc();
+                    warn!(%eval_id, position, reason, ops = *ops_max, "moving less of a plan at once");
+                }
+                Written::TooLarge(reason) | Written::Refused(reason) => {
+                    self.metrics.staged_refused.inc();
+                    error!(
+                        %eval_id, position, reason, ?wait,
+                        "the store refuses a part of a plan that holds: no other plan is committed \
+                         until it takes it"
+                    );
+                    tokio::select! {
+                        () = self.drain.cancelled() => return None,
+                        () = tokio::time::sleep(wait) => {}
+                    }
+                    wait = (wait * 2).min(MOVE_RETRY.1);
+                    newest = newest.max(self.replica.applied());
                 }
                 Written::Deposed => return None,
             }
         }
-        warn!(%eval_id, position, "others keep changing what a plan touches: giving up the term");
-        None
     }
 
-    /// Builds the transaction that moves a piece; `None`: it was moved.
+    /// Builds the transaction that moves a piece, or the next `ops_max` operations of it; `None`: it
+    /// was moved.
     fn moving(
         &self,
         snapshot: &Snapshot,
         eval_id: EvalId,
         position: u32,
-        is_last: bool,
         now: Timestamp,
-    ) -> Option<(Txn, Result<(), TxnError>)> {
+        ops_max: usize,
+    ) -> Option<Move> {
         let piece = snapshot.plan_piece(eval_id, position)?;
-        let ops = staged::rebase(snapshot, eval_id, position, &piece.value, now);
+        let record = snapshot.plan_commit(eval_id)?;
+        let at = record.value.progress(position);
+        let from = usize::try_from(at.ops).unwrap_or(usize::MAX);
+        let count = piece.value.ops.len();
+        let until = from.saturating_add(ops_max).min(count);
+        let part = staged::part(&piece.value, from..until);
+        let ops = staged::rebase(snapshot, eval_id, at, &part, now);
+        let (piece_key, record_key) = (Key::PlanPiece(eval_id, position), Key::PlanCommit(eval_id));
+        let finishes = until == count;
+        let is_last = position + 1 == record.value.pieces;
         let mut txn = self.writer.txn();
-        let mut built = add(&mut txn, ops.iter());
-        let key = Key::PlanPiece(eval_id, position);
-        built = built.and_then(|()| txn.delete(&key, piece.modify_index).map(drop));
-        if let Some(commit) = snapshot.plan_commit(eval_id).filter(|_| is_last) {
-            let key = Key::PlanCommit(eval_id);
-            built = built.and_then(|()| txn.delete(&key, commit.modify_index).map(drop));
-        }
-        Some((txn, built))
+        let built = add(&mut txn, ops.iter()).and_then(|()| {
+            if finishes {
+                txn.delete(&piece_key, piece.modify_index)?;
+            } else {
+                txn.require_unchanged(&piece_key, piece.modify_index)?;
+            }
+            if finishes && is_last {
+                txn.delete(&record_key, record.modify_index)?;
+            } else if finishes {
+                txn.require_unchanged(&record_key, record.modify_index)?;
+            } else {
+                let begun = Progress {
+                    ops: u32::try_from(until).unwrap_or(u32::MAX),
+                    ..at
+                };
+                let further = PlanCommit {
+                    begun: Some(begun),
+                    ..record.value
+                };
+                txn.update(&record_key, record.modify_index, &further)?;
+            }
+            Ok(())
+        });
+        Some(Move {
+            txn,
+            built,
+            ops: until.saturating_sub(from),
+            finishes,
+        })
     }
 
     /// Clears away what was put aside and does not hold, once the replica shows `shown`. Returns the
     /// revision of the last transaction; `None`: the term is over.
+    ///
+    /// What the store refuses to have cleared away stays, where nobody counts it: the next term, and
+    /// the next plan of the evaluation, try again.
     pub(crate) async fn clear(&self, eval_id: EvalId, shown: u64) -> Option<u64> {
-        let snapshot = self.snapshot_at(shown).await?;
-        let pieces = snapshot.plan_pieces().filter(|(id, ..)| *id == eval_id);
-        let pieces: Vec<_> = pieces.collect();
         let mut newest = shown;
-        for some in pieces.chunks(CLEARED_MAX) {
+        let mut pieces_max = CLEARED_MAX;
+        let mut left = BTreeSet::new();
+        loop {
+            let snapshot = self.snapshot_at(newest).await?;
+            let pieces = snapshot
+                .plan_pieces()
+                .filter(|(id, position, _)| *id == eval_id && !left.contains(position));
+            let pieces: Vec<_> = pieces.take(pieces_max).collect();
+            if pieces.is_empty() {
+                return Some(newest);
+            }
             let mut txn = self.writer.txn();
             let mut built = Ok(());
-            for (_, position, piece) in some {
+            for (_, position, piece) in &pieces {
                 let key = Key::PlanPiece(eval_id, *position);
                 built = built.and_then(|()| txn.delete(&key, piece.modify_index).map(drop));
             }
             match self.write_built(&txn, built).await {
-                Written::Done(revision) => newest = revision,
-                failed => {
-                    error!(%eval_id, ?failed, "what was put aside cannot be cleared away");
-                    return None;
+                Written::Done(revision) | Written::Overtaken(revision) => {
+                    newest = newest.max(revision);
                 }
+                Written::TooLarge(_) if pieces.len() > 1 => {
+                    self.metrics.staged_refused.inc();
+                    pieces_max = pieces.len() / 2;
+                }
+                Written::TooLarge(reason) | Written::Refused(reason) => {
+                    self.metrics.staged_refused.inc();
+                    error!(%eval_id, reason, "what was put aside cannot be cleared away");
+                    left.extend(pieces.iter().map(|(_, position, _)| *position));
+                }
+                Written::Deposed => return None,
             }
         }
-        Some(newest)
     }
 
     /// Clears away what does not hold after all, and says so.
@@ -204,7 +300,7 @@ impl Committer {
             return Event::Deposed;
         }
         match failed {
-            Written::Refused(reason) => Event::Refused {
+            Written::Refused(reason) | Written::TooLarge(reason) => Event::Refused {
                 commit,
                 revision: self.replica.applied(),
                 reason,
@@ -222,6 +318,9 @@ impl Committer {
             Err(TxnError::Contradiction { key }) => {
                 warn!(?key, "a plan that saw something at two revisions");
                 Written::Overtaken(self.replica.applied())
+            }
+            Err(failure @ (TxnError::TooManyOps { .. } | TxnError::TooManyBytes { .. })) => {
+                Written::TooLarge(failure.to_string())
             }
             Err(failure) => {
                 error!(%failure, "a transaction cannot be built");

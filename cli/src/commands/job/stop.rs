@@ -82,6 +82,7 @@ async fn stop(
         job_id: job.id.clone(),
         purge: args.purge,
         eval_priority: args.eval_priority.unwrap_or_default(),
+        request_id: context.connection.request_id(),
     };
     let answer = context.connection.deregister(request).await?;
     if answer.eval_id.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use applier::{Op, Piece, Verdict, staged};
 use model::{Allocation, EvalStatus, Plan};
-use state::{Entity, Key, PlanPiece};
+use state::{Entity, Key, PlanPiece, Progress};
 
 use crate::store::{NOW, Store, stop};
 
@@ -38,7 +38,8 @@ fn exchange(store: &mut Store) -> (Plan, Allocation, PlanPiece) {
 }
 
 fn rebased(store: &Store, plan: &Plan, piece: &PlanPiece) -> Vec<Op> {
-    staged::rebase(&store.snapshot(), plan.eval_id, 0, piece, NOW)
+    let at = Progress { piece: 0, ops: 0 };
+    staged::rebase(&store.snapshot(), plan.eval_id, at, piece, NOW)
 }
 
 #[test]

@@ -169,6 +169,7 @@ pub(super) fn alloc_client(draw: &mut Draw) -> AllocClient {
             time: draw.time(),
             deployment_id: draw.maybe(Draw::id),
         }),
+        report: draw.below(9),
         modify_time: draw.time(),
     }
 }

@@ -1,5 +1,6 @@
 //! Scripts over a real replica, and the specification's scenarios by number.
 
+mod deletions;
 mod evals;
 mod fleet;
 mod liveness;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::Stream;
 use futures::stream::unfold;
 use model::{AllocId, Indexed};
+use prost::Message as _;
 use proto::v1;
 use state::{AllocView, Entity, Key, Snapshot};
 use store::{Client, Tail, Told, Written};
@@ -21,6 +22,10 @@ use crate::gateway::Shared;
 const STREAMS_MAX: usize = 256;
 /// How many batches wait for a caller; the store keeps the rest.
 const BATCHES_AHEAD: usize = 16;
+/// How many bytes they have at most, as they are sent: one transaction's worth of writes, which is
+/// 1 MiB, makes a few times that in events. A batch that is larger waits alone. With every caller as
+/// slow as can be, a gateway holds 1 GiB.
+const BYTES_AHEAD: u32 = 4 << 20;
 /// How long the replica may take to reach a write before it is told with what is known.
 const CATCH_UP: Duration = Duration::from_secs(1);
 /// How long the store gets to say how far it has come before a bookmark is due.
@@ -80,7 +85,7 @@ pub async fn open(
     }
     // From a revision that is there: etcd does not say how far a watch has come that lies ahead.
     let tail = Tail::from(&gateway.client, first.min(newest)).await?;
-    let (batches, received) = mpsc::channel(BATCHES_AHEAD);
+    let (batches, received) = waiting();
     let interval = wish.bookmark_interval.unwrap_or(BOOKMARK_DEFAULT);
     let teller = Teller {
         gateway,
@@ -98,11 +103,59 @@ pub async fn open(
     });
     Ok(unfold(Some((received, end)), |state| async {
         let (mut received, end) = state?;
-        match received.recv().await {
+        match received.next().await {
             Some(batch) => Some((Ok(batch), Some((received, end)))),
             None => Some((Err(end.await.unwrap_or(Error::Draining)), None)),
         }
     }))
+}
+
+/// Returns both ends of what waits for a caller.
+fn waiting() -> (Batches, Received) {
+    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+    let batches = Batches {
+        sender,
+        room: Arc::new(Semaphore::new(BYTES_AHEAD as usize)),
+    };
+    (batches, Received(receiver))
+}
+
+/// Where batches are put. Cheap to clone.
+#[derive(Clone, Debug)]
+struct Batches {
+    sender: mpsc::Sender<(v1::EventBatch, OwnedSemaphorePermit)>,
+    /// The bytes that may still wait.
+    room: Arc<Semaphore>,
+}
+
+impl Batches {
+    /// Puts a batch behind the others once there is room for it; `false`: the caller has gone.
+    async fn put(&self, batch: v1::EventBatch) -> bool {
+        let size = u32::try_from(batch.encoded_len()).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.room).acquire_many_owned(size.min(BYTES_AHEAD));
+        let room = tokio::select! {
+            room = room => room,
+            () = self.sender.closed() => return false,
+        };
+        match room {
+            Ok(room) => self.sender.send((batch, room)).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Returns when the caller has gone.
+    async fn closed(&self) {
+        self.sender.closed().await;
+    }
+}
+
+/// Where the caller takes them.
+struct Received(mpsc::Receiver<(v1::EventBatch, OwnedSemaphorePermit)>);
+
+impl Received {
+    async fn next(&mut self) -> Option<v1::EventBatch> {
+        self.0.recv().await.map(|(batch, _)| batch)
+    }
 }
 
 /// When the caller is told how far the stream has come. Only what the store has said of it is told:
@@ -144,7 +197,7 @@ struct Teller {
     tail: Tail,
     /// Everything up to here has been told, or is not wanted.
     told: u64,
-    batches: mpsc::Sender<v1::EventBatch>,
+    batches: Batches,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -243,9 +296,9 @@ impl Teller {
         let batch = v1::EventBatch { index, events };
         // The caller goes on after the last one that it was told, which this one is not.
         let patience = self.gateway.config.event_stream_patience;
-        match timeout(patience, self.batches.send(batch)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Error::Draining),
+        match timeout(patience, self.batches.put(batch)).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Draining),
             Err(_) => Err(Error::EventsSlow { patience }),
         }
     }
@@ -292,4 +345,60 @@ async fn alloc_at(
         client_modify_index: told.as_ref().map_or(0, |told| told.modify_index),
         client: told.map(|told| told.value),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long a caller that takes nothing is waited for.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn batch(index: u64, bytes: usize) -> v1::EventBatch {
+        let event = v1::Event {
+            key: "x".repeat(bytes),
+            ..v1::Event::default()
+        };
+        v1::EventBatch {
+            index,
+            events: vec![event],
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_a_caller_is_bounded_in_bytes() {
+        let third = BYTES_AHEAD as usize / 3;
+        let (batches, mut received) = waiting();
+        for index in 1..=2 {
+            assert!(
+                timeout(PATIENCE, batches.put(batch(index, third)))
+                    .await
+                    .unwrap()
+            );
+        }
+        let one_more = timeout(PATIENCE, batches.put(batch(3, third))).await;
+        assert!(
+            one_more.is_err(),
+            "far fewer than the batches that may wait"
+        );
+        // What was taken makes room again.
+        assert_eq!(received.next().await.unwrap().index, 1);
+        assert!(batches.put(batch(3, third)).await);
+        assert_eq!(received.next().await.unwrap().index, 2);
+        assert_eq!(received.next().await.unwrap().index, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_larger_than_the_bound_waits_alone() {
+        let (batches, mut received) = waiting();
+        let whole = BYTES_AHEAD as usize * 2;
+        assert!(batches.put(batch(1, whole)).await);
+        assert!(timeout(PATIENCE, batches.put(batch(2, 1))).await.is_err());
+        assert_eq!(received.next().await.unwrap().index, 1);
+        assert!(batches.put(batch(2, 1)).await);
+        let waits = batches.clone();
+        let putting = tokio::spawn(async move { waits.put(batch(3, whole)).await });
+        drop(received);
+        assert!(!putting.await.unwrap(), "the caller has gone");
+    }
 }

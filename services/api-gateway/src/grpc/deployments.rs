@@ -53,7 +53,8 @@ impl Deployments for Api {
         let namespaces = namespaces(&options);
         let prefix = uuid_prefix(&options).map_err(Error::from)?;
         let page = Page::<(u64, DeploymentId)>::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?;
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
         let answer = |snapshot: &Snapshot| {
             let deployments = snapshot.deployments().filter(|deployment| {

@@ -59,7 +59,8 @@ impl Evaluations for Api {
         let status = eval_status(&request.status).map_err(Error::from)?;
         let prefix = uuid_prefix(&options).map_err(Error::from)?;
         let page = Page::<(u64, EvalId)>::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?;
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
         let answer = |snapshot: &Snapshot| {
             let evals = snapshot.evals().filter(|eval| {
@@ -98,7 +99,9 @@ impl Evaluations for Api {
     ) -> Result<Response<v1::ListAllocationsResponse>, Status> {
         let (request, timeout) = open(request);
         let options = request.options.unwrap_or_default();
-        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let page = Page::new(options.per_page, &options.next_token)
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let tables = [Table::Allocs];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {

@@ -181,7 +181,9 @@ impl Jobs for Api {
         let options = request.options.unwrap_or_default();
         let key = job_key(&options, &request.job_id).map_err(Error::from)?;
         let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let page = Page::new(options.per_page, &options.next_token)
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let tables = [Table::Allocs];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
@@ -217,7 +219,8 @@ impl Jobs for Api {
         let key = job_key(&options, &request.job_id).map_err(Error::from)?;
         let prefix = uuid_prefix(&options).map_err(Error::from)?;
         let page = Page::<(u64, EvalId)>::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?;
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let tables = [Table::Evals];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
@@ -246,7 +249,9 @@ impl Jobs for Api {
         let options = request.options.unwrap_or_default();
         let key = job_key(&options, &request.job_id).map_err(Error::from)?;
         let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
+        let page = Page::new(options.per_page, &options.next_token)
+            .map_err(Error::from)?
+            .reversed(options.reverse);
         let tables = [Table::Deployments, Table::Allocs];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
@@ -383,7 +388,13 @@ impl Api {
     ) -> Result<v1::DeregisterJobResponse, Error> {
         let gateway = &self.gateway;
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
-        let eval_id = gateway.next_eval_id();
+        let eval_id = if request.request_id.is_empty() {
+            gateway.next_eval_id()
+        } else {
+            // To stop and to purge are two requests, whatever their ids are.
+            let verb = if request.purge { "purge" } else { "stop" };
+            request_id::eval_id_of(verb, &key.to_string(), &request.request_id)?
+        };
         let stamp = Stamp {
             eval_id,
             now: gateway.now(),

@@ -9,7 +9,7 @@ use model::{AllocClient, FieldErrors, Indexed, Node, NodeId, NodeStatus};
 use proto::duration_to_wire;
 use proto::internal::v1::node_sessions_server::NodeSessions;
 use proto::internal::v1::{
-    AllocationsUpdate, HeartbeatRequest, HeartbeatResponse, RegisterNodeRequest,
+    AllocationsUpdate, HeartbeatRequest, HeartbeatResponse, NewerReport, RegisterNodeRequest,
     RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
     WatchAllocationsRequest,
 };
@@ -27,6 +27,7 @@ use crate::metrics::Held;
 use crate::nodes::assignments::{SentJobs, changed, full};
 use crate::nodes::node_evals::node_evals;
 use crate::nodes::registration::{self, Registration};
+use crate::nodes::report_loop::Stored;
 use crate::nodes::reports::{self, Reports};
 use crate::nodes::sessions::{Due, OpenSession};
 use crate::nodes::{gate, registration::check};
@@ -104,8 +105,15 @@ impl NodeSessions for Api {
         &self,
         request: Request<ReportAllocationsRequest>,
     ) -> Result<Response<ReportAllocationsResponse>, Status> {
-        let revision = Box::pin(self.report(request.into_inner())).await?;
-        Ok(Response::new(ReportAllocationsResponse { revision }))
+        let stored = Box::pin(self.report(request.into_inner())).await?;
+        let newer = stored.newer.iter().map(|(alloc_id, report)| NewerReport {
+            alloc_id: alloc_id.to_string(),
+            report: *report,
+        });
+        Ok(Response::new(ReportAllocationsResponse {
+            revision: stored.revision,
+            newer: newer.collect(),
+        }))
     }
 }
 
@@ -200,7 +208,7 @@ impl Api {
         Ok(())
     }
 
-    async fn report(&self, request: ReportAllocationsRequest) -> Result<u64, Error> {
+    async fn report(&self, request: ReportAllocationsRequest) -> Result<Stored, Error> {
         let reports = read_reports(&request)?;
         let node = self.open_session(&request.node_id, &request.secret).await?;
         let node_id = node.value.id;
@@ -217,7 +225,10 @@ impl Api {
             known = all;
         }
         if known.is_empty() {
-            return Ok(snapshot.index());
+            return Ok(Stored {
+                revision: snapshot.index(),
+                newer: Vec::new(),
+            });
         }
         self.gateway
             .reports
@@ -286,7 +297,7 @@ fn read_reports(request: &ReportAllocationsRequest) -> Result<Reports, FieldErro
             }
         };
         if let (Ok(alloc_id), Some(client)) = (alloc_id, client) {
-            reports.insert(alloc_id, client);
+            reports::add(&mut reports, alloc_id, client);
         }
     }
     errors.into_result(reports)

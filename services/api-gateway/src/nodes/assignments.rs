@@ -69,6 +69,7 @@ fn assign(
         allocation,
         trace_parent,
         volume_paths: volume_paths(snapshot, view),
+        report: view.client.as_ref().map_or(0, |client| client.report),
     });
     update.jobs.extend(unsent_job(snapshot, view, sent));
 }

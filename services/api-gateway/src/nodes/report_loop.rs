@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{AllocId, NodeId};
+use model::{AllocClient, AllocId, NodeId};
+use state::Snapshot;
 use store::{Commit, TxnError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, debug, info_span};
 
-use super::reports::{Outcome, Packed, Reports, decide, pack};
+use super::reports::{Outcome, Packed, Reports, add, decide, pack};
 use crate::error::Error;
 use crate::gateway::Shared;
 
@@ -35,7 +36,16 @@ pub struct Ask {
     node_id: NodeId,
     reports: Reports,
     trace_parent: String,
-    reply: oneshot::Sender<Result<u64, Unstored>>,
+    reply: oneshot::Sender<Result<Stored, Unstored>>,
+}
+
+/// What became of one node's reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The revision by which all of it is stored, but for what is `newer`.
+    pub revision: u64,
+    /// Allocations of which there is a later report, with its number: what was told is left out.
+    pub newer: Vec<(AllocId, u64)>,
 }
 
 /// Why a caller's reports were not stored, or not all of them.
@@ -66,7 +76,7 @@ pub fn channel() -> (ReportHandle, ReportQueue) {
 }
 
 impl ReportHandle {
-    /// Stores checked reports; returns the revision by which all of it is.
+    /// Stores checked reports.
     ///
     /// # Errors
     /// The store cannot be reached; others keep changing the same; one of the reports cannot be
@@ -76,7 +86,7 @@ impl ReportHandle {
         node_id: NodeId,
         reports: Reports,
         trace_parent: String,
-    ) -> Result<u64, Error> {
+    ) -> Result<Stored, Error> {
         let (reply, answer) = oneshot::channel();
         let ask = Ask {
             node_id,
@@ -86,7 +96,7 @@ impl ReportHandle {
         };
         self.asks.send(ask).await.map_err(|_| Error::Draining)?;
         match answer.await {
-            Ok(Ok(revision)) => Ok(revision),
+            Ok(Ok(stored)) => Ok(stored),
             Ok(Err(Unstored::Contended)) => Err(Error::Contended {
                 what: format!("the allocations of node {node_id}"),
             }),
@@ -131,10 +141,12 @@ pub async fn run(gateway: Shared, mut queue: ReportQueue, stop: CancellationToke
 }
 
 async fn store(gateway: &Shared, batch: Vec<Ask>) {
-    // Of several reports of one allocation the last one taken in counts.
+    // Of several reports of one allocation the last one counts.
     let mut reports = Reports::new();
     for ask in &batch {
-        reports.extend(ask.reports.clone());
+        for (alloc_id, client) in &ask.reports {
+            add(&mut reports, *alloc_id, client.clone());
+        }
     }
     // An evaluation continues the trace of one of the callers; a batch has no trace of its own.
     let trace_parent = batch
@@ -154,15 +166,17 @@ async fn store(gateway: &Shared, batch: Vec<Ask>) {
 }
 
 /// What became of a batch.
-struct Stored {
+struct Batch {
     /// By which all of it is stored but for what is refused.
     revision: u64,
     refused: BTreeMap<AllocId, TxnError>,
+    /// The numbers of the reports that are stored now.
+    numbers: BTreeMap<AllocId, u64>,
 }
 
-impl Stored {
+impl Batch {
     /// Returns what the caller with these reports is told.
-    fn answer(&self, reports: &Reports) -> Result<u64, Unstored> {
+    fn answer(&self, reports: &Reports) -> Result<Stored, Unstored> {
         let refused = self
             .refused
             .iter()
@@ -172,8 +186,19 @@ impl Stored {
                 alloc_id: *alloc_id,
                 reason: error.to_string(),
             }),
-            None => Ok(self.revision),
+            None => Ok(Stored {
+                revision: self.revision,
+                newer: self.newer(reports),
+            }),
         }
+    }
+
+    fn newer(&self, reports: &Reports) -> Vec<(AllocId, u64)> {
+        let newer = reports.iter().filter_map(|(alloc_id, client)| {
+            let number = *self.numbers.get(alloc_id)?;
+            (client.report != 0 && number > client.report).then_some((*alloc_id, number))
+        });
+        newer.collect()
     }
 }
 
@@ -182,7 +207,7 @@ async fn store_all(
     gateway: &Shared,
     reports: &Reports,
     trace_parent: &str,
-) -> Result<Stored, Unstored> {
+) -> Result<Batch, Unstored> {
     let mut snapshot = gateway.replica.snapshot();
     let mut is_fresh = false;
     let mut stored = 0;
@@ -211,9 +236,10 @@ async fn store_all(
         }
         let Some(revision) = conflict else {
             // What said nothing new is stored by the snapshot's revision.
-            return Ok(Stored {
+            return Ok(Batch {
                 revision: stored.max(snapshot.index()),
                 refused: packed.refused,
+                numbers: numbers(&snapshot, reports),
             });
         };
         gateway.metrics.conflicts.inc();
@@ -224,6 +250,17 @@ async fn store_all(
         is_fresh = true;
     }
     Err(Unstored::Contended)
+}
+
+/// Returns the number of the last report of each allocation, the ones in `reports` included.
+fn numbers(snapshot: &Snapshot, reports: &Reports) -> BTreeMap<AllocId, u64> {
+    let number = |(alloc_id, client): (&AllocId, &AllocClient)| {
+        let view = snapshot.alloc(*alloc_id);
+        let stored = view.and_then(|view| view.client.as_ref());
+        let stored = stored.map_or(0, |stored| stored.report);
+        (*alloc_id, stored.max(client.report))
+    };
+    reports.iter().map(number).collect()
 }
 
 fn plan(gateway: &Shared, outcomes: &[Outcome], trace_parent: &str) -> Packed {

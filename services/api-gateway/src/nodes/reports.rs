@@ -1,6 +1,7 @@
 //! What is written for what nodes tell of their allocations, and who has to look at it.
 //!
-//! Pure. The last report of an allocation wins; one that says nothing new writes nothing. An
+//! Pure. The last report of an allocation wins, by the number that its node gave it: one that comes
+//! late is left out, and one that says nothing new writes nothing. An
 //! evaluation goes into the same transaction as the report that causes it, so neither is ever
 //! without the other.
 //! Source: Nomad's public behaviour.
@@ -31,6 +32,20 @@ const MAX_REPORT_BYTES: usize = 512 << 10;
 
 /// Reports waiting to be stored; of one allocation the last counts.
 pub type Reports = BTreeMap<AllocId, AllocClient>;
+
+/// Adds what came after `reports` came, unless it was made before.
+pub fn add(reports: &mut Reports, alloc_id: AllocId, client: AllocClient) {
+    let earlier = reports.get(&alloc_id);
+    if earlier.is_none_or(|earlier| !is_late(&client, earlier)) {
+        reports.insert(alloc_id, client);
+    }
+}
+
+/// Tells whether a report was made before another that came first. Those without a number have no
+/// order but that in which they come.
+fn is_late(client: &AllocClient, known: &AllocClient) -> bool {
+    client.report != 0 && client.report < known.report
+}
 
 /// Why a node's reports are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -204,10 +219,16 @@ fn outcome(
     let view = snapshot.alloc(alloc_id)?;
     let mut client = client.clone();
     if let Some(stored) = &view.client {
-        if stored.status.is_terminal() && stored.status != client.status {
-            // An end is final. What says otherwise was told before it, through another gateway or
-            // on a connection that has been given up, and arrives late.
+        if is_late(&client, stored) {
+            // Told through another gateway, or on a connection that has been given up.
             return None;
+        }
+        if stored.status.is_terminal() && stored.status != client.status {
+            // An end is final. Without numbers, what says otherwise was told before it.
+            return None;
+        }
+        if client.report == 0 {
+            client.report = stored.report;
         }
         client.health = later_health(view, &stored.health, &client.health);
         client.modify_time = stored.modify_time;

@@ -88,6 +88,7 @@ pub struct Page<K> {
     /// 0: everything.
     per_page: usize,
     from: Option<K>,
+    is_reversed: bool,
 }
 
 impl<K: PageKey> Page<K> {
@@ -113,31 +114,56 @@ impl<K: PageKey> Page<K> {
         Ok(Self {
             per_page: usize::try_from(per_page).unwrap_or(usize::MAX),
             from,
+            is_reversed: false,
         })
+    }
+
+    /// Has the list go from its last item to its first, if asked to.
+    #[must_use]
+    pub fn reversed(self, is_reversed: bool) -> Self {
+        Self {
+            is_reversed,
+            ..self
+        }
+    }
+
+    /// Tells whether the page before has it.
+    fn is_past(&self, key: &K) -> bool {
+        match &self.from {
+            None => false,
+            Some(from) if self.is_reversed => key > from,
+            Some(from) => key < from,
+        }
     }
 
     /// Returns the page's items in order, and the token of the next page; empty: there is none.
     ///
     /// Takes time for every item and memory for the page only.
     pub fn of<T>(&self, items: impl Iterator<Item = (K, T)>) -> (Vec<T>, String) {
-        let items = items.filter(|(key, _)| self.from.as_ref().is_none_or(|from| key >= from));
+        let is_reversed = self.is_reversed;
+        let items = items.filter(|(key, _)| !self.is_past(key));
+        let entries = items.map(|(key, item)| Entry {
+            key,
+            item,
+            is_reversed,
+        });
         if self.per_page == 0 {
-            let mut all: Vec<(K, T)> = items.collect();
-            all.sort_by(|a, b| a.0.cmp(&b.0));
+            let mut all: Vec<Entry<K, T>> = entries.collect();
+            all.sort();
             return (
-                all.into_iter().map(|(_, item)| item).collect(),
+                all.into_iter().map(|entry| entry.item).collect(),
                 String::new(),
             );
         }
-        // The smallest keys seen so far, the largest of them on top: one more than the page has.
+        // The first ones seen so far, the last of them on top: one more than the page has.
         let mut smallest = BinaryHeap::new();
-        for (key, item) in items {
+        for entry in entries {
             if smallest.len() <= self.per_page {
-                smallest.push(Entry { key, item });
+                smallest.push(entry);
             } else if let Some(mut largest) = smallest.peek_mut()
-                && key < largest.key
+                && entry < *largest
             {
-                *largest = Entry { key, item };
+                *largest = entry;
             }
         }
         let next = (smallest.len() > self.per_page)
@@ -158,6 +184,8 @@ impl<K: PageKey> Page<K> {
 struct Entry<K, T> {
     key: K,
     item: T,
+    /// The same in all that are compared.
+    is_reversed: bool,
 }
 
 impl<K: Ord, T> PartialEq for Entry<K, T> {
@@ -176,7 +204,12 @@ impl<K: Ord, T> PartialOrd for Entry<K, T> {
 
 impl<K: Ord, T> Ord for Entry<K, T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
+        let order = self.key.cmp(&other.key);
+        if self.is_reversed {
+            order.reverse()
+        } else {
+            order
+        }
     }
 }
 
@@ -193,6 +226,27 @@ mod tests {
             .collect();
         items.reverse();
         items
+    }
+
+    #[test]
+    fn pages_put_together_are_the_whole_list_from_its_end_as_well() {
+        let page = |per_page, token: &str| Page::new(per_page, token).unwrap().reversed(true);
+        let (mut all, _) = Page::new(0, "").unwrap().of(items(50).into_iter());
+        all.reverse();
+        assert_eq!(page(0, "").of(items(50).into_iter()).0, all);
+        for per_page in [1, 7, 49, 50, 51] {
+            let mut put_together = Vec::new();
+            let mut token = String::new();
+            loop {
+                let (items, next) = page(per_page, &token).of(items(50).into_iter());
+                put_together.extend(items);
+                if next.is_empty() {
+                    break;
+                }
+                token = next;
+            }
+            assert_eq!(put_together, all, "{per_page} a page");
+        }
     }
 
     #[test]

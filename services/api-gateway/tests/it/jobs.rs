@@ -216,6 +216,36 @@ async fn a_stopped_job_stays_and_a_purged_one_goes_while_its_allocations_run_on(
     );
 }
 
+/// The answer to a stop was lost, and somebody registered the job again meanwhile.
+#[tokio::test]
+async fn a_stop_that_is_tried_again_leaves_a_newer_registration_alone() {
+    let (suite, job) = (Suite::start(2).await, job("web"));
+    for purge in [false, true] {
+        suite.register(&job).await;
+        let stop = v1::DeregisterJobRequest {
+            job_id: "web".to_owned(),
+            purge,
+            request_id: "r1".to_owned(),
+            ..Default::default()
+        };
+        let first = suite.jobs(0).deregister(ask(stop.clone())).await.unwrap();
+        let first = first.into_inner();
+        suite.register(&job).await;
+        let before = suite.get(&Key::Job(job.key())).await;
+        // Through the other gateway, whose replica may be behind.
+        let again = suite.jobs(1).deregister(ask(stop.clone())).await.unwrap();
+        assert_eq!(again.into_inner(), first, "purge: {purge}");
+        assert_eq!(suite.get(&Key::Job(job.key())).await, before);
+        let other = v1::DeregisterJobRequest {
+            request_id: "r2".to_owned(),
+            ..stop
+        };
+        let other = suite.jobs(1).deregister(ask(other)).await.unwrap();
+        assert_ne!(other.into_inner().eval_id, first.eval_id);
+        assert_ne!(suite.get(&Key::Job(job.key())).await, before);
+    }
+}
+
 #[tokio::test]
 async fn too_many_open_evaluations_refuse_jobs_and_say_when_to_come_back() {
     let suite = Suite::start_with(1, |config| config.max_open_evals = 1).await;

@@ -104,6 +104,44 @@ async fn a_report_is_stored_when_it_is_answered_and_repeats_write_nothing() {
     );
 }
 
+/// Told through one gateway that it runs, and late, through the other, that it began to.
+#[tokio::test]
+async fn a_report_that_comes_late_through_another_gateway_changes_nothing() {
+    let (suite, node, job) = (Suite::start(2).await, node(1), job("web"));
+    register(&suite, 0, &node).await.unwrap();
+    let registered = suite.register(&job).await;
+    let placed = alloc(1, &job, &node, registered.index);
+    suite.put_alloc(&placed).await;
+    let send = async |gateway: usize, number: u64, description: &str| {
+        let client = AllocClient {
+            status: ClientStatus::Running,
+            description: description.to_owned(),
+            report: number,
+            ..AllocClient::default()
+        };
+        let report = AllocationReport {
+            alloc_id: placed.id.to_string(),
+            client: Some((&client).into()),
+        };
+        let request = ReportAllocationsRequest {
+            node_id: node.id.to_string(),
+            secret: node.secret.clone(),
+            reports: vec![report],
+        };
+        let mut sessions = suite.sessions(gateway);
+        let answer = sessions.report_allocations(ask(request)).await.unwrap();
+        let newer = answer.into_inner().newer;
+        newer.iter().map(|newer| newer.report).collect::<Vec<_>>()
+    };
+    assert!(send(0, 2, "running").await.is_empty());
+    let stored = suite.get(&Key::AllocClient(placed.id)).await;
+    assert_eq!(send(1, 1, "starting").await, [2]);
+    assert!(send(1, 2, "running").await.is_empty(), "sent again");
+    assert_eq!(suite.get(&Key::AllocClient(placed.id)).await, stored);
+    assert!(send(1, 3, "well").await.is_empty());
+    assert_ne!(suite.get(&Key::AllocClient(placed.id)).await, stored);
+}
+
 #[tokio::test]
 async fn scenario_067_failures_of_one_job_in_one_batch_make_one_evaluation() {
     let (suite, node, job) = (Suite::start(1).await, node(1), job("web"));

@@ -138,6 +138,11 @@ async fn what_was_flushed_is_read_back() {
     state.put_alloc(id(1), &"second").await;
     state.put_runner(id(1), &7).await;
     state.put_acked(id(1), 9).await;
+    let told = Told {
+        number: 4,
+        digest: Some(9),
+    };
+    state.put_told(id(1), &told).await;
     state.put_alloc(id(2), &"gone").await;
     state.delete(id(2)).await;
     let node = NodeState {
@@ -155,6 +160,7 @@ async fn what_was_flushed_is_read_back() {
     assert_eq!(stored.alloc.as_deref(), Some(b"\"second\"".as_slice()));
     assert_eq!(stored.runner.as_deref(), Some(b"7".as_slice()));
     assert_eq!(stored.acked, Some(9));
+    assert_eq!(stored.told, Some(told));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use service_kit::{Backoff, CancellationToken, request};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
+use super::patience::Patience;
 use super::{Session, ttl_of};
 
 /// How many beats fit into the time within which one is due. Two, so that one that is lost with
@@ -26,7 +27,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
         return;
     };
     let mut rng = session.context.ids.rng();
-    let mut backoff = Backoff::new(RETRY.0, RETRY.1);
+    let mut patience = Patience::new(Backoff::new(RETRY.0, RETRY.1));
     let mut last_ok = Instant::now();
     // Registering counts as a beat, so the first is due only then; anywhere before, so that nodes
     // that were started together do not beat together.
@@ -45,16 +46,16 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
                 }
                 last_ok = Instant::now();
                 ttl = next_ttl;
-                backoff.reset();
+                patience.reset();
                 // A tenth of jitter keeps a fleet from falling into step.
                 wait = (ttl / BEATS_PER_TTL).mul_f64(rng.random_range(0.9..1.0));
             }
             Err(status) => {
                 session.context.metrics.heartbeat_failures.inc();
                 session.note_refusal(&status);
-                warn!(code = ?status.code(), message = status.message(), "heartbeat not answered");
                 wait = Duration::ZERO;
-                session.gateways.pause(backoff.next(&mut rng), &ended).await;
+                let pause = patience.after("say that the node lives", &status, &mut rng);
+                session.gateways.pause(pause, &ended).await;
             }
         }
     }

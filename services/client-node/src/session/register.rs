@@ -8,8 +8,9 @@ use proto::required_duration;
 use proto::v1;
 use service_kit::{Backoff, CancellationToken, request};
 use tokio::time::sleep;
-use tracing::{info, warn};
+use tracing::info;
 
+use super::patience::Patience;
 use super::{CALL_TIMEOUT, Session, ttl_of};
 
 /// How long changes of the machine gather before the record is sent again: one that has changed
@@ -20,15 +21,14 @@ const CHANGE_PAUSE: Duration = Duration::from_secs(5);
 pub(super) async fn run(session: &Session, ended: CancellationToken) {
     let mut node = session.node.clone();
     let mut rng = session.context.ids.rng();
-    let mut backoff = Backoff::default();
+    let mut patience = Patience::new(Backoff::default());
     loop {
         let record = node.borrow_and_update().clone();
         match register(session, &record).await {
-            Ok(()) => backoff.reset(),
+            Ok(()) => patience.reset(),
             Err(status) => {
-                let (code, message) = (status.code(), status.message());
-                warn!(?code, message, "cannot register the node, trying again");
-                session.gateways.pause(backoff.next(&mut rng), &ended).await;
+                let wait = patience.after("register the node", &status, &mut rng);
+                session.gateways.pause(wait, &ended).await;
                 if ended.is_cancelled() {
                     return;
                 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use proto::internal::v1::{AllocationsUpdate, WatchAllocationsRequest};
 use service_kit::{Backoff, CancellationToken, request};
 use tonic::{Status, Streaming};
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::Session;
+use super::patience::Patience;
 use crate::assignment::Reader;
 
 /// How long a gateway may take to begin the stream: it first waits until it knows as much as this
@@ -20,7 +21,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
         return;
     }
     let mut rng = session.context.ids.rng();
-    let mut backoff = Backoff::default();
+    let mut patience = Patience::new(Backoff::default());
     while !ended.is_cancelled() {
         let began = tokio::time::Instant::now();
         let status = tokio::select! {
@@ -28,16 +29,12 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
             status = watch(session) => status,
         };
         session.note_refusal(&status);
-        let (code, message) = (status.code(), status.message());
-        warn!(
-            ?code,
-            message, "the stream of allocations has ended, opening another"
-        );
         if began.elapsed() > Backoff::DEFAULT.1 {
             // It had worked for a while.
-            backoff.reset();
+            patience.reset();
         }
-        session.gateways.pause(backoff.next(&mut rng), &ended).await;
+        let wait = patience.after("watch the node's allocations", &status, &mut rng);
+        session.gateways.pause(wait, &ended).await;
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use model::{AllocClient, AllocId, Allocation, ClientStatus, DesiredStatus, Job, Node, NodeId};
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
-    AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, RegisterNodeRequest,
-    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
+    AllocationsUpdate, Assignment, HeartbeatRequest, HeartbeatResponse, NewerReport,
+    RegisterNodeRequest, RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
     WatchAllocationsRequest,
 };
 use proto::v1;
@@ -63,6 +63,8 @@ pub(crate) struct Facts {
     pub(crate) failing_reports: usize,
     /// Reports of these are refused as nonsense.
     pub(crate) refused: BTreeSet<AllocId>,
+    /// As a gateway of an earlier version: an assignment does not tell what was reported.
+    pub(crate) hides_numbers: bool,
 }
 
 impl Cluster {
@@ -244,6 +246,9 @@ impl Cluster {
                 allocation: Some(wire),
                 trace_parent: String::new(),
                 volume_paths: Default::default(),
+                report: client
+                    .filter(|_| !facts.hides_numbers)
+                    .map_or(0, |client| client.report),
             }
         };
         AllocationsUpdate {
@@ -389,9 +394,21 @@ impl NodeSessions for Api {
         for (id, _) in &reports {
             *facts.told.entry(*id).or_default() += 1;
         }
-        facts.reported.extend(reports);
+        let mut newer = Vec::new();
+        for (id, client) in reports {
+            let stored = facts.reported.get(&id).map_or(0, |stored| stored.report);
+            if client.report < stored {
+                newer.push(NewerReport {
+                    alloc_id: id.to_string(),
+                    report: stored,
+                });
+            } else {
+                facts.reported.insert(id, client);
+            }
+        }
         Ok(Response::new(ReportAllocationsResponse {
             revision: facts.revision,
+            newer,
         }))
     }
 }

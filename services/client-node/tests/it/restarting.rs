@@ -332,6 +332,30 @@ async fn an_agent_that_lost_its_memory_takes_up_what_runs() {
     node.stop().await;
 }
 
+/// What it has told since it lost its memory must not look as if it came late.
+#[tokio::test]
+async fn an_agent_goes_on_from_the_numbers_that_it_has_given_whether_it_remembers_them_or_not() {
+    for (remembers, hides_numbers) in [(true, true), (false, false), (false, true)] {
+        let place = Place::new();
+        let (cluster, gateway, node) = start(&place).await;
+        cluster.facts().hides_numbers = hides_numbers;
+        let id = cluster.assign(1, &service(COUNTING));
+        cluster.until(id, ClientStatus::Running).await;
+        node.stop().await;
+        let before = cluster.reported(id).report;
+        assert!(before > 0);
+        if !remembers {
+            fs::write(place.path().join("client/state.redb"), "broken").unwrap();
+        }
+        let node = Running::start(place.config(&[&gateway.address])).await;
+        cluster.stop(id);
+        cluster.until(id, ClientStatus::Complete).await;
+        assert!(cluster.reported(id).report > before);
+        place.is_empty().await;
+        node.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn scenario_076_what_no_server_wants_goes_once_one_was_heard() {
     let place = Place::new();

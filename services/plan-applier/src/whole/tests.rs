@@ -1,143 +1,65 @@
-use std::time::Duration;
-
 use applier::{Op, Verdict};
-use embedded_etcd::EmbeddedEtcd;
-use model::{EvalStatus, Evaluation, Job, LeaderInfo, Node, TriggeredBy};
-use prometheus_client::registry::Registry;
-use service_kit::CancellationToken;
-use store::{Client, ClientOptions, Commit, ElectionOptions, Leadership, Replica, ReplicaOptions};
+use model::{EvalStatus, Evaluation, Job, Node, TriggeredBy};
 use test_kit::builders;
-use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 
 use super::*;
-use crate::SERVICE;
-use crate::metrics::Metrics;
+use crate::testing::{Ground, NOW, PATIENCE, Says, Strict, Term};
 
-const PATIENCE: Duration = Duration::from_secs(20);
-const NOW: Timestamp = Timestamp(5);
 const PIECES: usize = 3;
 const PLACED: usize = 6;
 
 /// A store with a plan to be written into it, and whoever leads.
 struct Site {
-    _etcd: EmbeddedEtcd,
-    client: Client,
-    replica: Replica,
+    ground: Ground,
     eval: Evaluation,
     job: Job,
     nodes: Vec<Node>,
     pieces: Vec<Arc<Piece>>,
-}
-
-/// A term; it is given up when this is dropped.
-struct Term {
-    committer: Committer,
-    drain: CancellationToken,
-}
-
-impl Drop for Term {
-    fn drop(&mut self) {
-        self.drain.cancel();
-    }
+    /// All of them in one.
+    whole: Arc<Piece>,
 }
 
 impl Site {
     async fn start() -> Self {
-        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-            .await
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        let client = Client::connect(&[endpoint], ClientOptions::default())
-            .await
-            .unwrap();
-        let drain = CancellationToken::new();
-        let replica = Replica::start(client.clone(), ReplicaOptions::default(), drain);
+        let ground = Ground::start().await;
         let mut job = builders::service("web", u32::try_from(PLACED).unwrap());
         job.all_at_once = true;
-        let eval = builders::evaluation(1, &job);
-        let mut site = Self {
-            _etcd: etcd,
-            client,
-            replica,
-            eval: eval.clone(),
-            job: job.clone(),
-            nodes: (1..=3).map(builders::node).collect(),
-            pieces: Vec::new(),
-        };
-        let mut txn = site.txn();
-        for node in &site.nodes {
-            txn.create(&Key::Node(node.id), node).unwrap();
-        }
-        txn.create(&Key::Job(job.key()), &job).unwrap();
-        txn.create(&Key::JobVersion(job.key(), 0), &job).unwrap();
-        txn.create(&Key::Eval(eval.id), &eval).unwrap();
-        site.commit(&txn).await;
-        let snapshot = site.now().await;
-        let stored = snapshot.eval(eval.id).unwrap();
-        let plan = scheduler::schedule(&snapshot, stored, NOW, 7).plan;
+        let nodes: Vec<Node> = (1..=3).map(builders::node).collect();
+        let eval = ground.register(&job, &nodes).await;
+        let plan = ground.plan(&eval).await;
         assert_eq!((plan.placement_count(), plan.all_at_once), (PLACED, true));
-        let Verdict::Accepted(accepted) = applier::verify(&snapshot, &plan, NOW) else {
+        let Verdict::Accepted(accepted) = applier::verify(&ground.now().await, &plan, NOW) else {
             panic!("refused");
         };
-        site.pieces = in_pieces(&accepted.pieces[0]);
-        site
+        Self {
+            pieces: in_pieces(&accepted.pieces[0]),
+            whole: Arc::clone(&accepted.pieces[0]),
+            ground,
+            eval,
+            job,
+            nodes,
+        }
     }
 
     fn txn(&self) -> Txn {
-        self.client.unfenced_writer().txn()
+        self.ground.txn()
     }
 
     async fn commit(&self, txn: &Txn) -> u64 {
-        match self.client.unfenced_writer().commit(txn).await.unwrap() {
-            Commit::Done { revision } => revision,
-            Commit::Conflict(conflict) => panic!("{conflict:?}"),
-        }
+        self.ground.commit(txn).await
     }
 
     async fn now(&self) -> Snapshot {
-        self.replica.linearizable(PATIENCE).await.unwrap()
+        self.ground.now().await
     }
 
-    /// Waits until nobody leads any more, and leads.
     async fn lead(&self) -> Term {
-        let (tell, mut told) = mpsc::unbounded_channel::<Leadership>();
-        let drain = CancellationToken::new();
-        let info = LeaderInfo {
-            address: "http://127.0.0.1:1".to_owned(),
-            replica: "test".to_owned(),
-        };
-        let until = drain.clone();
-        // The tests say when a term ends, not a machine that has much else to do.
-        let options = ElectionOptions {
-            ttl: PATIENCE * 3,
-            ..ElectionOptions::new(SERVICE, info)
-        };
-        tokio::spawn(store::run_elected(
-            options,
-            self.replica.clone(),
-            self.client.clone(),
-            drain.clone(),
-            move |leadership| {
-                tell.send(leadership).unwrap();
-                let until = until.clone();
-                async move { until.cancelled().await }
-            },
-        ));
-        let leadership = tokio::time::timeout(PATIENCE, told.recv()).await;
-        let committer = Committer {
-            writer: leadership.unwrap().unwrap().writer(&self.client),
-            replica: self.replica.clone(),
-            metrics: Metrics::register(&mut Registry::default()),
-        };
-        Term { committer, drain }
+        self.ground.lead().await
     }
 
     /// Carries out the first so many transactions, of which there are two for each piece and one for
     /// the record.
-    async fn begin(&self, committer: &Committer, transactions: usize) {
+    async fn begin(&self, committer: &Committer<Strict>, transactions: usize) {
         let (id, done) = (self.eval.id, "nobody else writes");
         let mut shown = 0;
         for step in 0..transactions {
@@ -147,8 +69,8 @@ impl Site {
             } else if step == PIECES {
                 committer.record(id, &self.pieces).await
             } else {
-                let is_last = step == 2 * PIECES;
-                let moved = committer.move_one(id, position, is_last, shown, NOW);
+                let mut ops_max = usize::MAX;
+                let moved = committer.move_one(id, position, shown, NOW, &mut ops_max);
                 Written::Done(moved.await.expect(done))
             };
             let Written::Done(revision) = written else {
@@ -294,4 +216,142 @@ async fn a_job_that_is_purged_after_the_record_gets_nothing_more() {
     assert!(before < PLACED);
     assert_eq!(snapshot.plan_pieces().count(), 0);
     assert_eq!(snapshot.plan_commits().count(), 0);
+}
+
+/// With a limit that lets a part have one write, its job, its node, and what says how far it is.
+const PART_MAX: usize = 6;
+
+#[tokio::test]
+async fn what_is_too_large_to_be_moved_at_once_is_moved_in_parts() {
+    let site = Site::start().await;
+    let former = site.lead().await;
+    site.begin(&former.committer, PIECES + 1).await;
+    drop(former);
+    let next = site.lead().await;
+    next.committer.writer.says(Says::AtMost(PART_MAX));
+    assert!(next.committer.settle(NOW).await.is_some());
+    assert!(next.committer.metrics.staged_refused.get() > 0);
+    assert!(site.outcome().await);
+}
+
+/// Whoever leads dies between two parts; nothing is moved twice, and nothing is left out.
+#[tokio::test]
+async fn whoever_leads_next_goes_on_within_a_piece() {
+    for taken in 1..=8 {
+        let site = Site::start().await;
+        let former = site.lead().await;
+        site.begin(&former.committer, PIECES + 1).await;
+        let at_most = PART_MAX;
+        former
+            .committer
+            .writer
+            .says(Says::DeposedAfter { taken, at_most });
+        assert_eq!(former.committer.settle(NOW).await, None);
+        let snapshot = site.now().await;
+        let record = snapshot.plan_commit(site.eval.id).unwrap();
+        assert!(taken > 1 || record.value.begun.is_some(), "{record:?}");
+        // What it moved, somebody collects: it is not to come back.
+        let collected = snapshot.allocs().next().map(|view| view.alloc.id);
+        if let Some(view) = snapshot.allocs().next() {
+            let mut txn = site.txn();
+            txn.delete(&Key::Alloc(view.alloc.id), view.alloc_modify_index)
+                .unwrap();
+            site.commit(&txn).await;
+        }
+        drop(former);
+        let next = site.lead().await;
+        assert!(next.committer.settle(NOW).await.is_some());
+        let snapshot = site.now().await;
+        assert_eq!(snapshot.plan_commits().count(), 0);
+        assert_eq!(snapshot.plan_pieces().count(), 0);
+        let there = snapshot.allocs().count();
+        let expected = PLACED - usize::from(collected.is_some());
+        assert_eq!(there, expected, "{taken} parts before");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_changes_between_two_parts_is_looked_at_for_each() {
+    let site = Site::start().await;
+    let term = site.lead().await;
+    let (committer, id) = (&term.committer, site.eval.id);
+    let written = committer.put_aside(id, 0, &site.whole).await;
+    assert!(matches!(written, Written::Done(_)), "{written:?}");
+    let written = committer.record(id, &[Arc::clone(&site.whole)]).await;
+    assert!(matches!(written, Written::Done(_)), "{written:?}");
+    for position in 0..site.nodes.len() {
+        site.edit_node(position).await;
+    }
+    site.now().await;
+    // And the evaluation.
+    committer.writer.says(Says::AtMost(PART_MAX + 1));
+    assert!(committer.settle(NOW).await.is_some());
+    assert!(site.outcome().await);
+    let snapshot = site.now().await;
+    let key = site.job.key();
+    let looks = snapshot
+        .evals_by_job(&key)
+        .filter(|eval| eval.value.triggered_by == TriggeredBy::NodeUpdate);
+    assert_eq!(looks.count(), PLACED, "one with each part");
+}
+
+#[tokio::test]
+async fn what_is_refused_of_a_plan_that_holds_is_tried_until_it_is_taken() {
+    let site = Site::start().await;
+    let term = site.lead().await;
+    let after = PIECES + 2;
+    term.committer.writer.says(Says::No { after, times: 2 });
+    let (committer, pieces) = (term.committer.clone(), site.pieces.clone());
+    let committing = committer.commit_whole(CommitId(1), site.eval.id, pieces, NOW);
+    let event = committing.await;
+    assert!(matches!(event, Event::Committed { .. }), "{event:?}");
+    assert_eq!(term.committer.metrics.staged_refused.get(), 2);
+    assert!(site.outcome().await);
+}
+
+#[tokio::test]
+async fn a_process_that_is_to_end_does_not_wait_for_what_is_refused() {
+    let site = Site::start().await;
+    let term = site.lead().await;
+    site.begin(&term.committer, PIECES + 1).await;
+    let (after, times) = (0, usize::MAX);
+    term.committer.writer.says(Says::No { after, times });
+    term.committer.drain.cancel();
+    let settled = tokio::time::timeout(PATIENCE, term.committer.settle(NOW)).await;
+    assert_eq!(settled, Ok(None));
+}
+
+#[tokio::test]
+async fn what_is_refused_before_the_record_is_taken_back_and_told() {
+    for after in 0..=PIECES {
+        let site = Site::start().await;
+        let term = site.lead().await;
+        term.committer.writer.says(Says::No { after, times: 1 });
+        let (committer, pieces) = (term.committer.clone(), site.pieces.clone());
+        let committing = committer.commit_whole(CommitId(1), site.eval.id, pieces, NOW);
+        let event = committing.await;
+        let Event::Refused { reason, .. } = event else {
+            panic!("{event:?}");
+        };
+        assert!(reason.contains("fence"), "{reason}");
+        assert!(!site.outcome().await, "after {after}");
+    }
+}
+
+/// Nobody counts what is left behind, so it does not keep anybody from leading.
+#[tokio::test]
+async fn what_cannot_be_cleared_away_is_left_for_later() {
+    let site = Site::start().await;
+    let former = site.lead().await;
+    site.begin(&former.committer, PIECES).await;
+    drop(former);
+    let next = site.lead().await;
+    let (after, times) = (0, usize::MAX);
+    next.committer.writer.says(Says::No { after, times });
+    assert!(next.committer.settle(NOW).await.is_some());
+    assert_eq!(site.now().await.plan_pieces().count(), PIECES);
+    // The fence and one piece.
+    next.committer.writer.says(Says::AtMost(2));
+    assert!(next.committer.settle(NOW).await.is_some());
+    assert!(!site.outcome().await);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{ClientStatus, DesiredStatus, Evaluation};
+use model::{AllocClient, ClientStatus, DesiredStatus, Evaluation};
 use state::Key;
 use test_kit::builders;
 
@@ -58,8 +58,14 @@ fn a_node_that_lost_its_memory_is_told_what_it_had_said() {
     stored.put_job(&job);
     let alloc = builders::allocation(1, &job, node.id);
     stored.put_alloc(&alloc);
-    stored.put_status(alloc.id, ClientStatus::Complete);
+    let said = AllocClient {
+        status: ClientStatus::Complete,
+        report: 4,
+        ..AllocClient::default()
+    };
+    stored.put_client(alloc.id, said);
     let update = full(&stored.snapshot(), node.id, &mut SentJobs::default());
+    assert_eq!(update.assignments[0].report, 4, "it goes on from there");
     let allocation = update.assignments[0].allocation.as_ref().unwrap();
     assert_eq!(
         allocation.client_status, "complete",

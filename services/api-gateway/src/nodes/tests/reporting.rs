@@ -11,7 +11,7 @@ use model::{
 use state::{Entity, Key};
 use test_kit::builders;
 
-use crate::nodes::reports::{Outcome, Refusal, Reports, check, decide, pack};
+use crate::nodes::reports::{Outcome, Refusal, Reports, add, check, decide, pack};
 use crate::testing::Stored;
 use crate::writes::Write;
 
@@ -124,6 +124,64 @@ fn a_report_from_before_the_end_does_not_undo_it() {
         for late in [Pending, Running, Complete, Failed] {
             assert_eq!(world.outcomes(&[(0, late)]), [], "{late:?} after {end:?}");
         }
+    }
+}
+
+fn numbered(report: u64, description: &str) -> AllocClient {
+    AllocClient {
+        status: ClientStatus::Running,
+        description: description.to_owned(),
+        report,
+        ..AllocClient::default()
+    }
+}
+
+#[test]
+fn a_report_that_comes_late_is_left_out() {
+    let told = |stored: &AllocClient, report: &AllocClient| {
+        let mut world = world();
+        let id = world.allocs[0].id;
+        world.stored.put_client(id, stored.clone());
+        let reports = Reports::from([(id, report.clone())]);
+        let outcomes = decide(&world.stored.snapshot(), &reports, NOW);
+        let write = outcomes.first().map(|outcome| outcome.write.clone());
+        write.map(|write| match write {
+            Write::Update {
+                entity: Entity::AllocClient(client),
+                ..
+            } => (client.report, client.description),
+            other => panic!("{other:?}"),
+        })
+    };
+    let stored = numbered(5, "new");
+    assert_eq!(told(&stored, &numbered(4, "old")), None);
+    assert_eq!(told(&stored, &numbered(5, "new")), None, "sent again");
+    let newer = Some((6, "newer".to_owned()));
+    assert_eq!(told(&stored, &numbered(6, "newer")), newer);
+    let same = Some((6, "new".to_owned()));
+    assert_eq!(told(&stored, &numbered(6, "new")), same, "5 and 6 are over");
+    // From a node of an earlier version: its reports have no order, and what had one keeps it.
+    let unnumbered = Some((5, "whatever".to_owned()));
+    assert_eq!(told(&stored, &numbered(0, "whatever")), unnumbered);
+    assert_eq!(told(&stored, &numbered(0, "new")), None, "nothing new");
+    let first = Some((1, "first".to_owned()));
+    assert_eq!(told(&numbered(0, "old"), &numbered(1, "first")), first);
+}
+
+#[test]
+fn of_several_reports_of_one_allocation_the_one_made_last_counts() {
+    let id = AllocId::from_random(1);
+    for (numbers, last) in [
+        (&[1, 3, 2][..], 3),
+        (&[3, 3, 1][..], 3),
+        (&[2, 0][..], 0),
+        (&[0, 1][..], 1),
+    ] {
+        let mut reports = Reports::new();
+        for number in numbers {
+            add(&mut reports, id, numbered(*number, ""));
+        }
+        assert_eq!(reports[&id].report, last, "{numbers:?}");
     }
 }
 

@@ -30,6 +30,7 @@ mod scaling;
 mod volume;
 
 pub(crate) use alloc::LogsRequest;
+pub(crate) use job::JobAtWork;
 
 /// The largest answer that is read: a list of 100,000 allocations with their task events; tonic's
 /// own limit of 4 MiB is reached by 4,000.

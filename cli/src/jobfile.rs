@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jobspec::{Inputs, MAX_TEXT_BYTES, Parsed};
+use model::{FieldErrors, Timestamp};
 use proto::v1;
 
 use crate::args::job::JobFile;
@@ -54,6 +55,27 @@ pub(crate) fn read(arguments: &JobFile, colour: Colour) -> Result<Parsed, Error>
             path.display()
         ))
     })
+}
+
+/// Checks a job by the gateway's own rules, as far as they need no cluster; returns the warnings.
+///
+/// # Errors
+/// Everything that is wrong, each with its place.
+pub(crate) fn check(parsed: &Parsed, now: Timestamp, colour: Colour) -> Result<Vec<String>, Error> {
+    match jobspec::canonicalise(&parsed.job, now) {
+        Ok(admitted) => Ok(admitted.warnings),
+        Err(errors) => Err(invalid(parsed, &errors, colour)),
+    }
+}
+
+/// Returns what is wrong with the job of a file, each with its place.
+pub(crate) fn invalid(parsed: &Parsed, errors: &FieldErrors, colour: Colour) -> Error {
+    let places = parsed.places.locate(errors);
+    Error::text(format!(
+        "Job validation errors:\n{}\n{}",
+        diagnostic::counted(errors),
+        diagnostic::errors(&places, colour)
+    ))
 }
 
 /// Returns a job as it is sent: every span in nanoseconds.

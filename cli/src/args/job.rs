@@ -84,7 +84,7 @@ Examples:
   generate-job | kafila job run -              from standard input
 
 Exit codes: 0 placed, and the deployment (if there is one) successful; 1 an error, or the
-deployment failed; 2 not everything could be placed; 130 detached with Ctrl-C, the job goes on.";
+deployment failed, now or before; 2 not everything could be placed; 130 detached with Ctrl-C, the job goes on.";
 
 #[derive(Debug, Args)]
 #[command(after_help = PLAN_EXAMPLES)]
@@ -115,7 +115,8 @@ Examples:
   kafila job plan -t '{{.Diff.Type}} {{.JobModifyIndex}}' web.hcl
   generate-job | kafila job plan -             from standard input
 
-Exit codes: 0 no allocation would be created or destroyed; 1 some would; 255 an error.";
+Exit codes: 0 no allocation would be created or destroyed, or the file is the job that is there,
+whether all of it has a place or not; 1 some would; 255 an error.";
 
 /// A job file, and what it may be told.
 #[derive(Clone, Debug, Default, Args)]

@@ -135,8 +135,8 @@ Examples:
   kafila job eval web
   kafila job eval -force-reschedule web        try again what has given up
 
-Exit codes: 0 placed; 1 an error; 2 not everything could be placed; 130 detached with Ctrl-C, the
-job goes on.";
+Exit codes: 0 placed; 1 an error, or the job's deployment has failed; 2 not everything could be
+placed; 130 detached with Ctrl-C, the job goes on.";
 
 #[derive(Debug, Args)]
 #[command(after_help = ALLOCS_EXAMPLES)]

@@ -3,6 +3,7 @@
 //! Flags have Nomad's names. Long ones may be typed with one dash or two; `argv` sees to that.
 
 use std::net::SocketAddr;
+use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -102,7 +103,8 @@ pub struct Global {
     #[arg(long, global = true, value_name = "ADDR", help_heading = HEADING)]
     pub address: Option<String>,
     /// The namespace to work in; '*' lists all; an error where a job file names another [default:
-    /// the job file's own, else KAFILA_NAMESPACE, else NOMAD_NAMESPACE, else default]
+    /// the job file's own, else KAFILA_NAMESPACE, else NOMAD_NAMESPACE, else default; for ids of
+    /// allocations, evaluations and deployments: any]
     #[arg(long, global = true, value_name = "NAME", help_heading = HEADING)]
     pub namespace: Option<String>,
     /// How long one call to the gateway may take, as in 10s
@@ -133,9 +135,14 @@ fn span(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a whole number.
-fn whole<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse()
-        .map_err(|_| "want a whole number, 0 or more, as in 3".to_owned())
+fn whole<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: ParseIntError| {
+        let problem = match error.kind() {
+            IntErrorKind::PosOverflow => "that is more than there can be: want less",
+            _ => "want a whole number, 0 or more, as in 3",
+        };
+        problem.to_owned()
+    })
 }
 
 /// Reads the priority of a job or an evaluation.

@@ -119,7 +119,14 @@ fn say(
     how: &str,
 ) -> Result<(), Error> {
     let id = context.style(verbose).id(&deployment.id);
-    context.printer.out(&format!("Deployment \"{id}\" {how}"))
+    // Its id was looked for everywhere.
+    let place = match deployment.namespace.as_str() {
+        name if name == context.connection.namespace() => String::new(),
+        name => format!(" in namespace {name:?}"),
+    };
+    context
+        .printer
+        .out(&format!("Deployment \"{id}\"{place} {how}"))
 }
 
 impl Follow<'_> {

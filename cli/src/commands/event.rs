@@ -18,7 +18,8 @@ const BACKOFF: (std::time::Duration, std::time::Duration) = (
 );
 
 pub(super) async fn stream(context: &Context, args: &Stream) -> Result<Exit, Error> {
-    let filters: Vec<_> = args.topics.iter().map(|topic| filter(topic)).collect();
+    let filters = args.topics.iter().map(|topic| filter(topic));
+    let filters = filters.collect::<Result<Vec<_>, _>>()?;
     let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
     let mut rng = context.connection.ids().rng();
     let mut position = Position {
@@ -78,10 +79,37 @@ async fn follow(
 }
 
 /// Reads `TOPIC` or `TOPIC:KEY`; the gateway knows which topics there are.
-fn filter(text: &str) -> v1::EventFilter {
-    let (topic, key) = text.split_once(':').unwrap_or((text, ""));
-    v1::EventFilter {
+///
+/// # Errors
+/// The key is empty: a script whose variable is unset would be told everything.
+fn filter(text: &str) -> Result<v1::EventFilter, Error> {
+    let (topic, key) = match text.split_once(':') {
+        Some((topic, "")) => {
+            return Err(Error::text(format!(
+                "Error streaming events: -topic {text} has an empty key.\n\
+                 Name the key, or leave the colon out for everything of {topic}."
+            )));
+        }
+        Some(both) => both,
+        None => (text, ""),
+    };
+    Ok(v1::EventFilter {
         topic: topic.to_owned(),
         key: key.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_may_have_a_key_and_then_not_an_empty_one() {
+        let read = |text: &str| filter(text).map(|it| (it.topic, it.key)).ok();
+        let pair = |topic: &str, key: &str| Some((topic.to_owned(), key.to_owned()));
+        assert_eq!(read("Job"), pair("Job", ""));
+        assert_eq!(read("Job:a:b"), pair("Job", "a:b"));
+        let error = filter("Job:").unwrap_err().to_string();
+        assert!(error.contains("-topic Job: has an empty key"), "{error}");
     }
 }

@@ -83,6 +83,13 @@ async fn set_config(context: &Context, args: &SetConfig) -> Result<Exit, Error> 
 }
 
 fn conflict(want: u64, found: u64) -> Error {
+    if found == 0 {
+        return Error::text(format!(
+            "Error setting scheduler configuration: its modify index is 0, not {want}: nobody has \
+             set anything yet.\n\
+             Retry with -check-index=0."
+        ));
+    }
     Error::text(format!(
         "Error setting scheduler configuration: its modify index is {found}, not {want}, so \
          somebody has changed it.\n\

@@ -20,6 +20,14 @@ pub(crate) struct FoundJob {
     pub(crate) next_launch_ns: u64,
 }
 
+/// A job as it is now, what rolls it out, and what runs of it.
+#[derive(Clone, Debug)]
+pub(crate) struct JobAtWork {
+    pub(crate) job: v1::Job,
+    pub(crate) deployments: Vec<v1::Deployment>,
+    pub(crate) allocs: Vec<v1::Allocation>,
+}
+
 impl Connection {
     /// Lists jobs, sorted by namespace and id; `prefix` may be empty.
     pub(crate) async fn jobs(
@@ -173,5 +181,22 @@ impl Connection {
             .await?;
         let index = answer.meta.unwrap_or_default().index;
         Ok((answer.deployments, index))
+    }
+    /// Returns a job with its deployments and allocations.
+    pub(crate) async fn job_at_work(
+        &self,
+        namespace: &str,
+        job_id: &str,
+    ) -> Result<JobAtWork, Error> {
+        let (found, (deployments, _), allocs) = futures::try_join!(
+            self.job(namespace, job_id, None),
+            self.job_deployments(namespace, job_id, Blocking::default()),
+            self.job_allocations(namespace, job_id, false),
+        )?;
+        Ok(JobAtWork {
+            job: found.job,
+            deployments,
+            allocs,
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use model::Timestamp;
 use service_kit::run::BoxError;
 
 use crate::args::job::JobFile;
@@ -9,11 +10,12 @@ use crate::error::Error;
 use crate::jobfile;
 use crate::output::colour::Colour;
 
-/// Reads every job file once, so that a wrong name is an error before anything is started.
+/// Reads and checks every job file once, so that what can be seen to be wrong without a cluster is
+/// an error before anything is started.
 ///
 /// # Errors
-/// The first file that cannot be read, or is no job.
-pub(super) fn check(files: &[PathBuf], colour: Colour) -> Result<(), Error> {
+/// The first file that cannot be read, is no job, or breaks a rule.
+pub(super) fn check(files: &[PathBuf], now: Timestamp, colour: Colour) -> Result<(), Error> {
     for file in files {
         // Standard input can be read only once: by the command that runs it.
         if file.as_os_str() == "-" {
@@ -24,7 +26,10 @@ pub(super) fn check(files: &[PathBuf], colour: Colour) -> Result<(), Error> {
             hcl2_strict: true,
             ..JobFile::default()
         };
-        jobfile::to_wire(&jobfile::read(&file, colour)?, colour)?;
+        let parsed = jobfile::read(&file, colour)?;
+        jobfile::to_wire(&parsed, colour)?;
+        jobfile::check(&parsed, now, colour)
+            .map_err(|error| Error::text(format!("Error in {}: {error}", file.path.display())))?;
     }
     Ok(())
 }

@@ -11,8 +11,9 @@ mod words;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use model::Timestamp;
 use service_kit::run::BoxError;
-use service_kit::{CancellationToken, Telemetry, TelemetryConfig};
+use service_kit::{CancellationToken, Clock, Telemetry, TelemetryConfig};
 
 use crate::args::dev::Dev;
 use crate::context;
@@ -28,7 +29,8 @@ const ENDING_REMARK: Duration = Duration::from_secs(3);
 /// Runs the suite until a signal, then drains it.
 pub(crate) fn run(args: Dev) -> ExitCode {
     let printer = context::printer(false, false);
-    if let Err(error) = jobs::check(&args.job, printer.colour_err) {
+    let now = Timestamp(Clock::real().now());
+    if let Err(error) = jobs::check(&args.job, now, printer.colour_err) {
         printer.err(&error.to_string());
         return Exit::Failure.into();
     }

@@ -30,6 +30,8 @@ pub(super) struct DeploymentWatch {
     reasons: BTreeMap<String, String>,
     /// Whether it was said that a user has to promote it.
     said_waiting: bool,
+    /// Whether it was said that somebody has paused it, since it last went on.
+    said_paused: bool,
     /// It failed, and the job goes back to an earlier version.
     revert: Option<Revert>,
 }
@@ -49,6 +51,7 @@ impl DeploymentWatch {
             body: String::new(),
             reasons: BTreeMap::new(),
             said_waiting: false,
+            said_paused: false,
             revert: None,
         }
     }
@@ -78,6 +81,7 @@ impl DeploymentWatch {
                 self.failures(style, &allocs, out);
                 self.progress(style, &deployment, &allocs, out);
                 self.waiting(style, &deployment, out);
+                self.paused(style, &deployment, out);
                 self.ended(&deployment)
             }
             Event::Deployments { deployments, index } => {
@@ -163,6 +167,19 @@ impl DeploymentWatch {
             "The canaries are healthy: 'kafila deployment promote {id}' lets the rest follow, \
              'kafila deployment fail {id}' does not"
         )));
+    }
+
+    /// Says each time that it is paused: nothing moves until somebody resumes it.
+    fn paused(&mut self, style: &Style, deployment: &v1::Deployment, out: &mut Vec<Output>) {
+        let is_paused = deployment.status == "paused";
+        if is_paused && !self.said_paused {
+            let id = style.id(&self.id);
+            out.push(Output::Detail(format!(
+                "The deployment is paused, so nothing goes on: 'kafila deployment resume {id}' \
+                 lets it"
+            )));
+        }
+        self.said_paused = is_paused;
     }
 
     fn ended(&mut self, deployment: &v1::Deployment) -> Next {

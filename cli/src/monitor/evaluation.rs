@@ -29,6 +29,8 @@ pub(super) struct EvaluationWatch {
     /// When it was first seen pending and due, Unix nanoseconds.
     pending_since_ns: Option<u64>,
     said_pending: bool,
+    /// It was pending for too long when last seen, and why is being asked.
+    asks_why: bool,
 }
 
 /// How long an evaluation may wait for a worker before a word is said: on a busy suite it is
@@ -50,10 +52,14 @@ impl EvaluationWatch {
             placement_failed: false,
             pending_since_ns: None,
             said_pending: false,
+            asks_why: false,
         }
     }
 
     pub(super) fn ask(&self) -> Ask {
+        if self.asks_why {
+            return Ask::IsPaused;
+        }
         Ask::Evaluation {
             id: self.id.clone(),
             after: self.seen_index,
@@ -90,8 +96,13 @@ impl EvaluationWatch {
                     self.alloc(style, &evaluation, alloc, out);
                 }
                 self.status(&evaluation, out);
-                self.pending(style, &evaluation, out);
+                self.pending(style, &evaluation);
                 self.ended(style, goal, &evaluation, &allocs, out)
+            }
+            Event::IsPaused(is_paused) => {
+                self.asks_why = false;
+                self.why_pending(style, is_paused, out);
+                Next::Stay
             }
             Event::NotFound => {
                 let id = style.id(&self.id);
@@ -186,22 +197,32 @@ impl EvaluationWatch {
         }
     }
 
-    /// Says once that nobody takes the evaluation up, and where to look.
-    fn pending(&mut self, style: &Style, evaluation: &v1::Evaluation, out: &mut Vec<Output>) {
+    /// Asks once why nobody takes the evaluation up.
+    fn pending(&mut self, style: &Style, evaluation: &v1::Evaluation) {
         let now = style.times.now_ns;
         if evaluation.status != "pending" || evaluation.wait_until_ns > now || self.said_pending {
             return;
         }
         let since = *self.pending_since_ns.get_or_insert(now);
-        let waited = now.saturating_sub(since);
-        if waited < PENDING_PATIENCE_NS {
-            return;
+        if now.saturating_sub(since) >= PENDING_PATIENCE_NS {
+            self.said_pending = true;
+            self.asks_why = true;
         }
-        self.said_pending = true;
+    }
+
+    /// Says that nobody takes the evaluation up, and where to look.
+    fn why_pending(&self, style: &Style, is_paused: bool, out: &mut Vec<Output>) {
+        let since = self.pending_since_ns.unwrap_or(style.times.now_ns);
+        let waited = span(style.times.now_ns.saturating_sub(since) / 1_000_000_000);
+        let why = if is_paused {
+            "the operator has paused the eval-broker, as 'kafila operator scheduler get-config' \
+             shows; 'kafila operator scheduler set-config -pause-eval-broker=false' lets it go on"
+        } else {
+            "'kafila operator leaders' shows whether an eval-broker and a plan-applier lead; a \
+             scheduler-worker has to run as well"
+        };
         out.push(Output::Detail(format!(
-            "Nobody has taken the evaluation up for {}: 'kafila operator leaders' shows whether an \
-             eval-broker and a plan-applier lead; a scheduler-worker has to run as well",
-            span(waited / 1_000_000_000)
+            "Nobody has taken the evaluation up for {waited}: {why}"
         )));
     }
 
@@ -252,22 +273,38 @@ impl EvaluationWatch {
 }
 
 fn next(goal: Goal, evaluation: &v1::Evaluation, allocs: &[v1::Allocation]) -> Next {
+    let next = after(goal, evaluation, allocs);
+    // All is placed, or there was nothing to do; the latter may be for a deployment that failed.
+    let is_content = evaluation.status == "complete" && evaluation.failed_task_groups.is_empty();
+    let rolls_out = deployment_of(evaluation, allocs).is_some();
+    let is_service = evaluation.r#type == "service" && !evaluation.job_id.is_empty();
+    if goal == Goal::Start && is_service && is_content && !rolls_out {
+        let (job_id, next) = (evaluation.job_id.clone(), Box::new(next));
+        return Next::UnlessHeld { job_id, next };
+    }
+    next
+}
+
+fn after(goal: Goal, evaluation: &v1::Evaluation, allocs: &[v1::Allocation]) -> Next {
     if !evaluation.next_eval.is_empty() {
         return Next::Evaluation(evaluation.next_eval.clone());
     }
     if goal == Goal::Stop {
         return Next::Ended(Exit::Success);
     }
-    // An evaluation that made its deployment may name it only through what it placed.
-    let of_alloc = || {
-        allocs
-            .iter()
-            .map(|alloc| &alloc.deployment_id)
-            .find(|id| !id.is_empty())
-    };
-    let named = Some(&evaluation.deployment_id).filter(|id| !id.is_empty());
-    match named.or_else(of_alloc) {
+    match deployment_of(evaluation, allocs) {
         Some(id) => Next::Deployment(id.clone()),
         None => Next::Ended(Exit::Success),
     }
+}
+
+/// Returns the deployment that an evaluation is part of. One that made its deployment may name it
+/// only through what it placed.
+fn deployment_of<'a>(
+    evaluation: &'a v1::Evaluation,
+    allocs: &'a [v1::Allocation],
+) -> Option<&'a String> {
+    let named = Some(&evaluation.deployment_id).filter(|id| !id.is_empty());
+    let of_allocs = || allocs.iter().map(|alloc| &alloc.deployment_id);
+    named.or_else(|| of_allocs().find(|id| !id.is_empty()))
 }

@@ -92,6 +92,8 @@ impl Follow<'_> {
             Ask::Evaluation { id, after } => self.evaluation(&id, after).await,
             Ask::Deployment { id, after } => self.deployment(&id, after).await,
             Ask::Deployments { job_id, after } => self.deployments(&job_id, after).await,
+            Ask::Job { job_id } => self.job(&job_id).await,
+            Ask::IsPaused => return Event::IsPaused(self.is_paused().await),
             Ask::Nothing(_) => return Event::NotFound,
         };
         answer.unwrap_or_else(|error| {
@@ -145,6 +147,18 @@ impl Follow<'_> {
         let answer = self.connection.job_deployments(namespace, job_id, blocking);
         let (deployments, index) = answer.await?;
         Ok(Event::Deployments { deployments, index })
+    }
+
+    async fn job(&self, job_id: &str) -> Result<Event, Error> {
+        let namespace = &self.options.namespace;
+        let found = self.connection.job_at_work(namespace, job_id).await?;
+        Ok(Event::Job(Box::new(found)))
+    }
+
+    /// Only for a hint: no answer is none, and the next question tells what is wrong.
+    async fn is_paused(&self) -> bool {
+        let config = self.connection.scheduler_config().await;
+        config.is_ok_and(|config| config.pause_eval_broker)
     }
 }
 

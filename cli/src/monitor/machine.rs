@@ -10,8 +10,10 @@ use proto::v1;
 use super::deployment::DeploymentWatch;
 use super::evaluation::EvaluationWatch;
 use super::line::Output;
+use crate::connection::JobAtWork;
 use crate::exit::Exit;
 use crate::render::Style;
+use crate::render::held::Held;
 
 /// How long one question waits for a change. Everything that changes what is shown answers it at
 /// once; this bounds how long a change goes unseen of which the gateway's index tells nothing.
@@ -51,6 +53,10 @@ pub(crate) enum Ask {
     Deployment { id: String, after: u64 },
     /// The deployments of a job, once they are newer than `after`.
     Deployments { job_id: String, after: u64 },
+    /// The job, with its deployments and allocations.
+    Job { job_id: String },
+    /// Whether the operator has paused the eval-broker.
+    IsPaused,
     /// Nothing: it has ended.
     Nothing(Exit),
 }
@@ -72,6 +78,8 @@ pub(crate) enum Event {
         deployments: Vec<v1::Deployment>,
         index: u64,
     },
+    Job(Box<JobAtWork>),
+    IsPaused(bool),
     /// There is no such thing.
     NotFound,
     /// No answer, and why; to be asked again.
@@ -95,16 +103,28 @@ pub(crate) struct Monitor {
 enum Stage {
     Evaluation(EvaluationWatch),
     Deployment(DeploymentWatch),
+    /// The evaluation has ended and rolls nothing out: whether that is for a deployment that ended
+    /// before it is still to be seen.
+    Job {
+        id: String,
+        next: Box<Next>,
+    },
     Ended(Exit),
 }
 
 /// What a stage leads to.
+#[derive(Debug)]
 pub(super) enum Next {
     Stay,
     /// Another evaluation carries on.
     Evaluation(String),
     /// The evaluation has ended; what it rolls out has not.
     Deployment(String),
+    /// `next`, unless a deployment holds the job back.
+    UnlessHeld {
+        job_id: String,
+        next: Box<Next>,
+    },
     Ended(Exit),
 }
 
@@ -133,6 +153,7 @@ impl Monitor {
         match &self.stage {
             Stage::Evaluation(watch) => watch.ask(),
             Stage::Deployment(watch) => watch.ask(),
+            Stage::Job { id, .. } => Ask::Job { job_id: id.clone() },
             Stage::Ended(exit) => Ask::Nothing(*exit),
         }
     }
@@ -141,7 +162,7 @@ impl Monitor {
     pub(crate) fn start(&self, style: &Style) -> Vec<Output> {
         match &self.stage {
             Stage::Evaluation(watch) => vec![watch.title(style)],
-            Stage::Deployment(_) | Stage::Ended(_) => Vec::new(),
+            Stage::Deployment(_) | Stage::Job { .. } | Stage::Ended(_) => Vec::new(),
         }
     }
 
@@ -174,6 +195,10 @@ impl Monitor {
                 next
             }
             Stage::Deployment(watch) => watch.step(style, event, &mut out),
+            Stage::Job { next, .. } => {
+                let next = std::mem::replace(&mut **next, Next::Stay);
+                unless_held(style, &event, next, &mut out)
+            }
             Stage::Ended(_) => Next::Stay,
         };
         self.advance(style, next, &mut out);
@@ -190,15 +215,16 @@ impl Monitor {
                 out.push(Output::Step(format!("Monitoring deployment \"{shown}\"")));
                 Stage::Deployment(DeploymentWatch::new(&id))
             }
-            Next::Ended(Exit::Success) if self.placement_failed && self.is_evaluation() => {
+            Next::UnlessHeld { job_id: id, next } => Stage::Job { id, next },
+            Next::Ended(Exit::Success) if self.placement_failed && !self.is_deployment() => {
                 Stage::Ended(Exit::PlacementFailed)
             }
             Next::Ended(exit) => Stage::Ended(exit),
         };
     }
 
-    fn is_evaluation(&self) -> bool {
-        matches!(self.stage, Stage::Evaluation(_))
+    fn is_deployment(&self) -> bool {
+        matches!(self.stage, Stage::Deployment(_))
     }
 
     fn lost(&mut self, why: &str, out: &mut Vec<Output>) {
@@ -216,5 +242,23 @@ impl Monitor {
             )));
             self.stage = Stage::Ended(Exit::Failure);
         }
+    }
+}
+
+/// Goes on with `next`, unless a failed deployment keeps the job from being placed: then that is
+/// said, and it is a failure.
+fn unless_held(style: &Style, event: &Event, next: Next, out: &mut Vec<Output>) -> Next {
+    let Event::Job(found) = event else {
+        // The job is gone.
+        return next;
+    };
+    match Held::find(&found.job, &found.deployments, &found.allocs).filter(Held::has_failed) {
+        Some(held) => {
+            let sentence = held.sentence(style);
+            let (first, rest) = sentence.split_at(1);
+            out.push(Output::Step(format!("{}{rest}", first.to_uppercase())));
+            Next::Ended(Exit::Failure)
+        }
+        None => next,
     }
 }

@@ -4,9 +4,10 @@ use proto::v1;
 
 use super::line::{Ending, Output};
 use super::machine::{Ask, Event, Goal, MAX_RETRIES, Monitor, Options};
+use crate::connection::JobAtWork;
 use crate::exit::Exit;
 use crate::fixtures::{
-    ALLOC, BLOCKED_EVAL, DEPLOYMENT, EVAL, NOW, SECOND, alloc, deployment, eval, failed_eval,
+    ALLOC, BLOCKED_EVAL, DEPLOYMENT, EVAL, NOW, SECOND, alloc, deployment, eval, failed_eval, job,
     running_deployment,
 };
 use crate::output::colour::Colour;
@@ -327,7 +328,11 @@ fn a_placement_failure_is_remembered_over_the_next_evaluation() {
         deployment_id: String::new(),
         ..eval()
     };
-    let (_, ask) = start(vec![evaluation(first, vec![]), evaluation(last, vec![])]);
+    let (_, ask) = start(vec![
+        evaluation(first, vec![]),
+        evaluation(last, vec![]),
+        at_work("successful"),
+    ]);
     assert_eq!(ask, Ask::Nothing(Exit::PlacementFailed));
 }
 
@@ -345,8 +350,81 @@ fn a_deployment_is_found_through_what_was_placed() {
             after: 0
         }
     );
-    let (_, ask) = start(vec![evaluation(unnamed, vec![])]);
+    let (_, ask) = start(vec![evaluation(unnamed, vec![]), at_work("successful")]);
     assert_eq!(ask, Ask::Nothing(Exit::Success));
+}
+
+/// The job, one of whose two allocations is missing, with its latest deployment.
+fn at_work(status: &str) -> Event {
+    let deployment = v1::Deployment {
+        status: status.to_owned(),
+        ..deployment()
+    };
+    Event::Job(Box::new(JobAtWork {
+        job: job(),
+        deployments: vec![deployment],
+        allocs: vec![alloc()],
+    }))
+}
+
+#[test]
+fn nothing_is_placed_of_a_version_whose_deployment_has_failed_and_that_is_a_failure() {
+    let idle = || v1::Evaluation {
+        deployment_id: String::new(),
+        ..eval()
+    };
+    let (_, ask) = start(vec![evaluation(idle(), vec![])]);
+    let asked = Ask::Job {
+        job_id: "web".to_owned(),
+    };
+    assert_eq!(ask, asked);
+    let (lines, ask) = start(vec![evaluation(idle(), vec![]), at_work("failed")]);
+    assert_eq!(ask, Ask::Nothing(Exit::Failure));
+    assert_eq!(
+        lines.last().unwrap(),
+        "==> T: Deployment \"5e6f7a8b\" of version 1 has failed, so nothing more of it is placed: \
+         change the job file, or 'kafila job revert web VERSION'"
+    );
+    // Nor is it waited for a replacement that has no place then either.
+    let delayed = v1::Evaluation {
+        next_eval: NEXT_EVAL.to_owned(),
+        ..idle()
+    };
+    let (_, ask) = start(vec![evaluation(delayed.clone(), vec![]), at_work("failed")]);
+    assert_eq!(ask, Ask::Nothing(Exit::Failure));
+    let (_, ask) = start(vec![evaluation(delayed, vec![]), at_work("successful")]);
+    assert!(matches!(ask, Ask::Evaluation { id, .. } if id == NEXT_EVAL));
+    // A job that is gone meanwhile is held by nothing.
+    let (_, ask) = start(vec![evaluation(idle(), vec![]), Event::NotFound]);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+    // What is to stop, stops; and other types have no deployment that holds them.
+    let monitor = Monitor::of_evaluation(options(Goal::Stop), EVAL);
+    let (_, ask) = play(monitor, vec![evaluation(idle(), vec![])]);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+    let batch = v1::Evaluation {
+        r#type: "batch".to_owned(),
+        ..idle()
+    };
+    let (_, ask) = start(vec![evaluation(batch, vec![])]);
+    assert_eq!(ask, Ask::Nothing(Exit::Success));
+}
+
+#[test]
+fn a_deployment_that_is_paused_says_how_it_goes_on_each_time() {
+    let with = |status: &str| {
+        rollout(v1::Deployment {
+            status: status.to_owned(),
+            ..running_deployment()
+        })
+    };
+    let events = ["paused", "paused", "running", "paused"].map(with).to_vec();
+    let monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    let (lines, ask) = play(monitor, events);
+    let hints: Vec<_> = lines.iter().filter(|it| it.contains("is paused")).collect();
+    let hint = "    T: The deployment is paused, so nothing goes on: 'kafila deployment resume \
+                5e6f7a8b' lets it";
+    assert_eq!(hints, [hint, hint]);
+    assert!(matches!(ask, Ask::Deployment { .. }), "{ask:?}");
 }
 
 #[test]
@@ -547,25 +625,44 @@ fn the_block_of_a_deployment_is_indented_under_its_time() {
     );
 }
 
-#[test]
-fn an_evaluation_that_nobody_takes_up_is_remarked_on_once() {
+/// What is said of an evaluation that stays pending, and after how many seconds.
+fn said_while_pending(is_paused: bool) -> Vec<(u64, String)> {
     let mut monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
     let mut said = Vec::new();
     for seconds in [0, 2, 9, 10, 12, 60] {
         let mut style = style(false);
         style.times.now_ns += seconds * SECOND;
-        let outputs = monitor.step(&style, evaluation(pending(), vec![]));
+        let mut outputs = monitor.step(&style, evaluation(pending(), vec![]));
+        if monitor.ask() == Ask::IsPaused {
+            outputs.extend(monitor.step(&style, Event::IsPaused(is_paused)));
+        }
         let lines = outputs.iter().filter_map(|it| it.line("T", Colour::Off));
-        said.extend(
-            lines
-                .filter(|line| line.contains("Nobody"))
-                .map(|line| (seconds, line)),
-        );
+        let remarks = lines.filter(|line| line.contains("Nobody"));
+        said.extend(remarks.map(|line| (seconds, line)));
     }
+    said
+}
+
+#[test]
+fn an_evaluation_that_nobody_takes_up_is_remarked_on_once() {
+    let said = said_while_pending(false);
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!(said[0].0, 10);
     assert!(
         said[0].1.contains("for 10s: 'kafila operator leaders'"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn an_evaluation_that_waits_for_the_operator_says_which_setting_that_is() {
+    let said = said_while_pending(true);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0]
+            .1
+            .contains("for 10s: the operator has paused the eval-broker")
+            && said[0].1.contains("-pause-eval-broker=false"),
         "{said:?}"
     );
 }

@@ -1,5 +1,7 @@
 //! Blocks of fields: a key, ` = `, a value, one a line.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::{NONE, printable};
 
 /// Fields in the order in which they were added.
@@ -40,12 +42,12 @@ impl Fields {
 
     /// Returns the block; every line ends with a newline.
     pub(crate) fn render(&self) -> String {
-        let width = |(key, _): &(String, String)| key.chars().count();
+        let width = |(key, _): &(String, String)| key.width();
         let widest = self.fields.iter().map(width).max().unwrap_or_default();
         let mut out = String::new();
         for (key, value) in &self.fields {
             out.push_str(key);
-            out.push_str(&" ".repeat(widest - key.chars().count()));
+            out.push_str(&" ".repeat(widest - key.width()));
             out.push_str(" = ");
             out.push_str(value);
             out.push('\n');

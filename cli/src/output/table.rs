@@ -1,8 +1,10 @@
 //! Tables as Nomad's users know them: aligned columns, two spaces between, no borders.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::{NONE, printable};
 
-/// Rows under a header, each column as wide as its widest cell.
+/// Rows under a header, each column as wide as its widest cell is on a terminal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -38,7 +40,7 @@ impl Table {
         let mut widths = vec![0; columns];
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
-                *width = cell.chars().count().max(*width);
+                *width = cell.width().max(*width);
             }
         }
         let mut out = String::new();
@@ -46,7 +48,7 @@ impl Table {
             let mut line = String::new();
             for (width, cell) in widths.iter().zip(row) {
                 line.push_str(cell);
-                line.push_str(&" ".repeat(width - cell.chars().count() + 2));
+                line.push_str(&" ".repeat(width - cell.width() + 2));
             }
             out.push_str(line.trim_end());
             out.push('\n');
@@ -72,5 +74,13 @@ größer-als  x          down
 ";
         assert_eq!(table.render(), expected);
         assert!(!table.is_empty());
+    }
+
+    #[test]
+    fn what_takes_two_columns_of_a_terminal_counts_twice() {
+        let mut table = Table::new(["ID", "Status"]);
+        table.row(["日本", "ready"]);
+        table.row(["abcd", "down"]);
+        assert_eq!(table.render(), "ID    Status\n日本  ready\nabcd  down\n");
     }
 }

@@ -142,6 +142,7 @@ impl Status<'_> {
             .add("Node ID", style.id(&alloc.node_id))
             .add("Node Name", alloc.node_name.as_str())
             .add("Job ID", alloc.job_id.as_str())
+            .add("Namespace", alloc.namespace.as_str())
             .add("Job Version", alloc.job_version.to_string())
             .add("Client Status", alloc.client_status.as_str())
             .add("Client Description", alloc.client_description.as_str())

@@ -26,6 +26,7 @@ pub(crate) fn body(deployment: &v1::Deployment, style: &Style) -> String {
     fields
         .add("ID", style.id(&deployment.id))
         .add("Job ID", deployment.job_id.as_str())
+        .add("Namespace", deployment.namespace.as_str())
         .add("Job Version", deployment.job_version.to_string())
         .add("Status", deployment.status.as_str())
         .add("Description", deployment.status_description.as_str());

@@ -230,7 +230,8 @@ fn table(group: &v1::GroupExplanation) -> Table {
     }
     if group.classes_left_out > 0 {
         let (classes, nodes) = (group.classes_left_out, group.nodes_left_out);
-        table.row([format!("{classes} others"), nodes.to_string()]);
+        let others = if classes == 1 { "other" } else { "others" };
+        table.row([format!("{classes} {others}"), nodes.to_string()]);
     }
     table.row(cells(
         "all".to_owned(),

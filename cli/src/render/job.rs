@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use proto::v1;
 
+use super::held::Held;
 use super::{Style, alloc, deployment, eval, sorted};
 use crate::output::fields::Fields;
-use crate::output::printable;
 use crate::output::table::Table;
 
 /// Returns the table of jobs; `namespaces` adds the column that tells them apart.
@@ -128,38 +128,17 @@ impl Status<'_> {
 
     /// Says which groups wait for their deployment and not for nodes.
     fn held_back(&self, style: &Style) -> Vec<String> {
-        let Some(deployment) = self.latest_deployment else {
-            return Vec::new();
-        };
-        let why = match deployment.status.as_str() {
-            "failed" => "its deployment has failed, so nothing more of this version is placed",
-            "paused" => "its deployment is paused",
-            _ => return Vec::new(),
-        };
-        if deployment.job_version != self.job.version() {
-            return Vec::new();
-        }
-        let what_next = match deployment.status.as_str() {
-            "failed" => {
-                let id = printable(self.job.id());
-                format!("Run a changed job file, or a former version again: kafila job revert {id}")
-            }
-            _ => {
-                let id = style.id(&deployment.id);
-                format!("It goes on with the deployment: kafila deployment resume {id}")
-            }
-        };
-        let mut lines = Vec::new();
-        for (name, counts) in sorted(&self.summary.groups) {
-            if counts.queued > 0 && deployment.task_groups.contains_key(name) {
-                let (name, queued) = (printable(name), counts.queued);
-                lines.push(format!("Task Group \"{name}\" ({queued} queued): {why}"));
-            }
-        }
-        if !lines.is_empty() {
-            lines.push(format!("  -> {what_next}"));
-        }
-        lines
+        let held = Held::find(self.job, self.latest_deployment, self.allocs);
+        held.map(|held| held.lines(style)).unwrap_or_default()
+    }
+
+    /// Tells whether nothing takes the place of an allocation: it failed with its deployment.
+    fn is_given_up(&self, alloc: &v1::Allocation) -> bool {
+        self.latest_deployment.is_some_and(|deployment| {
+            deployment.status == "failed"
+                && deployment.job_version == self.job.version()
+                && deployment.id == alloc.deployment_id
+        })
     }
 
     /// Returns which task groups will be placed again, and when.
@@ -173,6 +152,7 @@ impl Status<'_> {
         let mut rows: Vec<(&str, &v1::Evaluation)> = self
             .allocs
             .iter()
+            .filter(|alloc| !self.is_given_up(alloc))
             .filter_map(|alloc| {
                 let eval = waiting.get(alloc.followup_eval_id.as_str())?;
                 Some((alloc.task_group.as_str(), *eval))

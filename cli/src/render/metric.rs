@@ -87,12 +87,14 @@ pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
     let filtered = !metric.constraint_filtered.is_empty();
     if metric.nodes_evaluated == 0 && !filtered {
         lines.push(
-            "Start a client-node in the job's datacenters and node pool, or change those of the \
-             job: 'kafila node status' shows what there is"
+            "Start a client-node in the job's datacenters and node pool, change those of the job, \
+             or let an ineligible node be used again, 'kafila node eligibility -enable NODE': \
+             'kafila node status' shows what there is"
                 .to_owned(),
         );
     }
     let missing_driver = |(reason, _): &(&str, &u32)| reason.contains("missing drivers");
+    let missing_volume = |(reason, _): &(&str, &u32)| reason.contains(MISSING_VOLUME);
     let constraints = sorted(&metric.constraint_filtered);
     if constraints.iter().any(missing_driver) {
         lines.push(
@@ -101,7 +103,16 @@ pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if constraints.iter().any(|reason| !missing_driver(reason)) {
+    if constraints.iter().any(missing_volume) {
+        lines.push(
+            "Register the volume that the group asks for on a node, 'kafila volume register FILE', \
+             or give it to one with [host_volumes] in its configuration: 'kafila volume status' \
+             and 'kafila node status -verbose NODE' list them"
+                .to_owned(),
+        );
+    }
+    let is_named = |reason: &_| missing_driver(reason) || missing_volume(reason);
+    if !constraints.iter().all(is_named) {
         lines.push(
             "Loosen the constraint, or give a node what it asks for: \
              'kafila node status -verbose NODE' lists attributes and meta"
@@ -179,6 +190,9 @@ fn ports_advice(dimensions: &[&str]) -> Vec<String> {
     lines
 }
 
+/// How a node that has no such volume, or not for this use, is counted. Source: Nomad.
+const MISSING_VOLUME: &str = "missing compatible host volumes";
+
 /// What the dimensions begin with that are about ports. Source: Nomad.
 const NETWORK: &str = "network: ";
 /// And what stands before the port that another allocation has, as in `http=8080`.
@@ -234,6 +248,35 @@ mod tests {
         ] {
             assert_eq!(advised(dimensions), expected, "{dimensions:?}");
         }
+    }
+
+    #[test]
+    fn a_volume_that_is_missing_is_no_constraint_to_loosen() {
+        let advised = |reasons: &[&str]| {
+            let metric = AllocMetric {
+                nodes_evaluated: 1,
+                constraint_filtered: reasons.iter().map(|it| ((*it).to_owned(), 1)).collect(),
+                ..AllocMetric::default()
+            };
+            advice(&metric)
+        };
+        let volume = advised(&["missing compatible host volumes"]);
+        assert_eq!(volume.len(), 1, "{volume:?}");
+        for way in ["kafila volume register FILE", "[host_volumes]"] {
+            assert!(volume[0].contains(way), "{volume:?}");
+        }
+        let both = advised(&["missing compatible host volumes", "${attr.a} = b"]);
+        assert_eq!(both.len(), 2, "{both:?}");
+        assert!(both[1].starts_with("Loosen the constraint"), "{both:?}");
+    }
+
+    #[test]
+    fn where_no_node_is_looked_at_the_ineligible_are_remembered() {
+        let advised = advice(&AllocMetric::default()).join("\n");
+        assert!(
+            advised.contains("kafila node eligibility -enable"),
+            "{advised}"
+        );
     }
 
     #[test]

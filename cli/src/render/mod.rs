@@ -14,6 +14,7 @@ pub(crate) mod diff;
 pub(crate) mod eval;
 pub(crate) mod event;
 pub(crate) mod explain;
+pub(crate) mod held;
 pub(crate) mod job;
 pub(crate) mod metric;
 pub(crate) mod namespace;

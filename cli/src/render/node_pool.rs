@@ -26,13 +26,13 @@ pub(crate) fn info(pool: &v1::NodePool, style: &Style) -> String {
         meta.add(key, value.as_str());
     }
     let meta = if meta.is_empty() {
-        "No metadata".to_owned()
+        "No metadata\n".to_owned()
     } else {
         meta.render()
     };
     out.push_str(&style.section("Metadata", &meta));
     let Some(of_pool) = &pool.scheduler_configuration else {
-        let same = "As in the rest of the cluster";
+        let same = "As in the rest of the cluster\n";
         out.push_str(&style.section("Scheduler Configuration", same));
         return out;
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::v1;
 
+use super::held::Held;
 use super::{Style, diff, metric, sorted};
 use crate::output::indented;
 use crate::output::table::Table;
@@ -15,6 +16,8 @@ const PREEMPTED_LISTED: usize = 10;
 pub(crate) struct Plan<'a> {
     pub(crate) answer: &'a v1::PlanJobResponse,
     pub(crate) job_type: &'a str,
+    /// What keeps the version that is there from being placed, and would go on to.
+    pub(crate) held: Option<&'a Held<'a>>,
     pub(crate) show_diff: bool,
     /// The command that runs what was planned.
     pub(crate) run: &'a str,
@@ -42,16 +45,21 @@ impl Plan<'_> {
 
     fn placements(&self, style: &Style) -> String {
         let failed = &self.answer.failed_task_groups;
+        let held = self.held.map(|held| {
+            let line = format!("- WARNING: {}.", held.sentence(style));
+            format!("{}\n", style.colour.yellow(&line))
+        });
         if failed.is_empty() {
-            let line = style.colour.green("- All tasks successfully allocated.");
-            return format!("{line}\n");
+            let all = || style.colour.green("- All tasks successfully allocated.") + "\n";
+            return held.unwrap_or_else(all);
         }
         let warning = if matches!(self.job_type, "system" | "sysbatch") {
             "- WARNING: Failed to place allocations on all nodes."
         } else {
             "- WARNING: Failed to place all allocations."
         };
-        let mut text = format!("{}\n", style.colour.yellow(warning));
+        let mut text = held.unwrap_or_default();
+        text.push_str(&format!("{}\n", style.colour.yellow(warning)));
         for (group, why) in sorted(failed) {
             let block = metric::group(group, why).join("\n");
             text.push_str(&indented(&block, 2));

@@ -171,44 +171,74 @@ fn the_reasons_are_found_where_only_the_first_evaluation_has_them() {
 #[test]
 fn what_waits_for_a_deployment_says_so() {
     let mut deployment = fixtures::deployment();
-    let mut summary = fixtures::summary();
-    let mut render = |status: &str, queued: u32, version: u64| {
+    let mut render = |status: &str, allocs: &[v1::Allocation]| {
         deployment.status = status.to_owned();
-        deployment.job_version = version;
-        summary.groups.get_mut("app").unwrap().queued = queued;
         job::Status {
             job: &fixtures::job(),
-            summary: &summary,
+            summary: &fixtures::summary(),
             evals: &[],
             latest_deployment: Some(&deployment),
-            allocs: &[],
+            allocs,
             show_evals: false,
         }
         .render(&style(false))
     };
-    let version = fixtures::job().version();
-    let failed = render("failed", 2, version);
     let section = "\nPlacement Failure\n\
-                   Task Group \"app\" (2 queued): its deployment has failed, so nothing more of \
-                   this version is placed\n  -> Run a changed job file, or a former version again: \
-                   kafila job revert web\n";
+                   Task Group \"app\" (1 of 2 not placed): its deployment has failed, so nothing \
+                   more of this version is placed\n  -> change the job file, or 'kafila job revert \
+                   web VERSION'\n";
+    let one = [fixtures::alloc()];
+    let failed = render("failed", &one);
     assert!(failed.contains(section), "{failed}");
-    assert!(render("paused", 1, version).contains(
-        "(1 queued): its deployment is paused\n  -> It goes on with the deployment: kafila \
-         deployment resume 5e6f7a8b\n"
+    assert!(render("paused", &one).contains(
+        "(1 of 2 not placed): its deployment is paused\n  -> it goes on with 'kafila deployment \
+         resume 5e6f7a8b'\n"
     ));
-    // Nothing waits, or it waits for something else.
-    for (status, queued, version) in [
-        ("failed", 0, version),
-        ("successful", 2, version),
-        ("failed", 2, version + 1),
-    ] {
-        let text = render(status, queued, version);
-        assert!(
-            !text.contains("Placement Failure"),
-            "{status} {queued}: {text}"
-        );
+    let both = [fixtures::alloc(), fixtures::alloc()];
+    for (status, allocs) in [("failed", &both[..]), ("successful", &one)] {
+        let text = render(status, allocs);
+        assert!(!text.contains("Placement Failure"), "{status}: {text}");
     }
+}
+
+#[test]
+fn what_failed_with_its_deployment_is_not_said_to_be_placed_again() {
+    let later = v1::Evaluation {
+        id: fixtures::BLOCKED_EVAL.to_owned(),
+        status: "pending".to_owned(),
+        wait_until_ns: fixtures::NOW + 65 * fixtures::SECOND,
+        ..fixtures::eval()
+    };
+    let failed = v1::Allocation {
+        followup_eval_id: fixtures::BLOCKED_EVAL.to_owned(),
+        deployment_id: fixtures::DEPLOYMENT.to_owned(),
+        client_status: "failed".to_owned(),
+        ..fixtures::alloc()
+    };
+    let render = |status: &str, alloc: v1::Allocation| {
+        let deployment = v1::Deployment {
+            status: status.to_owned(),
+            ..fixtures::deployment()
+        };
+        job::Status {
+            job: &fixtures::job(),
+            summary: &fixtures::summary(),
+            evals: std::slice::from_ref(&later),
+            latest_deployment: Some(&deployment),
+            allocs: &[alloc],
+            show_evals: false,
+        }
+        .render(&style(false))
+    };
+    let given_up = render("failed", failed.clone());
+    assert!(!given_up.contains("Future Rescheduling"), "{given_up}");
+    // What is older than the deployment is replaced as ever, and while it goes on so is this.
+    let older = v1::Allocation {
+        deployment_id: String::new(),
+        ..failed.clone()
+    };
+    assert!(render("failed", older).contains("Future Rescheduling"));
+    assert!(render("running", failed).contains("Future Rescheduling"));
 }
 
 #[test]

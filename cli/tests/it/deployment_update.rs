@@ -36,6 +36,32 @@ async fn a_promotion_is_followed_until_the_rest_has() {
 }
 
 #[tokio::test]
+async fn a_deployment_that_was_found_in_another_namespace_says_in_which() {
+    let elsewhere = v1::Deployment {
+        namespace: "prod".to_owned(),
+        ..fixtures::running_deployment()
+    };
+    let gateway = Gateway::start(World {
+        deployments: vec![elsewhere],
+        ..World::running()
+    })
+    .await;
+    for (line, expected) in [
+        (
+            "deployment pause 5e6f",
+            "Deployment \"5e6f7a8b\" in namespace \"prod\" paused\n",
+        ),
+        (
+            "deployment pause -namespace=prod 5e6f",
+            "Deployment \"5e6f7a8b\" paused\n",
+        ),
+    ] {
+        let said = kafila(line).at(&gateway.address).await;
+        assert_eq!(said.ended(0).stdout, expected, "{line}");
+    }
+}
+
+#[tokio::test]
 async fn groups_are_promoted_by_name_and_a_refusal_is_shown() {
     for line in [
         "deployment promote -group=app -group db -detach 5e6f",

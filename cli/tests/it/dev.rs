@@ -3,6 +3,7 @@
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::command::{PATIENCE, kafila, said};
+use crate::job_file::{File, WEB};
 
 #[tokio::test]
 async fn a_job_file_that_is_not_there_stops_it_before_anything_starts() {
@@ -11,6 +12,23 @@ async fn a_job_file_that_is_not_there_stops_it_before_anything_starts() {
         .await;
     said.ended(1)
         .complained(&["Error getting jobfile from \"nothing.hcl\""]);
+    assert_eq!(said.stdout, "");
+}
+
+#[tokio::test]
+async fn a_job_file_that_breaks_a_rule_stops_it_before_anything_starts() {
+    let broken = WEB.replace("count = 2", "count = -1");
+    let file = File::new("web.hcl", &broken);
+    let said = kafila("dev -listen 127.0.0.1:0 -job")
+        .arg(&file.path)
+        .run()
+        .await;
+    said.ended(1).complained(&[
+        "Error in ",
+        "Job validation errors:\n1 error occurred:\n",
+        "web.hcl:",
+        "group[\"app\"].count",
+    ]);
     assert_eq!(said.stdout, "");
 }
 

@@ -74,11 +74,13 @@ async fn what_cannot_be_dispatched_is_told_before_anything_is_sent() {
     for (line, problem) in [
         (
             "job dispatch web",
-            "No parameterized job(s) with prefix or ID \"web\" found",
+            "No parameterized job(s) with prefix or ID \"web\" found\n\"web\" is a service job, which \
+             has no parameterized block.",
         ),
         (
             "job periodic force web",
-            "No periodic job(s) with prefix or ID \"web\" found",
+            "No periodic job(s) with prefix or ID \"web\" found\n\"web\" is a service job, which \
+             has no periodic block.",
         ),
         ("job dispatch -meta a web", "want KEY=VALUE"),
         ("job dispatch web /no/such/file", "Error reading input data"),

@@ -126,6 +126,57 @@ async fn scenario_025_the_exit_code_says_whether_allocations_change() {
 }
 
 #[tokio::test]
+async fn what_a_deployment_holds_back_is_not_called_allocated() {
+    for (status, word, job_file) in [
+        ("failed", "has failed", WEB.to_owned()),
+        ("paused", "is paused", WEB.to_owned()),
+        // That is a new version, which no deployment holds back yet.
+        (
+            "failed",
+            "",
+            WEB.replace("config {", "env { A = \"b\" }\n      config {"),
+        ),
+    ] {
+        let updates = GroupUpdates {
+            ignore: 1,
+            ..none()
+        };
+        let deployment = v1::Deployment {
+            status: status.to_owned(),
+            ..fixtures::deployment()
+        };
+        let planned = fixtures::planned(Some(WEB), &job_file, updates);
+        let gateway = Gateway::start(World {
+            planned: Some(Ok(planned)),
+            deployments: vec![deployment],
+            ..World::running()
+        })
+        .await;
+        let said = kafila("job plan -")
+            .stdin(&job_file)
+            .at(&gateway.address)
+            .await;
+        let all = "- All tasks successfully allocated.";
+        let json = kafila("job plan -json-output -")
+            .stdin(&job_file)
+            .at(&gateway.address)
+            .await;
+        if word.is_empty() {
+            said.ended(0).printed(&[all]);
+            assert!(!json.ended(0).stdout.contains("nothing more of it"));
+        } else {
+            let warning = format!(
+                "Scheduler dry-run:\n- WARNING: deployment \"5e6f7a8b\" of version 1 {word}, so \
+                 nothing more of it is placed: "
+            );
+            said.ended(0).printed(&[&warning]);
+            assert!(!said.stdout.contains(all), "{}", said.stdout);
+            json.ended(0).printed(&["\"Warnings\": \"", word]);
+        }
+    }
+}
+
+#[tokio::test]
 async fn scenario_026_a_change_shows_in_its_group_and_the_hint_names_the_index() {
     let env = WEB.replace("config {", "env { A = \"b\" }\n      config {");
     let updates = GroupUpdates {

@@ -137,6 +137,9 @@ async fn a_job_that_vanished_meanwhile_needs_no_watching() {
         ..World::running()
     };
     let gateway = Gateway::start(world).await;
-    let said = kafila("job stop web").at(&gateway.address).await;
-    assert_eq!(said.ended(0).stdout, "");
+    for line in ["job stop web", "job stop -purge -detach web"] {
+        let said = kafila(line).at(&gateway.address).await;
+        let expected = "Job \"web\" is gone already: nothing was left to stop\n";
+        assert_eq!(said.ended(0).stdout, expected, "{line}");
+    }
 }

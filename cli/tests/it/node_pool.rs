@@ -47,7 +47,7 @@ async fn one_node_pool_is_shown() {
     assert_eq!(said.ended(0).stdout, expected);
     let said = kafila("node pool info default").at(&gateway.address).await;
     said.ended(0)
-        .printed(&["No metadata", "As in the rest of the cluster"]);
+        .printed(&["No metadata\n\nScheduler Configuration\nAs in the rest of the cluster\n"]);
     let said = kafila("node pool info cpu").at(&gateway.address).await;
     said.ended(1)
         .complained(&["retrieving node pool", "node pool \"cpu\" not found"]);

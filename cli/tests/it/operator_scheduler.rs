@@ -130,6 +130,17 @@ async fn a_check_index_is_kept_to() {
     let said = kafila(&format!("{line}=12")).at(&gateway.address).await;
     said.ended(0);
 
+    let mut world = World::running();
+    world.scheduler_config.modify_index = 0;
+    let gateway = Gateway::start(world).await;
+    let said = kafila(&format!("{line}=5")).at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["is 0, not 5: nobody has set anything yet"]);
+    let said = kafila(&format!("{line}=99999999999999999999"))
+        .at(&gateway.address)
+        .await;
+    said.ended(1).complained(&["more than there can be"]);
+
     // Somebody is faster after all.
     let mut world = World::running();
     world.other_configs.push_back(fixtures::scheduler_config());

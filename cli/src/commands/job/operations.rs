@@ -32,10 +32,7 @@ pub(crate) async fn dispatch(context: &Context, args: &Dispatch) -> Result<Exit,
     let style = context.style_err(args.verbose);
     let job = resolve::job(&context.connection, &args.id, &style).await?;
     if !job.parameterized {
-        return Err(Error::text(format!(
-            "No parameterized job(s) with prefix or ID {:?} found",
-            args.id
-        )));
+        return Err(other_kind("parameterized", &args.id, &job));
     }
     let request = v1::DispatchJobRequest {
         namespace: job.namespace.clone(),
@@ -69,10 +66,7 @@ pub(crate) async fn force(context: &Context, args: &Force) -> Result<Exit, Error
     let style = context.style_err(args.verbose);
     let job = resolve::job(&context.connection, &args.id, &style).await?;
     if !job.periodic {
-        return Err(Error::text(format!(
-            "No periodic job(s) with prefix or ID {:?} found",
-            args.id
-        )));
+        return Err(other_kind("periodic", &args.id, &job));
     }
     let request = v1::ForcePeriodicJobRequest {
         namespace: job.namespace.clone(),
@@ -92,6 +86,20 @@ pub(crate) async fn force(context: &Context, args: &Force) -> Result<Exit, Error
         verbose: args.verbose,
     };
     started.follow(context, answer.eval_id).await
+}
+
+/// The job that was named is not of the kind that is wanted.
+fn other_kind(wanted: &str, prefix: &str, found: &v1::JobStub) -> Error {
+    let kind = match (found.parameterized, found.periodic) {
+        (true, _) => "parameterized",
+        (_, true) => "periodic",
+        _ => found.r#type.as_str(),
+    };
+    Error::text(format!(
+        "No {wanted} job(s) with prefix or ID {prefix:?} found\n\
+         {:?} is a {kind} job, which has no {wanted} block.",
+        found.id
+    ))
 }
 
 pub(crate) async fn eval(context: &Context, args: &Eval) -> Result<Exit, Error> {

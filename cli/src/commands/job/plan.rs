@@ -14,6 +14,7 @@ use crate::output::colour::Colour;
 use crate::output::json::pretty;
 use crate::output::template::GoTemplate;
 use crate::render;
+use crate::render::held::Held;
 
 /// Shows what running a job file would change.
 pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
@@ -36,11 +37,27 @@ pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
         context.namespace_flag.as_deref(),
         context.connection.namespace(),
     )?);
+    let (namespace, job_id) = (job.namespace().to_owned(), job.id().to_owned());
     let job_type = job.r#type().to_owned();
     let planned = context.connection.plan(job).await;
     let answer = planned.map_err(|error| explained(error, &parsed, colour))?;
-    let warnings = [parsed.warnings.as_slice(), &answer.warnings].concat();
+    let stored = if is_stored(&answer) {
+        let found = context.connection.job_at_work(&namespace, &job_id).await;
+        // It may have been purged since.
+        match found {
+            Err(error) if error.is_not_found() => None,
+            found => Some(found?),
+        }
+    } else {
+        None
+    };
+    let held = stored
+        .as_ref()
+        .and_then(|it| Held::find(&it.job, &it.deployments, &it.allocs));
+    let style = context.style(args.verbose);
+    let mut warnings = [parsed.warnings.as_slice(), &answer.warnings].concat();
     if args.json_output || template.is_some() {
+        warnings.extend(held.as_ref().map(|held| held.sentence(&style)));
         let object = json::plan::Plan::new(&answer, &warnings, args.diff);
         let text = match template {
             Some(template) => template.fill(&object)?,
@@ -57,17 +74,23 @@ pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
     let shown = render::plan::Plan {
         answer: &answer,
         job_type: &job_type,
+        held: held.as_ref(),
         show_diff: args.diff,
         run: &run_command(&args.file, answer.job_modify_index),
     };
-    context
-        .printer
-        .out(&shown.render(&context.style(args.verbose)))?;
+    context.printer.out(&shown.render(&style))?;
     Ok(exit(&answer))
 }
 
+/// Tells whether what was planned is the job as it is: then its deployment may hold it back, as
+/// that of a new version cannot.
+fn is_stored(answer: &v1::PlanJobResponse) -> bool {
+    let diff = answer.diff.as_ref();
+    answer.job_modify_index > 0 && diff.is_some_and(|diff| diff.r#type() == v1::DiffType::None)
+}
+
 /// Tells whether allocations would be created or destroyed; what can be changed as it runs is not
-/// worth a pipeline's attention. Source: Nomad.
+/// worth a pipeline's attention, nor that the job as it is still waits for a place. Source: Nomad.
 fn exit(answer: &v1::PlanJobResponse) -> Exit {
     let diff = answer.diff.as_ref();
     if diff.is_some_and(|diff| diff.r#type() == v1::DiffType::None) {

@@ -85,10 +85,15 @@ async fn stop(
         request_id: context.connection.request_id(),
     };
     let answer = context.connection.deregister(request).await?;
+    let label = (!alone).then_some(job.id.as_str());
     if answer.eval_id.is_empty() {
+        // A job that only has children is not evaluated; of any other, there is none any more.
+        if !job.parameterized && !job.periodic {
+            let line = format!("Job {:?} is gone already: nothing was left to stop", job.id);
+            context.printer.out(&labelled(label, &line))?;
+        }
         return Ok(Exit::Success);
     }
-    let label = (!alone).then_some(job.id.as_str());
     if args.detach {
         let line = format!("Evaluation ID: {}", answer.eval_id);
         context.printer.out(&labelled(label, &line))?;

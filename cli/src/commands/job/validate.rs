@@ -13,16 +13,8 @@ use crate::jobfile;
 pub(crate) async fn run(context: &Context, args: &Validate) -> Result<Exit, Error> {
     let colour = context.printer.colour_err;
     let parsed = jobfile::read(&args.file, colour)?;
-    let invalid = |errors: &FieldErrors| {
-        let places = parsed.places.locate(errors);
-        Error::text(format!(
-            "Job validation errors:\n{}\n{}",
-            diagnostic::counted(errors),
-            diagnostic::errors(&places, colour)
-        ))
-    };
-    let now = Timestamp(context.clock.now());
-    let admitted = jobspec::canonicalise(&parsed.job, now).map_err(|errors| invalid(&errors))?;
+    let invalid = |errors: &FieldErrors| jobfile::invalid(&parsed, errors, colour);
+    let offline = jobfile::check(&parsed, Timestamp(context.clock.now()), colour)?;
 
     let mut job = jobfile::to_wire(&parsed, colour)?;
     job.namespace = Some(jobfile::namespace(
@@ -44,7 +36,7 @@ pub(crate) async fn run(context: &Context, args: &Validate) -> Result<Exit, Erro
             warnings.extend(answer.warnings);
         }
         Err(error) if error.is_unreachable() => {
-            warnings.extend(admitted.warnings);
+            warnings.extend(offline);
             context.printer.err(&format!(
                 "Checked without the cluster: the gateway at {} cannot be reached ({}), so nothing \
                  was checked that only it knows.",

@@ -48,6 +48,7 @@ fn plan(answer: &v1::PlanJobResponse, style: &Style) -> String {
     plan::Plan {
         answer,
         job_type: "service",
+        held: None,
         show_diff: true,
         run: &run,
     }
@@ -152,6 +153,7 @@ fn a_plan_of_what_has_no_place_and_what_would_have_to_go() {
     let system = plan::Plan {
         answer: &answer,
         job_type: "system",
+        held: None,
         show_diff: false,
         run: "",
     };

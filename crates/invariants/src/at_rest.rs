@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClientStatus, EvalStatus, JobType};
+use model::{ClientStatus, DeploymentStatus, EvalStatus, Indexed, Job, JobType};
 use state::Snapshot;
 
 use crate::violation::{Fact, Violation};
@@ -10,6 +10,8 @@ use crate::violation::{Fact, Violation};
 /// Looks at a state at rest: no evaluation waits to be looked at, and every job runs what it asks
 /// for, as far as it has found a place; a stopped or forgotten one runs nothing.
 ///
+/// A job whose rollout has failed may run less: nothing more of that version is placed until
+/// somebody changes the job. Source: Nomad's public behaviour.
 /// Batch jobs are left out of the counts: what has ended well is not run again.
 pub fn check_at_rest(snapshot: &Snapshot) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -45,12 +47,9 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
         if view.client_status() == ClientStatus::Unknown {
             continue;
         }
+        // Those of a job that was purged and is there again are replaced like older versions.
         let alloc = &view.alloc;
-        let group = (
-            alloc.job_key(),
-            alloc.job_create_index,
-            alloc.task_group.to_string(),
-        );
+        let group = (alloc.job_key(), alloc.task_group.to_string());
         *live.entry(group).or_default() += 1;
     }
     let mut wrong = Vec::new();
@@ -61,14 +60,15 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
         let key = job.value.key();
         let queued = snapshot.job_summary(&key);
         for group in &job.value.task_groups {
-            let runs = live.remove(&(key.clone(), job.create_index, group.name.clone()));
+            let runs = live.remove(&(key.clone(), group.name.clone()));
             let runs = runs.unwrap_or_default();
             let waits = queued
                 .get(&group.name)
                 .map(|summary| summary.queued)
                 .unwrap_or_default();
             let wanted = if job.value.stop { 0 } else { group.count };
-            if runs + waits != wanted {
+            let least = if has_failed(snapshot, job) { 0 } else { wanted };
+            if !(least..=wanted).contains(&(runs + waits)) {
                 wrong.push(format!(
                     "{key} {}: {runs} of {wanted}, {waits} queued",
                     group.name
@@ -82,15 +82,21 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
             .job(key)
             .is_some_and(|job| job.value.job_type != JobType::Service && !job.value.stop)
     };
-    for ((key, create_index, group), runs) in live {
-        let current = snapshot
-            .job(&key)
-            .is_some_and(|job| job.create_index == create_index);
-        if !(current && may_run(&key)) {
+    for ((key, group), runs) in live {
+        if !may_run(&key) {
             wrong.push(format!(
                 "{key} {group}: {runs} of a job that is stopped or gone"
             ));
         }
     }
     wrong
+}
+
+/// Whether the rollout of what the job asks for now has failed.
+fn has_failed(snapshot: &Snapshot, job: &Indexed<Job>) -> bool {
+    let rollout = snapshot.latest_deployment(&job.value.key());
+    rollout.is_some_and(|rollout| {
+        rollout.value.job_version == job.value.version
+            && rollout.value.status == DeploymentStatus::Failed
+    })
 }

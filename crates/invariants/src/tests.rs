@@ -93,10 +93,14 @@ fn put_client(id: AllocId, status: ClientStatus) -> Change {
 }
 
 fn put_deployment(status: DeploymentStatus) -> Change {
+    put_rollout(0, status)
+}
+
+fn put_rollout(job_version: u64, status: DeploymentStatus) -> Change {
     let deployment = Deployment {
         id: DeploymentId::from_random(1),
         job: web(1).key(),
-        job_version: 0,
+        job_version,
         job_modify_index: 1,
         job_create_index: 1,
         status,
@@ -525,6 +529,11 @@ fn at_rest_a_job_runs_what_it_asks_for() {
     stopped.stop = true;
     assert_eq!(with(&stopped), [Fact::CountIsMet]);
     assert_eq!(at_rest(two()), [Fact::CountIsMet], "the job is gone");
+    let mut former = alloc(1, &node, 0);
+    former.job_create_index = 0;
+    let with_former = |count| at_rest(vec![put_alloc(&former), put_job(&web(count))]);
+    assert_eq!(with_former(1), [], "as an older version's");
+    assert_eq!(with_former(0), [Fact::CountIsMet]);
     // Others have as many as their nodes, or their work, need.
     let mut everywhere = web(1);
     for job_type in [JobType::Batch, JobType::System, JobType::Sysbatch] {
@@ -534,6 +543,35 @@ fn at_rest_a_job_runs_what_it_asks_for() {
         everywhere.stop = true;
         assert_eq!(with(&everywhere), [Fact::CountIsMet], "{job_type:?}");
     }
+}
+
+#[test]
+fn at_rest_a_job_whose_rollout_has_failed_may_run_less() {
+    let node = builders::node(1);
+    let with = |job: &Job, rolled_out: u64, status| {
+        at_rest(vec![
+            put_alloc(&alloc(1, &node, 0)),
+            put_job(job),
+            put_rollout(rolled_out, status),
+        ])
+    };
+    assert_eq!(with(&web(2), 0, DeploymentStatus::Failed), []);
+    assert_eq!(
+        with(&web(2), 0, DeploymentStatus::Successful),
+        [Fact::CountIsMet]
+    );
+    assert_eq!(
+        with(&web(0), 0, DeploymentStatus::Failed),
+        [Fact::CountIsMet],
+        "more than it asks for is never right"
+    );
+    let mut newer = web(2);
+    newer.version = 1;
+    assert_eq!(
+        with(&newer, 0, DeploymentStatus::Failed),
+        [Fact::CountIsMet],
+        "another version's rollout says nothing"
+    );
 }
 
 #[test]
@@ -605,6 +643,65 @@ fn a_node_with_more_allocations_than_it_takes_is_found() {
 }
 
 #[test]
+fn an_allocation_that_comes_to_a_node_which_takes_nothing_is_found() {
+    let with = |edit: fn(&mut Node)| {
+        let mut node = builders::node(1);
+        edit(&mut node);
+        broken([put_node(&node), put_alloc(&alloc(1, &node, 0))])
+    };
+    assert_eq!(with(|_| ()), []);
+    let refused = [Fact::PlacedWhereAllowed];
+    assert_eq!(with(|node| node.status = model::NodeStatus::Down), refused);
+    let ineligible = model::NodeEligibility::Ineligible;
+    let mut node = builders::node(1);
+    node.eligibility = ineligible;
+    let first = alloc(1, &node, 0);
+    assert_eq!(broken([put_node(&node), put_alloc(&first)]), refused);
+    // What is there may be changed.
+    let was_eligible = [
+        put_node(&builders::node(1)),
+        put_alloc(&first),
+        put_node(&node),
+        put_alloc(&first),
+    ];
+    assert_eq!(broken(was_eligible), []);
+}
+
+#[test]
+fn an_allocation_of_a_job_that_is_stopped_is_found() {
+    let node = builders::node(1);
+    let of = |stop| {
+        let mut job = web(1);
+        job.stop = stop;
+        broken([
+            put_version(&job),
+            put_job(&job),
+            put_alloc(&alloc(1, &node, 0)),
+        ])
+    };
+    assert_eq!(of(false), []);
+    assert_eq!(of(true), [Fact::PlacedWhereAllowed]);
+}
+
+#[test]
+fn a_drain_that_is_gone_without_a_word_is_found() {
+    let idle = builders::node(1);
+    let mut draining = idle.clone();
+    let strategy = model::DrainStrategy::new(None, false, Timestamp(5));
+    draining.begin_drain(strategy, std::collections::BTreeMap::new(), Timestamp(5));
+    let mut drained = draining.clone();
+    drained.end_drain(model::DrainStatus::Complete, Timestamp(9));
+    assert_eq!(
+        broken([put_node(&idle), put_node(&draining), put_node(&drained)]),
+        []
+    );
+    assert_eq!(
+        broken([put_node(&idle), put_node(&draining), put_node(&idle)]),
+        [Fact::DrainsEnd]
+    );
+}
+
+#[test]
 fn an_update_that_replaces_too_many_at_once_is_found() {
     let node = builders::node(1);
     let mut job = web(2);
@@ -612,11 +709,13 @@ fn an_update_that_replaces_too_many_at_once_is_found() {
     let mut newer = job.clone();
     newer.version = 1;
     let olds = [alloc(1, &node, 0), alloc(2, &node, 1)];
+    let other = builders::node(2);
     let replaced = |position: usize| {
         let mut old = olds[position].clone();
         old.desired_status = DesiredStatus::Stop;
         let mut new = olds[position].clone();
         new.id = AllocId::from_random(11 + position as u128);
+        new.node_id = other.id;
         new.job_version = 1;
         new.deployment_id = Some(DeploymentId::from_random(1));
         new.previous_alloc = Some(old.id);
@@ -624,7 +723,7 @@ fn an_update_that_replaces_too_many_at_once_is_found() {
     };
     let found = |steps: Vec<Vec<Change>>| {
         let mut history = History::default();
-        let mut start = vec![put_node(&node), put_job(&newer)];
+        let mut start = vec![put_node(&node), put_node(&other), put_job(&newer)];
         start.extend([put_version(&job), put_version(&newer)]);
         for old in &olds {
             start.push(put_alloc(old));

@@ -1,6 +1,6 @@
 //! What is true of every single change: from the state before it to the state after it.
 
-use model::{Allocation, DesiredStatus, TriggeredBy};
+use model::{Allocation, DesiredStatus, DrainStatus, NodeEligibility, NodeStatus, TriggeredBy};
 use state::{Key, Snapshot};
 
 use crate::violation::{Fact, Violation};
@@ -18,6 +18,7 @@ pub(crate) fn check_key(
     let broken = match key {
         Key::Eval(id) => eval_goes_back(before, after, *id),
         Key::Alloc(id) => alloc_goes_wrong(before, after, *id)
+            .or_else(|| comes_where_nothing_may(before, after, *id))
             .or_else(|| eviction_is_forgotten(before, after, *id))
             .or_else(|| makes_the_wrong_go(before, after, *id)),
         Key::AllocClient(id) => {
@@ -26,8 +27,8 @@ pub(crate) fn check_key(
         Key::Deployment(id) => deployment_goes_back(before, after, *id),
         Key::Job(job) => version_jumps(before, after, job),
         Key::Election(service) => leader_is_replaced(before, after, service),
-        Key::Node(_)
-        | Key::JobVersion(..)
+        Key::Node(id) => drain_is_forgotten(before, after, *id),
+        Key::JobVersion(..)
         | Key::JobStable(..)
         | Key::JobTally(_)
         | Key::JobTags(_)
@@ -155,6 +156,53 @@ fn report_goes_back(
     (new < old).then(|| {
         let text = format!("allocation {id}: report {new} after {old}");
         (Fact::ReportsInOrder, text)
+    })
+}
+
+/// Looks at a new allocation's job and node, as they were when the allocation was written.
+fn comes_where_nothing_may(
+    before: &Snapshot,
+    after: &Snapshot,
+    id: model::AllocId,
+) -> Option<(Fact, String)> {
+    let alloc = &after.alloc(id)?.alloc;
+    // A plan that was promised before is moved where it belongs whatever has happened since.
+    if before.alloc(id).is_some() || before.plan_commit(alloc.eval_id).is_some() {
+        return None;
+    }
+    let key = alloc.job_key();
+    if before.job(&key).is_some_and(|job| job.value.stop) {
+        let text = format!("allocation {id} is of {key}, which is stopped");
+        return Some((Fact::PlacedWhereAllowed, text));
+    }
+    let node = &before.node(alloc.node_id)?.value;
+    let takes_more =
+        node.status == NodeStatus::Ready && node.eligibility == NodeEligibility::Eligible;
+    (!takes_more).then(|| {
+        let (status, eligibility) = (node.status, node.eligibility);
+        let text = format!(
+            "allocation {id} comes to {}: {status:?}, {eligibility:?}",
+            node.id
+        );
+        (Fact::PlacedWhereAllowed, text)
+    })
+}
+
+/// A drain that is lost between two writers leaves a node that nobody empties.
+fn drain_is_forgotten(
+    before: &Snapshot,
+    after: &Snapshot,
+    id: model::NodeId,
+) -> Option<(Fact, String)> {
+    let (old, new) = (before.node(id)?, after.node(id)?);
+    let was = old.value.drain.filter(|_| new.value.drain.is_none())?;
+    let last = new.value.last_drain.as_ref();
+    let is_told = last.is_some_and(|last| {
+        last.started_at == was.started_at && last.status != DrainStatus::Draining
+    });
+    (!is_told).then(|| {
+        let text = format!("node {id}: {was:?} is over, of which is said {last:?}");
+        (Fact::DrainsEnd, text)
     })
 }
 

@@ -71,6 +71,14 @@ pub enum Fact {
     KeysAreKnown,
     /// What a user was told is done is done, and is not undone but by a user.
     AcknowledgedIsKept,
+    /// What a user was told is refused is not done.
+    RefusedIsNotDone,
+    /// What is asked for once is done once, however often it is sent.
+    DoneOnce,
+    /// A new allocation is of a job that is not stopped, on a node that is ready and eligible.
+    PlacedWhereAllowed,
+    /// A drain ends as complete or canceled, and says so.
+    DrainsEnd,
     /// A node never acts on a revision lower than one that it has acted on.
     NodesGoForward,
     /// An update replaces no more than `max_parallel` that are not yet healthy.
@@ -85,6 +93,8 @@ pub enum Fact {
     EvaluationsEnd,
     /// At rest: a job runs exactly what it asks for.
     CountIsMet,
+    /// At rest: what is to run runs, and what is to end has ended.
+    NodesDoAsTold,
 }
 
 impl fmt::Display for Fact {
@@ -113,6 +123,10 @@ impl fmt::Display for Fact {
             Self::HistoryIsOne => "there is one history",
             Self::KeysAreKnown => "every key can be read",
             Self::AcknowledgedIsKept => "what is acknowledged is kept",
+            Self::RefusedIsNotDone => "what is refused is not done",
+            Self::DoneOnce => "what is asked for once is done once",
+            Self::PlacedWhereAllowed => "nothing is placed that may not be there",
+            Self::DrainsEnd => "a drain ends and says how",
             Self::NodesGoForward => "nodes go forward",
             Self::UpdatesKeepTheirPace => "updates keep their pace",
             Self::ServicesGoOn => "services go on",
@@ -120,6 +134,7 @@ impl fmt::Display for Fact {
             Self::NodesComeBack => "every node comes back",
             Self::EvaluationsEnd => "every evaluation ends",
             Self::CountIsMet => "a job runs what it asks for",
+            Self::NodesDoAsTold => "nodes do as they are told",
         })
     }
 }

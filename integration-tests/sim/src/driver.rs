@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::Options;
+use simulation::sums::Sums;
+
+use crate::{Options, SUMS};
 
 pub(crate) struct Run {
     pub(crate) from: u64,
@@ -22,6 +24,7 @@ pub(crate) struct Run {
 struct Tally {
     played: u64,
     failed: Vec<u64>,
+    sums: Sums,
 }
 
 impl Run {
@@ -54,18 +57,22 @@ impl Run {
                         if seed >= end {
                             break;
                         }
-                        let failure = self.one(seed);
+                        let result = self.one(seed);
                         let mut tally = lock();
                         tally.played += 1;
-                        if let Some(text) = failure {
-                            tally.failed.push(seed);
-                            println!("{text}\n    again: {}", self.again(seed));
+                        match result {
+                            Ok(sums) => tally.sums.add(sums),
+                            Err(text) => {
+                                tally.failed.push(seed);
+                                println!("{text}\n    again: {}", self.again(seed));
+                            }
                         }
                     }
                 });
             }
         });
         let tally = lock();
+        print!("{}", tally.sums);
         println!(
             "{} seeds from {} on in {} s, {} failed: {:?}",
             tally.played,
@@ -80,33 +87,32 @@ impl Run {
         }
     }
 
-    /// Plays one seed; returns what is wrong.
-    fn one(&self, seed: u64) -> Option<String> {
-        let output = match self.start(seed) {
-            Ok(output) => output,
-            Err(error) => return Some(format!("cannot play seed {seed}: {error}")),
-        };
+    /// Plays one seed; returns what it comes to, or what is wrong.
+    fn one(&self, seed: u64) -> Result<Sums, String> {
+        let output = self
+            .start(seed)
+            .map_err(|error| format!("cannot play seed {seed}: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (told, sums) = text.split_once(SUMS).unwrap_or((text.as_str(), ""));
         if !output.status.success() {
             let errors = String::from_utf8_lossy(&output.stderr);
-            return Some(format!("{text}{errors}{}", output.status));
+            return Err(format!("{told}{errors}{}", output.status));
         }
         if self.twice {
-            let again = match self.start(seed) {
-                Ok(again) => again,
-                Err(error) => return Some(format!("cannot play seed {seed} again: {error}")),
-            };
+            let again = self
+                .start(seed)
+                .map_err(|error| format!("cannot play seed {seed} again: {error}"))?;
             if again.stdout != output.stdout {
                 let again = String::from_utf8_lossy(&again.stdout).into_owned();
-                return Some(format!("seed {seed} does not repeat:\n{text}{again}"));
+                return Err(format!("seed {seed} does not repeat:\n{text}{again}"));
             }
         }
-        None
+        serde_json::from_str(sums).map_err(|error| format!("sums of seed {seed}: {error}"))
     }
 
     fn start(&self, seed: u64) -> std::io::Result<Output> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(self.words(seed)).output()
+        command.args(self.words(seed)).arg("--sums").output()
     }
 
     fn words(&self, seed: u64) -> Vec<String> {

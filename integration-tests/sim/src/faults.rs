@@ -17,6 +17,8 @@ pub struct Faults {
     /// What is to be mended when.
     mending: BTreeMap<(u64, u64), Mend>,
     count: u64,
+    /// What was broken how often.
+    kinds: BTreeMap<&'static str, u64>,
     is_verbose: bool,
 }
 
@@ -28,15 +30,28 @@ enum Mend {
 }
 
 impl Faults {
-    /// Begins at `start`, in milliseconds of the world.
-    pub fn new(seed: u64, start: u64, is_verbose: bool) -> Self {
+    pub fn new(seed: u64, is_verbose: bool) -> Self {
         Self {
             rng: StdRng::seed_from_u64(seed),
-            next: start,
+            next: u64::MAX,
             mending: BTreeMap::new(),
             count: 0,
+            kinds: BTreeMap::new(),
             is_verbose,
         }
+    }
+
+    /// Has the first thing break at `start`, in milliseconds of the world.
+    pub fn begin(&mut self, start: u64) {
+        self.next = start;
+    }
+
+    /// How often what was broken.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        let kinds = self.kinds.iter();
+        kinds
+            .map(|(kind, count)| ((*kind).to_owned(), *count))
+            .collect()
     }
 
     /// Returns when it wants to be asked again, at the latest.
@@ -90,6 +105,10 @@ impl Faults {
         self.mending.insert((world.now() + after, self.count), mend);
     }
 
+    fn tally(&mut self, kind: &'static str) {
+        *self.kinds.entry(kind).or_default() += 1;
+    }
+
     fn break_something(&mut self, world: &mut World, suite: &Suite, watcher: &Watcher) {
         let host = self.somebody(suite, watcher, world);
         let name = world.host(host).name().to_owned();
@@ -102,6 +121,12 @@ impl Faults {
                 };
                 if world.host(host).is_up() {
                     self.say(world, &format!("crash {name}, power {power:?}, {after} ms"));
+                    self.tally(match (host == suite.etcd, power) {
+                        (true, _) => "etcd crashes",
+                        (false, Power::On) => "a process is killed",
+                        (false, Power::Off) => "a machine loses its power",
+                    });
+                    watcher.note_crash(world.address(host));
                     world.crash(host, power);
                     self.later(world, after, Mend::Restart(host));
                 }
@@ -118,6 +143,7 @@ impl Faults {
                         .flat_map(|other| [(host, *other), (*other, host)])
                         .collect(),
                 };
+                self.tally("a machine is cut off from all");
                 self.cut(world, lines, after);
             }
             7..=9 => {
@@ -132,16 +158,19 @@ impl Faults {
                     1 => vec![(other, host)],
                     _ => vec![(host, other), (other, host)],
                 };
+                self.tally("a line between two is cut");
                 self.cut(world, lines, after);
             }
             10..=13 => {
                 let for_ms = self.rng.random_range(100..7_000);
+                self.tally("a machine stops and goes on");
                 self.say(world, &format!("pause {name} for {for_ms} ms"));
                 world.pause(host, for_ms);
             }
             14 => {
                 let slowness = self.rng.random_range(20..1_500);
                 let after = self.rng.random_range(500..5_000);
+                self.tally("etcd's disk is slow");
                 self.say(world, &format!("disk slow by {slowness} ms for {after} ms"));
                 suite.disk.set_slowness(slowness);
                 self.later(world, after, Mend::Disk);
@@ -153,6 +182,7 @@ impl Faults {
                     world,
                     &format!("{name} slow by {slowness} ms for {after} ms"),
                 );
+                self.tally("a machine's lines are slow");
                 impair_all(world, host, slowness, 0);
                 self.later(world, after, Mend::Links(host));
             }
@@ -163,16 +193,19 @@ impl Faults {
                     world,
                     &format!("{name} loses {loss} of 1,000 for {after} ms"),
                 );
+                self.tally("a machine's lines lose messages");
                 impair_all(world, host, 0, loss);
                 self.later(world, after, Mend::Links(host));
             }
             18 => {
                 let millis = self.rng.random_range(-30_000..30_000_i64);
                 self.say(world, &format!("clock of {name} off by {millis} ms"));
+                self.tally("a clock is set");
                 world.skew(host, millis * 1_000_000);
             }
             _ => {
                 self.say(world, &format!("connections of {name} reset"));
+                self.tally("connections are reset");
                 network::reset_all(host);
             }
         }

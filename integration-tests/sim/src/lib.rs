@@ -4,12 +4,15 @@
 //! and the network between them; [`journal`] is etcd's disk, and sees every revision; [`suite`]
 //! starts the services on their machines; [`users`] ask for jobs and remember what they were told;
 //! [`faults`] says what breaks when; [`watcher`] holds every revision against what must be true;
-//! [`trial`] plays one seed from start to rest.
+//! [`failover`] takes the time without a leader; [`trial`] plays one seed from start to rest;
+//! [`sums`] is what many seeds come to.
 
 pub mod clock;
+pub mod failover;
 pub mod faults;
 pub mod journal;
 pub mod suite;
+pub mod sums;
 pub mod trial;
 pub mod users;
 pub mod watcher;

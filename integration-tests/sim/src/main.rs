@@ -10,6 +10,9 @@ use simulation::trial::Trial;
 
 mod driver;
 
+/// What the line begins with that holds a seed's sums.
+const SUMS: &str = "sums: ";
+
 #[derive(Parser)]
 struct Args {
     #[command(subcommand)]
@@ -27,6 +30,9 @@ enum Command {
         /// Prints every write and every fault.
         #[arg(long)]
         verbose: bool,
+        /// Prints what it comes to for `run` to add up.
+        #[arg(long, hide = true)]
+        sums: bool,
     },
     /// Plays many seeds, and prints those that fail.
     Run {
@@ -78,7 +84,8 @@ fn main() -> ExitCode {
             seed,
             options,
             verbose,
-        } => one(seed, &options, verbose),
+            sums,
+        } => one(seed, &options, verbose, sums),
         Command::Run {
             from,
             seeds,
@@ -102,7 +109,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn one(seed: u64, options: &Options, is_verbose: bool) -> ExitCode {
+fn one(seed: u64, options: &Options, is_verbose: bool, is_summed: bool) -> ExitCode {
     if let Ok(filter) = std::env::var("KAFILA_LOG") {
         tracing_subscriber::fmt()
             .with_env_filter(filter)
@@ -128,6 +135,12 @@ fn one(seed: u64, options: &Options, is_verbose: bool) -> ExitCode {
         verdict.requests,
         verdict.violations.len()
     );
+    if is_summed {
+        match serde_json::to_string(&verdict.sums) {
+            Ok(sums) => println!("{SUMS}{sums}"),
+            Err(error) => println!("{error}"),
+        }
+    }
     match verdict.violations.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_node::Memory;
-use embedded_etcd::EmbeddedEtcd;
+use embedded_etcd::{AutoCompaction, EmbeddedEtcd};
 use service_kit::{CancellationToken, EtcdConfig, ListenConfig};
 
 use crate::journal::Disk;
@@ -22,6 +22,9 @@ const METRICS_PORT: u16 = 9000;
 /// minute sees it.
 const HEARTBEAT_TTL: Duration = Duration::from_secs(3);
 const HEARTBEAT_GRACE: Duration = Duration::from_secs(2);
+
+/// How long etcd remembers old revisions, where it forgets them: less than a machine is cut off.
+const MEMORY: Duration = Duration::from_secs(3);
 
 /// Which machine is which.
 pub struct Suite {
@@ -58,7 +61,7 @@ impl Suite {
     /// Adds the machines: numbers of 10.0.0.0/24, in this order.
     pub fn start(world: &mut World, seed: u64, watcher: &Watcher, node_count: usize) -> Self {
         let disk = Disk::new(seed, watcher.clone());
-        let etcd = world.add("etcd", store(disk.clone()));
+        let etcd = world.add("etcd", store(disk.clone(), seed.is_multiple_of(2)));
         let store = EtcdConfig {
             endpoints: vec![format!("http://{}:{STORE_PORT}", world.address(etcd))],
             ..EtcdConfig::default()
@@ -180,11 +183,15 @@ fn listen(world: &World) -> ListenConfig {
     }
 }
 
-fn store(disk: Disk) -> Software {
+fn store(disk: Disk, forgets: bool) -> Software {
     Box::new(move || {
         let disk = disk.clone();
         Box::pin(async move {
-            let config = embedded_etcd::Config::in_memory();
+            let mut config = embedded_etcd::Config::in_memory();
+            if forgets {
+                // A watch that falls behind for longer than that has to start over.
+                config.auto_compaction = Some(AutoCompaction::Age(MEMORY));
+            }
             let etcd = EmbeddedEtcd::start_on(config, Arc::new(disk)).await;
             let etcd = etcd.map_err(|error| error.to_string())?;
             let listener = net::bind(SocketAddr::from(([0, 0, 0, 0], STORE_PORT))).await;

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use invariants::{Fact, Violation, check_at_rest, check_indexes};
-use model::NodeStatus;
+use model::{ClientStatus, Deployment, EvalStatus, NodeStatus};
+use state::{AllocView, Snapshot};
 
 use crate::faults::Faults;
 use crate::suite::Suite;
+use crate::sums::Sums;
 use crate::users::{self, Ledger};
 use crate::watcher::Watcher;
 use crate::world::World;
@@ -20,6 +22,8 @@ const REST_LIMIT: u64 = 120_000;
 const REST: u64 = 3_000;
 /// How often it is looked for.
 const LOOK: u64 = 250;
+/// Enough for two to want the same at the same time.
+const USERS: u64 = 2;
 
 /// What is played.
 #[derive(Clone, Debug)]
@@ -43,6 +47,7 @@ pub struct Verdict {
     pub requests: usize,
     pub acknowledged: usize,
     pub violations: Vec<Violation>,
+    pub sums: Sums,
 }
 
 impl Trial {
@@ -50,28 +55,41 @@ impl Trial {
         let watcher = Watcher::new(self.is_verbose);
         let ledger = Ledger::default();
         let mut world = World::new(self.seed);
-        if let Err(error) = self.try_play(&mut world, &watcher, &ledger) {
+        let mut faults = Faults::new(self.seed ^ 3, self.is_verbose);
+        if let Err(error) = self.try_play(&mut world, &mut faults, &watcher, &ledger) {
             watcher.report(Fact::ServicesGoOn, error);
         }
         ledger.check(&watcher);
-        let asked = ledger.asked();
         if self.is_verbose {
+            let asked = ledger.asked();
             asked.iter().for_each(|asked| println!("asked {asked:?}"));
         }
-        let is_done = |asked: &&users::Asked| matches!(asked.outcome, users::Outcome::Done { .. });
+        let (requests, acknowledged) = ledger.counts();
+        let failovers = watcher.failovers();
         Verdict {
             fingerprint: watcher.fingerprint(),
             revisions: watcher.revisions(),
             took: world.now(),
-            requests: asked.len(),
-            acknowledged: asked.iter().filter(is_done).count(),
+            requests,
+            acknowledged,
             violations: watcher.violations(),
+            sums: Sums {
+                seeds: 1,
+                simulated_ms: world.now(),
+                revisions: watcher.revisions(),
+                requests: requests as u64,
+                acknowledged: acknowledged as u64,
+                faults: faults.counts(),
+                elected_ms: failovers.elected,
+                wrote_ms: failovers.wrote,
+            },
         }
     }
 
     fn try_play(
         &self,
         world: &mut World,
+        faults: &mut Faults,
         watcher: &Watcher,
         ledger: &Ledger,
     ) -> Result<(), String> {
@@ -83,12 +101,14 @@ impl Trial {
             world.run(LOOK)?;
         }
         let gateways = suite.gateway_addresses();
-        world.add(
-            "user",
-            users::software(self.seed ^ 2, gateways, ledger.clone()),
-        );
+        for number in 0..USERS {
+            // Bits that neither the seeds beside it have, nor what else is drawn from this one.
+            let seed = self.seed ^ ((number + 1) << 60) ^ 2;
+            let software = users::software(number, seed, gateways.clone(), ledger.clone());
+            world.add(&format!("user-{number}"), software);
+        }
         let mut nodes = Nodes::default();
-        let mut faults = Faults::new(self.seed ^ 3, world.now() + 1_000, self.is_verbose);
+        faults.begin(world.now() + 1_000);
         let end = world.now() + self.length;
         while world.now() < end {
             if !self.is_calm {
@@ -162,7 +182,8 @@ fn unrest(watcher: &Watcher, node_count: usize) -> Vec<Violation> {
     let snapshot = watcher.snapshot();
     let revision = snapshot.index();
     let mut found = check_at_rest(&snapshot);
-    for deployment in snapshot.active_deployments() {
+    let active = snapshot.active_deployments();
+    for deployment in active.filter(|one| !waits_for_room(&snapshot, &one.value)) {
         let value = &deployment.value;
         let text = format!("deployment {} is {}", value.id, value.status.as_str());
         found.push(Violation {
@@ -170,6 +191,15 @@ fn unrest(watcher: &Watcher, node_count: usize) -> Vec<Violation> {
             fact: Fact::DeploymentsEnd,
             found: text,
         });
+    }
+    for view in snapshot.allocs() {
+        if let Some(text) = undone(view) {
+            found.push(Violation {
+                revision,
+                fact: Fact::NodesDoAsTold,
+                found: text,
+            });
+        }
     }
     let ready = ready_nodes(watcher);
     if ready != node_count {
@@ -180,6 +210,34 @@ fn unrest(watcher: &Watcher, node_count: usize) -> Vec<Violation> {
         });
     }
     found
+}
+
+/// Whether nothing but room is missing to end a rollout, and no deadline runs: the deadline begins
+/// with the first allocation, and ends when as many are healthy as the rollout was made for. What
+/// was on the move then is not among them.
+fn waits_for_room(snapshot: &Snapshot, rollout: &Deployment) -> bool {
+    let mut evals = snapshot.evals_by_job(&rollout.job);
+    let is_blocked = evals.any(|eval| eval.value.status == EvalStatus::Blocked);
+    let placed: Vec<_> = snapshot.allocs_by_deployment(rollout.id).collect();
+    let is_healthy = |view: &&&AllocView| {
+        !view.is_terminal() && view.health().is_some_and(|health| health.healthy)
+    };
+    let healthy = placed.iter().filter(is_healthy).count();
+    let groups = rollout.groups.values();
+    let wanted: u32 = groups.map(|group| group.desired_total).sum();
+    is_blocked && (placed.is_empty() || healthy as u64 >= u64::from(wanted))
+}
+
+/// What a node has still to do about an allocation: work ends, and all else runs.
+fn undone(view: &AllocView) -> Option<String> {
+    let (alloc, status) = (&view.alloc, view.client_status());
+    let is_done = match alloc.is_server_terminal() {
+        true => status.is_terminal(),
+        false => status.is_terminal() || status == ClientStatus::Running,
+    };
+    let wanted = alloc.desired_status.as_str();
+    let id = alloc.id;
+    (!is_done).then(|| format!("allocation {id} is to {wanted} and is {}", status.as_str()))
 }
 
 /// How far each node has acted.

@@ -1,19 +1,42 @@
 //! Holds every revision against what must be true, at the moment at which it becomes true.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use embedded_etcd::record::Record;
 use invariants::{Fact, History, Violation};
-use model::JobKey;
+use model::{DeploymentStatus, Job, JobKey};
 use state::{Change, Entity, Key, Snapshot};
 use store::Keyspace;
 
 use crate::clock;
+use crate::failover::Failovers;
 
 /// Where a job says which request it is of: see [`crate::users`].
 pub const REQUEST: &str = "request";
+
+/// What one revision made of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Which request the job is of; empty where it was deleted.
+    pub request: String,
+    pub is_stopped: bool,
+    pub is_deleted: bool,
+    pub by: By,
+}
+
+/// Who wrote it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// A gateway, because somebody asked.
+    #[default]
+    User,
+    /// A rollout that failed and went back.
+    Rollout,
+    /// The collection of garbage, or the clock that launches.
+    Controller,
+}
 
 /// Cheap to clone; clones are the same.
 #[derive(Clone)]
@@ -27,8 +50,11 @@ struct Inner {
     writers: BTreeMap<i64, IpAddr>,
     /// Which elected service a machine runs.
     roles: BTreeMap<IpAddr, &'static str>,
-    /// What each revision of a job was asked by, empty where it was deleted.
-    jobs: BTreeMap<(JobKey, u64), String>,
+    /// What each revision made of a job.
+    jobs: BTreeMap<(JobKey, u64), Written>,
+    /// The child that each dispatch has made.
+    dispatched: BTreeMap<String, JobKey>,
+    failovers: Failovers,
     fingerprint: u64,
     found: Vec<Violation>,
     last: i64,
@@ -43,6 +69,8 @@ impl Watcher {
             writers: BTreeMap::new(),
             roles: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            dispatched: BTreeMap::new(),
+            failovers: Failovers::default(),
             fingerprint: 0xcbf2_9ce4_8422_2325,
             found: Vec::new(),
             last: 0,
@@ -86,18 +114,43 @@ impl Watcher {
         !(inner.found.is_empty() && inner.history.violations().is_empty())
     }
 
-    /// Which request wrote a job at a revision; empty: it was deleted then; `None`: it was not
-    /// written.
-    pub fn written(&self, job: &JobKey, revision: u64) -> Option<String> {
+    /// What a revision made of a job; `None`: it was not written.
+    pub fn written(&self, job: &JobKey, revision: u64) -> Option<Written> {
         self.lock().jobs.get(&(job.clone(), revision)).cloned()
     }
 
-    /// The writes of a job after a revision, with the requests that wrote them.
-    pub fn writes_after(&self, job: &JobKey, revision: u64) -> Vec<(u64, String)> {
+    /// The writes of a job after a revision.
+    pub fn writes_after(&self, job: &JobKey, revision: u64) -> Vec<(u64, Written)> {
         let inner = self.lock();
         let (from, to) = ((job.clone(), revision + 1), (job.clone(), u64::MAX));
         let range = inner.jobs.range(from..=to);
-        range.map(|((_, at), by)| (*at, by.clone())).collect()
+        range.map(|((_, at), what)| (*at, what.clone())).collect()
+    }
+
+    /// Whether a request ever wrote a job.
+    pub fn has_written(&self, job: &JobKey, request: &str) -> bool {
+        let writes = self.writes_after(job, 0);
+        writes.iter().any(|(_, written)| written.request == request)
+    }
+
+    /// Says that the machine at `address` has just crashed.
+    pub fn note_crash(&self, address: IpAddr) {
+        let mut inner = self.lock();
+        let Some(role) = inner.roles.get(&address).copied() else {
+            return;
+        };
+        let snapshot = inner.history.snapshot();
+        if leads(&snapshot, role, address) {
+            let term = snapshot
+                .leader(role)
+                .map_or(0, |leader| leader.create_index);
+            inner.failovers.lost(role, term, now_ms());
+        }
+    }
+
+    /// How long the leaders that crashed were missed.
+    pub fn failovers(&self) -> Failovers {
+        self.lock().failovers.clone()
     }
 
     /// A number that is another if anything that was ever written is another, or at another time.
@@ -160,33 +213,102 @@ impl Inner {
             self.tell(revision, writer, records);
         }
         let number = u64::try_from(revision).unwrap_or_default();
+        let role = writer.and_then(|writer| self.roles.get(&writer).copied());
         for change in &changes {
-            match change {
-                Change::Put {
-                    key: Key::Job(job),
-                    entity: Entity::Job(value),
-                    ..
-                } => {
-                    let request = value.meta.get(REQUEST).cloned().unwrap_or_default();
-                    self.jobs.insert((job.clone(), number), request);
-                }
-                Change::Delete { key: Key::Job(job) } => {
-                    self.jobs.insert((job.clone(), number), String::new());
-                }
-                _ => {}
-            }
+            self.check_change(number, role, change, &changes);
         }
-        if let Some(writer) = writer {
-            self.check_writer(writer, &changes);
+        if let (Some(writer), Some(role)) = (writer, role) {
+            self.check_writer(writer, role, &changes);
         }
         self.history.apply(number, changes);
+        if let (Some(writer), Some(role)) = (writer, role) {
+            let snapshot = self.history.snapshot();
+            let term = snapshot
+                .leader(role)
+                .map_or(0, |leader| leader.create_index);
+            if leads(&snapshot, role, writer) {
+                // Its term begins with the revision that wins the election.
+                self.failovers.wrote(role, term, term == number, now_ms());
+            }
+        }
+    }
+
+    fn check_change(
+        &mut self,
+        revision: u64,
+        role: Option<&'static str>,
+        change: &Change,
+        changes: &[Change],
+    ) {
+        let by = match role {
+            Some(cluster_controller::SERVICE) => By::Controller,
+            _ => By::User,
+        };
+        match change {
+            Change::Put {
+                key: Key::Job(job),
+                entity: Entity::Job(value),
+                ..
+            } => {
+                // A user who ends a rollout has it go back as well.
+                let is_reverted = is_reverted(changes, value);
+                if role == Some(deployment_watcher::SERVICE) && !is_reverted {
+                    let text = format!("{job} is changed, and no rollout of it failed");
+                    self.find(Fact::AcknowledgedIsKept, text);
+                }
+                let by = if is_reverted { By::Rollout } else { by };
+                self.check_dispatch(job, value);
+                let written = Written {
+                    request: value.meta.get(REQUEST).cloned().unwrap_or_default(),
+                    is_stopped: value.stop,
+                    is_deleted: false,
+                    by,
+                };
+                self.jobs.insert((job.clone(), revision), written);
+            }
+            Change::Delete { key: Key::Job(job) } => {
+                if by == By::Controller && is_at_work(&self.history.snapshot(), job) {
+                    let text = format!("{job} is forgotten while something of it runs");
+                    self.find(Fact::AcknowledgedIsKept, text);
+                }
+                let written = Written {
+                    is_deleted: true,
+                    by,
+                    ..Written::default()
+                };
+                self.jobs.insert((job.clone(), revision), written);
+            }
+            Change::Put {
+                entity: Entity::ScalingEvents(scaled),
+                ..
+            } => {
+                let mut names = BTreeSet::new();
+                let named = scaled.events.iter().map(|event| event.message.as_str());
+                let mut named = named.filter(|name| !name.is_empty());
+                if let Some(twice) = named.find(|name| !names.insert(*name)) {
+                    self.find(Fact::DoneOnce, format!("{twice} has scaled twice"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// One dispatch makes one child, as long as that is known.
+    fn check_dispatch(&mut self, job: &JobKey, value: &Job) {
+        let token = &value.dispatch_token;
+        if token.is_empty() {
+            return;
+        }
+        let snapshot = self.history.snapshot();
+        let first = self.dispatched.insert(token.clone(), job.clone());
+        if let Some(first) = first.filter(|first| first != job && snapshot.job(first).is_some()) {
+            let text = format!("dispatch {token} has made {first} and {job}");
+            self.find(Fact::DoneOnce, text);
+        }
     }
 
     /// A service that has a leader writes through it alone: as of the revision before.
-    fn check_writer(&mut self, writer: IpAddr, changes: &[Change]) {
-        let Some(role) = self.roles.get(&writer).copied() else {
-            return;
-        };
+    fn check_writer(&mut self, writer: IpAddr, role: &'static str, changes: &[Change]) {
         let is_election = |change: &Change| {
             let (Change::Put { key, .. } | Change::Delete { key }) = change;
             matches!(key, Key::Election(_))
@@ -195,9 +317,8 @@ impl Inner {
             return;
         }
         let snapshot = self.history.snapshot();
-        let leader = snapshot.leader(role).map(|leader| &leader.value.address);
-        let own = format!("http://{writer}:");
-        if leader.is_none_or(|leader| !leader.starts_with(&own)) {
+        if !leads(&snapshot, role, writer) {
+            let leader = snapshot.leader(role).map(|leader| &leader.value.address);
             let text = format!("{role} at {writer} writes while {leader:?} leads");
             self.find(Fact::OneWriterATerm, text);
         }
@@ -220,7 +341,7 @@ impl Inner {
     }
 
     fn tell(&self, revision: i64, writer: Option<IpAddr>, records: &[Arc<Record>]) {
-        let millis = clock::steady() / 1_000_000 - 1_000;
+        let millis = now_ms();
         let writer = writer.map_or_else(|| "-".to_owned(), |writer| writer.to_string());
         for record in records {
             let key = String::from_utf8_lossy(&record.key);
@@ -228,6 +349,39 @@ impl Inner {
             println!("{millis} r{revision} {writer} {key} {value}");
         }
     }
+}
+
+/// Milliseconds of the world, as its messages count them.
+fn now_ms() -> u64 {
+    clock::steady() / 1_000_000 - 1_000
+}
+
+fn leads(snapshot: &Snapshot, role: &str, machine: IpAddr) -> bool {
+    let own = format!("http://{machine}:");
+    let leader = snapshot.leader(role);
+    leader.is_some_and(|leader| leader.value.address.starts_with(&own))
+}
+
+/// Whether the same revision ends a rollout of the job that was to go back if it failed.
+fn is_reverted(changes: &[Change], job: &Job) -> bool {
+    changes.iter().any(|change| match change {
+        Change::Put {
+            entity: Entity::Deployment(rollout),
+            ..
+        } => {
+            rollout.job == job.key()
+                && rollout.status == DeploymentStatus::Failed
+                && rollout.job_version + 1 == job.version
+                && rollout.groups.values().any(|group| group.auto_revert)
+        }
+        _ => false,
+    })
+}
+
+fn is_at_work(snapshot: &Snapshot, key: &JobKey) -> bool {
+    let mut allocs = snapshot.allocs_by_job(key);
+    let mut evals = snapshot.evals_by_job(key);
+    allocs.any(|view| !view.is_terminal()) || evals.any(|eval| !eval.value.status.is_terminal())
 }
 
 fn change(key: Key, record: &Record) -> Result<Change, String> {

@@ -120,9 +120,28 @@ impl Check {
     where
         T: TryFrom<i64> + Bounded,
     {
+        self.number_from(0, field, value, default)
+    }
+
+    /// The same for what has to be at least `least`, which the caller checks: only the message of a
+    /// number that the model cannot hold goes by it.
+    pub(super) fn number_from<T>(
+        &mut self,
+        least: u32,
+        field: String,
+        value: Option<i64>,
+        default: T,
+    ) -> T
+    where
+        T: TryFrom<i64> + Bounded,
+    {
         let Some(value) = value else { return default };
         T::try_from(value).unwrap_or_else(|_| {
-            let message = format!("must be between 0 and {}; got {value}", T::LARGEST);
+            let way = if value < 0 { "raise" } else { "lower" };
+            let message = format!(
+                "must be between {least} and {}; got {value}: {way} it",
+                T::LARGEST
+            );
             self.error(field, message);
             default
         })

@@ -23,7 +23,8 @@ pub(super) fn resources(
     let spec = spec.unwrap_or(&none);
     let cores = check.number(path.field("cores"), spec.cores, 0);
     let default_mhz = if cores > 0 { 0 } else { DEFAULT_CPU_MHZ };
-    let cpu_mhz = check.number(path.field("cpu"), spec.cpu, default_mhz);
+    let least_mhz = if cores > 0 { 0 } else { MIN_CPU_MHZ };
+    let cpu_mhz = check.number_from(least_mhz, path.field("cpu"), spec.cpu, default_mhz);
     if cores > 0 && cpu_mhz > 0 {
         let message = "Task can only ask for 'cpu' or 'cores' resource, not both: remove cpu for \
                        cores of the task's own, or cores for a share of all";
@@ -36,7 +37,12 @@ pub(super) fn resources(
         );
         check.error(path.field("cpu"), message);
     }
-    let memory_mib = check.number(path.field("memory"), spec.memory, DEFAULT_MEMORY_MIB);
+    let memory_mib = check.number_from(
+        MIN_MEMORY_MIB,
+        path.field("memory"),
+        spec.memory,
+        DEFAULT_MEMORY_MIB,
+    );
     if memory_mib < MIN_MEMORY_MIB {
         let message = format!(
             "minimum MemoryMB value is {MIN_MEMORY_MIB}; got {memory_mib}: memory is in MB, leave \

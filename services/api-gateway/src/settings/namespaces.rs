@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use model::namespace::NodePoolRules;
-use model::{FieldErrors, Indexed, Job, Namespace};
+use model::{ClientStatus, FieldErrors, Indexed, Job, Namespace, NodeStatus};
 use placement::glob_matches;
-use state::{Entity, JobStatus, Key, Snapshot};
+use state::{AllocView, Entity, JobStatus, Key, Snapshot};
 
 use super::node_pools;
 use crate::writes::Write;
@@ -141,10 +141,10 @@ fn in_use(snapshot: &Snapshot, name: &str) -> Option<Refusal> {
         .map(|job| job.value.key())
         .filter(|key| snapshot.job_status(key) != Some(JobStatus::Dead))
         .map(|key| key.job_id.to_string());
-    // Those of purged jobs that have not been told to stop yet.
+    // Those of purged jobs, and those that were told to stop and have not ended on their nodes.
     let allocs = snapshot
         .allocs()
-        .filter(|view| &*view.alloc.namespace == name && !view.is_terminal())
+        .filter(|view| &*view.alloc.namespace == name && may_run(snapshot, view))
         .map(|view| view.alloc.id.to_string());
     let volumes = snapshot
         .volumes()
@@ -157,6 +157,17 @@ fn in_use(snapshot: &Snapshot, name: &str) -> Option<Refusal> {
     found("non-terminal jobs", jobs.take(MAX_NAMED).collect())
         .or_else(|| found("non-terminal allocations", allocs.take(MAX_NAMED).collect()))
         .or_else(|| found("volumes", volumes.take(MAX_NAMED).collect()))
+}
+
+/// Tells whether an allocation runs, or may: being told to stop is not having stopped, but nobody
+/// waits for the word of a node that is down or gone and never said that it runs.
+fn may_run(snapshot: &Snapshot, view: &AllocView) -> bool {
+    if view.is_client_terminal() {
+        return false;
+    }
+    let node = snapshot.node(view.alloc.node_id);
+    let is_reachable = node.is_some_and(|node| node.value.status != NodeStatus::Down);
+    !view.is_terminal() || is_reachable || view.client_status() == ClientStatus::Running
 }
 
 /// Returns what whoever joins a namespace compares of it; `None`: it is always there.

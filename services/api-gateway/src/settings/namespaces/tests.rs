@@ -1,6 +1,8 @@
 use model::namespace::Capabilities;
 use model::volume::{AccessMode, AttachmentMode, Capability};
-use model::{ClientStatus, NodeId, NodePool, Timestamp, Volume, VolumeId};
+use model::{
+    ClientStatus, DesiredStatus, NodeId, NodePool, NodeStatus, Timestamp, Volume, VolumeId,
+};
 use test_kit::builders;
 
 use super::*;
@@ -153,6 +155,30 @@ fn jobs_allocations_and_volumes_keep_a_namespace() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn what_was_told_to_stop_keeps_a_namespace_until_it_has_ended_on_its_node() {
+    let mut stored = Stored::default();
+    put(&mut stored, dev());
+    let mut node = builders::node(1);
+    stored.put_node(&node);
+    let mut alloc = builders::allocation(1, &job(), node.id);
+    alloc.desired_status = DesiredStatus::Stop;
+    stored.put_alloc(&alloc);
+    let refused = |stored: &Stored| delete(&stored.snapshot(), "dev").is_err();
+    assert!(refused(&stored), "the node may be starting it");
+    // A node that is down does not say so any more, unless it runs there already.
+    node.status = NodeStatus::Down;
+    stored.put_node(&node);
+    assert!(!refused(&stored));
+    stored.put_status(alloc.id, ClientStatus::Running);
+    assert!(refused(&stored));
+    node.status = NodeStatus::Ready;
+    stored.put_node(&node);
+    assert!(refused(&stored));
+    stored.put_status(alloc.id, ClientStatus::Complete);
+    assert!(!refused(&stored));
 }
 
 #[test]

@@ -242,6 +242,52 @@ fn what_failed_with_its_deployment_is_not_said_to_be_placed_again() {
 }
 
 #[test]
+fn what_waits_and_what_holds_a_group_up_is_said() {
+    let mut eval = fixtures::failed_eval();
+    let mut group = v1::GroupExplanation {
+        name: "web".to_owned(),
+        wanted: 3,
+        live: 1,
+        waiting: 1,
+        waits_until_ns: fixtures::NOW + 65 * fixtures::SECOND,
+        done: 1,
+        would_place: 1,
+        question: "one-more".to_owned(),
+        held_by: "failed".to_owned(),
+        held_by_deployment: "5e6f7a8b-0000-4000-8000-000000000001".to_owned(),
+        ..v1::GroupExplanation::default()
+    };
+    let text = |eval: &v1::Evaluation, group: &v1::GroupExplanation| {
+        let explanation = v1::Explanation {
+            groups: vec![group.clone()],
+            ..v1::Explanation::default()
+        };
+        explain::render(eval, &explanation, &style(false))
+    };
+    let failed = text(&eval, &group);
+    for part in [
+        "3 wanted, 1 live, 1 done, 0 placed or last updated by this evaluation, \
+         1 would be placed now, 1 failed and is placed again 1m5s from now\n",
+        "Deployment 5e6f7a8b has failed, so nothing more of this version is placed: run a changed \
+         job file, or a former version again with 'kafila job revert",
+        "Asked about one of those that are not there (",
+    ] {
+        assert!(failed.contains(part), "{part:?} in\n{failed}");
+    }
+    group.held_by = "promotion".to_owned();
+    eval.status = "pending".to_owned();
+    eval.wait_until_ns = fixtures::NOW + 65 * fixtures::SECOND;
+    let waiting = text(&eval, &group);
+    for part in [
+        "1 would be placed then",
+        "1m5s from now\n",
+        "'kafila deployment promote 5e6f7a8b' rolls the version out",
+    ] {
+        assert!(waiting.contains(part), "{part:?} in\n{waiting}");
+    }
+}
+
+#[test]
 fn what_nodes_say_of_an_evaluation() {
     let eval = fixtures::failed_eval();
     let explanation = fixtures::explanation();

@@ -228,7 +228,7 @@ async fn what_has_no_place_is_explained(dev: &Dev) -> Result<()> {
     let run = async |words: &[&str]| binary::run(&dev.address, words).await?.ok();
     let explained = run(&["eval", "explain", &id]).await?.stdout;
     for part in [
-        "Task Group \"app\"\n2 wanted, 0 live, 0 placed by this evaluation, 2 without a place\n",
+        "Task Group \"app\"\n2 wanted, 0 live, 0 placed or last updated by this evaluation, 2 without a place\n",
         "  * exhausted: memory (1 node, ",
         "Nearest miss: node ",
         "  -> memory: ask ",

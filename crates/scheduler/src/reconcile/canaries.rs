@@ -95,7 +95,10 @@ impl<'a> GroupReconciler<'a, '_> {
         let mut replaced = slots.iter().chain(lost.iter().copied());
         let are_some_old = !destructive.is_empty()
             || (self.is_canarying() && replaced.any(|view| !self.is_of_version(view)));
-        let is_needed = are_some_old && canaries.slots.len() < wanted;
+        // The rollout goes on with its canaries alone, also when nobody is left that they would
+        // take the place of: those may have made way for others, and the canaries as well.
+        let is_alone = self.is_canarying() && slots.len() == 0 && lost.is_empty();
+        let is_needed = (are_some_old || is_alone) && canaries.slots.len() < wanted;
         if is_needed && !is_over && !is_promoted {
             wanted
         } else {
@@ -103,12 +106,13 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    /// Places canaries anew that failed or are out of reach, and as many as are still wanted.
+    /// Places canaries anew that failed or are out of reach, and as many as are still wanted, under
+    /// the numbers of those that they may replace first.
     pub(super) fn place_canaries(
         &self,
         wanted: u32,
         canaries: Canaries<'a>,
-        destructive: &[&AllocView],
+        replaceable: Vec<u32>,
         names: &NameIndex,
         changes: &mut GroupChanges<'a>,
     ) {
@@ -132,9 +136,6 @@ impl<'a> GroupReconciler<'a, '_> {
         if wanted == 0 || triage.is_paused() || triage.is_failed() {
             return;
         }
-        let replaceable = destructive.iter().map(|view| view.alloc.name_index);
-        let mut replaceable: Vec<_> = replaceable.collect();
-        replaceable.sort_unstable();
         let new = wanted.saturating_sub(slots.len());
         let numbers = names.of_canaries(new, replaceable.into_iter(), &mut taken);
         changes.desired.canary = len(&numbers);

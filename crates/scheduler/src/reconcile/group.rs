@@ -108,10 +108,19 @@ impl<'a> GroupReconciler<'a, '_> {
             wanted,
             &mut changes,
         );
+        // While a version is tried out, what is missing is not placed: canaries may have its numbers.
+        let missing = places
+            .iter()
+            .filter(|ask| is_canarying && matches!(ask.cause, Cause::Missing));
+        let withheld: Vec<_> = missing.map(|ask| ask.name_index).collect();
         let wanted_places = places.len();
         let limit = self.apply_places(places, &slots, is_canarying, limit, &mut changes);
         let are_some_withheld = changes.places.len() < wanted_places;
-        self.place_canaries(wanted, canaries, &destructive, &names, &mut changes);
+        let replaceable = destructive.iter().map(|view| view.alloc.name_index);
+        let mut replaceable: Vec<_> = replaceable.collect();
+        replaceable.sort_unstable();
+        replaceable.extend(withheld);
+        self.place_canaries(wanted, canaries, replaceable, &names, &mut changes);
         let updated = self.apply_destructive(destructive, limit, &mut names, &mut changes);
         self.migrate(&slots.migrate, is_canarying, &mut names, &mut changes);
         let is_settled = is_up_to_date

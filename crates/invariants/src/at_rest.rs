@@ -42,7 +42,7 @@ pub fn check_at_rest(snapshot: &Snapshot) -> Vec<Violation> {
 }
 
 fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
-    let mut live = BTreeMap::<_, u32>::new();
+    let mut live = BTreeMap::<_, Live>::new();
     for view in snapshot.allocs().filter(|view| !view.is_terminal()) {
         if view.client_status() == ClientStatus::Unknown {
             continue;
@@ -50,7 +50,13 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
         // Those of a job that was purged and is there again are replaced like older versions.
         let alloc = &view.alloc;
         let group = (alloc.job_key(), alloc.task_group.to_string());
-        *live.entry(group).or_default() += 1;
+        let job = snapshot.job(&group.0);
+        let live = live.entry(group).or_default();
+        live.all += 1;
+        let is_current = job.is_some_and(|job| {
+            job.value.version == alloc.job_version && job.create_index == alloc.job_create_index
+        });
+        live.current += u32::from(is_current);
     }
     let mut wrong = Vec::new();
     for job in snapshot
@@ -68,10 +74,13 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
                 .unwrap_or_default();
             let wanted = if job.value.stop { 0 } else { group.count };
             let least = if has_failed(snapshot, job) { 0 } else { wanted };
-            if !(least..=wanted).contains(&(runs + waits)) {
+            // An old one stays until its update has a place, and is not one too many.
+            let is_met =
+                least <= runs.all + waits && runs.all <= wanted && runs.current + waits <= wanted;
+            if !is_met {
                 wrong.push(format!(
-                    "{key} {}: {runs} of {wanted}, {waits} queued",
-                    group.name
+                    "{key} {}: {} of {wanted}, {} of them current, {waits} queued",
+                    group.name, runs.all, runs.current
                 ));
             }
         }
@@ -85,11 +94,20 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
     for ((key, group), runs) in live {
         if !may_run(&key) {
             wrong.push(format!(
-                "{key} {group}: {runs} of a job that is stopped or gone"
+                "{key} {group}: {} of a job that is stopped or gone",
+                runs.all
             ));
         }
     }
     wrong
+}
+
+/// How many of a group run.
+#[derive(Clone, Copy, Default)]
+struct Live {
+    all: u32,
+    /// Of the version that the job has.
+    current: u32,
 }
 
 /// Whether the rollout of what the job asks for now has failed.

@@ -546,6 +546,31 @@ fn at_rest_a_job_runs_what_it_asks_for() {
 }
 
 #[test]
+fn at_rest_an_old_one_may_wait_for_its_update() {
+    let node = builders::node(1);
+    let with = |version: u64| {
+        let mut job = web(2);
+        job.version = version;
+        let mut eval = builders::evaluation(1, &job);
+        eval.status = EvalStatus::Blocked;
+        eval.queued_allocs = [("app".to_owned(), 1)].into();
+        let entity = Entity::Eval(Box::new(eval.clone()));
+        at_rest(vec![
+            put_alloc(&alloc(1, &node, 0)),
+            put_alloc(&alloc(2, &node, 1)),
+            put_job(&job),
+            put(Key::Eval(eval.id), entity),
+        ])
+    };
+    assert_eq!(with(1), []);
+    assert_eq!(
+        with(0),
+        [Fact::CountIsMet],
+        "both are of the version that it asks for"
+    );
+}
+
+#[test]
 fn at_rest_a_job_whose_rollout_has_failed_may_run_less() {
     let node = builders::node(1);
     let with = |job: &Job, rolled_out: u64, status| {

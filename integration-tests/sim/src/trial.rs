@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use invariants::{Fact, Violation, check_at_rest, check_indexes};
-use model::{ClientStatus, Deployment, EvalStatus, NodeStatus};
+use model::{ClientStatus, Deployment, DeploymentGroup, EvalStatus, NodeStatus};
 use state::{AllocView, Snapshot};
 
 use crate::faults::Faults;
@@ -214,7 +214,8 @@ fn unrest(watcher: &Watcher, node_count: usize) -> Vec<Violation> {
 
 /// Whether nothing but room is missing to end a rollout, and no deadline runs: the deadline begins
 /// with the first allocation, and ends when as many are healthy as the rollout was made for. What
-/// was on the move then is not among them.
+/// was on the move then is not among them. None runs either while a promotion is waited for, and
+/// canaries that made way for more important work have to have room first.
 fn waits_for_room(snapshot: &Snapshot, rollout: &Deployment) -> bool {
     let mut evals = snapshot.evals_by_job(&rollout.job);
     let is_blocked = evals.any(|eval| eval.value.status == EvalStatus::Blocked);
@@ -225,7 +226,11 @@ fn waits_for_room(snapshot: &Snapshot, rollout: &Deployment) -> bool {
     let healthy = placed.iter().filter(is_healthy).count();
     let groups = rollout.groups.values();
     let wanted: u32 = groups.map(|group| group.desired_total).sum();
-    is_blocked && (placed.is_empty() || healthy as u64 >= u64::from(wanted))
+    let mut groups = rollout.groups.values();
+    let awaits_promotion = groups.any(DeploymentGroup::awaits_promotion);
+    let is_alone = placed.iter().all(|view| view.is_terminal());
+    let has_gone = awaits_promotion && is_alone;
+    is_blocked && (placed.is_empty() || has_gone || healthy as u64 >= u64::from(wanted))
 }
 
 /// What a node has still to do about an allocation: work ends, and all else runs.

@@ -168,6 +168,7 @@ impl Site {
             alloc.canary = true;
             alloc.deployment_id = Some(id);
         });
+        self.report(number, ClientStatus::Running, Some(true));
     }
 
     pub(super) fn promote(&mut self, job: &Job) {
@@ -205,10 +206,12 @@ impl Site {
     }
 
     pub(super) fn report_of(&mut self, id: AllocId, status: ClientStatus, healthy: Option<bool>) {
+        let snapshot = self.snapshot();
+        let deployment_id = snapshot.alloc(id).and_then(|view| view.alloc.deployment_id);
         let health = |healthy| DeploymentHealth {
             healthy,
             time: self.now,
-            deployment_id: None,
+            deployment_id,
         };
         let client = AllocClient {
             status,

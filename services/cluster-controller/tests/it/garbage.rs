@@ -7,7 +7,7 @@ use proto::internal::v1::maintenance_client::MaintenanceClient;
 use proto::internal::v1::{CollectGarbageRequest, CollectGarbageResponse};
 use service_kit::connect_lazy;
 use state::Key;
-use test_kit::builders::{allocation, evaluation, service};
+use test_kit::builders::{allocation, batch, evaluation, service};
 use tokio::time::timeout;
 use tonic::{Code, Status};
 
@@ -74,6 +74,36 @@ async fn whoever_asks_gets_a_store_without_what_is_over() {
     // And nothing is left for a second time.
     let again = collect(&controller.address).await.unwrap();
     assert_eq!(again, CollectGarbageResponse::default());
+}
+
+/// A job that is evaluated anew is either there with its evaluation, or was gone before.
+#[tokio::test]
+async fn a_job_that_is_evaluated_meanwhile_is_not_collected() {
+    let suite = Suite::start().await;
+    let (controller, _gateway) = suite.led().await;
+    for round in 0..150 {
+        let over = batch(&format!("over-{round}"), 1);
+        past(&suite, &over, 1_000 * (round + 1), 1).await;
+        let before = suite.now().await;
+        let job = before.job(&over.key()).unwrap().modify_index;
+        let version = before.job_version(&over.key(), 0).unwrap().modify_index;
+        let eval = evaluation(1_000 * (round + 1) + 500, &over);
+        // As a gateway does that registers the job unchanged, at any time of the collection.
+        let evaluated = async {
+            tokio::time::sleep(Duration::from_micros(100 * (round as u64 % 50))).await;
+            let build = |txn: &mut store::Txn| {
+                txn.require_unchanged(&Key::Job(over.key()), job).unwrap();
+                let name = Key::JobVersion(over.key(), 0);
+                txn.update(&name, version, &over).unwrap();
+                txn.create(&Key::Eval(eval.id), &eval).unwrap();
+            };
+            suite.try_commit(build).await
+        };
+        let (evaluated, collected) = tokio::join!(evaluated, collect(&controller.address));
+        collected.unwrap();
+        let is_there = suite.now().await.job(&over.key()).is_some();
+        assert_eq!(evaluated, is_there, "round {round}");
+    }
 }
 
 #[tokio::test]

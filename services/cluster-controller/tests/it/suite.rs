@@ -189,6 +189,14 @@ impl Suite {
         }
     }
 
+    /// Commits what may have been overtaken; returns whether it was not.
+    pub(crate) async fn try_commit(&self, build: impl FnOnce(&mut Txn)) -> bool {
+        let writer = self.store.unfenced_writer();
+        let mut txn = writer.txn();
+        build(&mut txn);
+        matches!(writer.commit(&txn).await.unwrap(), Commit::Done { .. })
+    }
+
     /// A node registers.
     pub(crate) async fn register(&self, number: u128, status: NodeStatus) -> u64 {
         let node = Node {

@@ -45,6 +45,18 @@ pub struct DeploymentGroup {
     pub desired_total: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed_canaries: Vec<AllocId>,
+    /// How far it had come when its deployment ended; unset while that is under way. Allocations
+    /// outlive their deployment: a later version takes them over, and they are collected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_counts: Option<DeploymentCounts>,
+}
+
+/// How far one task group of a deployment has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentCounts {
+    pub placed: u32,
+    pub healthy: u32,
+    pub unhealthy: u32,
 }
 
 impl DeploymentGroup {

@@ -45,7 +45,7 @@ pub use allocation::{
     DesiredTransition, ExhaustedResources, NodeScore, ScoreParts,
 };
 pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
-pub use deployment::{Deployment, DeploymentGroup, DeploymentStatus};
+pub use deployment::{Deployment, DeploymentCounts, DeploymentGroup, DeploymentStatus};
 pub use drain::{DrainStatus, DrainStrategy, LastDrain, NodeEvent};
 pub use evaluation::{EvalStatus, Evaluation, TriggeredBy};
 pub use field_error::{FieldError, FieldErrors};

@@ -49,6 +49,8 @@ fn read_group(wire: v1::DeploymentGroup) -> Read<DeploymentGroup> {
         desired_canaries: wire.desired_canaries,
         desired_total: wire.desired_total,
         placed_canaries: each(wire.placed_canaries, |text| id(&text)).at("placed_canaries")?,
+        // Whoever ends a deployment counts; nobody is told.
+        final_counts: None,
     })
 }
 

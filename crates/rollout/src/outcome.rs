@@ -92,6 +92,7 @@ fn node_pool(snapshot: &Snapshot, job: &Job) -> Result<Option<(Key, u64)>, PoolG
 ///
 /// Source of the texts: they are wire format, Nomad's clients show and compare them.
 pub fn fail(
+    snapshot: &Snapshot,
     deployment: &Indexed<Deployment>,
     job: &Indexed<Job>,
     cause: Cause,
@@ -131,7 +132,13 @@ pub fn fail(
     };
     let status = DeploymentStatus::Failed;
     Action {
-        deployment: Some(moved(deployment, status, format!("{what}{and}"), now)),
+        deployment: Some(ended(
+            snapshot,
+            deployment,
+            status,
+            format!("{what}{and}"),
+            now,
+        )),
         job: reverted,
         eval: Some(eval(&deployment.value, &job.value, eval_id, now)),
         unchanged: pool.into_iter().collect(),
@@ -140,12 +147,12 @@ pub fn fail(
 }
 
 /// Returns the transaction that ends a deployment whose job is no more.
-pub fn cancel(deployment: &Indexed<Deployment>, now: Timestamp) -> Action {
+pub fn cancel(snapshot: &Snapshot, deployment: &Indexed<Deployment>, now: Timestamp) -> Action {
     // The same text as for a job that was stopped: to its users it is.
     let description = "Cancelled because job is stopped".to_owned();
     let status = DeploymentStatus::Cancelled;
     Action {
-        deployment: Some(moved(deployment, status, description, now)),
+        deployment: Some(ended(snapshot, deployment, status, description, now)),
         ..Action::new(deployment.value.id, Reason::JobGone)
     }
 }
@@ -179,6 +186,18 @@ pub fn mark_stable(snapshot: &Snapshot, deployment: &Deployment) -> Option<Actio
         stable: Some(stable),
         ..Action::new(deployment.id, Reason::Stable)
     })
+}
+
+fn ended(
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    status: DeploymentStatus,
+    description: String,
+    now: Timestamp,
+) -> Indexed<Deployment> {
+    let mut ended = moved(deployment, status, description, now);
+    snapshot.note_final_counts(&mut ended.value);
+    ended
 }
 
 pub(crate) fn moved(

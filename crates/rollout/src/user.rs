@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    AllocClient, AllocId, Deployment, DeploymentHealth, DeploymentId, DeploymentStatus, EvalId,
-    Indexed, Job, Timestamp,
+    AllocClient, AllocId, Deployment, DeploymentCounts, DeploymentHealth, DeploymentId,
+    DeploymentStatus, EvalId, Indexed, Job, Timestamp,
 };
 use state::{AllocView, Key, Snapshot};
 
@@ -286,7 +286,7 @@ fn fail_for(
         // The job is somewhere else by now: nobody wants that undone.
         Revert::NotWanted
     };
-    let mut action = outcome::fail(deployment, job, cause, revert, eval_id, now);
+    let mut action = outcome::fail(snapshot, deployment, job, cause, revert, eval_id, now);
     if action.job.is_none() {
         let key = Key::Job(deployment.value.job.clone());
         action.unchanged.push((key, job.modify_index));
@@ -309,7 +309,7 @@ pub fn set_alloc_health(
 ) -> Result<Action, Refusal> {
     let verdicts = read_health(healthy, unhealthy)?;
     require_active(&deployment.value, "set health of allocations for a")?;
-    let mut clients = Vec::new();
+    let (mut clients, mut said) = (Vec::new(), Vec::new());
     let mut revert_wanted = false;
     for (id, healthy) in verdicts {
         let view = snapshot
@@ -321,7 +321,10 @@ pub fn set_alloc_health(
         }
         let group = deployment.value.groups.get(&*view.alloc.task_group);
         revert_wanted |= !healthy && group.is_some_and(|group| group.auto_revert);
-        clients.extend(client_write(view, &deployment.value, healthy, now));
+        if let Some(write) = client_write(view, &deployment.value, healthy, now) {
+            clients.push(write);
+            said.push((view, healthy));
+        }
     }
     let mut action = if unhealthy.is_empty() {
         let job = job(snapshot, &deployment.value)?;
@@ -335,8 +338,33 @@ pub fn set_alloc_health(
         let cause = Cause::Unhealthy;
         fail_for(snapshot, deployment, cause, revert_wanted, eval_id, now)?
     };
+    // What ends with these words is counted with them.
+    for (view, healthy) in said {
+        if let Some(counts) = final_counts(&mut action, &view.alloc.task_group) {
+            count(counts, view.health().map(|before| before.healthy), healthy);
+        }
+    }
     action.clients = clients;
     Ok(action)
+}
+
+fn final_counts<'a>(action: &'a mut Action, group: &str) -> Option<&'a mut DeploymentCounts> {
+    let deployment = &mut action.deployment.as_mut()?.value;
+    deployment.groups.get_mut(group)?.final_counts.as_mut()
+}
+
+/// Counts a word on health that takes the place of the one before.
+fn count(counts: &mut DeploymentCounts, before: Option<bool>, healthy: bool) {
+    match before {
+        Some(true) => counts.healthy = counts.healthy.saturating_sub(1),
+        Some(false) => counts.unhealthy = counts.unhealthy.saturating_sub(1),
+        None => {}
+    }
+    if healthy {
+        counts.healthy += 1;
+    } else {
+        counts.unhealthy += 1;
+    }
 }
 
 /// Returns allocation → healthy, each allocation once.

@@ -47,7 +47,7 @@ pub(crate) fn judge(
         .job(&value.job)
         .filter(|job| job.create_index == value.job_create_index);
     let Some(job) = job else {
-        return Verdict::act(outcome::cancel(deployment, now));
+        return Verdict::act(outcome::cancel(snapshot, deployment, now));
     };
     // A stopped or newer job ends the deployment when the scheduler looks, and its own change has
     // seen to that; a paused deployment waits for a user.
@@ -58,6 +58,7 @@ pub(crate) fn judge(
     if let Some((cause, revert_wanted)) = find_failure(now, snapshot, value, &job.value) {
         let revert = outcome::choose_revert(snapshot, job, revert_wanted, now);
         return Verdict::act(outcome::fail(
+            snapshot,
             deployment,
             job,
             cause,

@@ -40,7 +40,7 @@ pub use ports::{AddressPorts, NO_PORTS, PortUse};
 pub use priorities::Share;
 pub use snapshot::{Snapshot, State};
 pub use staged::{PlanCommit, PlanPiece, Progress, StagedOp};
-pub use summary::{DeploymentCounts, GroupSummary, JobStatus};
+pub use summary::{GroupSummary, JobStatus};
 pub use usage::NodeUsage;
 pub use view::AllocView;
 pub use volumes::NamedVolumes;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use model::job::JobType;
-use model::{ClientStatus, DeploymentId, EvalStatus, JobKey};
+use model::{ClientStatus, Deployment, DeploymentCounts, DeploymentId, EvalStatus, JobKey};
 
 use crate::snapshot::Snapshot;
 
@@ -36,14 +36,6 @@ pub struct GroupSummary {
     pub failed: u32,
     pub lost: u32,
     pub unknown: u32,
-}
-
-/// How far one task group of a deployment has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeploymentCounts {
-    pub placed: u32,
-    pub healthy: u32,
-    pub unhealthy: u32,
 }
 
 impl Snapshot {
@@ -155,5 +147,13 @@ impl Snapshot {
             }
         }
         groups
+    }
+
+    /// Notes in a deployment that is being ended how far each of its groups has come.
+    pub fn note_final_counts(&self, deployment: &mut Deployment) {
+        let mut counts = self.deployment_counts(deployment.id);
+        for (name, group) in &mut deployment.groups {
+            group.final_counts = Some(counts.remove(name).unwrap_or_default());
+        }
     }
 }

@@ -305,6 +305,9 @@ impl<'a> Writer<'a> {
                 .status_description
                 .clone_from(&update.description);
             deployment.modify_time = self.now;
+            if !deployment.status.is_active() {
+                self.snapshot.note_final_counts(&mut deployment);
+            }
             ops.push(self.put_deployment(deployment));
         }
         // Those that are only placed for must not have failed or been paused meanwhile.

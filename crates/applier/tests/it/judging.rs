@@ -3,9 +3,9 @@
 use applier::{Accepted, Op, Verdict, verify};
 use model::plan::DeploymentUpdate;
 use model::{
-    AllocClient, AllocId, ClientStatus, Deployment, DeploymentGroup, DeploymentStatus,
-    DesiredStatus, EvalStatus, Evaluation, JobType, NodeEligibility, NodeId, NodeStatus, Plan,
-    TriggeredBy,
+    AllocClient, AllocId, ClientStatus, Deployment, DeploymentCounts, DeploymentGroup,
+    DeploymentStatus, DesiredStatus, EvalStatus, Evaluation, JobType, NodeEligibility, NodeId,
+    NodeStatus, Plan, TriggeredBy,
 };
 use state::{Entity, Key};
 use test_kit::builders;
@@ -540,6 +540,36 @@ fn a_plan_whose_deployment_has_changed_is_refused() {
     for plan in [placing, ending] {
         assert!(refusal(&store, &plan).contains("has changed"));
     }
+}
+
+/// A later version takes the allocations over, and they are collected.
+#[test]
+fn a_deployment_that_a_plan_ends_keeps_how_far_it_came() {
+    let mut store = Store::new(18);
+    let node = store.add_node(1, |_| {});
+    let mut first = store.start_plan("web");
+    let made = deployment(&first, store.ids.deployment());
+    first.deployment = Some(made.clone());
+    store.place(&mut first, node, 100);
+    first.placements.get_mut(&node).unwrap()[0].deployment_id = Some(made.id);
+    store.must_commit(&first);
+    let counts = |store: &Store| {
+        let snapshot = store.snapshot();
+        snapshot.deployment(made.id).unwrap().value.groups["web"].final_counts
+    };
+    assert_eq!(counts(&store), None);
+    let mut ending = store.start_plan("web");
+    ending.deployment_updates.push(DeploymentUpdate {
+        deployment_id: made.id,
+        status: DeploymentStatus::Cancelled,
+        description: "a newer version came".into(),
+    });
+    store.must_commit(&ending);
+    let placed = DeploymentCounts {
+        placed: 1,
+        ..DeploymentCounts::default()
+    };
+    assert_eq!(counts(&store), Some(placed));
 }
 
 #[test]

@@ -217,6 +217,7 @@ pub(super) fn deployment(draw: &mut Draw) -> Deployment {
             desired_canaries: draw.u32(),
             desired_total: draw.u32(),
             placed_canaries: draw.list(Draw::id),
+            final_counts: None,
         }),
         eval_priority: draw.u8(),
         create_time: draw.time(),

@@ -94,6 +94,9 @@ fn a_failure_without_a_stable_version_says_so() {
         "Failed due to unhealthy allocations - no stable job version to auto revert to"
     );
     assert!(action.job.is_none() && action.eval.is_some());
+    let ended = &action.deployment.unwrap().value.groups["web"];
+    let counts = ended.final_counts.unwrap();
+    assert_eq!((counts.placed, counts.healthy, counts.unhealthy), (1, 0, 1));
 }
 
 #[test]

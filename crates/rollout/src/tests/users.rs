@@ -1,6 +1,8 @@
 //! What users ask of a deployment, and what becomes of it.
 
-use model::{ClientStatus, DeploymentGroup, DeploymentStatus, DesiredStatus, Job, NodePool};
+use model::{
+    ClientStatus, DeploymentCounts, DeploymentGroup, DeploymentStatus, DesiredStatus, Job, NodePool,
+};
 use state::Key;
 
 use super::site::{MINUTE, Site, alloc_id, deployment_id, group, job, key};
@@ -356,6 +358,21 @@ fn a_users_word_that_one_is_unhealthy_fails_the_deployment_at_once() {
         "Failed due to unhealthy allocations - rolling back to job version 0"
     );
     assert!(action.job.is_some() && action.eval.is_some());
+}
+
+#[test]
+fn an_end_by_a_users_word_counts_the_word() {
+    let mut site = Site::deploying(&job(3), group(3), 3);
+    site.report(1, true);
+    site.report(2, true);
+    let action = set_health(&mut site, &[3], &[1]).unwrap();
+    let ended = &action.deployment.as_ref().unwrap().value;
+    let counts = DeploymentCounts {
+        placed: 3,
+        healthy: 2,
+        unhealthy: 1,
+    };
+    assert_eq!(ended.groups["web"].final_counts, Some(counts));
 }
 
 #[test]

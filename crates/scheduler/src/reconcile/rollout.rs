@@ -222,6 +222,7 @@ pub(crate) fn new_group(update: &UpdateStrategy, desired_total: u32) -> Deployme
         desired_canaries: 0,
         desired_total,
         placed_canaries: Vec::new(),
+        final_counts: None,
     }
 }
 

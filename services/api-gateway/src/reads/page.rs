@@ -270,7 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn an_item_deleted_between_pages_breaks_nothing() {
+    fn scenario_084_an_item_deleted_between_pages_breaks_nothing() {
+        let page = |token: &str, of: Vec<u64>| {
+            let page = Page::new(2, token).unwrap();
+            page.of(of.into_iter().map(|n| ((n, EvalId::from_random(0)), n)))
+        };
+        let (first, token) = page("", vec![1, 2, 3, 4, 5]);
+        assert_eq!(first.len(), 2);
+        let (second, _) = page(&token, vec![1, 2, 4, 5]);
+        assert_eq!(second, [4, 5]);
+
         let (first, token) = Page::new(10, "").unwrap().of(items(30).into_iter());
         let mut left = items(30);
         left.retain(|(key, _)| key.to_token() != token);

@@ -98,7 +98,13 @@ pub fn allocation(snapshot: &Snapshot, view: &AllocView) -> v1::Allocation {
 /// Returns a deployment with its groups' counts, and until when each has to get further.
 pub fn deployment(snapshot: &Snapshot, deployment: &Indexed<Deployment>) -> v1::Deployment {
     let mut groups: BTreeMap<String, DeploymentGroupRead> = BTreeMap::new();
-    for (name, counts) in snapshot.deployment_counts(deployment.value.id) {
+    let mut counted = snapshot.deployment_counts(deployment.value.id);
+    for (name, group) in &deployment.value.groups {
+        if let Some(counts) = group.final_counts {
+            counted.insert(name.clone(), counts);
+        }
+    }
+    for (name, counts) in counted {
         let by = rollout::require_progress_by(snapshot, &deployment.value, &name);
         let read = groups.entry(name).or_default();
         read.placed_allocs = counts.placed;
@@ -111,11 +117,46 @@ pub fn deployment(snapshot: &Snapshot, deployment: &Indexed<Deployment>) -> v1::
 
 #[cfg(test)]
 mod tests {
-    use model::NodeId;
+    use model::{DeploymentCounts, DeploymentId, DeploymentStatus, NodeId, Timestamp};
     use state::{Change, Entity, Key, State};
     use test_kit::builders;
 
     use super::*;
+
+    #[test]
+    fn a_deployment_that_has_ended_shows_what_it_had_come_to() {
+        let counts = |placed| DeploymentCounts {
+            placed,
+            ..DeploymentCounts::default()
+        };
+        for (final_counts, shown) in [(None, 0), (Some(counts(3)), 3)] {
+            let group = model::DeploymentGroup {
+                final_counts,
+                ..model::DeploymentGroup::default()
+            };
+            let job = builders::service("web", 3);
+            let stored = Indexed {
+                create_index: 1,
+                modify_index: 2,
+                value: Deployment {
+                    id: DeploymentId::from_random(1),
+                    job: job.key(),
+                    job_version: 0,
+                    job_modify_index: 1,
+                    job_create_index: 1,
+                    status: DeploymentStatus::Cancelled,
+                    status_description: String::new(),
+                    groups: [("web".to_owned(), group)].into(),
+                    eval_priority: 50,
+                    create_time: Timestamp(1),
+                    modify_time: Timestamp(2),
+                },
+            };
+            let snapshot = State::default().snapshot();
+            let read = deployment(&snapshot, &stored);
+            assert_eq!(read.task_groups["web"].placed_allocs, shown);
+        }
+    }
 
     #[test]
     fn a_placed_allocations_metric_names_the_node_pool_of_its_version() {

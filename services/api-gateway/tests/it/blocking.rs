@@ -26,7 +26,7 @@ async fn blocked(suite: &Suite, gateway: usize, count: usize) {
 }
 
 #[tokio::test]
-async fn a_list_wakes_when_its_table_changes_and_not_before() {
+async fn scenario_083_a_list_wakes_when_its_table_changes_and_not_before() {
     let suite = Suite::start(2).await;
     let first = suite.register(&job("web")).await;
     let request = |index| v1::ListJobsRequest {

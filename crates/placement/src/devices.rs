@@ -3,11 +3,12 @@
 //! One function says both whether a node can serve the asks of a group at all and which instances
 //! it gives: asked with nothing held, it is the first question. Two would disagree.
 //!
-//! In reading order: `name` and `check` are what a request says of a device, here is the search for a
-//! way to serve all requests, `short` says how many devices are missing where there is none.
+//! In reading order: `name` and `check` are what a request says of a device, here is what it gets,
+//! `search` finds a way to serve all requests, `short` says how many devices are missing where there is none.
 
 mod check;
 mod name;
+mod search;
 mod short;
 #[cfg(test)]
 mod tests;
@@ -21,10 +22,6 @@ use crate::exclusive::{DeviceRefusal, Holds};
 use check::{DeviceCheck, Facts};
 use name::DeviceName;
 pub(crate) use short::{fault, reason, short_of};
-
-/// How many ways are tried to serve the asks of one group on one node: more than there are where a
-/// task asks for a few devices of a few kinds; beyond it the node is taken to have no way.
-const TRIES_MAX: u32 = 1_000;
 
 /// One request of a task, made ready to be asked of nodes.
 #[derive(Clone, Debug)]
@@ -154,25 +151,9 @@ fn weighed(affinity: &Affinity) -> (DeviceCheck, f64) {
 /// Each request gets healthy, free instances of one kind, of the kind it likes best where the
 /// others still find something; of equals, what the node lists first.
 pub(crate) fn choose(asks: &[&DeviceAsk], node: &Node, holds: &impl Holds) -> Option<Choice> {
-    let is_free = |kind: &NodeDevice, instance: &model::node::DeviceInstance| {
-        instance.healthy && !holds.holds_device(device_ref(kind, &instance.id))
-    };
-    let free = node.devices.iter();
-    let free = free.map(|kind| {
-        let instances = kind.instances.iter();
-        instances.map(|instance| is_free(kind, instance)).collect()
-    });
-    let mut attempt = Attempt {
-        asks,
-        kinds: &node.devices,
-        free: free.collect(),
-        chosen: Vec::with_capacity(asks.len()),
-        tries_left: TRIES_MAX,
-    };
-    if !attempt.serve(0) {
-        return None;
-    }
-    let chosen = attempt.chosen;
+    let chosen = search::search(asks, &node.devices, |kind, id| {
+        !holds.holds_device(device_ref(kind, id))
+    })?;
     let weight: f64 = asks.iter().map(|ask| ask.weight()).sum();
     let liked = asks.iter().zip(&chosen);
     let liked: f64 = liked
@@ -190,65 +171,5 @@ pub(crate) fn device_ref<'a>(kind: &'a NodeDevice, instance_id: &'a str) -> Devi
         device_type: &kind.device_type,
         name: &kind.name,
         instance_id,
-    }
-}
-
-/// The search for a way to serve every request of a group on one node.
-struct Attempt<'a> {
-    asks: &'a [&'a DeviceAsk],
-    kinds: &'a [NodeDevice],
-    /// By the positions of kind and instance.
-    free: Vec<Vec<bool>>,
-    chosen: Vec<Chosen>,
-    tries_left: u32,
-}
-
-impl Attempt<'_> {
-    /// Serves the requests from `position` on; tells whether there was a way.
-    fn serve(&mut self, position: usize) -> bool {
-        let Some(ask) = self.asks.get(position).copied() else {
-            return true;
-        };
-        let mut kinds: Vec<_> = (0..self.kinds.len())
-            .filter(|kind| ask.suits(&self.kinds[*kind]))
-            .map(|kind| (kind, ask.liking(&self.kinds[kind])))
-            .collect();
-        kinds.sort_by(|(_, left), (_, right)| right.total_cmp(left));
-        for (kind, _) in kinds {
-            let Some(left) = self.tries_left.checked_sub(1) else {
-                return false;
-            };
-            self.tries_left = left;
-            let Some(instances) = self.free_instances(ask, kind) else {
-                continue;
-            };
-            for instance in &instances {
-                self.free[kind][*instance] = false;
-            }
-            self.chosen.push(Chosen { kind, instances });
-            if self.serve(position + 1) {
-                return true;
-            }
-            if let Some(Chosen { kind, instances }) = self.chosen.pop() {
-                for instance in instances {
-                    self.free[kind][instance] = true;
-                }
-            }
-        }
-        false
-    }
-
-    /// Returns as many free instances of a kind as are asked for.
-    fn free_instances(&self, ask: &DeviceAsk, kind: usize) -> Option<Vec<usize>> {
-        let device = &self.kinds[kind];
-        let free = device
-            .instances
-            .iter()
-            .enumerate()
-            .filter(|(at, instance)| {
-                self.free[kind][*at] && ask.suits_instance(device, &instance.id)
-            });
-        let found: Vec<_> = free.map(|(at, _)| at).take(ask.count).collect();
-        (found.len() == ask.count).then_some(found)
     }
 }

@@ -106,37 +106,35 @@ impl PortAsk {
 /// # Errors
 /// The first that is not.
 pub fn check_static(node: &Node, held: &PortUse, asks: &[PortAsk]) -> Result<(), Exhausted> {
+    let mut given = Vec::new();
     for (position, ask) in asks.iter().enumerate() {
         if let Some(port) = ask.static_port {
-            static_address(node, held, &asks[..=position], port)?;
+            let address = static_address(node, held, &given, ask, port)?;
+            // Only who asks for the same port needs to know: most groups' ports all differ.
+            let mut later = asks[position + 1..].iter();
+            if later.any(|later| later.static_port == Some(port)) {
+                given.push((address, port));
+            }
         }
     }
     Ok(())
 }
 
-/// Returns the first address on which the last of `asks`, a static one, has its port.
+/// Returns the first address on which a static port is free, beside those that are `given` to
+/// others of the same group: the same port under another alias may be on the same address.
 fn static_address<'a>(
     node: &'a Node,
     held: &PortUse,
-    asks: &'a [PortAsk],
+    given: &[(&str, u16)],
+    ask: &'a PortAsk,
     port: u16,
 ) -> Result<&'a str, Exhausted> {
-    let Some((ask, earlier)) = asks.split_last() else {
-        return Err(Exhausted::DynamicPorts);
+    let is_free = |address: &str| {
+        !held.holds(address, port)
+            && !node.is_port_reserved(address, port)
+            && !given.contains(&(address, port))
     };
     let (_, addresses) = ask.addresses(node)?;
-    let is_free = |address: &str| {
-        !held.holds(address, port) && !node.is_port_reserved(address, port) && {
-            // The same port under another alias may be on the same address.
-            let mut same = (0..earlier.len()).filter(|other| {
-                let other = &earlier[*other];
-                other.static_port == Some(port)
-            });
-            !same.any(|other| {
-                static_address(node, held, &earlier[..=other], port).as_deref() == Ok(address)
-            })
-        }
-    };
     let mut addresses = addresses.iter().map(String::as_str);
     addresses
         .find(|address| ask.ignore_collision || is_free(address))
@@ -161,15 +159,18 @@ pub fn assign_ports(
     mut draw: impl FnMut(u32) -> u32,
 ) -> Result<Vec<AllocatedPort>, Exhausted> {
     let mut picked = Vec::with_capacity(asks.len());
+    let mut given = Vec::new();
     for (position, ask) in asks.iter().enumerate() {
         let Some(port) = ask.static_port else {
             continue;
         };
         let (alias, _) = ask.addresses(node)?;
+        let address = static_address(node, held, &given, ask, port)?;
+        given.push((address, port));
         picked.push(Picked {
             position,
             port,
-            address: static_address(node, held, &asks[..=position], port)?,
+            address,
             alias,
             is_dynamic: false,
         });

@@ -1,5 +1,6 @@
 use model::node::DeviceInstance;
 use model::{Constraint, Operator};
+use proptest::prelude::*;
 use test_kit::builders;
 
 use super::*;
@@ -185,6 +186,96 @@ fn the_search_for_a_way_ends() {
         .collect();
     let asks: Vec<_> = (0..30).map(|_| ask("gpu", 1, &[], &[])).collect();
     assert_eq!(choose(&asks.iter().collect::<Vec<_>>(), &node, &Free), None);
+}
+
+#[test]
+fn who_may_have_any_instance_leaves_the_one_that_is_named() {
+    let named = ask("gpu", 1, &["ids set_contains a"], &[]);
+    let any = ask("nvidia/gpu/k80", 1, &[], &[]);
+    let (ids, _) = chosen(&[any.clone(), named.clone()]).unwrap();
+    assert_eq!(ids, ["b", "a"]);
+    let (ids, _) = chosen(&[named, any]).unwrap();
+    assert_eq!(ids, ["a", "b"]);
+}
+
+/// What is tried does not multiply with the requests.
+#[test]
+fn the_last_of_many_requests_gets_the_one_that_it_needs() {
+    let mut node = builders::node(1);
+    node.devices = (0..12)
+        .map(|number| kind(&format!("v/gpu/m{number}"), &["a"], &[]))
+        .collect();
+    let mut asks: Vec<_> = (0..11).map(|_| ask("gpu", 1, &[], &[])).collect();
+    asks.push(ask("v/gpu/m0", 1, &[], &[]));
+    let choice = choose(&asks.iter().collect::<Vec<_>>(), &node, &Free).unwrap();
+    assert_eq!(choice.chosen[11].kind, 0);
+}
+
+/// Every way there is to serve `asks` from the first on, tried.
+fn has_way(asks: &[DeviceAsk], node: &Node, taken: &mut Vec<(usize, usize)>) -> bool {
+    let Some((ask, rest)) = asks.split_first() else {
+        return true;
+    };
+    (0..node.devices.len()).any(|at| {
+        let kind = &node.devices[at];
+        let free: Vec<_> = (0..kind.instances.len())
+            .filter(|instance| {
+                ask.suits(kind)
+                    && ask.suits_instance(kind, &kind.instances[*instance].id)
+                    && !taken.contains(&(at, *instance))
+            })
+            .collect();
+        let subsets = 0_u32..1 << free.len();
+        subsets
+            .filter(|subset| subset.count_ones() as usize == ask.count)
+            .any(|subset| {
+                let before = taken.len();
+                let chosen = free.iter().enumerate();
+                taken.extend(
+                    chosen
+                        .filter(|(bit, _)| subset >> bit & 1 == 1)
+                        .map(|(_, instance)| (at, *instance)),
+                );
+                let found = has_way(rest, node, taken);
+                taken.truncate(before);
+                found
+            })
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_way_is_found_exactly_where_there_is_one(
+        sizes in prop::collection::vec(1_usize..4, 1..4),
+        wishes in prop::collection::vec((0_usize..5, 1_u64..3, 0_usize..6), 1..5),
+    ) {
+        const IDS: [&str; 3] = ["a", "b", "c"];
+        let mut node = builders::node(1);
+        node.devices = (0..sizes.len())
+            .map(|at| kind(&format!("v/gpu/m{at}"), &IDS[..sizes[at]], &[]))
+            .collect();
+        let asks: Vec<_> = wishes
+            .into_iter()
+            .map(|(model, count, id)| {
+                let name = if model < 3 { format!("v/gpu/m{model}") } else { "gpu".to_owned() };
+                let named = IDS.get(id).map(|id| format!("ids set_contains_any {id},a"));
+                let constraints: Vec<_> = named.as_deref().into_iter().collect();
+                ask(&name, count, &constraints, &[])
+            })
+            .collect();
+        let choice = choose(&asks.iter().collect::<Vec<_>>(), &node, &Free);
+        prop_assert_eq!(choice.is_some(), has_way(&asks, &node, &mut Vec::new()));
+        let mut taken = std::collections::HashSet::new();
+        for (ask, chosen) in asks.iter().zip(choice.into_iter().flat_map(|choice| choice.chosen)) {
+            let kind = &node.devices[chosen.kind];
+            prop_assert!(ask.suits(kind));
+            prop_assert_eq!(chosen.instances.len(), ask.count);
+            for instance in chosen.instances {
+                prop_assert!(ask.suits_instance(kind, &kind.instances[instance].id));
+                prop_assert!(taken.insert((chosen.kind, instance)));
+            }
+        }
+    }
 }
 
 #[test]

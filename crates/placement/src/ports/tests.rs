@@ -200,6 +200,25 @@ fn two_host_networks_on_one_address_do_not_give_a_port_twice() {
     assert_eq!(full, Err(Exhausted::DynamicPorts));
 }
 
+/// Each of them has to be on another address: what is looked at does not multiply with them.
+#[test]
+fn the_same_port_on_many_host_networks_is_found_at_once() {
+    let (mut node, mut ports) = (builders::node(1), Vec::new());
+    for number in 0..200_u8 {
+        let network = HostNetwork {
+            addresses: vec![format!("10.0.0.{number}")],
+            reserved_ports: Vec::new(),
+        };
+        let alias = format!("net{number}");
+        ports.push(on(&alias, port(&format!("p{number}"), Some(9_000))));
+        node.host_networks.insert(alias.as_str().into(), network);
+    }
+    let asks = asks(&ports);
+    assert_eq!(check_static(&node, &nothing(), &asks), Ok(()));
+    let assigned = assign_ports(&node, &nothing(), &asks, |_| 0).unwrap();
+    assert_eq!(assigned.len(), 200);
+}
+
 #[test]
 fn a_port_that_ignores_collisions_is_given_out_whoever_holds_it() {
     let node = builders::node(1);

@@ -1,0 +1,213 @@
+//! The search for a way to serve every request of a group on one node.
+//!
+//! Which kind each request gets is tried, the best liked first; which instances of the kinds is a
+//! matching, which is found without trying. The same matching, with every request that has no kind
+//! yet free to take instances of several, says early that a choice leads nowhere: where every
+//! request asks for one instance it is never wrong, and nothing is tried twice.
+
+use model::node::NodeDevice;
+
+use super::{Chosen, DeviceAsk};
+
+/// How many choices are looked at for one group on one node. Only requests for several instances
+/// each can need more (to fill kinds with them is bin packing); the node is then taken to have no
+/// way.
+const TRIES_MAX: u32 = 1_000;
+
+/// Returns what each of `asks` gets, in their order, of what `is_free` by kind and instance id;
+/// `None`: there is no way to serve all.
+pub(super) fn search(
+    asks: &[&DeviceAsk],
+    kinds: &[NodeDevice],
+    is_free: impl Fn(&NodeDevice, &str) -> bool,
+) -> Option<Vec<Chosen>> {
+    let mut instances = Vec::new();
+    for (kind, device) in kinds.iter().enumerate() {
+        for (position, instance) in device.instances.iter().enumerate() {
+            if instance.healthy && is_free(device, &instance.id) {
+                instances.push(Instance { kind, position });
+            }
+        }
+    }
+    let wanted = asks.iter().map(|ask| ask.count);
+    // Before anything is made as large as somebody asks for.
+    if wanted.fold(0_usize, usize::saturating_add) > instances.len() {
+        return None;
+    }
+    let requests = asks.iter().map(|ask| Request::new(ask, kinds, &instances));
+    let mut attempt = Attempt {
+        requests: requests.collect(),
+        instances: &instances,
+        tries_left: TRIES_MAX,
+    };
+    let given = attempt.at_once().or_else(|| attempt.with_trials())?;
+    let chosen = given.into_iter().zip(&attempt.requests);
+    let chosen = chosen.map(|(given, request)| Chosen {
+        kind: given.first().map_or_else(
+            // None of them were asked for.
+            || request.kinds.first().map_or(0, |(kind, _)| *kind),
+            |first| instances[*first].kind,
+        ),
+        instances: given.iter().map(|at| instances[*at].position).collect(),
+    });
+    Some(chosen.collect())
+}
+
+/// A free instance, by the positions of its kind and in it.
+struct Instance {
+    kind: usize,
+    position: usize,
+}
+
+/// What a request may get.
+struct Request {
+    count: usize,
+    /// The kinds that have enough for it, the best liked first, and which of their instances will
+    /// do.
+    kinds: Vec<(usize, Vec<usize>)>,
+}
+
+impl Request {
+    fn new(ask: &DeviceAsk, kinds: &[NodeDevice], instances: &[Instance]) -> Self {
+        let suiting = (0..kinds.len()).filter(|kind| ask.suits(&kinds[*kind]));
+        let mut suiting: Vec<_> = suiting
+            .map(|kind| {
+                let device = &kinds[kind];
+                let instances = instances.iter().enumerate();
+                let instances = instances.filter(|(_, instance)| {
+                    instance.kind == kind
+                        && ask.suits_instance(device, &device.instances[instance.position].id)
+                });
+                (kind, instances.map(|(at, _)| at).collect::<Vec<_>>())
+            })
+            .filter(|(_, instances)| instances.len() >= ask.count)
+            .collect();
+        suiting.sort_by(|(left, _), (right, _)| {
+            let (left, right) = (ask.liking(&kinds[*left]), ask.liking(&kinds[*right]));
+            right.total_cmp(&left)
+        });
+        Self {
+            count: ask.count,
+            kinds: suiting,
+        }
+    }
+}
+
+struct Attempt<'a> {
+    requests: Vec<Request>,
+    instances: &'a [Instance],
+    tries_left: u32,
+}
+
+/// The instances of each request, in the node's order.
+type Given = Vec<Vec<usize>>;
+
+impl Attempt<'_> {
+    /// Lets every request take the first that it likes best: mostly, that is a way.
+    fn at_once(&self) -> Option<Given> {
+        let mut is_taken = vec![false; self.instances.len()];
+        let mut given = Vec::with_capacity(self.requests.len());
+        for request in &self.requests {
+            let taken = request.kinds.iter().find_map(|(_, instances)| {
+                let free = instances.iter().filter(|at| !is_taken[**at]);
+                let free: Vec<_> = free.copied().take(request.count).collect();
+                (free.len() == request.count).then_some(free)
+            })?;
+            for at in &taken {
+                is_taken[*at] = true;
+            }
+            given.push(taken);
+        }
+        Some(given)
+    }
+
+    fn with_trials(&mut self) -> Option<Given> {
+        let mut fixed = Vec::with_capacity(self.requests.len());
+        let given = self.matching(&fixed)?;
+        if self.requests.is_empty() {
+            return Some(given);
+        }
+        self.fix(&mut fixed)
+    }
+
+    /// Chooses a kind (by its place in the request's list) for each request that has none in
+    /// `fixed` yet.
+    fn fix(&mut self, fixed: &mut Vec<usize>) -> Option<Given> {
+        let request = fixed.len();
+        for kind in 0..self.requests[request].kinds.len() {
+            self.tries_left = self.tries_left.checked_sub(1)?;
+            fixed.push(kind);
+            if let Some(given) = self.matching(fixed) {
+                if fixed.len() == self.requests.len() {
+                    return Some(given);
+                }
+                if let Some(given) = self.fix(fixed) {
+                    return Some(given);
+                }
+            }
+            fixed.pop();
+        }
+        None
+    }
+
+    /// Gives each request as many instances as it asks for: of its kind, if one is `fixed`, else of
+    /// any that would do.
+    fn matching(&self, fixed: &[usize]) -> Option<Given> {
+        let mut matching = Matching {
+            suiting: &|request, visit| {
+                let kinds = &self.requests[request].kinds;
+                let kinds = match fixed.get(request) {
+                    Some(kind) => &kinds[*kind..=*kind],
+                    None => kinds,
+                };
+                kinds.iter().flat_map(|(_, at)| at).any(|at| visit(*at))
+            },
+            owners: vec![None; self.instances.len()],
+        };
+        for (request, wanted) in self.requests.iter().enumerate() {
+            for _ in 0..wanted.count {
+                let mut is_seen = vec![false; self.instances.len()];
+                if !matching.find(request, &mut is_seen) {
+                    return None;
+                }
+            }
+        }
+        let mut given = vec![Vec::new(); self.requests.len()];
+        for (at, owner) in matching.owners.into_iter().enumerate() {
+            if let Some(owner) = owner {
+                given[owner].push(at);
+            }
+        }
+        Some(given)
+    }
+}
+
+/// Offers a request's instances one by one until one is taken; tells whether one was.
+type Suiting<'a> = &'a dyn Fn(usize, &mut dyn FnMut(usize) -> bool) -> bool;
+
+/// A bipartite matching that grows along augmenting paths (Kuhn's).
+struct Matching<'a> {
+    suiting: Suiting<'a>,
+    /// Which request has the instance.
+    owners: Vec<Option<usize>>,
+}
+
+impl Matching<'_> {
+    /// Finds one more instance for a request; whoever has it finds another.
+    fn find(&mut self, request: usize, is_seen: &mut [bool]) -> bool {
+        let suiting = self.suiting;
+        suiting(request, &mut |at| {
+            if std::mem::replace(&mut is_seen[at], true) {
+                return false;
+            }
+            let is_found = match self.owners[at] {
+                Some(owner) => self.find(owner, is_seen),
+                None => true,
+            };
+            if is_found {
+                self.owners[at] = Some(request);
+            }
+            is_found
+        })
+    }
+}

@@ -24,8 +24,8 @@ pub(crate) fn stop_all<'a>(
     name: String,
     allocs: Vec<&'a AllocView>,
 ) -> GroupChanges<'a> {
-    let live = allocs.into_iter().filter(|view| !view.is_terminal());
-    let sets = classify(context.snapshot, context.now, None, live);
+    let (ended, live): (Vec<_>, Vec<_>) = allocs.into_iter().partition(|view| view.is_terminal());
+    let sets = classify(context.snapshot, context.now, None, live.into_iter());
     let mut changes = GroupChanges {
         name,
         is_complete: true,
@@ -38,6 +38,14 @@ pub(crate) fn stop_all<'a>(
     changes
         .stops
         .extend(sets.lost.into_iter().map(StopAsk::lost));
+    // Failed ones of a service hold their places until they are replaced: whoever starts the job
+    // again wants it to run.
+    let held = ended.into_iter().filter(|view| {
+        !context.batch && !view.alloc.is_server_terminal() && view.alloc.next_alloc.is_none()
+    });
+    changes
+        .stops
+        .extend(held.map(|view| StopAsk::new(view, NOT_NEEDED)));
     changes.desired.stop = len(&changes.stops);
     changes
 }
@@ -63,7 +71,8 @@ impl<'a> GroupReconciler<'a, '_> {
         };
         let waiting = lost_waits(self.context, self.group, &allocs);
         let allocs = self.drop_history(allocs, &mut changes);
-        let is_first_of_version = !allocs.iter().any(|view| self.is_of_version(view));
+        let triage = &self.context.triage;
+        let is_first_of_version = triage.is_first(self.job, allocs.iter().copied());
         let healthy = match &self.context.triage.current {
             Some(current) => rollout::healthy_count(current.value.id, allocs.iter().copied()),
             None => 0,

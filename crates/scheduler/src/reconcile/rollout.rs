@@ -23,6 +23,9 @@ pub(crate) struct Triage {
     pub(crate) current: Option<Arc<Indexed<Deployment>>>,
     /// The job's other deployments, the newest version first.
     older: Vec<Arc<Indexed<Deployment>>>,
+    /// The job's version has been rolled out: what is placed again of it later has nothing to prove,
+    /// whether or not anything of it runs.
+    is_rolled_out: bool,
     /// Those that somebody has overtaken are cancelled.
     pub(crate) updates: Vec<DeploymentUpdate>,
 }
@@ -42,7 +45,9 @@ impl Triage {
                 triage.older.push(Arc::clone(deployment));
             }
             if is_newest && is_of_job {
-                if value.status != DeploymentStatus::Successful {
+                if value.status == DeploymentStatus::Successful {
+                    triage.is_rolled_out = true;
+                } else {
                     triage.current = Some(Arc::clone(deployment));
                 }
             } else if value.status.is_active() {
@@ -113,6 +118,20 @@ impl Triage {
             deployment_id: Some(older.value.id),
         });
         found.filter(|older| older.version >= version)
+    }
+
+    /// Tells whether the first that is placed of a group begins a rollout; `allocs` are the group's
+    /// that were not told to stop.
+    pub(crate) fn is_first<'a>(
+        &self,
+        job: &Indexed<Job>,
+        mut allocs: impl Iterator<Item = &'a AllocView>,
+    ) -> bool {
+        !self.is_rolled_out
+            && !allocs.any(|view| {
+                view.alloc.job_version == job.value.version
+                    && view.alloc.job_create_index == job.create_index
+            })
     }
 
     pub(crate) fn active_id(&self) -> Option<DeploymentId> {

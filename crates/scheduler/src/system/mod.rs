@@ -178,11 +178,8 @@ impl<'a> SystemReconciler<'a, '_> {
             group: Some(group),
             ..GroupChanges::default()
         };
-        let is_of_version = |view: &&AllocView| {
-            view.alloc.job_version == self.job.value.version
-                && view.alloc.job_create_index == self.job.create_index
-        };
-        let is_first_of_version = !allocs.iter().any(is_of_version);
+        let triage = &self.context.triage;
+        let is_first_of_version = triage.is_first(self.job, allocs.iter().copied());
         let mut filtered = AllocMetric {
             nodes_evaluated: count(nodes),
             nodes_in_pool: count(nodes),

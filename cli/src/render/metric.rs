@@ -111,7 +111,15 @@ pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let is_named = |reason: &_| missing_driver(reason) || missing_volume(reason);
+    let no_other_host = |(reason, _): &(&str, &u32)| *reason == DISTINCT_HOSTS;
+    if constraints.iter().any(no_other_host) {
+        lines.push(
+            "distinct_hosts: lower the count, or add a node: those that would do have one already"
+                .to_owned(),
+        );
+    }
+    let is_named =
+        |reason: &_| missing_driver(reason) || missing_volume(reason) || no_other_host(reason);
     if !constraints.iter().all(is_named) {
         lines.push(
             "Loosen the constraint, or give a node what it asks for: \
@@ -192,6 +200,9 @@ fn ports_advice(dimensions: &[&str]) -> Vec<String> {
 
 /// How a node that has no such volume, or not for this use, is counted. Source: Nomad.
 const MISSING_VOLUME: &str = "missing compatible host volumes";
+
+/// How a node is counted that has one already. Source: Nomad.
+const DISTINCT_HOSTS: &str = "distinct_hosts";
 
 /// What the dimensions begin with that are about ports. Source: Nomad.
 const NETWORK: &str = "network: ";

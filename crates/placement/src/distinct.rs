@@ -140,6 +140,11 @@ impl<'a> PropertyUse<'a> {
         }
     }
 
+    /// Tells whether `node` has no value to share.
+    pub fn is_missing(&self, node: &Node) -> bool {
+        self.rule.target.resolve(node).is_none()
+    }
+
     /// Asks whether one more may be on `node`.
     ///
     /// # Errors

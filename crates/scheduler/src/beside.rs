@@ -2,8 +2,9 @@
 //! which.
 
 use model::job::TaskGroup;
-use model::{Indexed, Job, NodeId};
+use model::{AllocId, Indexed, Job, NodeId};
 use placement::Requirements;
+use rustc_hash::FxHashMap;
 
 use crate::generation::Generation;
 use crate::planner::Planner;
@@ -17,6 +18,9 @@ pub(crate) struct Placed<'a> {
     pub(crate) group: &'a str,
     pub(crate) generation: Generation,
 }
+
+/// Task group and number → allocations, with their nodes.
+pub(crate) type Namesakes<'a> = FxHashMap<(&'a str, u32), Vec<(AllocId, NodeId)>>;
 
 /// Which nodes will do for an allocation of which at most one, with some others, stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,15 +66,27 @@ impl<'a> Planner<'a> {
         if !ask.is_canary {
             return None;
         }
-        let mut namesakes = self.snapshot.allocs_by_job(&self.eval.job);
-        let namesake = namesakes.find(|view| {
-            *view.alloc.task_group == *group
-                && view.alloc.name_index == ask.name_index
-                && !view.is_terminal()
-                && !self.stopped.contains(&view.alloc.id)
-                && self.generations.of(view.alloc.id) == Generation::Old
-        });
-        namesake.map(|view| view.alloc.node_id)
+        // Thousands of canaries may ask: the job's allocations are gone through once.
+        let namesakes = self.namesakes.get_or_init(|| self.old());
+        let mut namesakes = namesakes
+            .get(&(group, ask.name_index))
+            .into_iter()
+            .flatten();
+        let namesake = namesakes.find(|(id, _)| !self.stopped.contains(id));
+        namesake.map(|(_, node_id)| *node_id)
+    }
+
+    /// Returns those that go if the version that is being tried out stays.
+    fn old(&self) -> Namesakes<'a> {
+        let mut old = Namesakes::default();
+        for view in self.snapshot.allocs_by_job(&self.eval.job) {
+            let alloc = &view.alloc;
+            if !view.is_terminal() && self.generations.of(alloc.id) == Generation::Old {
+                let namesakes = old.entry((&*alloc.task_group, alloc.name_index));
+                namesakes.or_default().push((alloc.id, alloc.node_id));
+            }
+        }
+        old
     }
 
     /// Returns where the job's live allocations are as the plan leaves them.

@@ -149,6 +149,7 @@ pub(crate) fn decide(
         placed: Vec::new(),
         canaries: Vec::new(),
         generations: Generations::default(),
+        namesakes: std::cell::OnceCell::new(),
         waiting_nodes: None,
         preempts: config.preemption.is_enabled(job_type),
         preempted: Preempted::default(),

@@ -1,5 +1,6 @@
 //! Turns what reconciling found into a plan: looks for nodes, and writes down who goes where.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use model::{
 use placement::{Requirements, VolumeWrites};
 use state::{AllocView, Snapshot};
 
-use crate::beside::{Beside, Placed};
+use crate::beside::{Beside, Namesakes, Placed};
 use crate::cluster::Cluster;
 use crate::draw::Draw;
 use crate::generation::{Generation, Generations};
@@ -49,6 +50,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) canaries: Vec<(&'a str, AllocId)>,
     /// Who of the job's allocations stays whatever becomes of what is tried out, and who does not.
     pub(crate) generations: Generations,
+    /// Made when the first canary asks.
+    pub(crate) namesakes: OnceCell<Namesakes<'a>>,
     /// The nodes that have no room, when each of them should have; `None`: any node will do.
     pub(crate) waiting_nodes: Option<BTreeSet<NodeId>>,
     /// Allocations of less important jobs may have to make way.

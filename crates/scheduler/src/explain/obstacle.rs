@@ -75,6 +75,8 @@ pub enum Obstacle {
     },
     DistinctProperty {
         reason: String,
+        /// The node has no value at all.
+        is_missing: bool,
     },
     /// What else a node has to have.
     Unfit {
@@ -97,6 +99,11 @@ pub enum Obstacle {
         port: u16,
         /// `None`: the node keeps it for itself.
         holder: Option<Holder>,
+    },
+    /// The group itself asks for it more often than the node has addresses for that.
+    SamePort {
+        label: String,
+        port: u16,
     },
     DynamicPorts {
         missing: u32,
@@ -159,6 +166,7 @@ impl Obstacle {
             | Self::DistinctProperty { .. }
             | Self::Volumes { .. }
             | Self::Failed { .. }
+            | Self::SamePort { .. }
             | Self::Devices { is_held: false, .. }
             | Self::Unfit { .. } => Verdict::Filtered,
             Self::Amount { .. }
@@ -179,16 +187,18 @@ impl Obstacle {
             Self::Ineligible => "node is ineligible".to_owned(),
             Self::Closed => "node takes nothing new".to_owned(),
             Self::Constraint { reason, .. }
-            | Self::DistinctProperty { reason }
+            | Self::DistinctProperty { reason, .. }
             | Self::Unfit { reason } => reason.clone(),
             Self::Driver { driver, .. } => format!("missing drivers: {driver}"),
             Self::DistinctHosts { .. } => placement::DistinctHosts::REASON.to_owned(),
             Self::Amount { dimension, .. } => (*dimension).to_owned(),
-            Self::StaticPort { label, port, .. } => placement::Exhausted::PortCollision {
-                label: label.clone(),
-                port: *port,
+            Self::StaticPort { label, port, .. } | Self::SamePort { label, port } => {
+                placement::Exhausted::PortCollision {
+                    label: label.clone(),
+                    port: *port,
+                }
+                .to_string()
             }
-            .to_string(),
             Self::DynamicPorts { .. } => placement::Exhausted::DynamicPorts.to_string(),
             Self::Devices { is_held: true, .. } => placement::Exhausted::NO_DEVICES.to_owned(),
             Self::Devices {
@@ -244,7 +254,11 @@ impl Obstacle {
                 let others = listed(others);
                 format!("distinct_hosts: node {node} has {others}; lower the count or add a node")
             }
-            Self::DistinctProperty { reason } => {
+            Self::DistinctProperty {
+                reason,
+                is_missing: true,
+            } => format!("{reason}: node {node} does not say, give it a value"),
+            Self::DistinctProperty { reason, .. } => {
                 let what = "lower the count, allow more, or add a node with another value";
                 format!("{reason}; {what}")
             }
@@ -290,6 +304,10 @@ impl Obstacle {
                 }
                 None => format!("static port {port} is reserved on node {node}: choose another"),
             },
+            Self::SamePort { label, port } => format!(
+                "static port {port}: the group asks for it twice on one address of node {node}; \
+                 choose another for {label:?}, or a host network with another address"
+            ),
             Self::DynamicPorts { missing } => format!(
                 "dynamic ports: ask for {missing} fewer, or free {missing} of node {node}'s range"
             ),
@@ -335,10 +353,14 @@ impl Obstacle {
             } => 0.1 + part(*missing, *available),
             Self::DynamicPorts { .. } => 0.4,
             Self::StaticPort { .. } => 0.5,
-            Self::DistinctHosts { .. } | Self::DistinctProperty { .. } | Self::Failed { .. } => 0.7,
+            Self::DistinctHosts { .. }
+            | Self::DistinctProperty {
+                is_missing: false, ..
+            }
+            | Self::Failed { .. } => 0.7,
             // One command of the operator's.
             Self::Ineligible => 0.9,
-            Self::Constraint { .. } => 1.0,
+            Self::Constraint { .. } | Self::SamePort { .. } | Self::DistinctProperty { .. } => 1.0,
             Self::Datacenter { .. } | Self::Pool { .. } => 1.5,
             Self::Driver { .. }
             | Self::Exhausted { .. }

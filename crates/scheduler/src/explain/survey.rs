@@ -10,7 +10,7 @@ use placement::{
     Exhausted, Infeasible, Level, PortAsk, Requirements, VolumeAsks, VolumeWrites, assign_ports,
 };
 use rustc_hash::FxHashMap;
-use state::{AllocView, Snapshot};
+use state::{AllocView, PortUse, Snapshot};
 
 use crate::cluster::Cluster;
 use crate::explain::inquiry::{Inquiry, Question, new_allocs};
@@ -374,7 +374,8 @@ impl<'a, 'c> Survey<'a, 'c> {
         let is_there = self.is_everywhere && self.holds(node) > 0;
         for property in self.properties.iter().filter(|_| !is_there) {
             if let Err(reason) = property.check(node) {
-                found.push(Obstacle::DistinctProperty { reason });
+                let is_missing = property.is_missing(node);
+                found.push(Obstacle::DistinctProperty { reason, is_missing });
             }
         }
     }
@@ -444,7 +445,12 @@ impl<'a, 'c> Survey<'a, 'c> {
                 });
             }
         }
-        let held = cluster.ports(position);
+        self.ports(position, node, found);
+    }
+
+    fn ports(&self, position: usize, node: &Node, found: &mut Vec<Obstacle>) {
+        let held = self.search.cluster.ports(position);
+        let mut is_each_free = true;
         for ask in &self.requirements.ports {
             let Some(port) = ask.static_port else {
                 continue;
@@ -453,6 +459,7 @@ impl<'a, 'c> Survey<'a, 'c> {
             let Err(Exhausted::PortCollision { .. }) = answer else {
                 continue;
             };
+            is_each_free = false;
             // Somebody may give it up on one of these.
             let mut addresses = ask.addresses_on(node).iter();
             let held = addresses.find(|address| !node.is_port_reserved(address, port));
@@ -462,6 +469,12 @@ impl<'a, 'c> Survey<'a, 'c> {
                 port,
                 holder,
             });
+        }
+        // Each alone would find an address, and not all of them do.
+        let nobody = PortUse::default();
+        let together = check_static(node, &nobody, &self.requirements.ports);
+        if let (true, Err(Exhausted::PortCollision { label, port })) = (is_each_free, together) {
+            found.push(Obstacle::SamePort { label, port });
         }
         if let Some(missing) = self.missing_dynamic_ports(position, node) {
             found.push(Obstacle::DynamicPorts { missing });
@@ -492,6 +505,11 @@ impl<'a, 'c> Survey<'a, 'c> {
         if asks.is_empty() {
             return None;
         }
+        // In order instead of at random: the same question has the same answer.
+        let all = &self.requirements.ports;
+        if assign_ports(node, self.search.cluster.ports(position), all, |_| 0).is_ok() {
+            return None;
+        }
         let mut held = self.search.cluster.ports(position).clone();
         for ask in &self.requirements.ports {
             let Some(value) = ask.static_port else {
@@ -504,7 +522,6 @@ impl<'a, 'c> Survey<'a, 'c> {
             });
             held.add(&fixed.collect::<Vec<_>>());
         }
-        // In order instead of at random: the same question has the same answer.
         let Err(Exhausted::DynamicPorts) = assign_ports(node, &held, asks, |_| 0) else {
             return None;
         };

@@ -206,7 +206,7 @@ fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
                 "network" => {
                     let (name, address) = value.split_once('/').unwrap();
                     let network = HostNetwork {
-                        addresses: vec![address.into()],
+                        addresses: address.split('+').map(Into::into).collect(),
                         reserved_ports: Vec::new(),
                     };
                     node.host_networks.insert(name.into(), network);
@@ -377,18 +377,20 @@ fn edit_group(group: &mut TaskGroup, key: &str, value: &str) {
             group.tasks[0].kill_timeout = Duration::from_secs(value.parse().unwrap());
         }
         "port" => {
-            let (value, network) = value.split_once('@').unwrap_or((value, "default"));
-            let static_port = (value != "dynamic").then(|| value.parse().unwrap());
-            let port = Port {
-                label: "http".into(),
-                static_port,
-                to: None,
-                host_network: network.into(),
-                ignore_collision: false,
-            };
+            let ports = value.split(',').zip(["http", "rpc", "admin"]);
+            let ports = ports.map(|(value, label)| {
+                let (value, network) = value.split_once('@').unwrap_or((value, "default"));
+                Port {
+                    label: label.into(),
+                    static_port: (value != "dynamic").then(|| value.parse().unwrap()),
+                    to: None,
+                    host_network: network.into(),
+                    ignore_collision: false,
+                }
+            });
             group.networks = vec![Network {
                 mode: "host".into(),
-                ports: vec![port],
+                ports: ports.collect(),
             }];
         }
         "auto_promote" => {

@@ -78,12 +78,16 @@ pub struct ScalingEvents {
     /// Show errors, messages and full evaluation ids as well
     #[arg(long)]
     pub verbose: bool,
+    /// Print JSON, all that is known of each
+    #[arg(long)]
+    pub json: bool,
 }
 
 const EVENTS_EXAMPLES: &str = "\
 Examples:
   kafila job scaling-events web
   kafila job scaling-events -verbose web       who said what
+  kafila job scaling-events -json web | jq .[].Message
 
 Exit codes: 0 shown; 1 no such job, several, or the gateway did not answer.";
 

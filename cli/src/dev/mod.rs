@@ -84,6 +84,9 @@ async fn live(
         },
         None => Place::Scratch(directory.clone()),
     });
+    if let Some(left_out) = words::nodes_left_out(&directory, args.nodes) {
+        words.complain(&left_out);
+    }
     let addresses = suite.addresses();
     let outcome = {
         let failure = suite.failure();

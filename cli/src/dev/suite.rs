@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tracing::error;
 
 use crate::args::dev::Dev;
+use crate::dev::words::NODE;
 
 /// How long everything may take to come up; a second, on a machine that does nothing else.
 const READY_PATIENCE: Duration = Duration::from_secs(60);
@@ -316,7 +317,7 @@ fn cannot_listen(address: SocketAddr, error: BoxError) -> BoxError {
 }
 
 fn node_config(args: &Dev, directory: &Path, gateway: &str, number: u16) -> client_node::Config {
-    let data_dir: PathBuf = directory.join(format!("node-{number}"));
+    let data_dir: PathBuf = directory.join(format!("{NODE}{number}"));
     client_node::Config {
         gateways: vec![gateway.to_owned()],
         data_dir: Some(data_dir),

@@ -11,6 +11,9 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::printer::Printer;
 
+/// What the folder of a node is called, before its number.
+pub(super) const NODE: &str = "node-";
+
 /// Prints lines until nobody reads them any more; asking to end is then all that is left to do.
 #[derive(Clone, Debug)]
 pub(super) struct Words {
@@ -114,6 +117,23 @@ pub(super) fn how_to_stop(directory: &Path, nodes: u16) -> String {
     )
 }
 
+/// Returns what is said when the folder has nodes that are not started; `None`: it has not.
+pub(super) fn nodes_left_out(directory: &Path, started: u16) -> Option<String> {
+    let entries = std::fs::read_dir(directory).ok()?;
+    let numbers = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        name.to_str()?.strip_prefix(NODE)?.parse::<u16>().ok()
+    });
+    let all = numbers.max()?.checked_add(1)?;
+    (all > started).then(|| {
+        format!(
+            "==> {} has {all} nodes, and {started} of them are started. What runs on the others goes \
+             on unattended and is placed anew; -nodes {all} starts them as well",
+            directory.display()
+        )
+    })
+}
+
 /// Returns the command that asks the gateway at `url`: the usual one is asked without being named.
 pub(super) fn look_around(url: &str) -> String {
     if url == DEFAULT {
@@ -160,6 +180,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_of_an_earlier_start_that_are_left_out_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["store.redb", "node-0", "node-2", "node-x"] {
+            std::fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        let told = nodes_left_out(directory.path(), 1).unwrap();
+        assert!(told.contains("has 3 nodes") && told.contains("-nodes 3"));
+        assert_eq!(nodes_left_out(directory.path(), 3), None);
+    }
 
     #[test]
     fn a_gateway_elsewhere_is_named_in_what_to_type() {

@@ -1,7 +1,11 @@
 //! Scaling policies.
 
+use std::collections::BTreeMap;
+
 use proto::v1;
 use serde::Serialize;
+
+use crate::render::children::newest_scaling_events;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -45,6 +49,45 @@ impl<'a> From<&'a v1::ScalingPolicy> for ScalingPolicy<'a> {
             modify_index: policy.modify_index,
         }
     }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct ScalingEvent<'a> {
+    task_group: &'a str,
+    /// Nanoseconds since the epoch.
+    time: u64,
+    /// Null: nothing was changed.
+    count: Option<u32>,
+    previous_count: u32,
+    message: &'a str,
+    error: bool,
+    meta: BTreeMap<&'a str, &'a str>,
+    #[serde(rename = "EvalID")]
+    eval_id: &'a str,
+    create_index: u64,
+}
+
+/// Returns a job's scaling events, the newest first.
+pub(crate) fn events(status: &v1::GetJobScaleStatusResponse) -> Vec<ScalingEvent<'_>> {
+    let events = newest_scaling_events(status).into_iter();
+    events
+        .map(|(task_group, event)| ScalingEvent {
+            task_group,
+            time: event.time_ns,
+            count: event.count,
+            previous_count: event.previous_count,
+            message: &event.message,
+            error: event.error,
+            meta: event
+                .meta
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.as_str()))
+                .collect(),
+            eval_id: &event.eval_id,
+            create_index: event.create_index,
+        })
+        .collect()
 }
 
 #[cfg(test)]

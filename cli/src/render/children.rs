@@ -70,6 +70,18 @@ pub(crate) fn when(ns: u64, style: &Style) -> String {
     format!("{} ({span} from now)", style.times.exact(ns))
 }
 
+/// Returns the scaling events of all groups, each with its group, the newest first.
+pub(crate) fn newest_scaling_events(
+    status: &v1::GetJobScaleStatusResponse,
+) -> Vec<(&str, &v1::ScalingEvent)> {
+    let mut rows = Vec::new();
+    for (group, counts) in sorted(&status.task_groups) {
+        rows.extend(counts.events.iter().map(|event| (group, event)));
+    }
+    rows.sort_by_key(|(_, event)| std::cmp::Reverse(event.time_ns));
+    rows
+}
+
 /// Returns the table of a job's scaling events, the newest first; `None`: there are none.
 pub(crate) fn scaling_events(
     status: &v1::GetJobScaleStatusResponse,
@@ -80,11 +92,7 @@ pub(crate) fn scaling_events(
         header.extend(["Error", "Message", "Eval ID"]);
     }
     header.push("Date");
-    let mut rows = Vec::new();
-    for (group, counts) in sorted(&status.task_groups) {
-        rows.extend(counts.events.iter().map(|event| (group, event)));
-    }
-    rows.sort_by_key(|(_, event)| std::cmp::Reverse(event.time_ns));
+    let rows = newest_scaling_events(status);
     let mut table = Table::new(header);
     for (group, event) in &rows {
         let count = event

@@ -173,6 +173,10 @@ async fn what_a_job_has_is_listed() {
             &["Task Group", "PrevCount", "app"][..],
         ),
         ("job scaling-events -verbose web", &["Message", "busy"]),
+        (
+            "job scaling-events -json web",
+            &["\"TaskGroup\": \"app\"", "\"Message\": \"busy\""],
+        ),
         ("job allocs web", &["8a3f2c1e"]),
         ("job allocs -json web", &["\"ID\": \"8a3f2c1e-"]),
         ("job deployments web", &["5e6f7a8b"]),
@@ -242,6 +246,10 @@ async fn a_parent_shows_its_children() {
         "web/periodic-1  dead",
     ]);
     assert!(!said.stdout.contains("periodic-other"), "{}", said.stdout);
+    gateway.world().allocs.clear();
+    let said = kafila("logs -job web").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["'kafila job status web' lists its children"]);
 }
 
 #[tokio::test]

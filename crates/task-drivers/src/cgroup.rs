@@ -89,6 +89,13 @@ pub(crate) fn prepare(parent: &str) -> Option<PathBuf> {
         .then_some(slice)
 }
 
+/// Tells whether the groups of tasks below `slice` can limit memory.
+pub(crate) fn limits_memory(slice: &Path) -> bool {
+    let handed_out = fs::read_to_string(slice.join("cgroup.subtree_control"));
+    let handed_out = handed_out.unwrap_or_default();
+    handed_out.split_whitespace().any(|name| name == "memory")
+}
+
 /// Moves the calling process, a supervisor, to its place.
 pub(crate) fn enter_supervisors(slice: &Path) -> io::Result<()> {
     join(&slice.join(SUPERVISORS))

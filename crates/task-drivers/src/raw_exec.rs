@@ -80,6 +80,12 @@ impl RawExec {
         let slice = settings.cgroup_parent.as_deref().and_then(cgroup::prepare);
         let host_env = settings.host_env(std::env::vars());
         remove_empty(&settings.state_dir);
+        if settings.enabled && !slice.as_deref().is_some_and(cgroup::limits_memory) {
+            warn!(
+                "tasks may use more memory than they ask for: there is no cgroup v2 with the memory \
+                 controller for this process to hand out"
+            );
+        }
         Self::in_slice(settings, slice, host_env)
     }
 
@@ -443,12 +449,20 @@ impl Driver for RawExec {
 
     fn fingerprint(&self) -> Fingerprint {
         let enabled = self.settings.enabled;
-        let attributes = enabled.then(|| (format!("driver.{NAME}"), "1".to_owned()));
+        let slice = self.slice.as_deref();
+        let limits_memory = slice.is_some_and(cgroup::limits_memory);
+        let limits_memory = u8::from(limits_memory).to_string();
+        let attributes = enabled.then(|| {
+            [
+                (format!("driver.{NAME}"), "1".to_owned()),
+                (format!("driver.{NAME}.limits_memory"), limits_memory),
+            ]
+        });
         Fingerprint {
             detected: enabled,
             healthy: enabled,
             description: if enabled { "Healthy" } else { "disabled" }.to_owned(),
-            attributes: attributes.into_iter().collect(),
+            attributes: attributes.into_iter().flatten().collect(),
         }
     }
 

@@ -174,8 +174,13 @@ async fn of_job(
         let of_group = group
             .map(|group| format!(" of group {group:?}"))
             .unwrap_or_default();
+        let says = if job.parameterized || job.periodic {
+            "lists its children, which have the allocations: kafila logs -job CHILD"
+        } else {
+            "says why"
+        };
         return Err(Error::text(format!(
-            "No allocations{of_group} placed for job {:?}\n'kafila job status {}' says why.",
+            "No allocations{of_group} placed for job {:?}\n'kafila job status {}' {says}.",
             job.id, job.id
         )));
     };

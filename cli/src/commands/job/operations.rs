@@ -212,6 +212,12 @@ pub(crate) async fn scaling_events(context: &Context, args: &ScalingEvents) -> R
         .connection
         .scale_status(&job.namespace, &job.id)
         .await?;
+    if args.json {
+        context
+            .printer
+            .out(&pretty(&json::scaling::events(&status)))?;
+        return Ok(Exit::Success);
+    }
     let table = render::children::scaling_events(&status, &context.style(args.verbose));
     let text = match table {
         Some(table) => table.render(),

@@ -151,7 +151,8 @@ impl<'a> Sampling<'a> {
     }
 }
 
-/// The same "best fit" score that the scheduler has.
+/// The "best fit" score of cpu and memory, which is the scheduler's, too, as long as no disk is fuller
+/// than these; here none ever is.
 #[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^52")]
 fn fit(available: ComparableResources, after: ComparableResources) -> f64 {
     let power = |used: u64, size: u64| 10_f64.powf(1.0 - used as f64 / size as f64);

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use model::Algorithm;
+use model::{Algorithm, AllocMetric};
 use state::{AllocView, NodeRow};
 
 use crate::draw::Draw;
@@ -31,6 +31,8 @@ pub(crate) struct Crowd {
     touched: Vec<usize>,
     /// How often somebody has asked.
     round: u32,
+    /// What nodes were short of when somebody asked first: every node is looked at for it.
+    short: Option<AllocMetric>,
 }
 
 impl Crowd {
@@ -40,6 +42,7 @@ impl Crowd {
             prospects: None,
             touched: Vec::new(),
             round: 0,
+            short: None,
         }
     }
 
@@ -104,7 +107,13 @@ impl<'a> Search<'a, '_> {
         draw: &mut Draw,
     ) -> Option<Found<'a>> {
         let mut crowd = self.crowd.take()?;
-        let found = self.find_in(&mut crowd, wish, preempted, draw);
+        let mut found = self.find_in(&mut crowd, wish, preempted, draw);
+        if let Some(found) = &mut found {
+            let short = crowd.short.get_or_insert_with(|| self.explain());
+            found.metric.nodes_filtered = short.nodes_filtered;
+            found.metric.nodes_exhausted = short.nodes_exhausted;
+            found.metric.dimension_exhausted = short.dimension_exhausted.clone();
+        }
         self.crowd = Some(crowd);
         found
     }

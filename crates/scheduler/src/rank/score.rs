@@ -104,7 +104,9 @@ pub(crate) fn with_penalty(sum: f64, scorers: f64, spread: f64) -> f64 {
 /// are used up, best spread when it stays empty.
 ///
 /// Source: the "best fit" score of Google's published work on datacenter packing (BestFit v3),
-/// which Nomad uses: the fuller, the better, and evenly in both dimensions.
+/// which Nomad uses: the fuller, the better, and evenly in both dimensions. Here the two are the
+/// fullest of three: a disk that is fuller than cpu or memory takes the place of the emptier of them,
+/// as it is what the node will be out of first.
 pub(crate) fn fit(
     algorithm: Algorithm,
     available: ComparableResources,
@@ -112,7 +114,13 @@ pub(crate) fn fit(
 ) -> f64 {
     let free_cpu = free_share(available.cpu_mhz, after.cpu_mhz);
     let free_memory = free_share(available.memory_mib, after.memory_mib);
-    let powers = power_of_ten(free_cpu) + power_of_ten(free_memory);
+    let free_disk = match available.disk_mib {
+        // It has none to fill.
+        0 => f64::INFINITY,
+        disk_mib => free_share(disk_mib, after.disk_mib),
+    };
+    let (fuller, emptier) = (free_cpu.min(free_memory), free_cpu.max(free_memory));
+    let powers = power_of_ten(fuller) + power_of_ten(emptier.min(free_disk));
     let score = match algorithm {
         Algorithm::Binpack => 20.0 - powers,
         Algorithm::Spread => powers - 2.0,
@@ -182,14 +190,47 @@ mod tests {
         let available = ComparableResources {
             cpu_mhz: 100,
             memory_mib: 100,
-            disk_mib: 1,
+            disk_mib: 100,
         };
         let after = ComparableResources {
             cpu_mhz: cpu_percent,
             memory_mib: memory_percent,
-            disk_mib: 1,
+            disk_mib: 0,
         };
         fit(algorithm, available, after)
+    }
+
+    #[test]
+    fn a_disk_that_is_fuller_than_cpu_or_memory_takes_the_place_of_the_emptier() {
+        let of_disk = |size: u64, disk_mib: u64, cpu_mhz: u64, memory_mib: u64| {
+            let available = ComparableResources {
+                cpu_mhz: 100,
+                memory_mib: 100,
+                disk_mib: size,
+            };
+            let after = ComparableResources {
+                cpu_mhz,
+                memory_mib,
+                disk_mib,
+            };
+            [Algorithm::Binpack, Algorithm::Spread]
+                .map(|algorithm| fit(algorithm, available, after))
+        };
+        let of_two = |cpu, memory| {
+            [Algorithm::Binpack, Algorithm::Spread].map(|algorithm| at(algorithm, cpu, memory))
+        };
+        // As ever, while it is the emptiest of the three, or there is none.
+        for disk_mib in [0, 10, 20] {
+            assert_eq!(of_disk(100, disk_mib, 50, 20), of_two(50, 20));
+            assert_eq!(of_disk(100, disk_mib, 20, 50), of_two(50, 20));
+        }
+        assert_eq!(of_disk(0, 0, 50, 20), of_two(50, 20));
+        assert_eq!(of_disk(100, 90, 50, 20), of_two(90, 50));
+        assert_eq!(of_disk(100, 30, 20, 50), of_two(30, 50));
+        // Nearly full of data and otherwise empty: packed before an empty node, spread after it.
+        let ([packed, spread], [empty_packed, empty_spread]) =
+            (of_disk(100, 95, 1, 1), of_disk(100, 1, 1, 1));
+        assert!(packed > empty_packed + 0.4 && spread < empty_spread - 0.4);
     }
 
     fn close(left: f64, right: f64) -> bool {

@@ -9,7 +9,7 @@ use state::NodeTable;
 use crate::rank::column::{Column, Names};
 use crate::rank::preferences::{Aim, SpreadRule};
 
-/// What a node is told that has no value, or one that is not wanted.
+/// What a node is told that has no value, or one that is not wanted: the least that any spread says.
 const UNWANTED: f64 = -1.0;
 
 /// Tells whether nodes of an even spread are put together by how much their values are used instead
@@ -29,9 +29,9 @@ const MISSING: u32 = 0;
 /// What a value is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Due {
-    /// The value is missing or not wanted.
+    /// The value is missing, or none is wanted there.
     Nothing,
-    /// This many allocations.
+    /// This many allocations, more than 0.
     Share(f64),
     /// As many as every other.
     Even,
@@ -63,8 +63,6 @@ pub(crate) struct SpreadUse {
     values: Vec<Value>,
     /// Uses → how many values have them, for values in use; only an even spread's.
     levels: BTreeMap<u32, u32>,
-    /// Some value is due exactly nothing, which makes it the least wanted of all.
-    has_empty_shares: bool,
     by_count: bool,
     /// Value → positions of its nodes; empty unless nodes are put together by count.
     nodes_of: FxHashMap<u32, Vec<usize>>,
@@ -84,7 +82,6 @@ impl SpreadUse {
         let is_even = rule.aim == Aim::Even;
         let mut spread = Self {
             weight: rule.weight,
-            has_empty_shares: values.iter().any(|value| value.due == Due::Share(0.0)),
             by_count: is_even && goes_by_count(values.len(), table.row_count()),
             column,
             values,
@@ -174,7 +171,10 @@ impl SpreadUse {
         self.values[number as usize].used = after;
         match self.values[number as usize].due {
             Due::Nothing => Changed::Nobody,
-            Due::Share(_) => self.tell_share(number),
+            Due::Share(desired) => {
+                self.values[number as usize].boost = self.weight * share_boost(desired, after);
+                Changed::Key(number)
+            }
             Due::Even => {
                 let range = self.range();
                 self.move_level(before, after);
@@ -211,48 +211,15 @@ impl SpreadUse {
         (min, max)
     }
 
-    fn tell_share(&mut self, number: u32) -> Changed {
-        let lowest = self.lowest();
-        let value = &mut self.values[number as usize];
-        value.boost = share_boost(value.due, value.used, self.weight, lowest);
-        if self.has_empty_shares && self.lowest() != lowest {
-            self.tell_everybody();
-            return Changed::Everybody;
-        }
-        Changed::Key(number)
-    }
-
     fn tell_everybody(&mut self) {
         let range = self.range();
         for value in &mut self.values {
             value.boost = match value.due {
                 Due::Even => self.weight * even_boost(value.used, range),
-                due => share_boost(due, value.used, self.weight, UNWANTED),
+                Due::Share(desired) => self.weight * share_boost(desired, value.used),
+                Due::Nothing => UNWANTED,
             };
         }
-        if self.has_empty_shares {
-            let lowest = self.lowest();
-            for value in &mut self.values {
-                value.boost = match value.due {
-                    Due::Share(0.0) => lowest,
-                    _ => value.boost,
-                };
-            }
-        }
-    }
-
-    /// Returns the least that a value with a share is told now, at most [`UNWANTED`].
-    fn lowest(&self) -> f64 {
-        if !self.has_empty_shares {
-            return UNWANTED;
-        }
-        let with_share = |value: &&Value| matches!(value.due, Due::Share(share) if share > 0.0);
-        let boosts = self
-            .values
-            .iter()
-            .filter(with_share)
-            .map(|value| value.boost);
-        boosts.fold(UNWANTED, f64::min)
     }
 }
 
@@ -281,9 +248,17 @@ fn shares(
         found.next().map_or(of_others, |(number, _)| number)
     });
     let mut values = vec![value(Due::Nothing)];
-    values.extend(named.iter().map(|(_, desired)| value(Due::Share(*desired))));
-    values.push(value(others.map_or(Due::Nothing, Due::Share)));
+    values.extend(named.iter().map(|(_, desired)| value(due(*desired))));
+    values.push(value(others.map_or(Due::Nothing, due)));
     (column, values)
+}
+
+fn due(desired: f64) -> Due {
+    if desired > 0.0 {
+        Due::Share(desired)
+    } else {
+        Due::Nothing
+    }
 }
 
 fn value(due: Due) -> Value {
@@ -301,26 +276,44 @@ fn even_boost(used: u32, (min, max): (u32, u32)) -> f64 {
     let (used, min, max) = (f64::from(used), f64::from(min), f64::from(max));
     if max == 0.0 {
         0.0
-    } else if used != min {
-        (min - used) / min
+    } else if used == 0.0 {
+        1.0
+    } else if used > min {
+        -bounded((used - min) / min)
     } else if min == max {
         -1.0
     } else {
-        (max - min) / min
+        bounded((max - min) / min)
     }
 }
 
-fn share_boost(due: Due, used: u32, weight: f64, lowest: f64) -> f64 {
-    match due {
-        Due::Share(0.0) => lowest,
-        Due::Share(desired) => (desired - f64::from(used + 1)) / desired * weight,
-        Due::Nothing | Due::Even => UNWANTED,
+/// Returns what a value is told that is due `desired` allocations and has `used`, with one more.
+///
+/// What a share that is less than one allocation has too much is counted in allocations: the first
+/// would use up nearly all that can be said, and the second would hardly be worse.
+fn share_boost(desired: f64, used: u32) -> f64 {
+    let left = desired - f64::from(used + 1);
+    if left < 0.0 {
+        -bounded(-left / desired.max(1.0))
+    } else {
+        left / desired
+    }
+}
+
+/// Returns `distance` as it is up to a half, and of more always less, so that it stays below 1. Where
+/// both meet they rise alike.
+fn bounded(distance: f64) -> f64 {
+    if distance > 0.5 {
+        1.0 - 0.25 / distance
+    } else {
+        distance
     }
 }
 
 #[cfg(test)]
 mod tests {
     use model::{Job, Spread, SpreadTarget};
+    use proptest::prelude::*;
     use state::{Change, Entity, Key, Snapshot, State};
     use test_kit::builders;
 
@@ -444,8 +437,8 @@ mod tests {
         assert_close(&told(&site, &missing, &[1, 1]), &[0.0, -1.0]);
     }
 
-    /// Nomad takes the lowest boost it happens to have met; here it is the lowest there is, in
-    /// whatever order nodes come.
+    /// Nomad takes the lowest boost it happens to have met, and has no bound for it: -11.5, and -24.
+    /// Here nothing else is as low as what an empty share is told, in whatever order nodes come.
     #[test]
     fn scenario_129_an_empty_share_is_the_least_wanted() {
         let site = site(&[("dc3", ""), ("dc1", ""), ("dc2", "")]);
@@ -455,9 +448,54 @@ mod tests {
         };
         assert_close(&told(&site, &shares(50, 50), &[]), &[-1.0, 0.75, 0.75]);
         let uneven = told(&site, &shares(99, 1), &[]);
-        assert_close(&uneven, &[-11.5, 0.873_74, -11.5]);
+        assert_close(&uneven, &[-1.0, 0.873_74, -0.728_26]);
         let used = told(&site, &shares(99, 1), &[2, 0]);
-        assert_close(&used, &[-24.0, 0.873_74, -24.0]);
+        assert_close(&used, &[-1.0, 0.873_74, -0.869_79]);
+    }
+
+    /// What is told up to half a share above it is what it always was; beyond, a share that is used
+    /// three times is worse than one that is used twice, and none is told as little as an empty one.
+    #[test]
+    fn far_above_its_share_a_value_is_still_told_the_less_the_more_it_has() {
+        for (desired, used, want) in [
+            (4.0, 1, 0.5),
+            (4.0, 3, 0.0),
+            (4.0, 4, -0.25),
+            (4.0, 5, -0.5),
+            (4.0, 7, -0.75),
+            (4.0, 11, -0.875),
+            (0.5, 0, -0.5),
+            (0.5, 1, -0.833_33),
+        ] {
+            let told = share_boost(desired, used);
+            assert_close(&[told], &[want]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_share_says_less_the_more_there_are_and_never_as_little_as_none(
+            desired in 0.001_f64..50.0,
+            used in 0_u32..200,
+        ) {
+            let (told, next) = (share_boost(desired, used), share_boost(desired, used + 1));
+            prop_assert!(UNWANTED < next && next < told && told < 1.0, "{told}, then {next}");
+        }
+
+        #[test]
+        fn an_even_spread_says_less_the_more_there_are(
+            min in 1_u32..50,
+            more in 0_u32..200,
+            used in 0_u32..200,
+        ) {
+            let range = (min, min + more);
+            let (unused, least) = (even_boost(0, range), even_boost(min, range));
+            prop_assert!((UNWANTED..1.0).contains(&least) && unused == 1.0, "{least}");
+            let (used, next) = (min + used % (more + 1), min + used % (more + 1) + 1);
+            let (told, next) = (even_boost(used, range), even_boost(next, range));
+            prop_assert!(UNWANTED <= told && told <= least, "{told}");
+            prop_assert!(more == 0 || next < told, "{told}, then {next}");
+        }
     }
 
     #[test]

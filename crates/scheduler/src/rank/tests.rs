@@ -344,6 +344,7 @@ impl World {
                 share(spread, f64::from(group.count), weight, &used, &value)
             }
         });
+        let boosts = boosts.inspect(|boost| assert!((-1.0..=1.0).contains(boost), "{boost}"));
         boosts.sum()
     }
 }
@@ -359,10 +360,15 @@ fn even(used: &BTreeMap<String, f64>, value: &str) -> f64 {
     match used.get(value).copied() {
         _ if used.is_empty() => 0.0,
         None => 1.0,
-        Some(used) if used > min => (min - used) / min,
+        Some(used) if used > min => -bounded((used - min) / min),
         Some(_) if min == max => -1.0,
-        Some(_) => (max - min) / min,
+        Some(_) => bounded((max - min) / min),
     }
+}
+
+fn bounded(distance: f64) -> f64 {
+    let beyond = 1.0 - 1.0 / (4.0 * distance);
+    if distance > 0.5 { beyond } else { distance }
 }
 
 fn share(
@@ -393,7 +399,14 @@ fn share(
         .iter()
         .filter(|(name, _)| !named.contains_key(name.as_str()) || *name == "*");
     let of_others: f64 = unnamed.map(|(_, used)| used).sum();
-    let boost = |share: f64, used: f64| (share - (used + 1.0)) / share * weight;
+    let boost = |share: f64, used: f64| {
+        let over = used + 1.0 - share;
+        if over > 0.0 {
+            -bounded(over / share.max(1.0)) * weight
+        } else {
+            -over / share * weight
+        }
+    };
     let mut told = BTreeMap::new();
     for (name, share) in named.iter().filter(|(name, _)| **name != "*") {
         told.insert(*name, (*share, used.get(*name).copied().unwrap_or(0.0)));
@@ -410,12 +423,10 @@ fn share(
         return -1.0;
     };
     if share > 0.0 {
-        return boost(share, used);
+        boost(share, used)
+    } else {
+        -1.0
     }
-    let others = told.values().filter(|(share, _)| *share > 0.0);
-    others
-        .map(|(share, used)| boost(*share, *used))
-        .fold(-1.0, f64::min)
 }
 
 fn counts(level: Level, held: &Held) -> bool {
@@ -427,7 +438,7 @@ fn small(rng: &mut StdRng) -> ComparableResources {
     ComparableResources {
         cpu_mhz: rng.random_range(50..400),
         memory_mib: rng.random_range(50..400),
-        disk_mib: 300,
+        disk_mib: rng.random_range(50..400),
     }
 }
 
@@ -450,6 +461,7 @@ fn nodes(rng: &mut StdRng) -> Vec<Node> {
         node.datacenter = format!("dc{}", rng.random_range(1..4));
         node.resources.cpu_mhz = rng.random_range(200..3_000);
         node.resources.memory_mib = rng.random_range(200..3_000);
+        node.resources.disk_mib = rng.random_range(200..6_000);
         node.reserved.memory_mib = rng.random_range(0..100);
         node.max_dynamic_port = node.min_dynamic_port + rng.random_range(0..4);
         if rng.random_range(0..5) > 0 {
@@ -528,6 +540,7 @@ fn job(rng: &mut StdRng) -> Job {
     let group = &mut job.task_groups[0];
     group.tasks[0].resources.cpu_mhz = u32::try_from(resources.cpu_mhz).unwrap();
     group.tasks[0].resources.memory_mib = u32::try_from(resources.memory_mib).unwrap();
+    group.ephemeral_disk.size_mib = resources.disk_mib;
     if rng.random_range(0..4) == 0 {
         group.tasks[0].resources.cpu_mhz = 0;
         group.tasks[0].resources.cores = rng.random_range(1..3);

@@ -463,8 +463,13 @@ impl<'a> SystemReconciler<'a, '_> {
         let (now, later) = sorted.updates.split_at(allowed);
         everywhere.is_held = !later.is_empty();
         changes.desired.ignore += count(later);
-        changes.desired.destructive_update = count(now);
-        changes.desired.canary = if is_canarying { count(now) + again } else { 0 };
+        // Each is one thing: who tries the version out is no update beside that, and who does so
+        // again is a placement, as with services.
+        if is_canarying {
+            changes.desired.canary = count(now);
+        } else {
+            changes.desired.destructive_update = count(now);
+        }
         everywhere.asks = now
             .iter()
             .map(|view| NodeAsk {

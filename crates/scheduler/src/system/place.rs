@@ -143,15 +143,20 @@ impl<'a> Planner<'a> {
             without.remove(&view.alloc.resources);
         }
         let mut victims = Vec::new();
+        let mut short = None;
         let given = match self.room_on(node, &without, requirements) {
             Ok(given) => given,
             Err(exhausted) => {
                 let job = &template.job.value;
                 let found = self.who_makes_way(job, node, &without, requirements);
-                victims = found.ok_or(exhausted)?;
+                let Some(found) = found else {
+                    return Err(exhausted);
+                };
+                victims = found;
                 for victim in &victims {
                     without.remove(&victim.alloc.resources);
                 }
+                short = Some(exhausted);
                 self.room_on(node, &without, requirements)?
             }
         };
@@ -161,7 +166,7 @@ impl<'a> Planner<'a> {
             ..self.parts_on(node, without.total, &given, requirements)
         };
         let mut alloc = template.fill(&place.ask, node.id, given, self.now, &mut self.draw);
-        alloc.metric = Some(told(&parts, in_pool));
+        alloc.metric = Some(told(&parts, in_pool, short));
         self.evict(&victims, &mut alloc);
         without.add(&alloc.resources);
         *usage = without;
@@ -274,10 +279,13 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns what is remembered of a placement: only its own node was asked for it.
-fn told(parts: &Parts, in_pool: &AllocMetric) -> Box<AllocMetric> {
+/// Returns what is remembered of a placement: only its own node was asked for it, and was `short` of
+/// something if others had to make way.
+fn told(parts: &Parts, in_pool: &AllocMetric, short: Option<Exhausted>) -> Box<AllocMetric> {
     Box::new(AllocMetric {
         nodes_evaluated: 1,
+        nodes_exhausted: u32::from(short.is_some()),
+        dimension_exhausted: short.iter().map(|short| (short.to_string(), 1)).collect(),
         nodes_in_pool: in_pool.nodes_in_pool,
         score_per_mille: thousandths(parts.score()),
         score_parts: Some(parts.in_thousandths()),

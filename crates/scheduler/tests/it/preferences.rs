@@ -91,6 +91,10 @@ pub(crate) fn scores(site: &Site, key: &JobKey) -> String {
             metric.nodes_evaluated
         );
         lines.entry(line).or_default().push(view.alloc.name_index);
+        for (dimension, nodes) in &metric.dimension_exhausted {
+            let line = format!("  {{}} found too little {dimension} on {nodes}");
+            lines.entry(line).or_default().push(view.alloc.name_index);
+        }
         let mut runners_up: Vec<_> = metric.runners_up.iter().collect();
         runners_up.sort_by_key(|score| (-score.per_mille, name(score.node_id)));
         for score in runners_up {

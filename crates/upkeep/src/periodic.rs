@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// How many launches one step asks for; the rest follow in the next one, at once. At midnight all
 /// daily jobs are due, and the loop should see other events in between.
-const PER_STEP: usize = 256;
+pub(crate) const PER_STEP: usize = 256;
 
 /// When one job is due.
 #[derive(Clone, Debug)]

@@ -13,6 +13,8 @@ pub mod faults;
 pub mod journal;
 pub mod suite;
 pub mod sums;
+#[cfg(test)]
+mod testing;
 pub mod trial;
 pub mod users;
 pub mod watcher;

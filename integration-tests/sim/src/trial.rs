@@ -1,5 +1,8 @@
 //! One seed, from start to rest.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use invariants::{Fact, Violation, check_at_rest, check_indexes};

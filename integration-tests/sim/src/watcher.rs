@@ -1,5 +1,8 @@
 //! Holds every revision against what must be true, at the moment at which it becomes true.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -200,6 +200,16 @@ mod tests {
         };
         let (has_room, ()) = tokio::join!(has_room(&mut writes, &drain, &deposed), ending);
         assert!(!has_room);
+        // Nor does whoever is deposed while it queues.
+        let (still, another_leads) = (CancellationToken::new(), CancellationToken::new());
+        let ending = async {
+            tokio::time::sleep(hour).await;
+            another_leads.cancel();
+        };
+        let queueing = super::has_room(&mut writes, &still, &another_leads);
+        let queueing = tokio::time::timeout(2 * hour, queueing);
+        let (has_room, ()) = tokio::join!(queueing, ending);
+        assert_eq!(has_room, Ok(false));
         let mut writes = JoinSet::new();
         assert!(!super::has_room(&mut writes, &drain, &deposed).await);
         let drain = CancellationToken::new();

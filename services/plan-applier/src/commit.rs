@@ -1,5 +1,8 @@
 //! Writes a transaction, fenced, and finds out what became of it.
 
+#[cfg(test)]
+mod tests;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

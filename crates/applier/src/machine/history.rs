@@ -56,3 +56,21 @@ impl History {
         self.commits.retain(|_, revision| *revision > floor);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_forgotten_of_a_job_is_never_taken_for_earlier_than_it_was() {
+        let job = |number: usize| JobKey::new("default", number.to_string().as_str());
+        let mut history = History::new(1);
+        for number in 0..=JOBS_MAX {
+            history.committed(&job(number), 2 + number as u64);
+        }
+        assert!(history.commits.len() < JOBS_MAX, "some are forgotten");
+        for number in (0..=JOBS_MAX).step_by(997) {
+            assert!(history.last_commit(&job(number)) >= 2 + number as u64);
+        }
+    }
+}

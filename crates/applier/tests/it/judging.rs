@@ -494,8 +494,21 @@ fn a_plan_whose_evaluation_has_moved_on_is_refused() {
     let plan = store.start_plan("web");
     store.must_commit(&plan);
     assert!(refusal(&store, &plan).contains("has changed"));
+    // Made on a snapshot in which it had ended already.
+    let late = store.plan(&builders::service("web", 10), plan.eval_id);
+    assert!(refusal(&store, &late).contains("has changed"));
     store.delete(Key::Eval(plan.eval_id));
     assert!(refusal(&store, &plan).contains("no longer exists"));
+    // Written by somebody else, though it is still to be looked at.
+    let overtaken = store.start_plan("web");
+    let eval = store
+        .snapshot()
+        .eval(overtaken.eval_id)
+        .unwrap()
+        .value
+        .clone();
+    store.put(Key::Eval(eval.id), Entity::Eval(Box::new(eval)));
+    assert!(refusal(&store, &overtaken).contains("has changed"));
 }
 
 #[test]
@@ -527,7 +540,10 @@ fn a_plan_whose_deployment_has_changed_is_refused() {
         status: DeploymentStatus::Successful,
         description: "done".into(),
     });
-    assert!(accept(&store, &placing).rejected_nodes.is_empty());
+    let accepted = accept(&store, &placing);
+    assert!(accepted.rejected_nodes.is_empty());
+    let is_compared = |op: &Op| *op.key() == Key::Deployment(made.id) && op.entity().is_none();
+    assert!(accepted.pieces[0].ops.iter().any(is_compared));
     assert!(accept(&store, &ending).rejected_nodes.is_empty());
     let failed = Deployment {
         status: DeploymentStatus::Failed,
@@ -668,4 +684,53 @@ fn a_whole_plan_makes_all_its_evaluations() {
         store.snapshot().eval(plan.eval_id).unwrap().value.status,
         EvalStatus::Complete
     );
+}
+
+#[test]
+fn a_deployment_that_has_ended_is_not_moved() {
+    let mut store = Store::new(20);
+    let mut first = store.start_plan("web");
+    let made = Deployment {
+        status: DeploymentStatus::Failed,
+        ..deployment(&first, store.ids.deployment())
+    };
+    first.deployment = Some(made.clone());
+    store.must_commit(&first);
+    let mut ending = store.start_plan("web");
+    ending.deployment_updates.push(DeploymentUpdate {
+        deployment_id: made.id,
+        status: DeploymentStatus::Cancelled,
+        description: "a newer version".into(),
+    });
+    store.must_commit(&ending);
+    let snapshot = store.snapshot();
+    let stored = snapshot.deployment(made.id).unwrap();
+    assert_eq!(stored.value.status, DeploymentStatus::Failed);
+}
+
+#[test]
+fn what_is_given_up_makes_room_once_and_only_if_it_held_any() {
+    for has_ended in [true, false] {
+        let mut store = Store::new(21);
+        let node = store.add_node(1, |_| {});
+        let given_up = store.running("web", node, 1_000);
+        store.running("other", node, if has_ended { 3_000 } else { 2_000 });
+        if has_ended {
+            report(&mut store, given_up, ClientStatus::Complete);
+        }
+        // Of 4,000 there are 1,000 left, or 2,000 without the one that runs.
+        let (fits, does_not) = if has_ended {
+            (1_000, 2_000)
+        } else {
+            (2_000, 3_000)
+        };
+        for (cpu_mhz, is_accepted) in [(fits, true), (does_not, false)] {
+            let mut plan = store.start_plan("web");
+            plan.stops
+                .insert(node, vec![stop(given_up), stop(given_up)]);
+            store.place(&mut plan, node, cpu_mhz);
+            let rejected = accept(&store, &plan).rejected_nodes;
+            assert_eq!(rejected.is_empty(), is_accepted, "{has_ended} {cpu_mhz}");
+        }
+    }
 }

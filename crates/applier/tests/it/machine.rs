@@ -513,7 +513,10 @@ fn a_plan_that_touches_what_is_on_its_way_waits_for_it() {
     desk.submit(2, &evicting);
     desk.judge();
     assert_eq!(desk.out.len(), 1);
-    desk.finish();
+    desk.settle();
+    desk.judge();
+    desk.settle();
+    assert!(desk.out.is_empty(), "nothing had to be tried twice");
     assert_eq!(desk.result(2).placed.len(), 1);
     assert_eq!(
         desk.store.alloc(victim).desired_status,
@@ -552,4 +555,112 @@ fn one_that_is_deposed_answers_everybody_and_falls_silent() {
         revision: 99,
     });
     assert_eq!(desk.answers.len(), 4);
+}
+
+#[test]
+fn while_a_plan_waits_no_other_of_its_job_goes_ahead() {
+    let mut desk = Desk::new(17);
+    let (node, other) = (
+        desk.store.add_node(1, |_| {}),
+        desk.store.add_node(2, |_| {}),
+    );
+    let victim = desk.store.running("low", node, 1_000);
+    let mut stopping = desk.store.start_plan("low");
+    stopping.stops.insert(node, vec![stop(victim)]);
+    let mut evicting = desk.store.start_plan("high");
+    evicting.preemptions.insert(node, vec![stop(victim)]);
+    desk.store.place(&mut evicting, node, 4_000);
+    let mut second = desk.store.start_plan("high");
+    desk.store.place(&mut second, other, 100);
+    for (ticket, plan) in [(1, &stopping), (2, &evicting), (3, &second)] {
+        desk.submit(ticket, plan);
+    }
+    desk.finish();
+    assert_eq!(desk.result(2).placed.len(), 1);
+    assert!(desk.result(3).refused.is_some(), "it has to look again");
+}
+
+#[test]
+fn what_was_judged_on_top_of_a_commit_that_failed_meanwhile_is_judged_again() {
+    let mut desk = Desk::new(18);
+    let node = desk.store.add_node(1, |_| {});
+    let (mut first, mut second) = (desk.store.start_plan("a"), desk.store.start_plan("b"));
+    desk.store.place(&mut first, node, 3_000);
+    desk.store.place(&mut second, node, 3_000);
+    desk.submit(1, &first);
+    desk.judge();
+    desk.submit(2, &second);
+    assert_eq!((desk.out.len(), desk.judging.len()), (1, 1));
+    desk.store.delete(state::Key::Eval(first.eval_id));
+    desk.settle();
+    desk.finish();
+    assert!(desk.result(1).refused.is_some());
+    assert_eq!(desk.result(2).placed.len(), 1);
+}
+
+#[test]
+fn a_plan_is_not_sent_back_for_what_is_wrong_with_those_beside_it() {
+    let mut desk = Desk::new(19);
+    let (calm, busy) = (
+        desk.store.add_node(1, |_| {}),
+        desk.store.add_node(2, |_| {}),
+    );
+    for (ticket, name, node) in [(1, "first", calm), (2, "a", busy), (3, "b", calm)] {
+        let mut plan = desk.store.start_plan(name);
+        desk.store.place(&mut plan, node, 100);
+        desk.submit(ticket, &plan);
+    }
+    desk.judge();
+    desk.settle();
+    assert_eq!(desk.out[0].1.len(), 2);
+    // What is more important comes in all the time, and while it is out the two are judged together.
+    for ticket in 10..14 {
+        let mut urgent = desk.store.start_plan(&format!("urgent{ticket}"));
+        urgent.priority = 90;
+        desk.store.place(&mut urgent, calm, 1);
+        desk.submit(ticket, &urgent);
+        desk.store
+            .edit_node(busy, |node| node.status_description.push('.'));
+        desk.settle();
+        desk.judge();
+        desk.settle();
+        desk.judge();
+    }
+    desk.finish();
+    assert_eq!(desk.result(3).placed.len(), 1);
+}
+
+#[test]
+fn what_a_stop_on_its_way_gives_up_is_there_for_the_next_plan() {
+    let mut desk = Desk::new(20);
+    let node = desk.store.add_node(1, |_| {});
+    let leaving = desk.store.running("low", node, 3_000);
+    let mut stopping = desk.store.start_plan("low");
+    stopping.stops.insert(node, vec![stop(leaving)]);
+    let mut coming = desk.store.start_plan("high");
+    desk.store.place(&mut coming, node, 3_000);
+    desk.submit(1, &stopping);
+    desk.submit(2, &coming);
+    desk.finish();
+    assert_eq!(desk.result(2).placed.len(), 1);
+}
+
+#[test]
+fn no_more_is_judged_ahead_than_the_next_transactions_can_hold() {
+    let mut desk = Desk::new(21);
+    let node = desk
+        .store
+        .add_node(1, |node| node.resources.cpu_mhz = 1_000_000);
+    for ticket in 0..30 {
+        let mut plan = desk.store.start_plan(&format!("job{ticket}"));
+        for _ in 0..100 {
+            desk.store.place(&mut plan, node, 1);
+        }
+        desk.submit(ticket, &plan);
+    }
+    desk.judge();
+    let (_, queued) = desk.applier.depth();
+    assert!(queued > 0, "plans that come now may be more important");
+    desk.finish();
+    assert!((0..30).all(|ticket| desk.result(ticket).placed.len() == 100));
 }

@@ -73,6 +73,8 @@ fn scenario_043_capacity_that_the_snapshot_had_is_no_news() {
         let mut desk = Desk::with_worker(5);
         desk.revision = 104;
         desk.put_node(node_id(1), "c1");
+        // Newer, and of no use.
+        desk.put_node(node_id(2), "c2");
         desk.put_at(110, blocked(1, "j", snapshot_index, CLASSES));
         assert_eq!(
             desk.state(1),
@@ -89,6 +91,7 @@ fn missed_capacity_counts_by_class_and_for_escaped_evals_always() {
         ("c2", CLASSES, false, false),
         ("c3", CLASSES, false, true),
         ("c2", &[], true, true),
+        ("c2", CLASSES, true, true),
     ];
     for (class, classes, escaped, again) in cases {
         let mut desk = Desk::with_worker(5);
@@ -105,6 +108,41 @@ fn missed_capacity_counts_by_class_and_for_escaped_evals_always() {
             "{class} {escaped}"
         );
     }
+}
+
+#[test]
+fn what_the_very_node_gained_after_the_snapshot_is_not_missed() {
+    for (gained, again) in [(1, true), (2, false)] {
+        let mut desk = Desk::with_worker(5);
+        desk.revision = 104;
+        desk.put_node(node_id(gained), "c1");
+        desk.put_at(110, system(1, "j", 1));
+        assert_eq!(desk.delivered().len(), usize::from(again), "node {gained}");
+    }
+}
+
+#[test]
+fn gains_are_remembered_as_long_as_a_snapshot_may_be_older() {
+    let mut desk = Desk::with_worker(5);
+    desk.revision = 104;
+    desk.put_node(node_id(1), "c1");
+    desk.pass(Duration::from_secs(14 * 60));
+    desk.put_node(node_id(2), "c2");
+    desk.put(&[blocked(1, "j", 104, CLASSES)]);
+    assert_eq!(desk.delivered(), [eval_id(1)]);
+}
+
+#[test]
+fn looking_at_everything_anew_takes_nothing_from_a_worker() {
+    let mut desk = Desk::with_worker(5);
+    desk.put_at(101, blocked(1, "j", 100, CLASSES));
+    desk.put_node(node_id(1), "c1");
+    let delivery = desk.delivery();
+    // The store has it blocked, as it was before.
+    desk.resync();
+    assert_eq!(desk.state(1), Some(State::Unacked));
+    desk.ack(eval_id(1), delivery.token).unwrap();
+    assert_eq!(desk.state(1), Some(State::Acked));
 }
 
 #[test]
@@ -128,6 +166,9 @@ fn scenario_044_a_newer_blocked_eval_replaces_the_jobs_older_one() {
         [Some(State::Superseded), Some(State::Blocked)]
     );
     desk.pass(Duration::from_secs(1));
+    assert_eq!(desk.cancelled(), [eval_id(1)]);
+    // Until it is written.
+    desk.pass(desk.config.write_retry);
     assert_eq!(desk.cancelled(), [eval_id(1)]);
 }
 
@@ -329,6 +370,9 @@ fn a_success_that_left_something_out_keeps_the_blocked_eval() {
         .insert("web".to_owned(), Default::default());
     desk.put(&[partial]);
     assert_eq!(desk.state(1), Some(State::Blocked));
+    let snapshot = desk.replica.snapshot();
+    let waits = snapshot.eval(eval_id(1)).unwrap();
+    assert_eq!(outcome::placed_all_since(&snapshot, waits), None);
 }
 
 #[test]

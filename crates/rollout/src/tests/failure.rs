@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{Deployment, DeploymentGroup, DeploymentStatus, DesiredStatus, Job};
 use state::Key;
 
-use super::site::{Site, alloc_id, group, job, key};
+use super::site::{MINUTE, Site, alloc_id, group, job, key};
 use crate::{Action, Cause, Reason};
 
 fn description(action: &Action) -> &str {
@@ -188,4 +188,53 @@ fn what_is_written_compares_what_was_read() {
         .modify_index;
     site.report(1, false);
     assert_eq!(site.action().deployment.unwrap().modify_index, read);
+}
+
+#[test]
+fn nothing_goes_back_to_a_version_that_was_stopped() {
+    let mut site = Site::new(&without_reschedule(1));
+    site.mark_stable(0);
+    for (version, stop) in [(1, true), (2, false)] {
+        let mut job = Job {
+            version,
+            stop,
+            ..without_reschedule(1)
+        };
+        job.meta.insert("release".to_owned(), version.to_string());
+        site.put_job(&job);
+    }
+    // It was stable while it ran; that it was stopped is a version of its own.
+    site.mark_stable(1);
+    site.put_deployment(reverting());
+    site.place(1);
+    site.report(1, false);
+    let job = site.action().job.expect("it goes back").value;
+    assert!(!job.stop && !job.meta.contains_key("release"));
+}
+
+#[test]
+fn one_late_group_that_asks_for_it_takes_the_job_back() {
+    for asking in ["api", "web"] {
+        let mut site = Site::new(&job(1));
+        site.mark_stable(0);
+        let mut newer = Job {
+            version: 1,
+            ..job(1)
+        };
+        newer.meta.insert("release".to_owned(), "2".to_owned());
+        site.put_job(&newer);
+        site.put_deployment(group(1));
+        site.change_deployment(|it| {
+            it.groups.insert("api".to_owned(), group(1));
+            it.groups.get_mut(asking).expect("the group").auto_revert = true;
+        });
+        site.place(1);
+        site.place(2);
+        site.change_alloc(2, |alloc| alloc.task_group = "api".into());
+        site.scheduled();
+        site.pass(10 * MINUTE);
+        let action = site.action();
+        assert_eq!(action.reason, Reason::Failed(Cause::ProgressDeadline));
+        assert!(action.job.is_some(), "{asking} asks for it");
+    }
 }

@@ -128,6 +128,7 @@ fn a_verdict_about_another_deployment_is_no_news() {
     site.put_client(1, ClientStatus::Running, Some(other));
     site.pass(WINDOW);
     assert_eq!(site.actions, []);
+    assert_eq!(site.rollout.len(), 1, "nor is anything remembered of it");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{ClientStatus, DeploymentGroup, DeploymentStatus};
+use model::{ClientStatus, DeploymentGroup, DeploymentStatus, DesiredStatus};
 
 use super::site::{MINUTE, Site, alloc_id, group, job};
 use crate::{Cause, Reason};
@@ -130,4 +130,44 @@ fn a_canary_that_fails_while_a_user_takes_time_fails_the_deployment_as_late() {
         site.report(1, false);
         assert_eq!(site.action().reason, Reason::Failed(cause));
     }
+}
+
+#[test]
+fn a_canary_beside_enough_healthy_ones_that_fails_late_fails_the_deployment_as_late() {
+    for (waited, cause) in [
+        (Duration::ZERO, Cause::Unhealthy),
+        (30 * MINUTE, Cause::ProgressDeadline),
+    ] {
+        let mut job = job(4);
+        job.task_groups[0].reschedule = None;
+        let asks = DeploymentGroup {
+            auto_promote: false,
+            placed_canaries: vec![alloc_id(1), alloc_id(2)],
+            ..canaries(1)
+        };
+        let mut site = Site::deploying(&job, asks, 2);
+        site.report(1, true);
+        site.report(2, true);
+        site.scheduled();
+        site.actions.clear();
+        site.pass(waited);
+        assert_eq!(site.actions, []);
+        site.report(2, false);
+        assert_eq!(site.action().reason, Reason::Failed(cause));
+    }
+}
+
+#[test]
+fn a_user_is_waited_for_whatever_has_become_of_canaries_that_were_healthy() {
+    let asks = DeploymentGroup {
+        auto_promote: false,
+        ..canaries(1)
+    };
+    let mut site = Site::deploying(&job(4), asks, 1);
+    site.report(1, true);
+    site.scheduled();
+    site.change_alloc(1, |alloc| alloc.desired_status = DesiredStatus::Stop);
+    site.actions.clear();
+    site.pass(60 * MINUTE);
+    assert_eq!(site.actions, []);
 }

@@ -445,3 +445,27 @@ fn a_job_goes_back_only_to_a_node_pool_that_is_there() {
         assert_eq!(compared, expected == back, "a pool may go meanwhile");
     }
 }
+
+#[test]
+fn a_word_that_one_is_healthy_takes_no_job_back() {
+    for (healthy, unhealthy) in [(1, 2), (2, 1)] {
+        let mut site = second_version();
+        site.put_deployment(DeploymentGroup {
+            auto_revert: true,
+            ..group(2)
+        });
+        site.change_deployment(|it| {
+            it.groups.insert("api".to_owned(), group(1));
+        });
+        site.place(1);
+        site.place(2);
+        site.change_alloc(2, |alloc| alloc.task_group = "api".into());
+        let action = set_health(&mut site, &[healthy], &[unhealthy]).unwrap();
+        let is_asked_for = unhealthy == 1;
+        assert_eq!(
+            action.job.is_some(),
+            is_asked_for,
+            "{unhealthy} is unhealthy"
+        );
+    }
+}

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
-use crate::periodic::{Due, Effect, Launcher, Timetable, launch_due, skip_due};
+use crate::periodic::{
+    Due, Effect, Launcher, PER_STEP, Timetable, launch, launch_due, moved, next_launch, skip_due,
+};
 
 /// 10:00 on 1 March 2026, UTC.
 const TEN: u64 = 1_772_359_200;
@@ -38,6 +40,13 @@ struct Site {
 
 impl Site {
     fn new(job: &Job) -> Self {
+        let mut site = Self::registered(job);
+        site.record(job.submit_time);
+        site
+    }
+
+    /// The same without a record, as stores of before may have it.
+    fn registered(job: &Job) -> Self {
         let mut site = Self {
             state: State::default(),
             launcher: Launcher::default(),
@@ -48,7 +57,6 @@ impl Site {
             Key::Job(job.key()),
             Entity::Job(Box::new(job.clone())),
         )]);
-        site.record(job.submit_time);
         site
     }
 
@@ -290,6 +298,121 @@ fn one_time_is_launched_once_whatever_became_of_its_child() {
     let fresh = site.snapshot();
     assert!(!site.carry_out(&decided[0], &fresh, at(5, 0)));
     assert_eq!(site.minutes(), [5]);
+}
+
+/// What a job is that is launched at other times, as the store has it and nobody has heard of yet.
+fn changed_unheard(site: &mut Site) {
+    let job = periodic(&["*/7 * * * *"]);
+    let revision = site.snapshot().index() + 1;
+    let change = Change::Put {
+        key: Key::Job(job.key()),
+        entity: Entity::Job(Box::new(job)),
+        create_index: 1,
+        modify_index: revision,
+    };
+    site.state.apply(revision, [change]);
+}
+
+#[test]
+fn a_job_that_has_changed_is_launched_by_what_it_says_now() {
+    let mut site = Site::new(&periodic(&["*/5 * * * *"]));
+    assert_eq!(site.step(at(1, 0)), []);
+    changed_unheard(&mut site);
+    assert_eq!(site.step(at(5, 0)), []);
+    assert_eq!(site.launcher.next_deadline(), Some(at(7, 0)));
+    site.step(at(7, 0));
+    assert_eq!(site.minutes(), [7]);
+
+    let mut site = Site::new(&periodic(&["*/5 * * * *"]));
+    let decided = site.decide(at(5, 0));
+    changed_unheard(&mut site);
+    let [Effect::Launch(due)] = &decided[..] else {
+        panic!("{decided:?}");
+    };
+    let launched = launch_due(&site.snapshot(), due, EvalId::from_random(9), at(5, 0));
+    assert_eq!(launched, None, "it was decided on what the job said before");
+}
+
+#[test]
+fn a_job_that_was_never_launched_is_due_from_its_registration_on() {
+    let mut site = Site::registered(&periodic(&["*/5 * * * *"]));
+    assert_eq!(site.step(at(4, 59)), []);
+    site.step(at(5, 0));
+    assert_eq!(site.minutes(), [5]);
+}
+
+#[test]
+fn the_next_launch_is_told_as_one_that_is_to_come() {
+    let site = Site::new(&periodic(&["*/5 * * * *"]));
+    let snapshot = site.snapshot();
+    let job = snapshot.job(&JobKey::new("default", "p")).unwrap();
+    let next = |now| next_launch(&snapshot, job, now);
+    assert_eq!(next(at(1, 0)), Some(at(5, 0)));
+    // What was missed is made up for once, and not told as what comes next.
+    assert_eq!(next(at(17, 0)), Some(at(20, 0)));
+}
+
+#[test]
+fn a_record_never_goes_back() {
+    let mut site = Site::new(&periodic(&["*/5 * * * *"]));
+    site.record(at(10, 0));
+    let key = JobKey::new("default", "p");
+    let record = |at| moved(&site.snapshot(), &key, at).0.launched;
+    assert_eq!(record(at(5, 0)), at(10, 0));
+    assert_eq!(record(at(15, 0)), at(15, 0));
+}
+
+#[test]
+fn a_child_that_is_there_is_not_made_again_and_one_that_was_gets_a_version_of_its_own() {
+    let job = periodic(&["*/5 * * * *"]);
+    let mut site = Site::new(&job);
+    let write = |site: &Site| {
+        let eval_id = EvalId::from_random(9);
+        launch(&site.snapshot(), &job, at(5, 0), eval_id, at(5, 0)).child
+    };
+    let (child, _) = write(&site).expect("it is not there");
+    assert_eq!(child.version, 0);
+    let version = (
+        Key::JobVersion(child.key(), 0),
+        Entity::JobVersion(Box::new(child.clone())),
+    );
+    // Purged, but what it left still runs.
+    site.put(vec![version]);
+    let (again, _) = write(&site).expect("it is not there");
+    assert_eq!(again.version, 1);
+    site.put(vec![(
+        Key::Job(child.key()),
+        Entity::Job(Box::new(child.clone())),
+    )]);
+    assert_eq!(write(&site), None);
+}
+
+#[test]
+fn a_job_that_went_unheard_is_forgotten_when_everything_is_looked_at_anew() {
+    let job = periodic(&["*/5 * * * *"]);
+    let mut site = Site::new(&job);
+    site.step(at(1, 0));
+    assert_eq!(site.launcher.tracked(), 1);
+    let revision = site.snapshot().index() + 1;
+    let key = Key::Job(job.key());
+    site.state.apply(revision, [Change::Delete { key }]);
+    let snapshot = site.snapshot();
+    site.launcher.resync(&snapshot);
+    site.step(at(2, 0));
+    assert_eq!(site.launcher.tracked(), 0);
+}
+
+#[test]
+fn of_many_that_are_due_at_once_the_rest_follows_with_the_next_step() {
+    let mut site = Site::new(&periodic(&["0 0 1 1 * 2020"]));
+    for number in 0..=PER_STEP {
+        let mut job = periodic(&["*/5 * * * *"]);
+        job.id = format!("p{number}");
+        site.put(vec![(Key::Job(job.key()), Entity::Job(Box::new(job)))]);
+    }
+    assert_eq!(site.decide(at(5, 0)).len(), PER_STEP);
+    assert_eq!(site.launcher.next_deadline(), Some(at(5, 0)), "at once");
+    assert_eq!(site.decide(at(5, 0)).len(), 1);
 }
 
 #[derive(Clone, Debug)]

@@ -1,5 +1,8 @@
 //! What was asked, what was answered, and whether both are in the history.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -266,3 +266,33 @@ fn an_unknown_topic_is_named_with_those_that_there_are() {
     assert!(text.contains("filters[0].topic"), "{text}");
     assert!(text.contains("Job, Allocation"), "{text}");
 }
+
+#[test]
+fn so_many_filters_are_taken_and_no_more() {
+    let read = |count| {
+        let filters = (0..count).map(|number| v1::EventFilter {
+            topic: "Job".to_owned(),
+            key: format!("job-{number}"),
+        });
+        Filter::read(String::new(), filters.collect())
+    };
+    assert!(read(256).is_ok());
+    let text = read(257).unwrap_err().to_string();
+    assert!(text.contains("257 are too many"), "{text}");
+}
+
+#[test]
+fn an_allocation_of_a_rollout_is_found_by_it() {
+    let mut stored = Stored::default();
+    let job = builders::service("web", 1);
+    let mut alloc = builders::allocation(1, &job, builders::node(1).id);
+    let deployment_id = model::DeploymentId::from_random(7);
+    alloc.deployment_id = Some(deployment_id);
+    stored.put_job(&job);
+    stored.put_alloc(&alloc);
+    let reported = written(vec![client(ClientStatus::Running)]);
+    let events = describe(&reported, &stored.snapshot(), &BTreeMap::new());
+    let id = deployment_id.to_string();
+    assert_eq!(events[0].filter_keys, ["web", &*id]);
+    assert!(filter("", &[("Allocation", &*id)]).admits(&events[0]));
+}

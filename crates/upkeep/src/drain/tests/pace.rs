@@ -160,6 +160,30 @@ fn whoever_is_not_wanted_any_more_is_not_paced() {
         shrunk(|job| job.task_groups[0].name = "new".to_owned()),
         [1, 2, 3]
     );
+    // Nor does the pace of another job hold that has come under the same name.
+    let mut site = Site::new(2);
+    site.put_job(&job);
+    for number in 1..=3 {
+        site.run(number, &job, number as u32, 1);
+    }
+    site.purge(&job);
+    site.put_job(&job);
+    site.drain(1, Some(HOUR));
+    assert_eq!(site.step().0, [1, 2, 3]);
+}
+
+#[test]
+fn who_leaves_because_its_time_is_over_counts_as_on_the_move() {
+    let mut site = Site::new(3);
+    let job = paced("web", 3, 1);
+    site.put_job(&job);
+    for number in 1..=3 {
+        site.run(number, &job, number as u32, number);
+    }
+    site.drain(1, Some(std::time::Duration::ZERO));
+    site.drain(2, Some(HOUR));
+    assert_eq!(site.step().0, [1]);
+    assert_eq!(site.step().0, []);
 }
 
 #[test]

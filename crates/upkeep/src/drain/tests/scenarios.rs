@@ -3,6 +3,7 @@
 use model::{ClientStatus, DrainStatus, JobType, NodeEligibility, NodeStatus};
 
 use super::site::{HOUR, SECOND, Site, node_id, of_type, paced};
+use crate::drain::MARKS_PER_LOOK;
 
 const STOPPED: ClientStatus = ClientStatus::Complete;
 
@@ -291,4 +292,80 @@ fn one_that_is_back_in_reach_is_not_marked_before_the_scheduler_has_seen_it() {
     assert_eq!(site.view(1).client_status(), ClientStatus::Running);
     site.edit(1, |alloc| alloc.client_status_override = None);
     assert_eq!(site.step().0, [1]);
+}
+
+#[test]
+fn a_job_is_asked_to_look_once_for_who_leaves_and_who_was_marked_before() {
+    let mut site = Site::new(2);
+    let job = paced("web", 2, 1);
+    site.put_job(&job);
+    site.run(1, &job, 0, 1);
+    site.run(2, &job, 1, 1);
+    site.drain(1, Some(HOUR));
+    assert_eq!(site.step().0, [1]);
+    // Somebody wrote the first after the scheduler had looked, and the second's time is over.
+    site.edit(1, |alloc| alloc.followup_eval_id = None);
+    site.now = site.now.plus(HOUR);
+    let look = site.look();
+    assert_eq!(look.marks.len(), 1);
+    assert_eq!(look.marks[0].allocs.len(), 1);
+}
+
+#[test]
+fn the_next_look_is_due_when_the_first_drain_is_over() {
+    for hours in [[1, 2], [2, 1]] {
+        let mut site = Site::new(2);
+        let job = paced("web", 2, 0);
+        site.put_job(&job);
+        for (number, hours) in (1..).zip(hours) {
+            site.run(number, &job, number as u32, number);
+            site.drain(number, Some(HOUR * hours));
+        }
+        assert_eq!(site.look().next_deadline, Some(site.now.plus(HOUR)));
+    }
+}
+
+#[test]
+fn one_look_marks_so_many_and_the_next_goes_on() {
+    let mut site = Site::new(1);
+    let each = MARKS_PER_LOOK as u128 / 2 + 1;
+    for (position, id) in ["a", "b"].into_iter().enumerate() {
+        let job = paced(id, each as u32, 1);
+        site.put_job(&job);
+        for number in 0..each {
+            site.place(
+                10_000 * (position as u128 + 1) + number,
+                &job,
+                number as u32,
+                1,
+            );
+        }
+    }
+    site.drain(1, Some(std::time::Duration::ZERO));
+    let marks = site.look().marks;
+    let counts: Vec<usize> = marks.iter().map(|marks| marks.allocs.len()).collect();
+    assert_eq!(counts, [each as usize, MARKS_PER_LOOK - each as usize]);
+}
+
+#[test]
+fn whatever_may_matter_to_a_drain_makes_a_look_due() {
+    let mut site = Site::new(2);
+    let job = paced("web", 2, 1);
+    site.put_job(&job);
+    site.run(1, &job, 0, 1);
+    site.run(2, &job, 1, 2);
+    assert!(!site.draining.is_due(), "nobody drains");
+    site.drain(1, Some(HOUR));
+    let changes: [fn(&mut Site); 4] = [
+        |site| site.report(2, ClientStatus::Running, Some(false)),
+        |site| site.edit(2, |alloc| alloc.canary = true),
+        |site| site.put_job(&paced("web", 3, 2)),
+        |site| site.set_status(2, NodeStatus::Down),
+    ];
+    for (position, change) in changes.into_iter().enumerate() {
+        site.look();
+        assert!(!site.draining.is_due(), "{position}");
+        change(&mut site);
+        assert!(site.draining.is_due(), "{position}");
+    }
 }

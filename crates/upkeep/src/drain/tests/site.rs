@@ -114,6 +114,17 @@ impl Site {
         self.jobs.entry(job.id.clone()).or_insert(index);
     }
 
+    /// Deletes a job; what is put under its name from now on is another.
+    pub(super) fn purge(&mut self, job: &Job) {
+        self.revision += 1;
+        let change = Change::Delete {
+            key: Key::Job(job.key()),
+        };
+        self.replica.apply(self.revision, [change.clone()]);
+        self.draining.note(&[change]);
+        self.jobs.remove(&job.id);
+    }
+
     pub(super) fn drain(&mut self, number: u128, deadline: Option<Duration>) {
         self.drain_with(number, deadline, false);
     }

@@ -99,7 +99,10 @@ fn nobody_makes_way_where_there_is_room() {
                 continue;
             }
             let group = shown.job.task_group(&winner.task_group).unwrap();
-            let is_picky = !group.constraints.is_empty() || !group.networks.is_empty();
+            let is_picky = !group.constraints.is_empty()
+                || !group.networks.is_empty()
+                || !group.volumes.is_empty()
+                || !winner.resources.devices.is_empty();
             // Another version may have asked for something else.
             if is_picky || winner.job_version != shown.job.version {
                 continue;

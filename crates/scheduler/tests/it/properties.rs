@@ -651,10 +651,10 @@ fn a_group_is_as_distinct_as_it_asks_once_a_rollout_is_over() {
             let snapshot = world.site.snapshot();
             for job in snapshot.jobs().filter(|job| !job.value.stop) {
                 let newest = snapshot.latest_deployment(&job.value.key());
-                let is_over = newest.is_none_or(|newest| {
-                    newest.value.job_version != job.value.version
-                        || newest.value.status == DeploymentStatus::Successful
-                });
+                let newest = newest.filter(|newest| newest.value.job_version == job.value.version);
+                let is_deployed = newest.is_some();
+                let is_over =
+                    newest.is_none_or(|newest| newest.value.status == DeploymentStatus::Successful);
                 if !is_over {
                     continue;
                 }
@@ -666,7 +666,7 @@ fn a_group_is_as_distinct_as_it_asks_once_a_rollout_is_over() {
                         *view.alloc.task_group == *group.name
                             && view.alloc.job_version != job.value.version
                     });
-                    if newest.is_none() && old.next().is_some() {
+                    if !is_deployed && old.next().is_some() {
                         continue;
                     }
                     let rules = group.constraints.iter();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{Indexed, Node, NodeId, NodeStatus, Timestamp};
 use rustc_hash::FxHashMap;
-use state::{Change, Key, Snapshot};
+use state::{Change, Entity, Key, Snapshot};
 
 use crate::config::{Config, TIMERS_PER_STEP};
 use crate::damper::{Damper, Ruling};
@@ -112,7 +112,7 @@ impl Liveness {
         let mut effects = Vec::new();
         for node in snapshot.nodes() {
             let id = node.value.id;
-            if node.value.status == NodeStatus::Down {
+            if is_down(&node.value) {
                 if evals::is_owed(snapshot, node, now) {
                     effects.push(Effect::Evaluate { node_id: id });
                 }
@@ -129,10 +129,15 @@ impl Liveness {
         for change in changes {
             match change {
                 Change::Put {
-                    key: Key::Node(id), ..
+                    key: Key::Node(id),
+                    entity,
+                    ..
                 } => {
                     self.changed.insert(*id);
-                    if !self.nodes.contains_key(id) {
+                    // Users write to nodes that are down as well, which says nothing of whether
+                    // they live: only a heartbeat does.
+                    let is_down = matches!(entity, Entity::Node(node) if is_down(node));
+                    if !is_down && !self.nodes.contains_key(id) {
                         // New here: believed to live, as it has just registered.
                         self.believe(*id, now.plus(self.config.silence_limit()));
                     }
@@ -152,7 +157,9 @@ impl Liveness {
                     self.hear(id, now.plus(self.config.silence_limit()));
                 }
             }
-            Event::Gateways { connected } => self.count_gateways(now, connected, &mut effects),
+            Event::Gateways { connected } => {
+                self.count_gateways(now, connected, snapshot, &mut effects);
+            }
             Event::Tick => {}
         }
         for id in std::mem::take(&mut self.changed) {
@@ -183,15 +190,22 @@ impl Liveness {
         now.plus(self.config.takeover_grace + self.config.silence_limit())
     }
 
-    /// Without any gateway silence means nothing; with the first that returns, every node gets
-    /// the time to be heard of again.
-    fn count_gateways(&mut self, now: Timestamp, connected: usize, effects: &mut Vec<Effect>) {
+    /// Without any gateway silence means nothing; with the first that returns, every node that is
+    /// not known to be down gets the time to be heard of again.
+    fn count_gateways(
+        &mut self,
+        now: Timestamp,
+        connected: usize,
+        snapshot: &Snapshot,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.gateways > 0 && connected == 0 {
             effects.push(Effect::Blind);
         }
         if self.gateways == 0 && connected > 0 {
             let until = self.after_takeover(now);
-            let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+            let lives = |id: &NodeId| snapshot.node(*id).is_none_or(|node| !is_down(&node.value));
+            let nodes: Vec<NodeId> = self.nodes.keys().copied().filter(lives).collect();
             for id in nodes {
                 self.believe(id, until);
             }
@@ -275,9 +289,7 @@ impl Liveness {
         snapshot: &Snapshot,
         effects: &mut Vec<Effect>,
     ) {
-        let node = snapshot
-            .node(id)
-            .filter(|node| node.value.status != NodeStatus::Down);
+        let node = snapshot.node(id).filter(|node| !is_down(&node.value));
         let Some(node) = node else {
             // Gone, or known to be down: nothing is timed until it is heard of.
             self.forget(id);
@@ -361,4 +373,8 @@ impl Liveness {
             self.timers.remove(&(tracked.timer, id));
         }
     }
+}
+
+fn is_down(node: &Node) -> bool {
+    node.status == NodeStatus::Down
 }

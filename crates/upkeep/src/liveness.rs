@@ -1,6 +1,6 @@
 //! The machine: a timer per node, and what heartbeats and silence make of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Indexed, Node, NodeId, NodeStatus, Timestamp};
 use rustc_hash::FxHashMap;
@@ -25,7 +25,7 @@ pub enum Effect {
     /// Write a node's status, with the evaluations that follow from it.
     Transition(Transition),
     /// Write evaluations of the jobs of a node that is down: an earlier leader may have died
-    /// between the status and the last of them.
+    /// between the status and the last of them, or the store may have refused them.
     Evaluate { node_id: NodeId },
     /// More nodes are silent than can be believed; tell the operator.
     MassFailure {
@@ -69,6 +69,9 @@ pub struct Liveness {
     changed: BTreeSet<NodeId>,
     damper: Damper,
     gateways: usize,
+    /// Nodes that are down of which it is to be seen that their jobs were told, and when to look:
+    /// a write of evaluations may be refused for longer than its own patience.
+    owed: BTreeMap<NodeId, Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +95,7 @@ impl Liveness {
             changed: BTreeSet::new(),
             damper: Damper::default(),
             gateways: 0,
+            owed: BTreeMap::new(),
         }
     }
 
@@ -113,9 +117,8 @@ impl Liveness {
         for node in snapshot.nodes() {
             let id = node.value.id;
             if is_down(&node.value) {
-                if evals::is_owed(snapshot, node, now) {
-                    effects.push(Effect::Evaluate { node_id: id });
-                }
+                self.owed.insert(id, now);
+                self.look_at_owed(now, id, snapshot, &mut effects);
             } else if !self.nodes.contains_key(&id) {
                 self.believe(id, self.after_takeover(now));
             }
@@ -168,15 +171,37 @@ impl Liveness {
         if self.gateways > 0 {
             self.fire_timers(now, snapshot, &mut effects);
         }
+        let owed = self.owed.iter().filter(|(_, at)| **at <= now);
+        let owed: Vec<NodeId> = owed.map(|(id, _)| *id).take(TIMERS_PER_STEP).collect();
+        for id in owed {
+            self.look_at_owed(now, id, snapshot, &mut effects);
+        }
         effects
+    }
+
+    /// Asks for the evaluations of a node that is down once more, if its jobs have not been told.
+    fn look_at_owed(
+        &mut self,
+        now: Timestamp,
+        id: NodeId,
+        snapshot: &Snapshot,
+        effects: &mut Vec<Effect>,
+    ) {
+        let node = snapshot.node(id).filter(|node| is_down(&node.value));
+        if node.is_some_and(|node| evals::is_owed(snapshot, node, now)) {
+            effects.push(Effect::Evaluate { node_id: id });
+            self.owed.insert(id, now.plus(self.config.write_retry));
+        } else {
+            self.owed.remove(&id);
+        }
     }
 
     /// When to step with [`Event::Tick`]; `None`: not before something happens.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        if self.gateways == 0 {
-            return None;
-        }
-        self.timers.first().map(|(at, _)| *at)
+        let timer = self.timers.first().map(|(at, _)| *at);
+        let timer = timer.filter(|_| self.gateways > 0);
+        let owed = self.owed.values().min().copied();
+        timer.into_iter().chain(owed).min()
     }
 
     pub fn stats(&self) -> Stats {
@@ -291,8 +316,10 @@ impl Liveness {
     ) {
         let node = snapshot.node(id).filter(|node| !is_down(&node.value));
         let Some(node) = node else {
-            // Gone, or known to be down: nothing is timed until it is heard of.
+            // Gone, or known to be down: nothing is timed until it is heard of. Its status may have
+            // been written without all of its evaluations.
             self.forget(id);
+            self.look_at_owed(now, id, snapshot, effects);
             return;
         };
         if let Some(to) = judge::when_silent(now, snapshot, node) {

@@ -9,7 +9,8 @@ use state::{AllocView, Snapshot};
 /// has been placed yet.
 ///
 /// The clock starts with the first allocation placed, and starts anew with each that becomes
-/// healthy and when a user resumes or promotes the deployment.
+/// healthy and when a user resumes or promotes the deployment. Of one that has ended, it is told
+/// without the latter: its own time is that of its end.
 /// Source: Nomad's public behaviour of `RequireProgressBy`.
 pub fn require_progress_by(
     snapshot: &Snapshot,
@@ -22,7 +23,11 @@ pub fn require_progress_by(
     }
     let mut first_placed: Option<Timestamp> = None;
     // A user's change is what moves the deployment's own time while it is active.
-    let mut last_step = deployment.modify_time;
+    let mut last_step = if deployment.status.is_active() {
+        deployment.modify_time
+    } else {
+        deployment.create_time
+    };
     for view in allocs_of(snapshot, deployment, group) {
         // One that was updated in place is older than the deployment it has joined.
         let placed = view.alloc.create_time.max(deployment.create_time);

@@ -17,6 +17,16 @@ pub fn require_progress_by(
     deployment: &Deployment,
     group: &str,
 ) -> Option<Timestamp> {
+    require_progress_by_at(snapshot, deployment, group, u64::MAX)
+}
+
+/// Does the same for a deployment as it was at `index`, with what has not changed since.
+pub fn require_progress_by_at(
+    snapshot: &Snapshot,
+    deployment: &Deployment,
+    group: &str,
+    index: u64,
+) -> Option<Timestamp> {
     let deadline = deployment.groups.get(group)?.progress_deadline;
     if deadline == Duration::ZERO {
         return None;
@@ -29,10 +39,14 @@ pub fn require_progress_by(
         deployment.create_time
     };
     for view in allocs_of(snapshot, deployment, group) {
+        if view.create_index > index {
+            continue;
+        }
         // One that was updated in place is older than the deployment it has joined.
         let placed = view.alloc.create_time.max(deployment.create_time);
         first_placed = Some(first_placed.map_or(placed, |first| first.min(placed)));
-        if let Some(health) = view.health().filter(|health| health.healthy) {
+        let health = view.health().filter(|_| view.client_modify_index <= index);
+        if let Some(health) = health.filter(|health| health.healthy) {
             last_step = last_step.max(health.time);
         }
     }

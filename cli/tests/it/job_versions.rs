@@ -51,6 +51,21 @@ async fn a_job_is_reverted_to_a_number_or_a_name_and_followed() {
     }
 }
 
+/// Only the children of a periodic or parameterized job have evaluations.
+#[tokio::test]
+async fn a_revert_without_an_evaluation_is_not_followed() {
+    for line in ["job revert nightly 3", "job revert -detach nightly 3"] {
+        let mut world = World::running();
+        world.stubs[0].id = "nightly".to_owned();
+        world.stubs[0].periodic = true;
+        world.registered = [Ok(v1::RegisterJobResponse::default())].into();
+        let gateway = Gateway::start(world).await;
+        let said = kafila(line).at(&gateway.address).await;
+        assert_eq!(said.ended(0).stdout, "Job revert successful\n", "{line}");
+        assert_eq!(gateway.world().calls("GetEvaluation"), 0);
+    }
+}
+
 #[tokio::test]
 async fn a_revert_is_detached_from_or_refused() {
     let gateway = Gateway::start(World::running()).await;

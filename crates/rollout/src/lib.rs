@@ -32,4 +32,4 @@ mod tests;
 
 pub use action::{Action, Cause, ClientWrite, Reason};
 pub use machine::{Config, Rollout};
-pub use progress::{healthy_canaries, require_progress_by};
+pub use progress::{healthy_canaries, require_progress_by, require_progress_by_at};

@@ -37,6 +37,29 @@ pub struct Rollout {
     /// When to look at a deployment again though nothing has changed; one time each at most.
     timers: BTreeSet<(Timestamp, DeploymentId)>,
     dirty: BTreeSet<DeploymentId>,
+    /// Deployments for which something could not be written.
+    held: BTreeMap<DeploymentId, Hold>,
+}
+
+/// How long to leave a deployment alone whose action could not be written, at first; twice as long
+/// each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The longest such pause: once the store is well again, rollouts go on within it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Leaves one deployment alone, without holding up the others.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    until: Timestamp,
+    pause: Duration,
+}
+
+impl Hold {
+    /// A clock that was set back must not make it longer.
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.until <= now || self.until > now.plus(self.pause)
+    }
 }
 
 /// What is remembered of an active deployment.
@@ -58,6 +81,7 @@ impl Rollout {
             memory: BTreeMap::new(),
             timers: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            held: BTreeMap::new(),
         }
     }
 
@@ -135,8 +159,19 @@ impl Rollout {
         }
     }
 
-    /// Looks at a deployment with the next step: what was to be written for it was not.
+    /// Looks at a deployment with the next step: what was to be written for it was, or another
+    /// write was faster.
     pub fn look_again(&mut self, id: DeploymentId) {
+        self.held.remove(&id);
+        self.dirty.insert(id);
+    }
+
+    /// Looks at a deployment again after a pause: what was to be written for it was not.
+    pub fn look_later(&mut self, now: Timestamp, id: DeploymentId) {
+        let before = self.held.get(&id);
+        let pause = before.map_or(FIRST_PAUSE, |hold| (hold.pause * 2).min(LONGEST_PAUSE));
+        let until = now.plus(pause);
+        self.held.insert(id, Hold { until, pause });
         self.dirty.insert(id);
     }
 
@@ -174,8 +209,20 @@ impl Rollout {
             self.dirty.insert(id);
         }
         let mut actions = Vec::new();
-        for id in std::mem::take(&mut self.dirty) {
-            actions.extend(self.look(now, snapshot, id, next_id));
+        let is_held = |id: &DeploymentId| self.held.get(id).is_some_and(|hold| !hold.is_over(now));
+        let due: Vec<_> = self
+            .dirty
+            .iter()
+            .copied()
+            .filter(|id| !is_held(id))
+            .collect();
+        for id in due {
+            self.dirty.remove(&id);
+            let action = self.look(now, snapshot, id, next_id);
+            if action.is_none() {
+                self.held.remove(&id);
+            }
+            actions.extend(action);
         }
         actions
     }
@@ -213,12 +260,15 @@ impl Rollout {
     /// When to call [`Rollout::step`] though nothing has changed; `None`: not before something
     /// does.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.timers.first().map(|(due, _)| *due)
+        let timer = self.timers.first().map(|(due, _)| *due);
+        let waiting = self.dirty.iter().filter_map(|id| self.held.get(id));
+        let hold = waiting.map(|hold| hold.until).min();
+        timer.into_iter().chain(hold).min()
     }
 
     /// Tells whether there is something to look at now.
     pub fn has_work(&self) -> bool {
-        !self.dirty.is_empty()
+        self.dirty.iter().any(|id| !self.held.contains_key(id))
     }
 
     /// Returns how many active deployments are watched.

@@ -146,6 +146,22 @@ pub fn fail(
     }
 }
 
+/// Returns the transaction that fails a deployment without reverting its job, where both together
+/// are more than one transaction takes: a rollout that could not end would be worse.
+pub fn without_revert(mut action: Action) -> Action {
+    if action.job.take().is_none() {
+        return action;
+    }
+    // What it goes back to would have joined its node pool.
+    action.unchanged.clear();
+    if let Some(deployment) = &mut action.deployment {
+        let description = &mut deployment.value.status_description;
+        *description = description.replacen(" - rolling back to", " - not rolling back to", 1);
+        description.push_str(" as the job is too large to be stored together with that");
+    }
+    action
+}
+
 /// Returns the transaction that ends a deployment whose job is no more.
 pub fn cancel(snapshot: &Snapshot, deployment: &Indexed<Deployment>, now: Timestamp) -> Action {
     // The same text as for a job that was stopped: to its users it is.

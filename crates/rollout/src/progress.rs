@@ -9,12 +9,23 @@ use state::{AllocView, Snapshot};
 /// has been placed yet.
 ///
 /// The clock starts with the first allocation placed, and starts anew with each that becomes
-/// healthy and when a user resumes or promotes the deployment.
+/// healthy and when a user resumes or promotes the deployment. Of one that has ended, it is told
+/// without the latter: its own time is that of its end.
 /// Source: Nomad's public behaviour of `RequireProgressBy`.
 pub fn require_progress_by(
     snapshot: &Snapshot,
     deployment: &Deployment,
     group: &str,
+) -> Option<Timestamp> {
+    require_progress_by_at(snapshot, deployment, group, u64::MAX)
+}
+
+/// Does the same for a deployment as it was at `index`, with what has not changed since.
+pub fn require_progress_by_at(
+    snapshot: &Snapshot,
+    deployment: &Deployment,
+    group: &str,
+    index: u64,
 ) -> Option<Timestamp> {
     let deadline = deployment.groups.get(group)?.progress_deadline;
     if deadline == Duration::ZERO {
@@ -22,12 +33,20 @@ pub fn require_progress_by(
     }
     let mut first_placed: Option<Timestamp> = None;
     // A user's change is what moves the deployment's own time while it is active.
-    let mut last_step = deployment.modify_time;
+    let mut last_step = if deployment.status.is_active() {
+        deployment.modify_time
+    } else {
+        deployment.create_time
+    };
     for view in allocs_of(snapshot, deployment, group) {
+        if view.create_index > index {
+            continue;
+        }
         // One that was updated in place is older than the deployment it has joined.
         let placed = view.alloc.create_time.max(deployment.create_time);
         first_placed = Some(first_placed.map_or(placed, |first| first.min(placed)));
-        if let Some(health) = view.health().filter(|health| health.healthy) {
+        let health = view.health().filter(|_| view.client_modify_index <= index);
+        if let Some(health) = health.filter(|health| health.healthy) {
             last_step = last_step.max(health.time);
         }
     }

@@ -136,11 +136,24 @@ impl Snapshot {
     ///
     /// Shape: only groups that have at least one allocation of the deployment.
     pub fn deployment_counts(&self, id: DeploymentId) -> BTreeMap<String, DeploymentCounts> {
+        self.deployment_counts_at(id, u64::MAX)
+    }
+
+    /// Does the same with what has not changed since `index`: what was created later does not
+    /// count, nor does what a node has said of its health later.
+    pub fn deployment_counts_at(
+        &self,
+        id: DeploymentId,
+        index: u64,
+    ) -> BTreeMap<String, DeploymentCounts> {
         let mut groups = BTreeMap::<String, DeploymentCounts>::new();
         for view in self.allocs_by_deployment(id) {
+            if view.create_index > index {
+                continue;
+            }
             let counts = groups.entry(view.alloc.task_group.to_string()).or_default();
             counts.placed += 1;
-            match view.health() {
+            match view.health().filter(|_| view.client_modify_index <= index) {
                 Some(health) if health.healthy => counts.healthy += 1,
                 Some(_) => counts.unhealthy += 1,
                 None => {}

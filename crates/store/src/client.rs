@@ -170,7 +170,8 @@ impl Client {
     }
 
     /// Finds out whether etcd takes transactions of as many operations as ours may have, with one
-    /// that only reads. Its limit of bytes cannot be learnt by reading; ours is below its default.
+    /// that only reads. Its limit of bytes cannot be learnt by reading; all but
+    /// the rarest of ours are below its default ([`crate::Room`]).
     ///
     /// # Errors
     /// [`Error::LimitsTooLow`] when it does not; any other: it is not known.

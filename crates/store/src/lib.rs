@@ -39,5 +39,5 @@ pub use keys::Keyspace;
 pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
 pub use resolve::Resolution;
 pub use tail::{Tail, Told, Written};
-pub use txn::{Limits, Txn, TxnError};
+pub use txn::{Limits, Room, Txn, TxnError};
 pub use writer::{Commit, Conflict, FailedCompare, Writer};

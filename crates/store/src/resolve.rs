@@ -75,15 +75,16 @@ async fn search(client: &Client, txn: &Txn, witness: &Write) -> Result<Resolutio
             .range("look for a commit", &witness.text, options)
             .await?;
         let Some(kv) = response.kvs().first() else {
-            return Ok(match (&witness.value, witness.expected) {
-                (Some(_), Expected::Absent) => Resolution::NotApplied,
+            return match (&witness.value, witness.expected) {
+                (Some(_), Expected::Absent) => Ok(Resolution::NotApplied),
                 // Changed by us and then deleted, or only deleted: nothing is left to tell.
-                (Some(_), _) => Resolution::Forgotten,
-                // Gone, as was wanted.
-                (None, _) => Resolution::Applied {
-                    revision: crate::client::header_revision(&response),
-                },
-            });
+                (Some(_), _) => Ok(Resolution::Forgotten),
+                // Gone, as was wanted, by whoever's hand.
+                (None, _) => {
+                    let revision = crate::client::header_revision(&response);
+                    look_at_deletions(client, txn, revision).await
+                }
+            };
         };
         let changed = revision::from_etcd(kv.mod_revision());
         if changed <= read_before {
@@ -104,30 +105,63 @@ async fn search(client: &Client, txn: &Txn, witness: &Write) -> Result<Resolutio
     Ok(Resolution::Forgotten)
 }
 
+/// Tells what became of a transaction that only deletes, and of which one key is gone as of
+/// `revision`. All of them go together, so one that stands as it was read says that they did not.
+async fn look_at_deletions(client: &Client, txn: &Txn, revision: u64) -> Result<Resolution, Error> {
+    let mut all_gone = true;
+    for writes in txn.writes().chunks(CONFIRM_KEYS) {
+        let found = read_at(client, writes, revision).await?;
+        for (write, kv) in writes.iter().zip(&found) {
+            let Some(kv) = kv else { continue };
+            let changed = revision::from_etcd(kv.mod_revision());
+            if write.expected == Expected::ModRevision(changed) {
+                return Ok(Resolution::NotApplied);
+            }
+            all_gone = false;
+        }
+    }
+    Ok(if all_gone {
+        Resolution::Applied { revision }
+    } else {
+        // Changed instead of deleted, or created anew after that: by then, nothing tells.
+        Resolution::Forgotten
+    })
+}
+
 /// Tells whether all of `txn` was carried out at `revision`.
 async fn confirm(client: &Client, txn: &Txn, revision: u64) -> Result<bool, Error> {
     for writes in txn.writes().chunks(CONFIRM_KEYS) {
-        let options = GetOptions::new().with_revision(revision::to_etcd(revision));
-        let reads = writes
-            .iter()
-            .map(|write| TxnOp::get(write.text.as_str(), Some(options.clone())))
-            .collect::<Vec<_>>();
-        let response = client
-            .call("look for a commit", || {
-                let (mut kv, request) = (client.kv.clone(), EtcdTxn::new().and_then(reads.clone()));
-                async move { kv.txn(request).await }
-            })
-            .await?;
-        for (write, read) in writes.iter().zip(response.op_responses()) {
-            let TxnOpResponse::Get(read) = read else {
-                return Ok(false);
-            };
-            if !matches(write, read.kvs().first(), revision) {
-                return Ok(false);
-            }
+        let found = read_at(client, writes, revision).await?;
+        let mut pairs = writes.iter().zip(&found);
+        if !pairs.all(|(write, kv)| matches(write, kv.as_ref(), revision)) {
+            return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Returns what the keys of at most [`CONFIRM_KEYS`] writes held at `revision`, in their order.
+async fn read_at(
+    client: &Client,
+    writes: &[Write],
+    revision: u64,
+) -> Result<Vec<Option<KeyValue>>, Error> {
+    let options = GetOptions::new().with_revision(revision::to_etcd(revision));
+    let reads = writes
+        .iter()
+        .map(|write| TxnOp::get(write.text.as_str(), Some(options.clone())))
+        .collect::<Vec<_>>();
+    let response = client
+        .call("look for a commit", || {
+            let (mut kv, request) = (client.kv.clone(), EtcdTxn::new().and_then(reads.clone()));
+            async move { kv.txn(request).await }
+        })
+        .await?;
+    let found = response.op_responses().into_iter().map(|read| match read {
+        TxnOpResponse::Get(read) => read.kvs().first().cloned(),
+        _ => None,
+    });
+    Ok(found.collect())
 }
 
 fn matches(write: &Write, found: Option<&KeyValue>, revision: u64) -> bool {

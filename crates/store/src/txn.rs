@@ -37,6 +37,36 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Returns the limits of a transaction for `room`.
+    pub fn with(self, room: Room) -> Self {
+        let max_bytes = match room {
+            Room::New => self.max_bytes,
+            Room::Dispatch => self.max_bytes / 2 * 3,
+            Room::FollowUp => self.max_bytes * 3,
+        };
+        Self { max_bytes, ..self }
+    }
+}
+
+/// How much larger a transaction may be than one that brings something new.
+///
+/// What was accepted once is written again, with more beside it: stopped, scaled, launched,
+/// reverted together with the end of a deployment. That must not fail for want of room, so each
+/// step of such a chain has more of it than the one before. With the default limits the largest
+/// is 3 MiB, and etcd is started with 4 MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// What users bring: 1 MiB.
+    New,
+    /// The child of an accepted job with what it is told, 16 KiB of payload among that: 1.5 MiB.
+    Dispatch,
+    /// What follows from something that is stored: 3 MiB. A failed deployment that is reverted
+    /// writes the job twice (up to 1.5 MiB if it was dispatched) and itself, which a plan of at
+    /// most 1 MiB has created.
+    FollowUp,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum TxnError {
     #[error("the transaction would have more than {max} operations: cut it")]

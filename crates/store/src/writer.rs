@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::resolve::Resolution;
 use crate::retry::Retry;
 use crate::revision;
-use crate::txn::{Compare, Expected, Txn};
+use crate::txn::{Compare, Expected, Room, Txn};
 
 /// How a transaction ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,13 @@ impl Writer {
 
     /// Returns an empty transaction, with the leader's fence when this is a leader's writer.
     pub fn txn(&self) -> Txn {
-        let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
+        self.txn_with(Room::New)
+    }
+
+    /// Returns an empty transaction as [`Self::txn`] does, which may be as large as `room` says.
+    pub fn txn_with(&self, room: Room) -> Txn {
+        let limits = self.client.limits.with(room);
+        let mut txn = Txn::new(self.client.keyspace.clone(), limits);
         if let Some(leadership) = &self.leadership {
             txn.fence(leadership.fence())
                 .expect("an empty transaction has room for a fence");

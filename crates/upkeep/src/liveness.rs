@@ -1,10 +1,10 @@
 //! The machine: a timer per node, and what heartbeats and silence make of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Indexed, Node, NodeId, NodeStatus, Timestamp};
 use rustc_hash::FxHashMap;
-use state::{Change, Key, Snapshot};
+use state::{Change, Entity, Key, Snapshot};
 
 use crate::config::{Config, TIMERS_PER_STEP};
 use crate::damper::{Damper, Ruling};
@@ -25,7 +25,7 @@ pub enum Effect {
     /// Write a node's status, with the evaluations that follow from it.
     Transition(Transition),
     /// Write evaluations of the jobs of a node that is down: an earlier leader may have died
-    /// between the status and the last of them.
+    /// between the status and the last of them, or the store may have refused them.
     Evaluate { node_id: NodeId },
     /// More nodes are silent than can be believed; tell the operator.
     MassFailure {
@@ -69,6 +69,9 @@ pub struct Liveness {
     changed: BTreeSet<NodeId>,
     damper: Damper,
     gateways: usize,
+    /// Nodes that are down of which it is to be seen that their jobs were told, and when to look:
+    /// a write of evaluations may be refused for longer than its own patience.
+    owed: BTreeMap<NodeId, Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +95,7 @@ impl Liveness {
             changed: BTreeSet::new(),
             damper: Damper::default(),
             gateways: 0,
+            owed: BTreeMap::new(),
         }
     }
 
@@ -112,10 +116,9 @@ impl Liveness {
         let mut effects = Vec::new();
         for node in snapshot.nodes() {
             let id = node.value.id;
-            if node.value.status == NodeStatus::Down {
-                if evals::is_owed(snapshot, node, now) {
-                    effects.push(Effect::Evaluate { node_id: id });
-                }
+            if is_down(&node.value) {
+                self.owed.insert(id, now);
+                self.look_at_owed(now, id, snapshot, &mut effects);
             } else if !self.nodes.contains_key(&id) {
                 self.believe(id, self.after_takeover(now));
             }
@@ -129,10 +132,15 @@ impl Liveness {
         for change in changes {
             match change {
                 Change::Put {
-                    key: Key::Node(id), ..
+                    key: Key::Node(id),
+                    entity,
+                    ..
                 } => {
                     self.changed.insert(*id);
-                    if !self.nodes.contains_key(id) {
+                    // Users write to nodes that are down as well, which says nothing of whether
+                    // they live: only a heartbeat does.
+                    let is_down = matches!(entity, Entity::Node(node) if is_down(node));
+                    if !is_down && !self.nodes.contains_key(id) {
                         // New here: believed to live, as it has just registered.
                         self.believe(*id, now.plus(self.config.silence_limit()));
                     }
@@ -152,7 +160,9 @@ impl Liveness {
                     self.hear(id, now.plus(self.config.silence_limit()));
                 }
             }
-            Event::Gateways { connected } => self.count_gateways(now, connected, &mut effects),
+            Event::Gateways { connected } => {
+                self.count_gateways(now, connected, snapshot, &mut effects);
+            }
             Event::Tick => {}
         }
         for id in std::mem::take(&mut self.changed) {
@@ -161,15 +171,37 @@ impl Liveness {
         if self.gateways > 0 {
             self.fire_timers(now, snapshot, &mut effects);
         }
+        let owed = self.owed.iter().filter(|(_, at)| **at <= now);
+        let owed: Vec<NodeId> = owed.map(|(id, _)| *id).take(TIMERS_PER_STEP).collect();
+        for id in owed {
+            self.look_at_owed(now, id, snapshot, &mut effects);
+        }
         effects
+    }
+
+    /// Asks for the evaluations of a node that is down once more, if its jobs have not been told.
+    fn look_at_owed(
+        &mut self,
+        now: Timestamp,
+        id: NodeId,
+        snapshot: &Snapshot,
+        effects: &mut Vec<Effect>,
+    ) {
+        let node = snapshot.node(id).filter(|node| is_down(&node.value));
+        if node.is_some_and(|node| evals::is_owed(snapshot, node, now)) {
+            effects.push(Effect::Evaluate { node_id: id });
+            self.owed.insert(id, now.plus(self.config.write_retry));
+        } else {
+            self.owed.remove(&id);
+        }
     }
 
     /// When to step with [`Event::Tick`]; `None`: not before something happens.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        if self.gateways == 0 {
-            return None;
-        }
-        self.timers.first().map(|(at, _)| *at)
+        let timer = self.timers.first().map(|(at, _)| *at);
+        let timer = timer.filter(|_| self.gateways > 0);
+        let owed = self.owed.values().min().copied();
+        timer.into_iter().chain(owed).min()
     }
 
     pub fn stats(&self) -> Stats {
@@ -183,15 +215,22 @@ impl Liveness {
         now.plus(self.config.takeover_grace + self.config.silence_limit())
     }
 
-    /// Without any gateway silence means nothing; with the first that returns, every node gets
-    /// the time to be heard of again.
-    fn count_gateways(&mut self, now: Timestamp, connected: usize, effects: &mut Vec<Effect>) {
+    /// Without any gateway silence means nothing; with the first that returns, every node that is
+    /// not known to be down gets the time to be heard of again.
+    fn count_gateways(
+        &mut self,
+        now: Timestamp,
+        connected: usize,
+        snapshot: &Snapshot,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.gateways > 0 && connected == 0 {
             effects.push(Effect::Blind);
         }
         if self.gateways == 0 && connected > 0 {
             let until = self.after_takeover(now);
-            let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+            let lives = |id: &NodeId| snapshot.node(*id).is_none_or(|node| !is_down(&node.value));
+            let nodes: Vec<NodeId> = self.nodes.keys().copied().filter(lives).collect();
             for id in nodes {
                 self.believe(id, until);
             }
@@ -275,12 +314,12 @@ impl Liveness {
         snapshot: &Snapshot,
         effects: &mut Vec<Effect>,
     ) {
-        let node = snapshot
-            .node(id)
-            .filter(|node| node.value.status != NodeStatus::Down);
+        let node = snapshot.node(id).filter(|node| !is_down(&node.value));
         let Some(node) = node else {
-            // Gone, or known to be down: nothing is timed until it is heard of.
+            // Gone, or known to be down: nothing is timed until it is heard of. Its status may have
+            // been written without all of its evaluations.
             self.forget(id);
+            self.look_at_owed(now, id, snapshot, effects);
             return;
         };
         if let Some(to) = judge::when_silent(now, snapshot, node) {
@@ -361,4 +400,8 @@ impl Liveness {
             self.timers.remove(&(tracked.timer, id));
         }
     }
+}
+
+fn is_down(node: &Node) -> bool {
+    node.status == NodeStatus::Down
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{EvalId, Timestamp};
 use service_kit::{CancellationToken, Clock, IdSource};
 use state::Snapshot;
-use store::{Client, Commit, Replica, WaitError, Writer};
+use store::{Client, Commit, Replica, Room, WaitError, Writer};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -134,6 +134,19 @@ impl Gateway {
         what: impl Fn() -> String + Send,
         decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
     ) -> Result<T, Error> {
+        self.carry_out_with(Room::New, what, decide).await
+    }
+
+    /// Does the same in transactions that may be as large as `room` says.
+    ///
+    /// # Errors
+    /// See [`Self::carry_out`].
+    pub async fn carry_out_with<T>(
+        &self,
+        room: Room,
+        what: impl Fn() -> String + Send,
+        decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
+    ) -> Result<T, Error> {
         let deadline = self.deadline();
         let mut snapshot = self.listed().await?;
         let mut is_fresh = false;
@@ -147,7 +160,7 @@ impl Gateway {
                     is_fresh = true;
                 }
                 Ok(Step::Commit { writes, answer }) => {
-                    match self.commit(&writes, deadline).await? {
+                    match self.commit_with(room, &writes, deadline).await? {
                         Commit::Done { revision } => return Ok(answer(revision)),
                         Commit::Conflict(conflict) => {
                             self.metrics.conflicts.inc();
@@ -167,7 +180,16 @@ impl Gateway {
     /// # Errors
     /// They do not fit together; see [`Self::commit_txn`].
     pub async fn commit(&self, writes: &[Write], deadline: Instant) -> Result<Commit, Error> {
-        let txn = into_txn(self.writer.txn(), writes).map_err(Error::TooLarge)?;
+        self.commit_with(Room::New, writes, deadline).await
+    }
+
+    async fn commit_with(
+        &self,
+        room: Room,
+        writes: &[Write],
+        deadline: Instant,
+    ) -> Result<Commit, Error> {
+        let txn = into_txn(self.writer.txn_with(room), writes).map_err(Error::TooLarge)?;
         self.commit_txn(&txn, deadline).await
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use model::{EvalId, Evaluation, Job, PeriodicLaunch, Timestamp};
 use service_kit::{Clock, current_trace_parent};
 use state::Key;
-use store::{Commit, Delta, TxnError};
+use store::{Commit, Delta, Room, TxnError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info, info_span, warn};
@@ -133,7 +133,7 @@ async fn write(
     let Some(launch) = launch else {
         return Ok(false);
     };
-    let mut txn = world.writer.txn();
+    let mut txn = world.writer.txn_with(Room::FollowUp);
     txn.require_unchanged(&Key::Job(due.job.clone()), due.job_index)?;
     put_record(&mut txn, due, &launch.record, launch.record_index)?;
     if let Some((child, eval)) = &launch.child {

@@ -18,9 +18,6 @@ const WRITES_IN_FLIGHT: usize = 16;
 /// How long the replica may take to show what was just written; it takes milliseconds.
 const CATCH_UP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long to leave a deployment alone whose action could not be written.
-const FAILURE_PAUSE: Duration = Duration::from_millis(500);
-
 /// The longest sleep: the wall clock may be set, and deadlines are wall time.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
@@ -43,7 +40,7 @@ pub(crate) async fn lead(
             .active
             .set(i64::try_from(rollout.len()).unwrap_or(i64::MAX));
         if !actions.is_empty() {
-            if carry_out(&world, &mut rollout, actions, &drain).await == Term::Over {
+            if carry_out(&world, &mut rollout, actions).await == Term::Over {
                 warn!("another leads");
                 return;
             }
@@ -90,34 +87,25 @@ enum Term {
 }
 
 /// Writes actions and waits until the replica shows them: else they would be asked for twice.
-async fn carry_out(
-    world: &World,
-    rollout: &mut Rollout,
-    actions: Vec<Action>,
-    drain: &CancellationToken,
-) -> Term {
+async fn carry_out(world: &World, rollout: &mut Rollout, actions: Vec<Action>) -> Term {
     let mut seen_at = 0;
-    let mut failed = false;
     let mut results = futures::stream::iter(actions)
         .map(|action| async { (action.deployment_id, world.perform(action).await) })
         .buffer_unordered(WRITES_IN_FLIGHT);
     while let Some((deployment_id, performed)) = results.next().await {
         match performed {
-            Performed::SeenAt(revision) => seen_at = seen_at.max(revision),
-            Performed::Failed => failed = true,
+            Performed::SeenAt(revision) => {
+                seen_at = seen_at.max(revision);
+                // An overtaken action may still be due, on what overtook it.
+                rollout.look_again(deployment_id);
+            }
+            // This one waits; the others go on.
+            Performed::Failed => rollout.look_later(world.now(), deployment_id),
             Performed::Deposed => return Term::Over,
         }
-        // An overtaken action may still be due, on what overtook it.
-        rollout.look_again(deployment_id);
     }
     if let Err(error) = world.replica.wait_for(seen_at, CATCH_UP_PATIENCE).await {
         warn!(%error, index = seen_at, "the replica does not show what was written");
-    }
-    if failed {
-        tokio::select! {
-            () = drain.cancelled() => {}
-            () = tokio::time::sleep(FAILURE_PAUSE) => {}
-        }
     }
     Term::GoesOn
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use model::{EvalId, Timestamp};
-use rollout::Action;
+use rollout::{Action, outcome};
 use service_kit::{Clock, IdSource, current_trace_parent};
 use state::{Entity, Key};
-use store::{Commit, Replica, Txn, TxnError, Value, Writer};
+use store::{Commit, Replica, Room, Txn, TxnError, Value, Writer};
 use tracing::{info, instrument, warn};
 
 use crate::metrics::{Metrics, ReasonLabel};
@@ -35,6 +35,26 @@ pub(crate) enum Performed {
     Deposed,
 }
 
+/// Why an action was not written.
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error(transparent)]
+    Txn(#[from] TxnError),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl WriteError {
+    /// Tells whether less would have been written.
+    fn is_of_size(&self) -> bool {
+        matches!(
+            self,
+            Self::Txn(TxnError::TooManyBytes { .. } | TxnError::TooManyOps { .. })
+                | Self::Store(store::Error::LimitsTooLow { .. })
+        )
+    }
+}
+
 impl World {
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp(self.clock.now())
@@ -47,16 +67,14 @@ impl World {
     /// Carries out one action.
     #[instrument(skip_all, fields(deployment_id = %action.deployment_id, reason = action.reason.as_str()))]
     pub(crate) async fn perform(&self, action: Action) -> Performed {
-        let txn = match self.build(action.clone()) {
-            Ok(txn) => txn,
-            Err(error) => {
-                // A few writes of a few kilobytes: only a job near the bound of one request can.
-                warn!(%error, "an action does not fit into a transaction");
-                self.metrics.write_failures.inc();
-                return Performed::Failed;
+        let written = match self.write(action.clone()).await {
+            Err(error) if error.is_of_size() && action.job.is_some() => {
+                warn!(%error, "failed without the revert, which is too large for a transaction");
+                self.write(outcome::without_revert(action.clone())).await
             }
+            written => written,
         };
-        match self.writer.commit_surely(&txn, PATIENCE).await {
+        match written {
             Ok(Commit::Done { revision }) => {
                 let label = ReasonLabel {
                     reason: action.reason.as_str(),
@@ -67,7 +85,7 @@ impl World {
             }
             Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => Performed::Deposed,
             Ok(Commit::Conflict(conflict)) => Performed::SeenAt(conflict.revision),
-            Err(store::Error::Deposed { .. }) => Performed::Deposed,
+            Err(WriteError::Store(store::Error::Deposed { .. })) => Performed::Deposed,
             Err(error) => {
                 warn!(%error, "cannot write, it will be tried again");
                 self.metrics.write_failures.inc();
@@ -76,8 +94,13 @@ impl World {
         }
     }
 
+    async fn write(&self, action: Action) -> Result<Commit, WriteError> {
+        let txn = self.build(action)?;
+        Ok(self.writer.commit_surely(&txn, PATIENCE).await?)
+    }
+
     fn build(&self, action: Action) -> Result<Txn, TxnError> {
-        let mut txn = self.writer.txn();
+        let mut txn = self.writer.txn_with(Room::FollowUp);
         if let Some(deployment) = &action.deployment {
             let key = Key::Deployment(deployment.value.id);
             txn.update(&key, deployment.modify_index, &deployment.value)?;

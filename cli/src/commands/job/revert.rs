@@ -23,6 +23,11 @@ pub(crate) async fn run(context: &Context, args: &Revert) -> Result<Exit, Error>
         ..v1::RevertJobRequest::default()
     };
     let answer = connection.revert(message).await?;
+    if answer.eval_id.is_empty() {
+        // It is periodic or parameterized: only its children have evaluations.
+        context.printer.out("Job revert successful")?;
+        return Ok(Exit::Success);
+    }
     if args.detach {
         let line = format!("Evaluation ID: {}", answer.eval_id);
         context.printer.out(&line)?;

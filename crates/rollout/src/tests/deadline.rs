@@ -186,3 +186,15 @@ fn each_group_answers_for_its_own_deadline() {
         Reason::Failed(Cause::ProgressDeadline)
     );
 }
+
+#[test]
+fn the_deadline_that_is_shown_stays_when_the_deployment_fails_of_it() {
+    let mut site = Site::deploying(&job(1), group(1), 1);
+    let start = site.now;
+    assert_eq!(deadline_minutes(&site, start), Some(10));
+    site.pass(10 * MINUTE);
+    site.perform();
+    assert_eq!(site.deployment().status, DeploymentStatus::Failed);
+    assert_eq!(site.deployment().modify_time, site.now);
+    assert_eq!(deadline_minutes(&site, start), Some(10));
+}

@@ -6,6 +6,7 @@ mod failure;
 mod health;
 mod promotion;
 mod property;
+mod refused;
 mod reschedule;
 mod site;
 mod stable;

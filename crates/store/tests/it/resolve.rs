@@ -14,6 +14,7 @@ on_both!(
     a_commit_is_found_below_later_changes,
     a_change_is_told_from_the_same_change_by_another,
     a_deletion_is_found,
+    deletions_are_told_from_those_by_another,
     what_is_compacted_away_is_forgotten,
     a_commit_in_doubt_is_carried_out_once,
     a_commit_in_doubt_is_given_up_when_patience_ends,
@@ -142,6 +143,39 @@ async fn a_deletion_is_found(backend: Backend) {
         two.resolve(&txn).await,
         Resolution::Forgotten,
         "who deleted it?"
+    );
+}
+
+async fn deletions_are_told_from_those_by_another(backend: Backend) {
+    let two = Two::start(&backend).await;
+    let mut created = Vec::new();
+    // More than one read asks for.
+    for number in 0..105 {
+        created.push(create(&two.other, &eval(number)).await);
+    }
+    let mut txn = two.writer.txn();
+    for (number, index) in created.iter().enumerate() {
+        let number = u128::try_from(number).unwrap();
+        txn.delete(&key(&eval(number)), *index).unwrap();
+    }
+    // Another deletes the first of them, and nobody the others.
+    let mut theirs = two.other.txn();
+    theirs.delete(&key(&eval(0)), created[0]).unwrap();
+    done(two.other.commit(&theirs).await.unwrap());
+    assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
+    // Only the last one tells.
+    for number in 1..104 {
+        let mut theirs = two.other.txn();
+        let index = created[usize::try_from(number).unwrap()];
+        theirs.delete(&key(&eval(number)), index).unwrap();
+        done(two.other.commit(&theirs).await.unwrap());
+    }
+    assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
+    update(&two.other, created[104], &complete(eval(104))).await;
+    assert_eq!(
+        two.resolve(&txn).await,
+        Resolution::Forgotten,
+        "it may have been deleted and created anew"
     );
 }
 

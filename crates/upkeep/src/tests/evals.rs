@@ -4,9 +4,9 @@ use model::NodeStatus::{self, Disconnected, Down, Initializing, Ready};
 use model::{ClientStatus, DesiredStatus, Job, JobType, TriggeredBy};
 use test_kit::builders::{batch, service};
 
-use super::fleet::{Fleet, id};
-use crate::Effect;
+use super::fleet::{Fleet, SECOND, id};
 use crate::evals::is_news;
+use crate::{Effect, Event};
 
 fn jobs_of(fleet: &mut Fleet, node: u128) -> Vec<String> {
     fleet
@@ -188,4 +188,29 @@ fn a_new_leader_finishes_what_an_old_one_began() {
     fleet.scheduled(&job);
     fleet.elect();
     assert_eq!(fleet.effects, []);
+}
+
+#[test]
+fn evaluations_that_the_store_refused_are_asked_for_again() {
+    let job = service("web", 1);
+    let owed = || [Effect::Evaluate { node_id: id(1) }];
+    let mut fleet = Fleet::new(3);
+    fleet.put_job(&job);
+    fleet.put_alloc(1, &job, 1);
+    fleet.scheduled(&job);
+    fleet.beating.remove(&1);
+    fleet.pass(15 * SECOND);
+    // Its status is written, and nothing else.
+    assert_eq!(fleet.perform(), [(1, Down)]);
+    fleet.pass(10 * SECOND);
+    assert_eq!(std::mem::take(&mut fleet.effects), owed());
+    // Refused again, also while no gateway reports.
+    fleet.step(Event::Gateways { connected: 0 });
+    fleet.effects.clear();
+    fleet.pass(10 * SECOND);
+    assert_eq!(std::mem::take(&mut fleet.effects), owed());
+    fleet.scheduled(&job);
+    fleet.pass(600 * SECOND);
+    assert_eq!(fleet.effects, [], "done, and nobody looks any more");
+    assert_eq!(fleet.liveness.next_deadline(), None);
 }

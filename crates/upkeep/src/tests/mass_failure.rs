@@ -1,9 +1,9 @@
 //! When more than half fall silent at once.
 
-use model::NodeStatus::Down;
+use model::NodeStatus::{Down, Ready};
 
 use super::fleet::{Fleet, MS, SECOND};
-use crate::Effect;
+use crate::{Effect, Event};
 
 fn mass_failures(fleet: &mut Fleet) -> Vec<(usize, usize)> {
     let mut seen = Vec::new();
@@ -97,4 +97,63 @@ fn a_second_mass_failure_is_held_too() {
     fleet.pass(16 * SECOND);
     assert_eq!(mass_failures(&mut fleet), [(3, 4)]);
     assert_eq!(fleet.transitions(), []);
+}
+
+/// Five nodes of which 1, 2 and 3 have long been down.
+fn with_three_long_down() -> Fleet {
+    let mut fleet = Fleet::new(5);
+    for number in 1..=3 {
+        fleet.beating.remove(&number);
+    }
+    fleet.pass(60 * SECOND);
+    assert_eq!(fleet.perform().len(), 3);
+    fleet.pass(60 * SECOND);
+    fleet.effects.clear();
+    fleet
+}
+
+#[test]
+fn nodes_that_are_down_do_not_count_when_somebody_writes_to_them() {
+    let mut fleet = with_three_long_down();
+    for number in 1..=3 {
+        // As `node eligibility -disable` does.
+        fleet.put_node(number, Down);
+    }
+    assert_eq!(fleet.liveness.stats().active, 2);
+    fleet.beating.remove(&4);
+    fleet.pass(15 * SECOND);
+    assert_eq!(mass_failures(&mut fleet), []);
+    let fallen = fleet.perform();
+    assert_eq!(fallen, [(4, Down)], "as soon as ever");
+    fleet.pass(60 * SECOND);
+    assert_eq!(fleet.effects, []);
+}
+
+#[test]
+fn nodes_that_have_just_gone_down_are_not_believed_when_a_gateway_returns() {
+    let mut fleet = Fleet::new(5);
+    for number in 1..=2 {
+        fleet.beating.remove(&number);
+    }
+    fleet.pass(15 * SECOND);
+    assert_eq!(fleet.perform().len(), 2);
+    fleet.step(Event::Gateways { connected: 0 });
+    fleet.step(Event::Gateways { connected: 1 });
+    fleet.pass(20 * SECOND);
+    fleet.effects.clear();
+    assert_eq!(fleet.liveness.stats().active, 3);
+    // One more, while the two would be silent for the second time.
+    fleet.beating.remove(&3);
+    fleet.pass(15 * SECOND);
+    assert_eq!(mass_failures(&mut fleet), []);
+    assert_eq!(fleet.perform(), [(3, Down)]);
+}
+
+#[test]
+fn a_node_that_is_down_counts_again_once_it_is_heard_of() {
+    let mut fleet = with_three_long_down();
+    fleet.put_node(1, Down);
+    fleet.hear(&[1]);
+    assert_eq!(fleet.perform(), [(1, Ready)]);
+    assert_eq!(fleet.liveness.stats().active, 3);
 }

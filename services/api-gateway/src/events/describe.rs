@@ -1,6 +1,12 @@
 //! The events of one write.
+//!
+//! What is told is as it was at the write's index, however much later it is asked for: whoever
+//! resumes a stream reads what others have read live. A write says one side of an allocation; the
+//! other side is the replica's if that has not changed since, and else read from the past
+//! ([`super::past`]). What is derived (a job's status, a deployment's counts) is derived from what
+//! the replica knows to have been so by then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{AllocId, DeploymentId, Indexed, JobKey};
@@ -10,18 +16,14 @@ use state::{AllocView, Change, Entity, Key, Snapshot};
 use store::Written;
 
 use super::kind;
+use super::past::{self, Past};
 use crate::reads::view;
 
 /// Returns what a write is told as, in its order.
 ///
 /// Shape: `snapshot` may be older or newer than the write: it is asked for what the write does not
-/// say, the other side of an allocation and what is derived. `missing` has those allocations that
-/// are not in it, as they were at the write.
-pub fn describe(
-    written: &Written,
-    snapshot: &Snapshot,
-    missing: &BTreeMap<AllocId, AllocView>,
-) -> Vec<v1::Event> {
+/// say. `past` has what is otherwise in it, or not at all, as it was at the write.
+pub fn describe(written: &Written, snapshot: &Snapshot, past: &Past) -> Vec<v1::Event> {
     let kind = kind::of_write(written);
     let mut allocs = BTreeSet::new();
     let mut events = Vec::new();
@@ -33,7 +35,7 @@ pub fn describe(
                 ..
             } => match alloc_id(key) {
                 // One event, though both sides have changed.
-                Some(id) if allocs.insert(id) => alloc_event(id, written, snapshot, missing),
+                Some(id) if allocs.insert(id) => alloc_event(id, written, snapshot, past),
                 _ => None,
             },
             Change::Put {
@@ -41,7 +43,7 @@ pub fn describe(
                 create_index,
                 modify_index,
                 ..
-            } => put_event(entity, *create_index, *modify_index, snapshot),
+            } => put_event(entity, *create_index, *modify_index, written, snapshot),
             Change::Delete { key } => delete_event(key),
         };
         if let Some(mut event) = event {
@@ -55,16 +57,7 @@ pub fn describe(
     events
 }
 
-/// Returns the allocations that a write is about, and that `snapshot` does not have.
-pub fn missing_allocs(written: &Written, snapshot: &Snapshot) -> BTreeSet<AllocId> {
-    let puts = written.changes.iter().filter_map(|change| match change {
-        Change::Put { key, .. } => alloc_id(key),
-        Change::Delete { .. } => None,
-    });
-    puts.filter(|id| snapshot.alloc(*id).is_none()).collect()
-}
-
-fn alloc_id(key: &Key) -> Option<AllocId> {
+pub(super) fn alloc_id(key: &Key) -> Option<AllocId> {
     match key {
         Key::Alloc(id) | Key::AllocClient(id) => Some(*id),
         _ => None,
@@ -75,6 +68,7 @@ fn put_event(
     entity: &Entity,
     create_index: u64,
     modify_index: u64,
+    written: &Written,
     snapshot: &Snapshot,
 ) -> Option<v1::Event> {
     fn indexed<T: Clone>(value: &T, create_index: u64, modify_index: u64) -> Indexed<T> {
@@ -88,7 +82,8 @@ fn put_event(
         Entity::Job(job) => {
             let key = job.key();
             let stored = indexed(&**job, create_index, modify_index);
-            let payload = Payload::Job(view::job(snapshot, &key, &stored));
+            let read = past::job_read(written, snapshot, &stored);
+            let payload = Payload::Job(v1::Job::from_stored(&stored, read));
             event("Job", key.job_id.to_string(), Some(&key.namespace), payload)
         }
         Entity::Eval(eval) => {
@@ -104,7 +99,7 @@ fn put_event(
         }
         Entity::Deployment(deployment) => {
             let stored = indexed(&**deployment, create_index, modify_index);
-            let payload = Payload::Deployment(view::deployment(snapshot, &stored));
+            let payload = Payload::Deployment(view::deployment_at(snapshot, &stored, modify_index));
             let key = &deployment.job;
             let id = deployment.id.to_string();
             let event = event("Deployment", id, Some(&key.namespace), payload);
@@ -151,14 +146,31 @@ fn alloc_event(
     id: AllocId,
     written: &Written,
     snapshot: &Snapshot,
-    missing: &BTreeMap<AllocId, AllocView>,
+    past: &Past,
 ) -> Option<v1::Event> {
-    let known = snapshot.alloc(id).or_else(|| missing.get(&id)).cloned();
-    let view = overlay(id, written, known)?;
+    let view = alloc_view(id, written, snapshot, past)?;
     let key = view.alloc.job_key();
-    let payload = Payload::Allocation(view::allocation(snapshot, &view));
+    let mut shown = view::allocation(snapshot, &view);
+    shown.canary = past.is_canary(snapshot, &view);
+    let payload = Payload::Allocation(shown);
     let event = event("Allocation", id.to_string(), Some(&key.namespace), payload);
     Some(of_job(event, &key, view.alloc.deployment_id))
+}
+
+/// Returns an allocation as it was when `written` was.
+pub(super) fn alloc_view(
+    id: AllocId,
+    written: &Written,
+    snapshot: &Snapshot,
+    past: &Past,
+) -> Option<AllocView> {
+    let known = if past::is_created(written, id) {
+        // Nobody has told anything of it yet.
+        None
+    } else {
+        past.allocs.get(&id).or_else(|| snapshot.alloc(id)).cloned()
+    };
+    overlay(id, written, known)
 }
 
 /// Lays the sides that were written over what is known of an allocation.

@@ -1,20 +1,17 @@
 //! The loop behind each caller: the store's watch on one side, a few batches on the other.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
 use futures::stream::unfold;
-use model::{AllocId, Indexed};
 use prost::Message as _;
 use proto::v1;
-use state::{AllocView, Entity, Key, Snapshot};
-use store::{Client, Tail, Told, Written};
+use store::{Tail, Told, Written};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Filter, describe};
+use super::{Filter, describe, past};
 use crate::error::Error;
 use crate::gateway::Shared;
 
@@ -269,26 +266,11 @@ impl Teller {
         let replica = &self.gateway.replica;
         let reached = replica.wait_for(written.revision, CATCH_UP).await;
         let snapshot = reached.unwrap_or_else(|_| replica.snapshot());
-        let missing = self.missing(written, &snapshot).await?;
-        let mut events = describe(written, &snapshot, &missing);
+        let past = past::read(&self.gateway.client, written, &snapshot).await;
+        let past = past.map_err(|error| self.cut(error))?;
+        let mut events = describe(written, &snapshot, &past);
         events.retain(|event| self.filter.admits(event));
         Ok(events)
-    }
-
-    /// Reads from the past what has been collected since.
-    async fn missing(
-        &self,
-        written: &Written,
-        snapshot: &Snapshot,
-    ) -> Result<BTreeMap<AllocId, AllocView>, Error> {
-        let mut missing = BTreeMap::new();
-        for id in describe::missing_allocs(written, snapshot) {
-            let read = alloc_at(&self.gateway.client, id, written.revision).await;
-            if let Some(view) = read.map_err(|error| self.cut(error))? {
-                missing.insert(id, view);
-            }
-        }
-        Ok(missing)
     }
 
     async fn send(&self, events: Vec<v1::Event>) -> Result<(), Error> {
@@ -315,36 +297,6 @@ impl Teller {
             },
         }
     }
-}
-
-/// Returns both sides of an allocation as of a revision.
-async fn alloc_at(
-    client: &Client,
-    id: AllocId,
-    revision: u64,
-) -> Result<Option<AllocView>, store::Error> {
-    let Some(alloc) = client.get_at(&Key::Alloc(id), revision).await? else {
-        return Ok(None);
-    };
-    let Entity::Alloc(value) = alloc.entity else {
-        return Ok(None);
-    };
-    let told = client.get_at(&Key::AllocClient(id), revision).await?;
-    let told = told.and_then(|stored| match stored.entity {
-        Entity::AllocClient(client) => Some(Indexed {
-            create_index: stored.create_revision,
-            modify_index: stored.mod_revision,
-            value: Arc::from(client),
-        }),
-        _ => None,
-    });
-    Ok(Some(AllocView {
-        alloc: Arc::from(value),
-        create_index: alloc.create_revision,
-        alloc_modify_index: alloc.mod_revision,
-        client_modify_index: told.as_ref().map_or(0, |told| told.modify_index),
-        client: told.map(|told| told.value),
-    }))
 }
 
 #[cfg(test)]

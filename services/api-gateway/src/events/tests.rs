@@ -10,6 +10,7 @@ use state::{AllocView, Change, Entity, Key};
 use store::Written;
 use test_kit::builders;
 
+use super::past::{OtherSides, Past, other_sides};
 use super::{Filter, describe, kind};
 use crate::testing::Stored;
 
@@ -163,7 +164,7 @@ fn an_allocation_is_told_whole_whichever_side_was_written() {
     stored.put_job(&job);
     stored.put_alloc(&alloc);
     let reported = written(vec![client(ClientStatus::Running)]);
-    let events = describe(&reported, &stored.snapshot(), &BTreeMap::new());
+    let events = describe(&reported, &stored.snapshot(), &Past::default());
     let [event] = events.as_slice() else {
         panic!("one: {events:?}");
     };
@@ -184,7 +185,7 @@ fn both_sides_of_one_allocation_in_one_write_are_one_event() {
     let events = describe(
         &written(vec![alloc(NOW), client(ClientStatus::Lost)]),
         &Stored::default().snapshot(),
-        &BTreeMap::new(),
+        &Past::default(),
     );
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(shown(&events[0]).client_status, "lost");
@@ -203,13 +204,108 @@ fn what_has_been_collected_since_is_told_with_what_the_past_says() {
     };
     let reported = written(vec![client(ClientStatus::Complete)]);
     let snapshot = Stored::default().snapshot();
-    let missing = super::describe::missing_allocs(&reported, &snapshot);
-    assert_eq!(missing.into_iter().collect::<Vec<_>>(), [alloc.id]);
-    let events = describe(&reported, &snapshot, &BTreeMap::from([(alloc.id, known)]));
+    let wanted = OtherSides {
+        id: alloc.id,
+        alloc: true,
+        client: false,
+    };
+    assert_eq!(other_sides(&reported, &snapshot), [wanted]);
+    let past = Past {
+        allocs: BTreeMap::from([(alloc.id, known)]),
+        ..Past::default()
+    };
+    let events = describe(&reported, &snapshot, &past);
     assert_eq!(shown(&events[0]).client_status, "complete");
     assert_eq!(events[0].filter_keys, ["web"]);
     // Nor did the past have it: then it cannot be told.
-    assert_eq!(describe(&reported, &snapshot, &BTreeMap::new()), []);
+    assert_eq!(describe(&reported, &snapshot, &Past::default()), []);
+}
+
+#[test]
+fn only_the_side_that_has_changed_since_is_read_from_the_past() {
+    let mut stored = Stored::default();
+    let job = builders::service("web", 1);
+    let id = builders::allocation(1, &job, builders::node(1).id).id;
+    stored.put_job(&job);
+    stored.put_alloc(&builders::allocation(1, &job, builders::node(1).id));
+    stored.put_status(id, ClientStatus::Running);
+    let sides = |alloc, client| [OtherSides { id, alloc, client }];
+    let reported = written(vec![client(ClientStatus::Running)]);
+    let stopped = written(vec![alloc(10)]);
+    // The replica has not reached the write yet: it may not know what came before.
+    assert_eq!(
+        other_sides(&reported, &stored.snapshot()),
+        sides(true, false)
+    );
+    assert_eq!(
+        other_sides(&stopped, &stored.snapshot()),
+        sides(false, true)
+    );
+    // It has, and nothing else was written.
+    stored.advance(NOW);
+    assert_eq!(other_sides(&reported, &stored.snapshot()), []);
+    assert_eq!(other_sides(&stopped, &stored.snapshot()), []);
+    // The node has said more since.
+    stored.put_status(id, ClientStatus::Complete);
+    assert_eq!(other_sides(&reported, &stored.snapshot()), []);
+    assert_eq!(
+        other_sides(&stopped, &stored.snapshot()),
+        sides(false, true)
+    );
+    // What is new had no other side.
+    let placed = written(vec![alloc(NOW)]);
+    assert_eq!(other_sides(&placed, &stored.snapshot()), []);
+    let events = describe(&placed, &stored.snapshot(), &Past::default());
+    assert_eq!(shown(&events[0]).client_status, "pending");
+    assert_eq!(shown(&events[0]).modify_index, NOW);
+}
+
+#[test]
+fn a_job_is_told_with_the_status_that_it_had() {
+    let mut stored = Stored::default();
+    let running = builders::service("web", 1);
+    let told = |stored: &Stored, job: &model::Job| {
+        let change = put(Key::Job(job.key()), Entity::Job(Box::new(job.clone())), 1);
+        let asked = eval(EvalStatus::Pending, TriggeredBy::JobRegister, NOW);
+        let events = describe(
+            &written(vec![change, asked]),
+            &stored.snapshot(),
+            &Past::default(),
+        );
+        match &events[0].payload {
+            Some(Payload::Job(job)) => job.status.clone().unwrap(),
+            other => panic!("a job: {other:?}"),
+        }
+    };
+    stored.put_job(&running);
+    stored.advance(NOW);
+    // Placed later.
+    let placed = builders::allocation(1, &running, builders::node(1).id);
+    stored.put_alloc(&placed);
+    stored.put_status(placed.id, ClientStatus::Running);
+    assert_eq!(told(&stored, &running), "pending");
+
+    // Placed before, and over by now.
+    let mut stored = Stored::default();
+    stored.put_job(&running);
+    stored.put_alloc(&placed);
+    stored.advance(NOW);
+    assert_eq!(told(&stored, &running), "running");
+    stored.put_status(placed.id, ClientStatus::Complete);
+    assert_eq!(told(&stored, &running), "running");
+
+    // Over before.
+    let mut stored = Stored::default();
+    stored.put_job(&running);
+    stored.put_alloc(&placed);
+    stored.put_status(placed.id, ClientStatus::Complete);
+    stored.advance(NOW);
+    assert_eq!(told(&stored, &running), "pending");
+    let mut system = running.clone();
+    system.job_type = model::JobType::System;
+    assert_eq!(told(&stored, &system), "running");
+    system.stop = true;
+    assert_eq!(told(&stored, &system), "dead");
 }
 
 fn filter(namespace: &str, wanted: &[(&str, &str)]) -> Filter {

@@ -4,10 +4,11 @@ use model::{
     AllocId, Deployment, DeploymentId, EvalId, Evaluation, FieldErrors, Indexed, Timestamp,
 };
 use proto::v1;
-use rollout::Action;
 use rollout::user::{self, Which};
+use rollout::{Action, outcome};
 use service_kit::current_trace_parent;
 use state::{Entity, Key, Snapshot};
+use store::Room;
 use tracing::info;
 
 use super::Api;
@@ -15,7 +16,7 @@ use crate::admission::{request_id, versions};
 use crate::error::Error;
 use crate::gateway::Step;
 use crate::reads::prefix::NotFound;
-use crate::writes::Write;
+use crate::writes::{Write, into_txn};
 
 /// One request to change a deployment.
 struct Asked<'a> {
@@ -165,17 +166,25 @@ impl Api {
                 eval_id,
                 now,
             };
-            let Some(action) = decide(&look)? else {
+            let Some(mut action) = decide(&look)? else {
                 return Ok(Step::IfFresh(v1::UpdateDeploymentResponse {
                     deployment_modify_index: deployment.modify_index,
                     index: deployment.modify_index,
                     ..v1::UpdateDeploymentResponse::default()
                 }));
             };
+            if action.job.is_some() {
+                let room = gateway.writer.txn_with(Room::FollowUp);
+                let whole = writes(snapshot, action.clone(), &trace_parent);
+                if into_txn(room, &whole).is_err() {
+                    // To fail it is what was asked for.
+                    action = outcome::without_revert(action);
+                }
+            }
             Ok(commit(snapshot, deployment, action, &trace_parent))
         };
         let what = || format!("deployment {deployment_id}");
-        let answer = gateway.carry_out(what, decide).await?;
+        let answer = gateway.carry_out_with(Room::FollowUp, what, decide).await?;
         info!(
             %deployment_id, verb = asked.verb, eval_id = answer.eval_id, index = answer.index,
             "deployment changed by a user"

@@ -6,6 +6,7 @@ use model::{ClientStatus, EvalId, Indexed, Job, JobKey, Payload};
 use proto::v1;
 use service_kit::current_trace_parent;
 use state::Snapshot;
+use store::Room;
 use tonic::{Request, Response, Status};
 use tracing::info;
 
@@ -41,7 +42,7 @@ impl Api {
         };
         let decide =
             |snapshot: &Snapshot, stamp: &Stamp| dispatch::dispatch(snapshot, &asked, stamp);
-        let (made, index) = self.operate(&parent, decide).await?;
+        let (made, index) = self.operate(&parent, Room::Dispatch, decide).await?;
         info!(
             namespace = %parent.namespace, job_id = made.job_id, index, "job dispatched"
         );
@@ -63,7 +64,7 @@ impl Api {
         let decide = |snapshot: &Snapshot, stamp: &Stamp| {
             force::force(snapshot, &key, max_open_evals, stamp)
         };
-        let (made, index) = self.operate(&key, decide).await?;
+        let (made, index) = self.operate(&key, Room::FollowUp, decide).await?;
         info!(namespace = %key.namespace, job_id = made.job_id, index, "job launched");
         Ok(v1::ForcePeriodicJobResponse {
             eval_id: text(made.eval_id),
@@ -84,7 +85,7 @@ impl Api {
         };
         let decide =
             |snapshot: &Snapshot, stamp: &Stamp| evaluate::evaluate(snapshot, &key, asked, stamp);
-        let (made, index) = self.operate(&key, decide).await?;
+        let (made, index) = self.operate(&key, Room::FollowUp, decide).await?;
         info!(namespace = %key.namespace, job_id = %key.job_id, index, "job evaluated");
         Ok(v1::EvaluateJobResponse {
             eval_id: text(made.eval_id),
@@ -110,7 +111,7 @@ impl Api {
             max_open_evals: self.gateway.config.max_open_evals,
         };
         let decide = |snapshot: &Snapshot, stamp: &Stamp| scale::scale(snapshot, &asked, stamp);
-        let (made, index) = self.operate(&key, decide).await?;
+        let (made, index) = self.operate(&key, Room::FollowUp, decide).await?;
         info!(
             namespace = %key.namespace, job_id = %key.job_id, task_group = asked.group,
             count = asked.count, index, "job scaled"
@@ -149,6 +150,7 @@ impl Api {
     async fn operate(
         &self,
         key: &JobKey,
+        room: Room,
         decide: impl Fn(&Snapshot, &Stamp) -> Result<Outcome, Refusal> + Send + Sync,
     ) -> Result<Done, Error> {
         let gateway = &self.gateway;
@@ -162,7 +164,8 @@ impl Api {
             Err(Refusal::NoSuchJob { .. }) => Err(no_such_job(snapshot, key)),
             Err(refusal) => Err(refusal.into()),
         };
-        gateway.carry_out(|| format!("job {key}"), decide).await
+        let what = || format!("job {key}");
+        gateway.carry_out_with(room, what, decide).await
     }
 }
 

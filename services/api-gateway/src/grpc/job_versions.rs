@@ -6,6 +6,7 @@ use proto::v1;
 use proto::v1::revert_job_request::To;
 use service_kit::current_trace_parent;
 use state::{Snapshot, Table};
+use store::Room;
 use tonic::Request;
 use tracing::info;
 
@@ -89,7 +90,8 @@ impl Api {
         };
         let decide =
             |snapshot: &Snapshot| Ok(step(admission::revert(snapshot, &asked, &stamp)?, eval_id));
-        let result = gateway.carry_out(|| format!("job {key}"), decide).await;
+        let what = || format!("job {key}");
+        let result = gateway.carry_out_with(Room::FollowUp, what, decide).await;
         if matches!(result, Err(Error::Admission(Refusal::Overloaded { .. }))) {
             gateway.metrics.jobs_refused_overload.inc();
         }

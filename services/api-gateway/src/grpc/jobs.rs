@@ -5,6 +5,7 @@ use proto::v1;
 use proto::v1::jobs_server::Jobs;
 use service_kit::current_trace_parent;
 use state::{AllocView, Snapshot, Table};
+use store::Room;
 use tonic::{Request, Response, Status};
 use tracing::info;
 use upkeep::periodic::{self, Timetable};
@@ -411,7 +412,9 @@ impl Api {
                 eval_id,
             ))
         };
-        let Some(answer) = gateway.carry_out(|| format!("job {key}"), decide).await? else {
+        let what = || format!("job {key}");
+        let answer = gateway.carry_out_with(Room::FollowUp, what, decide).await?;
+        let Some(answer) = answer else {
             let index = gateway.replica.applied().max(1);
             return Ok(v1::DeregisterJobResponse {
                 index,

@@ -97,15 +97,25 @@ pub fn allocation(snapshot: &Snapshot, view: &AllocView) -> v1::Allocation {
 
 /// Returns a deployment with its groups' counts, and until when each has to get further.
 pub fn deployment(snapshot: &Snapshot, deployment: &Indexed<Deployment>) -> v1::Deployment {
+    deployment_at(snapshot, deployment, u64::MAX)
+}
+
+/// Does the same with what was known at `index`. What an allocation said before it said something
+/// else is not known any more: it counts as placed alone.
+pub fn deployment_at(
+    snapshot: &Snapshot,
+    deployment: &Indexed<Deployment>,
+    index: u64,
+) -> v1::Deployment {
     let mut groups: BTreeMap<String, DeploymentGroupRead> = BTreeMap::new();
-    let mut counted = snapshot.deployment_counts(deployment.value.id);
+    let mut counted = snapshot.deployment_counts_at(deployment.value.id, index);
     for (name, group) in &deployment.value.groups {
         if let Some(counts) = group.final_counts {
             counted.insert(name.clone(), counts);
         }
     }
     for (name, counts) in counted {
-        let by = rollout::require_progress_by(snapshot, &deployment.value, &name);
+        let by = rollout::require_progress_by_at(snapshot, &deployment.value, &name, index);
         let read = groups.entry(name).or_default();
         read.placed_allocs = counts.placed;
         read.healthy_allocs = counts.healthy;

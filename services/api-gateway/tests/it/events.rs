@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use model::{AllocClient, ClientStatus};
+use model::{
+    AllocClient, Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentId,
+    DeploymentStatus, DesiredStatus, EvalStatus, Evaluation, Timestamp,
+};
 use proto::v1;
 use proto::v1::event::Payload;
 use state::{Entity, Key};
@@ -10,7 +13,7 @@ use test_kit::proxy::Mode;
 use tokio::time::timeout;
 use tonic::{Code, Status, Streaming};
 
-use crate::support::{PATIENCE, Suite, alloc, job, node};
+use crate::support::{PATIENCE, Suite, alloc, ask, job, node};
 
 async fn stream(
     suite: &Suite,
@@ -247,4 +250,145 @@ async fn a_store_that_falls_silent_is_no_store_in_which_nothing_happens() {
     assert!(bookmarks <= 1, "{bookmarks} bookmarks of a silent store");
     assert_eq!(cut.code(), Code::Unavailable);
     suite.proxy.set(Mode::Cut);
+}
+
+/// Collects what is told up to `last`, without bookmarks.
+async fn history(events: &mut Streaming<v1::EventBatch>, last: u64) -> Vec<v1::EventBatch> {
+    let mut batches = Vec::new();
+    loop {
+        let batch = next(events).await.unwrap();
+        let index = batch.index;
+        if !batch.events.is_empty() {
+            batches.push(batch);
+        }
+        if index >= last {
+            return batches;
+        }
+    }
+}
+
+fn client(status: ClientStatus) -> Entity {
+    Entity::AllocClient(Box::new(AllocClient {
+        status,
+        ..AllocClient::default()
+    }))
+}
+
+/// Runs a batch job to its end and stops it, with another hand's canary on the way; returns the
+/// last index.
+async fn live_through_everything(suite: &Suite) -> u64 {
+    let job = test_kit::builders::batch("sum", 2);
+    let created = suite.register(&job).await.index;
+    let deployment = |promoted: bool| Deployment {
+        id: DeploymentId::from_random(7),
+        job: job.key(),
+        job_version: 0,
+        job_modify_index: created,
+        job_create_index: created,
+        status: DeploymentStatus::Running,
+        status_description: String::new(),
+        groups: [(
+            job.task_groups[0].name.clone(),
+            DeploymentGroup {
+                promoted,
+                desired_canaries: 1,
+                ..DeploymentGroup::default()
+            },
+        )]
+        .into(),
+        eval_priority: 50,
+        create_time: Timestamp::from_secs(1),
+        modify_time: Timestamp::from_secs(1),
+    };
+    suite.put_deployment(&deployment(false)).await;
+    let placed = |number| Allocation {
+        deployment_id: (number == 1).then(|| DeploymentId::from_random(7)),
+        canary: number == 1,
+        ..alloc(number, &job, &node(1), created)
+    };
+    for number in [1, 2] {
+        suite.put_alloc(&placed(number)).await;
+    }
+    use ClientStatus::{Complete, Failed, Running};
+    for number in [1, 2] {
+        let key = Key::AllocClient(placed(number).id);
+        suite.put(&key, &client(Running)).await;
+    }
+    suite.put_deployment(&deployment(true)).await;
+    let ended = Deployment {
+        status: DeploymentStatus::Successful,
+        ..deployment(true)
+    };
+    suite.put_deployment(&ended).await;
+    // A new version while it runs.
+    let mut newer = job.clone();
+    newer.priority += 1;
+    suite.register(&newer).await;
+    let stopped = Allocation {
+        desired_status: DesiredStatus::Stop,
+        ..placed(1)
+    };
+    suite.put_alloc(&stopped).await;
+    for (number, status) in [(1, Failed), (2, Complete)] {
+        let key = Key::AllocClient(placed(number).id);
+        suite.put(&key, &client(status)).await;
+    }
+    let stop = v1::DeregisterJobRequest {
+        job_id: "sum".to_owned(),
+        ..Default::default()
+    };
+    let answer = suite.jobs(0).deregister(ask(stop)).await.unwrap();
+    // The schedulers have looked: by now the job is dead.
+    for eval in [&answer.get_ref().eval_id] {
+        let id = eval.parse().unwrap();
+        let done = Evaluation {
+            id,
+            status: EvalStatus::Complete,
+            ..test_kit::builders::evaluation(1, &job)
+        };
+        let entity = Entity::Eval(Box::new(done));
+        suite.put(&Key::Eval(id), &entity).await;
+    }
+    suite.put_node(&node(2)).await
+}
+
+#[tokio::test]
+async fn history_is_told_to_whoever_resumes_as_it_was_told_live() {
+    let suite = Suite::start(2).await;
+    let mut events = stream(&suite, 0, from(0)).await.unwrap();
+    let begun = next(&mut events).await.unwrap().index;
+    let last = live_through_everything(&suite).await;
+    let live = history(&mut events, last).await;
+    for gateway in [0, 1] {
+        let mut events = stream(&suite, gateway, from(begun + 1)).await.unwrap();
+        let replayed = history(&mut events, last).await;
+        assert_eq!(replayed.len(), live.len());
+        for (replayed, live) in replayed.iter().zip(&live) {
+            assert_eq!(replayed, live);
+        }
+    }
+    let (mut allocs, mut jobs, mut canary) = (Vec::new(), Vec::new(), Vec::new());
+    for event in live.iter().flat_map(|batch| &batch.events) {
+        match event.payload.as_ref().unwrap() {
+            Payload::Allocation(shown) => {
+                assert!(shown.modify_index <= event.index, "{event:?}");
+                if shown.desired_status == "run" {
+                    allocs.push(shown.client_status.clone());
+                }
+                canary.push(shown.canary);
+            }
+            Payload::Job(shown) => {
+                assert_eq!(shown.modify_index, Some(event.index));
+                jobs.push(shown.status.clone().unwrap());
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(
+        allocs,
+        ["pending", "pending", "running", "running", "complete"]
+    );
+    // It was promoted before it was stopped.
+    assert_eq!(canary, [true, false, true, false, false, false, false]);
+    assert_eq!(jobs, ["pending", "running", "pending"]);
 }

@@ -20,6 +20,7 @@ mod rollouts;
 mod scaling_policies;
 mod scheduler_config;
 mod sessions;
+mod sizes;
 mod stale;
 mod support;
 mod traces;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{DeploymentGroup, DeploymentStatus, EvalStatus, Job, NodePool, TriggeredBy};
+use model::{AllocId, DeploymentGroup, DeploymentStatus, EvalStatus, Job, NodePool, TriggeredBy};
 use state::Key;
 
 use crate::suite::{Suite, alloc_id, deployment_id, group, key, made};
@@ -187,6 +187,79 @@ async fn a_job_goes_back_to_a_node_pool_that_is_there() {
         .wait("a job that is back", |snapshot| {
             let job = &snapshot.job(&key())?.value;
             (job.version == 2 && job.node_pool == "gpu").then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_revert_too_large_for_a_transaction_is_left_out_and_the_rollout_ends() {
+    let suite = Suite::start().await;
+    let watcher = suite.watcher().await;
+    suite.wait_for_leader(&watcher.address).await;
+    // Twice is more than the largest transaction. No gateway of today accepts such a job.
+    let mut large = suite.job.clone();
+    large.meta.insert("blob".to_owned(), "x".repeat(1_700_000));
+    suite.put_large_version(&large).await;
+    let newer = Job {
+        version: 1,
+        ..suite.job.clone()
+    };
+    suite.put_job(&newer, false).await;
+    suite
+        .deploy(DeploymentGroup {
+            auto_revert: true,
+            ..group()
+        })
+        .await;
+    suite.report(false).await;
+    let description = suite
+        .wait("a failed deployment", |snapshot| {
+            let deployment = &snapshot.deployment(deployment_id())?.value;
+            let failed = deployment.status == DeploymentStatus::Failed;
+            failed.then(|| deployment.status_description.clone())
+        })
+        .await;
+    assert_eq!(
+        description,
+        "Failed due to unhealthy allocations - not rolling back to job version 0 as the job is too \
+         large to be stored together with that"
+    );
+    let snapshot = suite.now().await;
+    assert_eq!(snapshot.job(&key()).unwrap().value.version, 1);
+    assert_eq!(
+        made(&snapshot).len(),
+        1,
+        "the scheduler stops what is under way"
+    );
+}
+
+#[tokio::test]
+async fn the_largest_job_that_is_accepted_is_reverted_with_a_large_deployment() {
+    let suite = Suite::start().await;
+    let watcher = suite.watcher().await;
+    suite.wait_for_leader(&watcher.address).await;
+    let mut large = suite.job.clone();
+    large.meta.insert("blob".to_owned(), "x".repeat(520_000));
+    suite.put_job(&large, true).await;
+    let newer = Job {
+        version: 1,
+        ..suite.job.clone()
+    };
+    suite.put_job(&newer, false).await;
+    // As one with ten thousand canaries.
+    let canaries = (0..10_000).map(AllocId::from_random);
+    suite
+        .deploy(DeploymentGroup {
+            auto_revert: true,
+            placed_canaries: canaries.collect(),
+            ..group()
+        })
+        .await;
+    suite.report(false).await;
+    suite
+        .wait("the way back", |snapshot| {
+            let job = &snapshot.job(&key())?.value;
+            (job.version == 2 && job.meta.contains_key("blob")).then_some(())
         })
         .await;
 }

@@ -10,7 +10,7 @@ use model::{
 };
 use service_kit::{CancellationToken, Clock};
 use state::{Entity, Key, Snapshot};
-use store::{Client, ClientOptions, Commit, Replica, ReplicaOptions, Txn};
+use store::{Client, ClientOptions, Commit, Replica, ReplicaOptions, Room, Txn};
 use test_kit::builders::{allocation, rolling_update, service};
 use test_kit::wait_for;
 use tokio::net::TcpListener;
@@ -153,6 +153,18 @@ impl Suite {
             }
         })
         .await;
+    }
+
+    /// Stores a stable first version of the job that is too large to be stored with the job.
+    pub(crate) async fn put_large_version(&self, job: &Job) {
+        let writer = self.store.unfenced_writer();
+        let mut txn = writer.txn_with(Room::FollowUp);
+        txn.create(&Key::JobVersion(key(), job.version), job)
+            .unwrap();
+        let mark = store::Value::from(&Entity::JobStable);
+        txn.create(&Key::JobStable(key(), job.version), mark)
+            .unwrap();
+        writer.commit(&txn).await.unwrap().revision().unwrap();
     }
 
     /// Stores a deployment of the job's current version and its one allocation.

@@ -1,0 +1,122 @@
+//! Actions that cannot be written: who waits, and what is left of them.
+
+use std::time::Duration;
+
+use model::{Deployment, DeploymentGroup, DeploymentId, DeploymentStatus, EvalId, Job, JobKey};
+use state::{Change, Entity, Key, State};
+
+use super::site::{Site, deployment_id, group, job};
+use crate::{Config, Reason, Rollout, outcome};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A site whose second version has failed, and which is to go back to the first.
+fn failing() -> Site {
+    let mut first = job(1);
+    first.task_groups[0].reschedule = None;
+    let mut site = Site::new(&first);
+    site.mark_stable(0);
+    let mut second = Job {
+        version: 1,
+        ..first
+    };
+    second.meta.insert("release".to_owned(), "2".to_owned());
+    site.put_job(&second);
+    site.put_deployment(DeploymentGroup {
+        auto_revert: true,
+        ..group(1)
+    });
+    site.place(1);
+    site.scheduled();
+    site.report(1, false);
+    site
+}
+
+#[test]
+fn what_could_not_be_written_is_asked_for_again_after_a_growing_pause() {
+    let mut site = failing();
+    let first = site.action();
+    for pause_ms in [500, 1_000, 2_000, 4_000, 5_000, 5_000] {
+        site.rollout.look_later(site.now, deployment_id());
+        site.step();
+        assert_eq!(site.actions, []);
+        assert!(!site.rollout.has_work(), "the loop would spin");
+        site.pass(pause_ms * MS - MS);
+        assert_eq!(site.actions, []);
+        site.pass(MS);
+        assert_eq!(site.action().reason, first.reason);
+    }
+    // Written at last: what fails after that begins anew.
+    site.rollout.look_again(deployment_id());
+    site.step();
+    site.action();
+    site.rollout.look_later(site.now, deployment_id());
+    site.pass(500 * MS);
+    site.action();
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_make_the_pause_longer() {
+    let mut site = failing();
+    site.action();
+    site.rollout.look_later(site.now, deployment_id());
+    site.now = model::Timestamp::from_millis(1);
+    site.step();
+    site.action();
+}
+
+#[test]
+fn one_that_waits_does_not_hold_up_another() {
+    let deployment = |number: u128| Deployment {
+        id: DeploymentId::from_random(number),
+        // There is no such job, so it is to be cancelled.
+        job: JobKey::new("default", "gone"),
+        job_version: 0,
+        job_modify_index: 1,
+        job_create_index: 1,
+        status: DeploymentStatus::Running,
+        status_description: String::new(),
+        groups: [("web".to_owned(), group(1))].into(),
+        eval_priority: 50,
+        create_time: model::Timestamp::NEVER,
+        modify_time: model::Timestamp::NEVER,
+    };
+    let (mut state, mut rollout) = (State::default(), Rollout::new(Config::default()));
+    let mut put = |revision: u64, rollout: &mut Rollout| {
+        let value = deployment(u128::from(revision));
+        let change = Change::Put {
+            key: Key::Deployment(value.id),
+            entity: Entity::Deployment(value.into()),
+            create_index: revision,
+            modify_index: revision,
+        };
+        state.apply(revision, [change.clone()]);
+        rollout.note(&[change], &state.snapshot());
+        state.snapshot()
+    };
+    let now = model::Timestamp::from_millis(1_000_000);
+    let mut next_id = || EvalId::from_random(1);
+    let snapshot = put(1, &mut rollout);
+    assert_eq!(rollout.step(now, &snapshot, &mut next_id).len(), 1);
+    rollout.look_later(now, DeploymentId::from_random(1));
+    let snapshot = put(2, &mut rollout);
+    let actions = rollout.step(now, &snapshot, &mut next_id);
+    let ids: Vec<_> = actions.iter().map(|action| action.deployment_id).collect();
+    assert_eq!(ids, [DeploymentId::from_random(2)]);
+    assert_eq!(actions[0].reason, Reason::JobGone);
+}
+
+#[test]
+fn without_its_revert_a_failure_says_so_and_leaves_the_job_alone() {
+    let mut site = failing();
+    let whole = site.action();
+    assert!(whole.job.is_some());
+    let less = outcome::without_revert(whole.clone());
+    assert_eq!(less.job, None);
+    assert_eq!(less.eval, whole.eval);
+    assert_eq!(
+        less.deployment.unwrap().value.status_description,
+        "Failed due to unhealthy allocations - not rolling back to job version 0 as the job is too \
+         large to be stored together with that"
+    );
+}

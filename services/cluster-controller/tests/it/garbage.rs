@@ -81,16 +81,17 @@ async fn whoever_asks_gets_a_store_without_what_is_over() {
 async fn a_job_that_is_evaluated_meanwhile_is_not_collected() {
     let suite = Suite::start().await;
     let (controller, _gateway) = suite.led().await;
-    for round in 0..150 {
+    for round in 0..150_u32 {
         let over = batch(&format!("over-{round}"), 1);
-        past(&suite, &over, 1_000 * (round + 1), 1).await;
+        let number = 1_000 * (u128::from(round) + 1);
+        past(&suite, &over, number, 1).await;
         let before = suite.now().await;
         let job = before.job(&over.key()).unwrap().modify_index;
         let version = before.job_version(&over.key(), 0).unwrap().modify_index;
-        let eval = evaluation(1_000 * (round + 1) + 500, &over);
+        let eval = evaluation(number + 500, &over);
         // As a gateway does that registers the job unchanged, at any time of the collection.
         let evaluated = async {
-            tokio::time::sleep(Duration::from_micros(100 * (round as u64 % 50))).await;
+            tokio::time::sleep(Duration::from_micros(100) * (round % 50)).await;
             let build = |txn: &mut store::Txn| {
                 txn.require_unchanged(&Key::Job(over.key()), job).unwrap();
                 let name = Key::JobVersion(over.key(), 0);

@@ -25,7 +25,7 @@ pub(crate) fn stop_all<'a>(
     allocs: Vec<&'a AllocView>,
 ) -> GroupChanges<'a> {
     let (ended, live): (Vec<_>, Vec<_>) = allocs.into_iter().partition(|view| view.is_terminal());
-    let sets = classify(context.snapshot, context.now, None, live.into_iter());
+    let sets = classify(context.snapshot, context.now, None, live);
     let mut changes = GroupChanges {
         name,
         is_complete: true,

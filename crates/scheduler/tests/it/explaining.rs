@@ -281,7 +281,7 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
     let mut node = snapshot.node(miss.node_id).unwrap().value.clone();
     let mut dropped = BTreeSet::new();
     let mut stopped = BTreeSet::new();
-    let mut is_dynamic = false;
+    let (mut is_dynamic, mut is_tied) = (false, false);
     for obstacle in &miss.obstacles {
         match obstacle {
             Obstacle::Status(_) => node.status = NodeStatus::Ready,
@@ -331,7 +331,14 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
                 let named = volumes.iter().map(|name| (name.clone(), volume.clone()));
                 node.host_volumes.extend(named);
             }
+            Obstacle::Unfit { reason } if reason.starts_with("the group has claimed") => {
+                is_tied = true;
+            }
             Obstacle::Unfit { reason } => equip(&mut node, reason),
+            Obstacle::SamePort { .. } => {
+                is_dynamic = true;
+                node.max_dynamic_port += 1_000;
+            }
             Obstacle::Failed { .. } => {
                 dropped.insert("reschedule".into());
             }
@@ -367,7 +374,11 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
         key,
         entity,
     });
-    state.apply(revision, changes.collect::<Vec<_>>());
+    let claims = snapshot.volume_claims_of(key).filter(|_| is_tied);
+    let dropped = claims.map(|claim| Change::Delete {
+        key: Key::VolumeClaim(claim.value.id()),
+    });
+    state.apply(revision, changes.chain(dropped).collect::<Vec<_>>());
     state.snapshot()
 }
 

@@ -264,7 +264,11 @@ fn goes_no_faster_than_allowed(world: &mut World, shown: &Look<'_>) {
                 *view.alloc.task_group == *group.name && !view.is_terminal() && !moves && counts
             });
             // System allocations on nodes that take nothing new are nobody's business, and lost ones
-            // count by their replacements.
+            // count by their replacements, once these are placed.
+            let stops = shown.decision.plan.stops.values().flatten();
+            let lost = stops.filter(|stop| stop.client_status == Some(ClientStatus::Lost));
+            let lost: Vec<_> = lost.map(|stop| stop.alloc_id).collect();
+            let counted = counted.filter(|view| !lost.contains(&view.alloc.id));
             let counted = counted.filter(|view| {
                 let node = shown.before.node(view.alloc.node_id);
                 node.is_some_and(|node| match is_system {

@@ -387,7 +387,7 @@ fn an_allocation_of_a_rollout_is_found_by_it() {
     stored.put_job(&job);
     stored.put_alloc(&alloc);
     let reported = written(vec![client(ClientStatus::Running)]);
-    let events = describe(&reported, &stored.snapshot(), &BTreeMap::new());
+    let events = describe(&reported, &stored.snapshot(), &Past::default());
     let id = deployment_id.to_string();
     assert_eq!(events[0].filter_keys, ["web", &*id]);
     assert!(filter("", &[("Allocation", &*id)]).admits(&events[0]));

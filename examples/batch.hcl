@@ -1,8 +1,8 @@
-# A job that does its work and ends.
+# A batch job: it does its work and ends.
 
 job "batch" {
-  # A batch job is done when its tasks have ended well; nothing starts them again.
-  # It is placed again, elsewhere, only when it fails.
+  # A batch job is complete when its tasks have succeeded.
+  # Failed allocations are placed again on other nodes.
   type = "batch"
 
   group "count" {
@@ -26,7 +26,7 @@ job "batch" {
         memory = 16
       }
 
-      # The little that it prints needs no more than this, in MB.
+      # Small logs, in MB.
       logs {
         max_files     = 2
         max_file_size = 1

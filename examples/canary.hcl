@@ -1,13 +1,13 @@
-# A new version is tried out on one canary before the rest follows.
+# A job whose new versions run as one canary before the rest is updated.
 #
-#   kafila job run canary.hcl                     release 1: there is nothing to be careful with yet
-#   kafila job run -var release=2 canary.hcl      one of release 2 beside all of release 1; in another
+#   kafila job run canary.hcl                     release 1: no canary, nothing runs yet
+#   kafila job run -var release=2 canary.hcl      one canary of release 2 beside release 1; in another
 #                                                 terminal:
-#   kafila job status canary                      how the canary is doing
-#   kafila job promote canary                     the rest follows
-#   kafila deployment fail ID                     or does not: the job goes back by itself
-#   kafila job history -p canary                  which versions there were
-#   kafila job revert canary 0                    and back to one of them, with a canary as well
+#   kafila job status canary                      the state of the canary
+#   kafila job promote canary                     the rest is updated
+#   kafila deployment fail ID                     or the canary is stopped, and the job reverts
+#   kafila job history -p canary                  the versions and their diffs
+#   kafila job revert canary 0                    back to version 0, with a canary as well
 
 variable "release" {
   type        = number
@@ -20,12 +20,12 @@ job "canary" {
     count = 3
 
     update {
-      # How many of the new version run beside the old ones until somebody promotes them. With
-      # auto_promote = true, the rest follows by itself once they are healthy.
+      # Number of canaries beside the old allocations until they are promoted. With
+      # auto_promote = true, they are promoted as soon as they are healthy.
       canary       = 1
       auto_promote = false
 
-      # When the deployment fails, the newest version that proved stable is run again.
+      # When the deployment fails, the job reverts to its newest stable version.
       auto_revert = true
 
       # After the promotion, two at a time.

@@ -1,17 +1,16 @@
-# A job that runs only on machines with certain attributes.
+# A job that runs only on nodes with certain attributes.
 
 job "constraint" {
-  # Every machine reports what it is: its kernel, its CPU, its drivers (kafila node status shows
-  # them). A constraint compares one of these attributes with a value; a machine that fails the
-  # test is never chosen.
+  # Every node reports its attributes: kernel, CPU, drivers (kafila node status -verbose shows them).
+  # A constraint compares an attribute with a value; nodes that fail it are never chosen.
   constraint {
     attribute = "${attr.kernel.name}"
     value     = "linux"
   }
 
   group "here" {
-    # Constraints may stand in the job, in a group, or in a task. Other operators than "=" are
-    # written out; this one is a regular expression.
+    # A job, a group and a task may have constraints. Operators other than "=" are named; this one
+    # is a regular expression.
     constraint {
       attribute = "${attr.kernel.name}"
       operator  = "regexp"

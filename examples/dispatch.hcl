@@ -1,4 +1,4 @@
-# A job that runs when somebody has something for it to do:
+# A parameterized job: each dispatch runs a child with its payload and meta.
 #
 #   kafila job run examples/dispatch.hcl
 #   echo "hello" | kafila job dispatch -meta language=en dispatch -
@@ -16,7 +16,7 @@ job "dispatch" {
     task "read" {
       driver = "raw_exec"
 
-      # Below the task's directory, which it finds in NOMAD_TASK_DIR.
+      # A path below the task's directory, NOMAD_TASK_DIR.
       dispatch_payload {
         file = "text"
       }

@@ -1,4 +1,4 @@
-# A task that starts no process at all: for trying things out, and for tests of the cluster itself.
+# A task without a process: for experiments, and for tests of the cluster itself.
 
 job "mock" {
   type = "batch"
@@ -6,7 +6,7 @@ job "mock" {
   group "pretend" {
     count = 3
 
-    # Not worth another try when it fails.
+    # No replacement after a failure.
     reschedule {
       attempts  = 0
       unlimited = false
@@ -16,7 +16,7 @@ job "mock" {
       driver = "mock_driver"
 
       config {
-        # Runs for this long, prints this, then ends with this code.
+        # Duration, output and exit code of the simulated run.
         run_for       = "500ms"
         stdout_string = "pretending to work\n"
         exit_code     = 0

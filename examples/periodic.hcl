@@ -1,4 +1,4 @@
-# A job that the clock launches: each time a child of it runs once.
+# A periodic job: each launch runs a child once.
 
 job "periodic" {
   type = "batch"
@@ -8,7 +8,7 @@ job "periodic" {
     cron      = "*/15 * * * *"
     time_zone = "Europe/Berlin"
 
-    # A launch that is due while the last one is still at work is left out.
+    # Skips a launch while the previous child is running.
     prohibit_overlap = true
   }
 
@@ -26,7 +26,7 @@ job "periodic" {
         memory = 16
       }
 
-      # The little that it prints needs no more than this, in MB.
+      # Small logs, in MB.
       logs {
         max_files     = 2
         max_file_size = 1

@@ -1,12 +1,11 @@
-# A task that fails twice and then succeeds: what the restart policy is for.
+# A task that fails twice and then succeeds, with a restart policy.
 
 job "restart" {
   type = "batch"
 
   group "flaky" {
-    # A task that fails is started again on the same machine, at most "attempts" times within
-    # "interval", with a pause of "delay" (and up to a quarter more, so that many do not start at
-    # once). After that the allocation has failed and is placed again elsewhere.
+    # A failed task is restarted on the same node, at most "attempts" times within "interval", after
+    # "delay" (plus up to a quarter as jitter). After that the allocation fails and is rescheduled.
     restart {
       attempts = 3
       interval = "5m"
@@ -20,7 +19,7 @@ job "restart" {
       config {
         command = "/bin/sh"
 
-        # The allocation's directory outlives restarts, so the task can count its runs in it.
+        # The allocation's directory survives restarts, so the task can count its runs in it.
         args = ["-c", <<-EOT
           state="${NOMAD_ALLOC_DIR}/runs"
           runs=$(( $(cat "$state" 2> /dev/null || echo 0) + 1 ))

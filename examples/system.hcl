@@ -1,12 +1,12 @@
-# A job on every machine that can run it: for what each of them needs, as an agent that ships logs.
+# A system job, which runs on every node: for agents, such as one that ships logs.
 
 job "system" {
-  # A system job runs once on every machine, on those that come later too.
-  # ("sysbatch" is the same for work that ends: it is done once on every machine.)
+  # A system job runs once on every feasible node, including nodes that join later.
+  # ("sysbatch" is the same for work that ends.)
   type = "system"
 
   group "agent" {
-    # How a new version replaces the old one: on one machine after the other.
+    # Rolling update: a new version replaces the old one on one node after the other.
     update {
       max_parallel     = 1
       min_healthy_time = "1s"

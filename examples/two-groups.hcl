@@ -1,7 +1,7 @@
-# Two groups in one job: placed apart from each other, run and updated together.
+# Two groups in one job: placed independently, run and updated together.
 
 job "two-groups" {
-  # What stands here holds for both groups, unless a group says otherwise.
+  # Defaults for both groups.
   update {
     min_healthy_time = "1s"
     healthy_deadline = "30s"
@@ -26,8 +26,8 @@ job "two-groups" {
   }
 
   group "consumer" {
-    # A task with a lifecycle runs at its own time: this one before the main task, and the main
-    # task waits until it has ended well.
+    # A task with a lifecycle hook: this one runs before the main task, which starts after its
+    # success.
     task "prepare" {
       driver = "raw_exec"
 

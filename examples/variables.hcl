@@ -3,12 +3,12 @@
 #   kafila job run -var count=3 -var 'names=["Ada", "Grace"]' variables.hcl
 #   NOMAD_VAR_greeting=Salaam kafila job run variables.hcl
 #
-# Values may also stand in a file, given with -var-file.
+# A file with values is given with -var-file.
 
 variable "count" {
   type        = number
   default     = 2
-  description = "How many of the greeters to run."
+  description = "Number of greeters."
 
   validation {
     condition     = var.count >= 0 && var.count <= 10
@@ -26,7 +26,7 @@ variable "names" {
   default = ["caravan", "world"]
 }
 
-# Locals are named values; they may use variables and each other, in any order.
+# Locals are named values that may refer to variables and each other, in any order.
 locals {
   lines = [for name in var.names : format("%s, %s!", var.greeting, title(name))]
   text  = join("\n", local.lines)

@@ -1,28 +1,28 @@
-# A small web server: the job to start with.
+# A small web server: the first job to try.
 #
-#   kafila job run web.hcl          start it, or change it
-#   kafila job status web           see where it runs, and the id of its allocation
-#   kafila alloc status ID          see its port, and what happened to it
+#   kafila job run web.hcl          start or update it
+#   kafila job status web           its nodes, and the id of its allocation
+#   kafila alloc status ID          its port and its latest events
 #   kafila job stop web             stop it
 
 job "web" {
-  # A service is meant to run for ever: when it ends it is started again.
-  # (It is the default; "batch" jobs are meant to end.)
+  # A service runs until it is stopped: when its task ends, it is restarted.
+  # ("service" is the default; "batch" jobs run to completion.)
   type = "service"
 
-  # A group is placed on one machine as a unit; its tasks share ports and files.
+  # A group is placed on one node as a unit; its tasks share ports and files.
   group "server" {
-    # How many of these to run. Change it and run the job again to scale.
+    # Number of allocations. Change it and run the job again to scale.
     count = 1
 
     network {
-      # A port of the machine's that nobody else has, chosen by the scheduler.
-      # The task finds its number as NOMAD_PORT_http.
+      # A free port of the node, chosen by the scheduler.
+      # The task reads its number from NOMAD_PORT_http, and the address from NOMAD_IP_http.
       port "http" {}
     }
 
-    # How a new version replaces the old one: one at a time, each of which has to run for a second
-    # before it counts as healthy. The default is ten seconds.
+    # Rolling update: one allocation at a time, which must run for a second before it counts as
+    # healthy. The default is ten seconds.
     update {
       max_parallel     = 1
       min_healthy_time = "1s"
@@ -42,15 +42,15 @@ job "web" {
         args = ["-c", <<-EOT
           cd "${NOMAD_TASK_DIR}" || exit 1
           echo "Hello from allocation ${NOMAD_ALLOC_INDEX} of job ${NOMAD_JOB_NAME}" > index.html
-          echo "listening on 127.0.0.1:${NOMAD_PORT_http}"
+          echo "listening on ${NOMAD_ADDR_http}"
           if command -v python3 > /dev/null; then
-            exec python3 -u -m http.server --bind 127.0.0.1 "${NOMAD_PORT_http}"
+            exec python3 -u -m http.server --bind "${NOMAD_IP_http}" "${NOMAD_PORT_http}"
           fi
           exec perl -MIO::Socket::INET -e '
             $| = 1;
             $SIG{PIPE} = "IGNORE";
             my $server = IO::Socket::INET->new(
-              LocalAddr => "127.0.0.1", LocalPort => $ENV{NOMAD_PORT_http},
+              LocalAddr => $ENV{NOMAD_IP_http}, LocalPort => $ENV{NOMAD_PORT_http},
               Listen => 16, ReuseAddr => 1,
             ) or die "cannot listen: $!";
             open(my $file, "<", "index.html") or die "cannot read index.html: $!";

@@ -1,28 +1,38 @@
-//! Which gateway to ask: a flag, the environment, or the address that `kafila dev` uses.
+//! Address of the gateway: from a flag, the environment, or the default.
 
 use std::fmt;
 
-use crate::error::Error;
-
-/// Where `kafila dev` serves its gateway.
+/// The address of `kafila dev`.
 pub const DEFAULT: &str = "http://127.0.0.1:4646";
 
-/// Where gateways listen unless they are told otherwise.
+/// Default port of gateways.
 const DEFAULT_PORT: u16 = 4646;
 
-/// The variables that may hold an address, the first that is set wins. The second is the one that
-/// Nomad's users have in their shells.
+/// Environment variables with the address, by precedence; the second is Nomad's.
 const VARIABLES: [&str; 2] = ["KAFILA_ADDR", "NOMAD_ADDR"];
 
-/// A gateway's address, and who named it.
+/// A gateway's address and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// As in `http://127.0.0.1:4646`.
+    /// For example `http://127.0.0.1:4646`.
     pub url: String,
     pub source: Source,
 }
 
-/// Who named an address, for messages.
+/// An address that cannot belong to a gateway.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "The gateway address {text:?} ({origin}) is invalid: {problem}.\n\
+     Use the form http://127.0.0.1:4646 with -address or KAFILA_ADDR."
+)]
+pub struct InvalidAddress {
+    pub text: String,
+    // Not `source`: it is no error.
+    pub origin: Source,
+    pub problem: String,
+}
+
+/// The origin of an address, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Flag,
@@ -44,11 +54,11 @@ impl Address {
     /// Chooses the address: the flag, then the environment, then the default.
     ///
     /// # Errors
-    /// The chosen one is not an address of a gateway.
+    /// The chosen address is invalid.
     pub fn choose(
         flag: Option<&str>,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, InvalidAddress> {
         if let Some(text) = flag {
             return Self::read(text, Source::Flag);
         }
@@ -60,48 +70,55 @@ impl Address {
         Self::read(DEFAULT, Source::Default)
     }
 
-    /// A scheme may be left out, `10.0.0.1:4646` is what people paste, and then the port as well:
-    /// it is the gateway's usual one. A whole URL means what URLs mean: port 80.
-    fn read(text: &str, source: Source) -> Result<Self, Error> {
-        let bad = |problem: &str| Error::BadAddress {
+    /// Parses an address. Without a scheme the default port is the gateway's; a URL without a port
+    /// has port 80 or 443, as URLs do.
+    fn read(text: &str, source: Source) -> Result<Self, InvalidAddress> {
+        let bad = |problem: &str| InvalidAddress {
             text: text.to_owned(),
             origin: source,
             problem: problem.to_owned(),
         };
-        let rest = match text.split_once("://") {
-            None => text,
-            Some(("http", rest)) => rest,
-            Some(("https", _)) => return Err(bad("TLS is not supported yet")),
+        let (scheme, rest) = match text.split_once("://") {
+            None => ("http", text),
+            Some((scheme @ ("http" | "https"), rest)) => (scheme, rest),
             Some((scheme, _)) => return Err(bad(&format!("{scheme} is not supported"))),
         };
         let host = rest.split('/').next().unwrap_or_default();
         if host.is_empty() || host.contains(char::is_whitespace) {
             return Err(bad("it names no host"));
         }
+        if let Some((_, port)) = port_of(host)
+            && port.parse::<u16>().is_err()
+        {
+            return Err(bad(&format!(
+                "the port {port:?} is not a number up to 65535"
+            )));
+        }
         let rest = rest.trim_end_matches('/');
-        let port = if text.contains("://") || has_port(host) || rest != host {
+        let port = if text.contains("://") || port_of(host).is_some() || rest != host {
             String::new()
         } else {
             format!(":{DEFAULT_PORT}")
         };
         Ok(Self {
-            url: format!("http://{rest}{port}"),
+            url: format!("{scheme}://{rest}{port}"),
             source,
         })
     }
 }
 
-/// Tells whether `host` ends with a port; the colons in the brackets of `[::1]` begin none.
-fn has_port(host: &str) -> bool {
+/// Splits `host` at its port; colons inside the brackets of `[::1]` do not count.
+fn port_of(host: &str) -> Option<(&str, &str)> {
     let name_end = host.rfind(']').unwrap_or_default();
-    host[name_end..].contains(':')
+    let colon = name_end + host[name_end..].find(':')?;
+    Some((&host[..colon], &host[colon + 1..]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn choose(flag: Option<&str>, variables: &[(&str, &str)]) -> Result<Address, Error> {
+    fn choose(flag: Option<&str>, variables: &[(&str, &str)]) -> Result<Address, InvalidAddress> {
         Address::choose(flag, |name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -143,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_alone_is_asked_at_the_usual_port() {
+    fn a_host_without_a_port_gets_the_default_port() {
         let table = [
             ("foo", "http://foo:4646"),
             ("foo/", "http://foo:4646"),
@@ -151,8 +168,9 @@ mod tests {
             ("[::1]", "http://[::1]:4646"),
             ("[::1]:80", "http://[::1]:80"),
             ("foo:80", "http://foo:80"),
-            // What a proxy before a gateway is called.
+            // A proxy in front of a gateway.
             ("http://foo", "http://foo"),
+            ("https://foo:4646/", "https://foo:4646"),
         ];
         for (text, expected) in table {
             assert_eq!(choose(Some(text), &[]).unwrap().url, expected, "{text}");
@@ -160,13 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_says_where_it_came_from() {
+    fn an_invalid_address_is_reported_with_its_origin() {
         let table = [
-            ("https://a:1", "TLS"),
             ("unix:///run/k.sock", "unix"),
             ("", "no host"),
             ("http://", "no host"),
             ("a b", "no host"),
+            ("host:abc", "the port \"abc\" is not a number"),
+            ("http://host:abc", "the port \"abc\" is not a number"),
+            ("[::1]:70000", "the port \"70000\" is not a number"),
+            ("host:", "the port \"\" is not a number"),
         ];
         for (text, part) in table {
             let message = choose(Some(text), &[]).unwrap_err().to_string();

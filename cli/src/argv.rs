@@ -1,25 +1,25 @@
-//! Makes a command line as Nomad's users type it into one that clap reads.
+//! Normalisation of a command line from Nomad's flag syntax to clap's.
 //!
-//! They write long flags with one dash (`-detach`, `-address=…`), give booleans a value
-//! (`-detach=false`) and let any word follow a flag that wants one, even one that begins with a
-//! dash. clap wants two dashes, no value for a switch, and such words joined to their flag. What
-//! takes a value is looked up in the command tree, so nothing here has to be kept in step with it.
+//! Nomad's long flags have one dash (`-detach`, `-address=…`), its booleans take a value
+//! (`-detach=false`), and a value may be the next word even if it begins with a dash. clap requires
+//! two dashes, switches without values, and such values joined with `=`. The command tree tells
+//! which flags take values.
 //!
-//! Pure: words in, words out. Everything after `--` stays as it is.
+//! Pure. Words after `--` stay unchanged.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-/// A command line that clap reads.
+/// A command line in clap's syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Normalised {
     pub(crate) words: Vec<OsString>,
-    /// The names of the program and of the subcommands, as in `kafila job run`.
+    /// The names of the program and its subcommands, for example `kafila job run`.
     pub(crate) command: String,
 }
 
-/// Returns `words`, the program's name first, with every flag in clap's form.
+/// Normalises `words`, the program's name first.
 ///
 /// `root` must be built, so that global flags are known in every subcommand.
 pub(crate) fn normalise(words: impl IntoIterator<Item = OsString>, root: &Command) -> Normalised {
@@ -41,7 +41,7 @@ pub(crate) fn normalise(words: impl IntoIterator<Item = OsString>, root: &Comman
                     names.push(subcommand.get_name());
                     command = subcommand;
                 }
-                // What follows a command that there is not belongs to it.
+                // Words after an unknown command belong to it.
                 _ => lost = true,
             }
             out.push(word);
@@ -63,7 +63,7 @@ pub(crate) fn normalise(words: impl IntoIterator<Item = OsString>, root: &Comman
     }
 }
 
-/// A word that begins with a dash and is more than one.
+/// A flag: a word that begins with a dash, longer than the dash.
 struct Flag<'a> {
     dashes: usize,
     name: &'a str,
@@ -77,7 +77,7 @@ enum Kind {
     Valued,
     /// Takes a value only after `=`.
     Optional,
-    /// Several one-letter flags, or one with its number: clap knows how to read `-fc` and `-n5`.
+    /// Several one-letter flags or one with its value, `-fc` and `-n5`, which clap parses.
     Cluster,
     Unknown,
 }
@@ -88,7 +88,7 @@ impl<'a> Flag<'a> {
             Some(rest) => (2, rest),
             None => (1, word.strip_prefix('-')?),
         };
-        // A negative number is an argument, and whoever takes none says so better.
+        // A negative number is an argument; clap reports unexpected ones.
         let is_number = dashes == 1 && rest.chars().all(|c| c.is_ascii_digit());
         if rest.is_empty() || is_number {
             return None;
@@ -104,7 +104,7 @@ impl<'a> Flag<'a> {
         })
     }
 
-    /// Returns the letter of a flag that has only one.
+    /// Returns the letter of a one-letter flag.
     fn letter(&self) -> Option<char> {
         let mut letters = self.name.chars();
         let letter = letters.next()?;
@@ -143,7 +143,7 @@ impl<'a> Flag<'a> {
         }
     }
 
-    /// Returns the flag with the dashes that clap wants.
+    /// Returns the flag with clap's dashes.
     fn written(&self) -> String {
         let dashes = if self.letter().is_some() { "-" } else { "--" };
         match self.value {
@@ -166,25 +166,25 @@ fn find_long<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     })
 }
 
-/// Adds a switch, or takes it back: `-x=false` undoes an `-x` before it.
+/// Adds or removes a switch: `-x=false` undoes an earlier `-x`.
 fn push_switch(out: &mut Vec<OsString>, flag: &Flag<'_>) {
     let plain = Flag {
         value: None,
         ..*flag
     }
     .written();
-    // The words that Go's strconv.ParseBool knows, which Nomad's users have come to write.
+    // The values of Go's strconv.ParseBool, as in Nomad.
     match flag.value {
         None | Some("1" | "t" | "T" | "true" | "TRUE" | "True") => out.push(plain.into()),
         Some("0" | "f" | "F" | "false" | "FALSE" | "False") => {
             out.retain(|word| word != OsStr::new(&plain));
         }
-        // clap says what is wrong with it.
+        // clap reports the error.
         Some(_) => out.push(flag.written().into()),
     }
 }
 
-/// Returns `flag=value`; the flag alone when no word is left, which clap complains about.
+/// Returns `flag=value`, or the flag alone if no word is left, which clap reports.
 fn joined(flag: &str, value: Option<OsString>) -> OsString {
     let mut word = OsString::from(flag);
     if let Some(value) = value {

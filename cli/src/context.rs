@@ -1,4 +1,4 @@
-//! What every command that asks the gateway is given.
+//! Connection, terminal and clock of a command that calls the gateway.
 
 use std::ffi::OsString;
 
@@ -10,27 +10,28 @@ use crate::args::Global;
 use crate::argv::Normalised;
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::output::colour::{Colour, Wishes};
+use crate::exit::Exit;
+use crate::output::colour::{Colour, Preference};
 use crate::output::printer::Printer;
 use crate::output::time::Times;
 use crate::render::Style;
+use crate::transport::TlsSettings;
 
-/// The variables that may name a namespace, the first that is set wins.
+/// Environment variables with the namespace, by precedence.
 const NAMESPACE_VARIABLES: [&str; 2] = ["KAFILA_NAMESPACE", "NOMAD_NAMESPACE"];
 
-/// Set to anything, these turn colours off. Source: no-color.org, and Nomad's own.
+/// Environment variables that disable colours if set. Source: no-color.org, and Nomad.
 const NO_COLOUR_VARIABLES: [&str; 3] = ["NO_COLOR", "KAFILA_CLI_NO_COLOR", "NOMAD_CLI_NO_COLOR"];
-/// And these on, where the output is no terminal.
+/// Environment variables that force colours if set.
 const COLOUR_VARIABLES: [&str; 2] = ["KAFILA_CLI_FORCE_COLOR", "NOMAD_CLI_FORCE_COLOR"];
 
-/// A command's way to the gateway, the terminal and the clock.
 pub(crate) struct Context {
     pub(crate) connection: Connection,
     pub(crate) printer: Printer,
     pub(crate) clock: Clock,
-    /// What `-namespace` says; the environment's is the connection's alone.
+    /// The flag `-namespace`; the connection also knows the environment's.
     pub(crate) namespace_flag: Option<String>,
-    /// What was typed, the program's name first, with every flag in clap's form.
+    /// The command line, the program's name first, with flags in clap's form.
     pub(crate) words: Vec<OsString>,
 }
 
@@ -38,13 +39,21 @@ impl Context {
     /// Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// The address makes no sense.
+    /// The address is invalid.
     pub(crate) fn build(global: &Global, line: &Normalised) -> Result<Self, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         let address = Address::choose(global.address.as_deref(), variable)?;
+        let tls = TlsSettings::choose(global, variable);
         let namespace = choose_namespace(global.namespace.as_deref(), variable);
         Ok(Self {
-            connection: Connection::new(address, namespace, global.timeout, IdSource::from_os())?,
+            connection: Connection::new(
+                address,
+                namespace,
+                global.timeout,
+                IdSource::from_os(),
+                &tls,
+            )?
+            .reading(global.stale),
             printer: printer(global.no_color, global.force_color),
             clock: Clock::real(),
             namespace_flag: global.namespace.clone().filter(|name| !name.is_empty()),
@@ -52,12 +61,18 @@ impl Context {
         })
     }
 
-    /// Returns how to show things on standard output, with the present time.
+    /// Prints the output of a command that has succeeded.
+    pub(crate) fn finish(&self, text: &str) -> Result<Exit, Error> {
+        self.printer.out(text)?;
+        Ok(Exit::Success)
+    }
+
+    /// Returns the style of standard output, with the current time.
     pub(crate) fn style(&self, verbose: bool) -> Style {
         self.style_in(verbose, self.printer.colour)
     }
 
-    /// Returns how to show things on standard error.
+    /// Returns the style of standard error.
     pub(crate) fn style_err(&self, verbose: bool) -> Style {
         self.style_in(verbose, self.printer.colour_err)
     }
@@ -74,13 +89,13 @@ impl Context {
     }
 }
 
-/// Returns where a command writes, as its flags wish, or else the environment.
+/// Returns the terminal, with colours set by flags or the environment.
 pub(crate) fn printer(no_colour: bool, force_colour: bool) -> Printer {
     let any_set = |names: &[&str]| {
         let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         names.iter().any(is_set)
     };
-    Printer::new(Wishes {
+    Printer::new(Preference {
         never: no_colour || (!force_colour && any_set(&NO_COLOUR_VARIABLES)),
         always: force_colour || any_set(&COLOUR_VARIABLES),
     })

@@ -1,7 +1,7 @@
-//! Why a command did not do what it was asked: what its user reads, and the exit code.
+//! Errors of commands: their messages and exit codes.
 //!
-//! Every text names the thing and, where there is one, the way out. First lines are Nomad's where
-//! scripts may look for them.
+//! A message names the object and, where there is one, the remedy. First lines are Nomad's where
+//! scripts may match them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,25 +10,18 @@ use model::FieldErrors;
 use proto::v1::ErrorDetail;
 use tonic::{Code, Status};
 
-use crate::address::{Address, Source};
+use crate::address::{Address, InvalidAddress};
 use crate::exit::Exit;
 
 mod status;
+mod tls;
 
 pub(crate) use status::{is_transient, retry_after};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(
-        "The address {text:?} ({origin}) is not one of a gateway: {problem}.\n\
-         Write it as in http://127.0.0.1:4646 (-address or KAFILA_ADDR)."
-    )]
-    BadAddress {
-        text: String,
-        // Not `source`: it is no error.
-        origin: Source,
-        problem: String,
-    },
+    #[error(transparent)]
+    InvalidAddress(#[from] InvalidAddress),
 
     #[error("{}", unreachable_text(doing, address, problem))]
     Unreachable {
@@ -37,21 +30,29 @@ pub enum Error {
         problem: String,
     },
 
-    /// Something answers, but it is not Kafila's.
-    #[error("{}", stranger_text(doing, address, problem))]
-    Stranger {
+    /// TLS refused the connection, on this side or the other.
+    #[error("{}", tls::text(doing, address, problem))]
+    Tls {
+        doing: String,
+        address: Address,
+        problem: ::tls::Problem,
+    },
+
+    /// The server at the address is not a Kafila gateway.
+    #[error("{}", foreign_text(doing, address, problem))]
+    Foreign {
         doing: String,
         address: Address,
         problem: &'static str,
     },
 
-    /// What answers has no such call: a gateway that is older, or Kafila's own store.
+    /// The server does not implement the RPC: an older gateway, or Kafila's store.
     #[error("{}", unknown_call_text(doing, address))]
     UnknownCall { doing: String, address: Address },
 
     #[error(
         "Error {doing}: no answer from the gateway at {url} within {}.\n\
-         Give it longer with -timeout, as in -timeout={}.",
+         Raise the timeout, for example with -timeout={}.",
         seconds(*timeout), seconds(*timeout * 4)
     )]
     Timeout {
@@ -63,7 +64,7 @@ pub enum Error {
     #[error("Error {doing}: {}", status::describe(.status))]
     Rpc { doing: String, status: Box<Status> },
 
-    /// A whole text, when the cases above do not fit.
+    /// Any other message.
     #[error("{0}")]
     Text(String),
 
@@ -96,7 +97,7 @@ impl Error {
         Self::Text(text.into())
     }
 
-    /// Says what went wrong with an RPC; `doing` completes "Error …".
+    /// Describes the error of an RPC; `doing` completes "Error …".
     pub(crate) fn from_status(
         doing: &str,
         status: Status,
@@ -104,6 +105,14 @@ impl Error {
         timeout: Duration,
     ) -> Self {
         let doing = doing.to_owned();
+        // A status without a cause is the gateway's, which may tell of connections of its own.
+        if let Some(problem) = std::error::Error::source(&status).and_then(::tls::Problem::of) {
+            return Self::Tls {
+                doing,
+                address: address.clone(),
+                problem,
+            };
+        }
         if let Some(problem) = status::connect_problem(&status) {
             return Self::Unreachable {
                 doing,
@@ -111,8 +120,8 @@ impl Error {
                 problem,
             };
         }
-        if let Some(problem) = status::stranger(&status) {
-            return Self::Stranger {
+        if let Some(problem) = status::foreign(&status) {
+            return Self::Foreign {
                 doing,
                 address: address.clone(),
                 problem,
@@ -137,7 +146,7 @@ impl Error {
         }
     }
 
-    /// Tells whether the same call may succeed later: the gateway is away, or busy.
+    /// Tells whether a retry may succeed: the gateway is unavailable or busy.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Timeout { .. } => true,
@@ -148,7 +157,10 @@ impl Error {
 
     pub(crate) fn is_unreachable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Stranger { .. } | Self::Timeout { .. } => true,
+            Self::Unreachable { .. }
+            | Self::Tls { .. }
+            | Self::Foreign { .. }
+            | Self::Timeout { .. } => true,
             Self::Rpc { status, .. } => status.code() == Code::Unavailable,
             _ => false,
         }
@@ -158,12 +170,12 @@ impl Error {
         matches!(self, Self::Rpc { status, .. } if status.code() == Code::NotFound)
     }
 
-    /// Tells whether somebody else was faster: an index is not the one that was asked for.
+    /// Tells whether a conditional write lost: the index does not match.
     pub(crate) fn is_aborted(&self) -> bool {
         matches!(self, Self::Rpc { status, .. } if status.code() == Code::Aborted)
     }
 
-    /// Tells whether a write that failed so may have been carried out: no answer is no refusal.
+    /// Tells whether the outcome of a write is unknown: it may have been executed without an answer.
     pub(crate) fn may_have_happened(&self) -> bool {
         match self {
             Self::Timeout { .. } => true,
@@ -172,7 +184,7 @@ impl Error {
         }
     }
 
-    /// Returns what is wrong with the fields of a request; `None` when that is not the reason.
+    /// Returns the errors of fields in the request, if they are the reason.
     pub(crate) fn field_errors(&self) -> Option<FieldErrors> {
         let Self::Rpc { status, .. } = self else {
             return None;
@@ -181,11 +193,12 @@ impl Error {
         (!errors.0.is_empty()).then_some(errors)
     }
 
-    /// Returns the part that says why, without what was being done.
+    /// Returns the reason without the failed operation.
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Unreachable { problem, .. } => problem.clone(),
-            Self::Stranger { problem, .. } => format!("what answers there {problem}"),
+            Self::Tls { problem, .. } => tls::describe(problem).0,
+            Self::Foreign { problem, .. } => format!("the server there {problem}"),
             Self::UnknownCall { .. } => UNKNOWN_CALL.to_owned(),
             Self::Timeout { timeout, .. } => format!("no answer within {}", seconds(*timeout)),
             Self::Rpc { status, .. } => status::describe(status),
@@ -206,45 +219,46 @@ impl Error {
 fn unreachable_text(doing: &str, address: &Address, problem: &str) -> String {
     format!(
         "Error {doing}: cannot reach the gateway at {}: {problem}.\n\
-         That address is {}. Name another with -address=http://HOST:4646 or KAFILA_ADDR;\n\
-         'kafila dev' starts a gateway on this machine.",
+         That address is {}. Set another one with -address=http://HOST:4646 or KAFILA_ADDR,\n\
+         or start a local cluster with 'kafila dev'.",
         address.url, address.source
     )
 }
 
-fn stranger_text(doing: &str, address: &Address, problem: &str) -> String {
+fn foreign_text(doing: &str, address: &Address, problem: &str) -> String {
     format!(
-        "Error {doing}: what answers at {} is no Kafila gateway: it {problem}.\n\
-         That address is {}. Name the gateway's gRPC address with -address=http://HOST:4646 or \
+        "Error {doing}: the server at {} is no Kafila gateway: it {problem}.\n\
+         That address is {}. Set the gateway's gRPC address with -address=http://HOST:4646 or \
          KAFILA_ADDR.",
         address.url, address.source
     )
 }
 
 const UNKNOWN_CALL: &str =
-    "the server does not know this call: it is a gateway older than this command, or none at all";
+    "the server does not know this call: it is older than this command, or no gateway";
 
 fn unknown_call_text(doing: &str, address: &Address) -> String {
     format!(
-        "Error {doing}: {UNKNOWN_CALL} ('kafila version -gateway' asks it).\n\
-         It answers at {}, and that address is {}. Name the gateway's with \
-         -address=http://HOST:4646 or KAFILA_ADDR.",
+        "Error {doing}: {UNKNOWN_CALL} ('kafila version -gateway' shows its version).\n\
+         Its address is {}, {}. Set the gateway's address with -address=http://HOST:4646 or \
+         KAFILA_ADDR.",
         address.url, address.source
     )
 }
 
-/// Writes a timeout as `-timeout` reads it.
-fn seconds(span: Duration) -> String {
-    if span.subsec_millis() == 0 {
-        format!("{}s", span.as_secs())
+/// Formats a timeout for `-timeout`.
+fn seconds(timeout: Duration) -> String {
+    if timeout.subsec_millis() == 0 {
+        format!("{}s", timeout.as_secs())
     } else {
-        format!("{}ms", span.as_millis())
+        format!("{}ms", timeout.as_millis())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Source;
 
     fn address() -> Address {
         Address {
@@ -254,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_thing_and_the_way_out() {
+    fn an_error_names_the_address_and_the_remedy() {
         let unreachable = Error::Unreachable {
             doing: "querying jobs".to_owned(),
             address: address(),
@@ -281,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gateway_is_named_and_has_stored_nothing() {
+    fn a_foreign_server_is_named_and_has_stored_nothing() {
         let status = Status::unimplemented("unknown service kafila.v1.Jobs");
         let error = Error::from_status("submitting job", status, &address(), Duration::ZERO);
         let text = error.to_string();
@@ -297,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_know_a_call_is_named_with_who_named_it() {
-        // What Kafila's own store says, which is no gateway.
+    fn a_server_without_the_call_is_named_with_the_origin_of_its_address() {
+        // The answer of Kafila's store, which is no gateway.
         let status = Status::unimplemented("");
         let error = Error::from_status("querying jobs", status, &address(), Duration::ZERO);
         let text = error.to_string();
@@ -316,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_is_no_failure_of_ours() {
+    fn a_closed_pipe_has_its_own_exit_code() {
         let broken = Error::Output(std::io::ErrorKind::BrokenPipe.into());
         assert_eq!(broken.exit(), Exit::BrokenPipe);
         let full = Error::Output(std::io::ErrorKind::StorageFull.into());

@@ -1,31 +1,30 @@
-//! The exit codes of every command, in one place, because scripts rely on them.
+//! Exit codes of all commands.
 
 use std::process::ExitCode;
 
-/// How a command ended; of several things that it did, the last of these counts.
+/// The result of a command. Of several results, the last variant of this enum wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
-    /// It did what it was asked.
+    /// The command succeeded.
     Success,
-    /// Anything went wrong: usage, the gateway, nothing found, a deployment that did not succeed.
+    /// Any error: usage, the gateway, no match, an unsuccessful deployment.
     Failure,
-    /// The evaluation could not place everything, and no successful deployment followed.
+    /// Failed placements without a successful deployment afterwards.
     PlacementFailed,
-    /// A dry run: allocations would be created or destroyed. Source: Nomad, whose users' pipelines
-    /// tell it from success.
+    /// A dry run would create or destroy allocations. Source: Nomad.
     PlanChanges,
-    /// A dry run that failed, which must not look like one that found changes.
+    /// A failed dry run, distinct from one that found changes.
     PlanFailed,
-    /// There is no such command.
+    /// Unknown command.
     UnknownCommand,
-    /// The user stopped waiting: 128 + SIGINT, so that no script takes it for success.
+    /// Interrupted by the user: 128 + SIGINT.
     Interrupted,
-    /// Nobody reads the output any more: 128 + SIGPIPE.
+    /// Standard output is a closed pipe: 128 + SIGPIPE.
     BrokenPipe,
 }
 
 impl Exit {
-    /// Returns how `command` says it: one of them has a number of its own for failure.
+    /// Returns the exit code of `command`: failures of job plan have their own code.
     pub(crate) fn of(self, command: &str) -> Self {
         let is_plan = matches!(command, "kafila job plan" | "kafila plan");
         match self {

@@ -1,10 +1,10 @@
-//! Objects for tests, as a gateway would send them; a test changes what it is about.
+//! Objects for tests, in the form of the API.
 //!
-//! Also part of the tests in `tests/it`, so nothing here knows the crate around it.
+//! `tests/it` includes this file, so it must not use the crate.
 
 use proto::v1;
 
-/// 2026-11-21T12:00:00Z, the present in tests, in Unix nanoseconds.
+/// 2026-11-21T12:00:00Z, the current time in tests, in Unix nanoseconds.
 pub(crate) const NOW: u64 = 1_795_262_400 * SECOND;
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
@@ -40,7 +40,7 @@ pub(crate) fn summary() -> v1::JobSummary {
     };
     v1::JobSummary {
         children: None,
-        groups: [("app".to_owned(), counts)].into(),
+        task_groups: [("app".to_owned(), counts)].into(),
     }
 }
 
@@ -50,9 +50,9 @@ pub(crate) fn job() -> v1::Job {
         name: text("server"),
         driver: text("raw_exec"),
         resources: Some(v1::Resources {
-            cpu: Some(500),
-            memory_mb: Some(256),
-            memory_max_mb: Some(0),
+            cpu_mhz: Some(500),
+            memory_mib: Some(256),
+            memory_max_mib: Some(0),
             ..v1::Resources::default()
         }),
         ..v1::Task::default()
@@ -111,26 +111,26 @@ pub(crate) fn eval() -> v1::Evaluation {
     }
 }
 
-/// An evaluation that left something to place, for want of memory and of a kernel.
+/// An evaluation with failed placements for lack of memory and of a kernel.
 pub(crate) fn failed_eval() -> v1::Evaluation {
     v1::Evaluation {
         deployment_id: String::new(),
-        blocked_eval: BLOCKED_EVAL.to_owned(),
+        blocked_eval_id: BLOCKED_EVAL.to_owned(),
         failed_task_groups: [("app".to_owned(), metric())].into(),
         queued_allocations: [("app".to_owned(), 2)].into(),
         ..eval()
     }
 }
 
-/// The evaluation that waits for capacity.
+/// The blocked evaluation.
 pub(crate) fn blocked_eval() -> v1::Evaluation {
     v1::Evaluation {
         id: BLOCKED_EVAL.to_owned(),
         triggered_by: "queued-allocs".to_owned(),
         status: "blocked".to_owned(),
         status_description: "created to place remaining allocations".to_owned(),
-        previous_eval: EVAL.to_owned(),
-        blocked_eval: String::new(),
+        previous_eval_id: EVAL.to_owned(),
+        blocked_eval_id: String::new(),
         class_eligibility: [("v1:123".to_owned(), false)].into(),
         create_index: 20,
         modify_index: 20,
@@ -140,8 +140,8 @@ pub(crate) fn blocked_eval() -> v1::Evaluation {
 
 pub(crate) fn metric() -> v1::AllocMetric {
     let exhausted = v1::ExhaustedResources {
-        cpu: 0,
-        memory_mb: 512,
+        cpu_mhz: 0,
+        memory_mib: 512,
     };
     v1::AllocMetric {
         nodes_evaluated: 3,
@@ -160,12 +160,12 @@ pub(crate) fn metric() -> v1::AllocMetric {
     }
 }
 
-/// Two task groups: one that has no place, and one whose newest allocation has the best.
+/// Two task groups: one that cannot be placed, and one on the best node.
 pub(crate) fn explanation() -> v1::Explanation {
     v1::Explanation {
         index: 131,
         job_version: Some(1),
-        nothing_wanted: String::new(),
+        empty_reason: String::new(),
         groups: vec![unplaced_group(), placed_group()],
     }
 }
@@ -233,7 +233,7 @@ fn unplaced_group() -> v1::GroupExplanation {
             class: "big".to_owned(),
             verdict: "exhausted".to_owned(),
             holds: 1,
-            obstacles: vec![v1::Obstacle {
+            blockers: vec![v1::PlacementBlocker {
                 verdict: "exhausted".to_owned(),
                 reason: "cpu".to_owned(),
                 change: "cpu: ask 500 MHz less or free 500 MHz on node n1".to_owned(),
@@ -242,19 +242,16 @@ fn unplaced_group() -> v1::GroupExplanation {
             }],
             score: None,
             preemption: Some(v1::ExplainedPreemption {
-                way: "outranked".to_owned(),
-                text: "who is in the way makes way for priority 55 or more, 10 above its own; \
-                       this job has 50"
-                    .to_owned(),
+                outcome: "outranked".to_owned(),
+                text: "needs priority 55 or more, 10 above its victims; this job has 50".to_owned(),
                 victims: Vec::new(),
                 needed_priority: 55,
             }),
         }),
         preemption: Some(v1::PreemptionCounts {
             outranked: 2,
-            never: 1,
-            needed_least: 55,
-            disabled: false,
+            insufficient: 1,
+            min_priority: 55,
             ..v1::PreemptionCounts::default()
         }),
         ..v1::GroupExplanation::default()
@@ -262,9 +259,9 @@ fn unplaced_group() -> v1::GroupExplanation {
 }
 
 fn placed_group() -> v1::GroupExplanation {
-    let score = |node_id: &str, per_mille, fit, anti_affinity| v1::NodeScore {
+    let score = |node_id: &str, score_per_mille, fit, anti_affinity| v1::NodeScore {
         node_id: node_id.to_owned(),
-        per_mille,
+        score_per_mille,
         parts: Some(v1::ScoreParts {
             fit,
             anti_affinity,
@@ -343,9 +340,9 @@ pub(crate) fn alloc() -> v1::Allocation {
         job_create_index: 10,
         task_group: "app".to_owned(),
         resources: Some(v1::AllocatedResources {
-            cpu: 500,
-            memory_mb: 256,
-            disk_mb: 300,
+            cpu_mhz: 500,
+            memory_mib: 256,
+            disk_mib: 300,
             ports: vec![port],
             ..v1::AllocatedResources::default()
         }),
@@ -371,7 +368,7 @@ pub(crate) fn alloc() -> v1::Allocation {
             }),
             runners_up: vec![v1::NodeScore {
                 node_id: EVAL.to_owned(),
-                per_mille: -87,
+                score_per_mille: -87,
                 parts: Some(v1::ScoreParts {
                     fit: 913,
                     anti_affinity: Some(-1_000),
@@ -392,7 +389,7 @@ pub(crate) fn alloc() -> v1::Allocation {
     }
 }
 
-/// One that failed and was replaced.
+/// A failed, replaced allocation.
 pub(crate) fn old_alloc() -> v1::Allocation {
     v1::Allocation {
         id: OLD_ALLOC.to_owned(),
@@ -400,7 +397,7 @@ pub(crate) fn old_alloc() -> v1::Allocation {
         desired_description: "alloc was rescheduled because it failed".to_owned(),
         client_status: "failed".to_owned(),
         client_description: "Failed tasks".to_owned(),
-        next_allocation: ALLOC.to_owned(),
+        next_alloc_id: ALLOC.to_owned(),
         deployment_id: String::new(),
         deployment_health: None,
         job_version: 0,
@@ -410,7 +407,7 @@ pub(crate) fn old_alloc() -> v1::Allocation {
     }
 }
 
-/// One whose command was not found.
+/// An allocation with a missing command.
 pub(crate) fn never_started() -> v1::Allocation {
     let event = |kind: &str, message: &str| v1::TaskEvent {
         r#type: kind.to_owned(),
@@ -452,7 +449,7 @@ pub(crate) fn task_state() -> v1::TaskState {
     v1::TaskState {
         state: "running".to_owned(),
         restarts: 1,
-        last_restart_ns: NOW - 70 * SECOND,
+        last_restart_at_ns: NOW - 70 * SECOND,
         started_at_ns: NOW - 69 * SECOND,
         events: vec![
             event("Received", 79, "Task received by client"),
@@ -490,7 +487,7 @@ pub(crate) fn deployment() -> v1::Deployment {
     }
 }
 
-/// The same while its second allocation is not healthy yet.
+/// The deployment before its second allocation is healthy.
 pub(crate) fn running_deployment() -> v1::Deployment {
     let mut deployment = deployment();
     deployment.status = "running".to_owned();
@@ -532,9 +529,9 @@ pub(crate) fn node() -> v1::Node {
         ]
         .into(),
         resources: Some(v1::NodeResources {
-            cpu: 4_000,
-            memory_mb: 7_965,
-            disk_mb: 20_480,
+            cpu_mhz: 4_000,
+            memory_mib: 7_965,
+            disk_mib: 20_480,
         }),
         reserved: Some(v1::NodeResources::default()),
         min_dynamic_port: 20_000,
@@ -566,7 +563,7 @@ pub(crate) fn node() -> v1::Node {
     }
 }
 
-/// The same node while its allocations leave it.
+/// The same node during a drain.
 pub(crate) fn draining_node() -> v1::Node {
     let event = |subsystem: &str, message: &str, ago: u64| v1::NodeEvent {
         time_ns: NOW - ago * SECOND,
@@ -625,7 +622,7 @@ pub(crate) fn scaling_policy() -> v1::ScalingPolicy {
         r#type: "horizontal".to_owned(),
         namespace: "default".to_owned(),
         job_id: "web".to_owned(),
-        group: "app".to_owned(),
+        task_group: "app".to_owned(),
         enabled: true,
         min: 1,
         max: 5,
@@ -662,7 +659,7 @@ pub(crate) fn namespace() -> v1::Namespace {
     }
 }
 
-/// The namespace that is always there.
+/// The built-in namespace.
 pub(crate) fn default_namespace() -> v1::Namespace {
     v1::Namespace {
         name: "default".to_owned(),
@@ -671,7 +668,7 @@ pub(crate) fn default_namespace() -> v1::Namespace {
     }
 }
 
-/// The pool that is always there.
+/// The built-in node pool.
 pub(crate) fn default_pool() -> v1::NodePool {
     v1::NodePool {
         name: "default".to_owned(),

@@ -1,13 +1,13 @@
 //! The `kafila` command: one binary, every command.
 //!
-//! In reading order: [`args`] is what can be typed, [`argv`] makes it what clap reads, `absent`
-//! knows what Nomad's users may type and there is not; `commands`
-//! carries out one command each, with a `connection` to a gateway at an [`address`]; `resolve`
-//! finds what an id means, `jobfile` reads job files and `poolfile` node pools and `volumefile` volumes; `monitor` watches evaluations and
-//! deployments; `render` and `json` turn objects into text over the pieces in `output`; [`exit`]
-//! has the exit codes, [`error`] what users read when something goes wrong.
+//! In reading order: [`args`] declares the command line, `argv` normalises it for clap, and
+//! `unsupported` lists Nomad's commands that Kafila lacks. `commands` executes one command each, with
+//! a `connection` to a gateway at an [`address`]. `resolve` looks up IDs and prefixes; `files` reads
+//! job files and the files of node pools, namespaces and volumes; `monitor` watches evaluations,
+//! deployments and drains. `render` and `json` turn objects into text, with the building blocks in
+//! `output`. [`exit`] has the exit codes, [`error`] the error messages.
 //!
-//! Nothing here decides anything about jobs: the gateway does, with the rules that `jobspec` has.
+//! The gateway makes all decisions about jobs, by the rules in `jobspec`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -17,7 +17,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use service_kit::{Telemetry, TelemetryConfig};
 use tracing::Instrument as _;
 
-mod absent;
 pub mod address;
 pub mod args;
 mod argv;
@@ -25,21 +24,19 @@ mod commands;
 mod connection;
 mod context;
 mod dev;
-mod diagnostic;
 pub mod error;
 pub mod exit;
+mod files;
 #[cfg(test)]
 mod fixtures;
-mod jobfile;
 mod json;
 mod monitor;
-mod namespacefile;
 mod output;
-mod poolfile;
 mod render;
 mod resolve;
 mod service;
-mod volumefile;
+mod transport;
+mod unsupported;
 
 use args::{Cli, Command, Global, Root};
 use argv::Normalised;
@@ -48,14 +45,14 @@ use error::Error;
 use exit::Exit;
 use output::colour::Colour;
 
-/// Runs the command that `words` spell, the program's name first.
+/// Runs a command line, the program's name first.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
     if words
         .get(1)
         .is_some_and(|word| word == client_node::SUPERVISOR_SUBCOMMAND)
     {
-        // Started by the agent, once for each task: no runtime, and no word of clap's.
+        // The node agent starts a supervisor for each task: without a runtime and without clap.
         return task_drivers::supervisor::main(words.into_iter().skip(2));
     }
     let mut root = args::command();
@@ -69,7 +66,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Cli {
             command: Root::Suite(suite),
             ..
-        }) => match args::useless(&matches) {
+        }) => match args::unused_global(&matches) {
             Some(flag) => refuse_flag(flag, &line.command).into(),
             None => service::run(suite),
         },
@@ -95,7 +92,7 @@ fn dispatch(global: &Global, command: Command, line: &Normalised) -> Exit {
     }
 }
 
-/// Runs a command that asks the gateway, as the root of a trace.
+/// Runs a command that calls the gateway, as the root of a trace.
 fn client(global: &Global, command: Command, line: &Normalised) -> Result<Exit, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CLIENT_THREADS)
@@ -114,15 +111,15 @@ fn client(global: &Global, command: Command, line: &Normalised) -> Result<Exit, 
         telemetry.shutdown().await;
         exit
     });
-    // A read of standard input that nobody waits for any more must not hold up the end.
+    // An abandoned read of standard input must not delay the exit.
     runtime.shutdown_background();
     exit
 }
 
-/// One for the command, one for the export of traces.
+/// One thread for the command, one for the export of traces.
 const CLIENT_THREADS: usize = 2;
 
-/// Commands say what users need to know; logs are for those who look for a fault in the command.
+/// Logs are off by default: they are for debugging the command itself.
 fn start_telemetry() -> Result<Telemetry, Error> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let config = TelemetryConfig {
@@ -133,7 +130,7 @@ fn start_telemetry() -> Result<Telemetry, Error> {
     Telemetry::start("kafila", &config).map_err(|error| Error::Start(Box::new(error)))
 }
 
-/// Returns an error with its causes, unless its text has them.
+/// Returns the text of an error, with its causes where the text has none.
 fn shown(error: &Error) -> String {
     match error {
         Error::Output(_) | Error::Input(_) | Error::Start(_) => {
@@ -143,7 +140,7 @@ fn shown(error: &Error) -> String {
     }
 }
 
-/// Prints what clap has to say: help where it was asked for, else what is wrong.
+/// Prints clap's message: help or a usage error.
 fn usage(mut error: clap::Error, line: &Normalised) -> Exit {
     let (exit, is_help) = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (Exit::Success, true),
@@ -153,15 +150,15 @@ fn usage(mut error: clap::Error, line: &Normalised) -> Exit {
     let printer = context::printer(false, false);
     let command = &line.command;
     let advice = format!("For additional help try '{command} -help'");
-    if let Some(absent) = absent(&error, line) {
-        printer.err(&format!("{absent}\n\n{advice}"));
+    if let Some(message) = unsupported(&error, line) {
+        printer.err(&format!("{message}\n\n{advice}"));
         return exit;
     }
     if error.kind() == ErrorKind::InvalidSubcommand {
         suggest(&mut error, line);
     }
     if error.kind() == ErrorKind::UnknownArgument {
-        // To hand an unknown flag on as an argument: nobody means that.
+        // Clap suggests to pass the unknown flag as an argument, which is never meant.
         error.remove(ContextKind::Suggested);
     }
     let colour = if is_help {
@@ -174,7 +171,7 @@ fn usage(mut error: clap::Error, line: &Normalised) -> Exit {
         Colour::Off => error.render().to_string(),
     };
     if is_help {
-        // Nobody reads on: there is nothing to add to that.
+        // A closed pipe needs no error after help.
         let _ = printer.out(&text);
     } else {
         printer.err(&text.replace("For more information, try '--help'.", &advice));
@@ -182,7 +179,7 @@ fn usage(mut error: clap::Error, line: &Normalised) -> Exit {
     exit
 }
 
-/// Adds the command that is spelt nearly so, where clap finds none: it overlooks swapped letters.
+/// Adds the command of similar spelling where clap finds none: it misses swapped letters.
 fn suggest(error: &mut clap::Error, line: &Normalised) {
     let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
@@ -212,7 +209,7 @@ fn suggest(error: &mut clap::Error, line: &Normalised) {
     }
 }
 
-/// Returns the one of `names` that differs from `wrong` in no more than a typo, or two in long ones.
+/// Returns the name nearest to `wrong`, within one typo, or two in long names.
 fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = 2.min(wrong.len().saturating_sub(1) / 2);
     let near = names
@@ -222,23 +219,23 @@ fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a 
         .map(|(_, name)| name)
 }
 
-/// Returns what to say when Nomad has what was typed and this version does not.
-fn absent(error: &clap::Error, line: &Normalised) -> Option<String> {
+/// Returns the message for a command or flag that only Nomad has.
+fn unsupported(error: &clap::Error, line: &Normalised) -> Option<String> {
     match error.kind() {
-        ErrorKind::InvalidSubcommand => absent::of_command(&line.words),
+        ErrorKind::InvalidSubcommand => unsupported::of_command(&line.words),
         ErrorKind::UnknownArgument => match error.get(ContextKind::InvalidArg)? {
-            ContextValue::String(flag) => absent::of_flag(&line.command, flag),
+            ContextValue::String(flag) => unsupported::of_flag(&line.command, flag),
             _ => None,
         },
         _ => None,
     }
 }
 
-/// Refuses a flag that means nothing to (a part of) the suite itself.
+/// Refuses a global flag for a command that does not call a gateway.
 fn refuse_flag(flag: &str, command: &str) -> Exit {
     let flag = flag.replace('_', "-");
     context::printer(false, false).err(&format!(
-        "error: -{flag} is for commands that ask a gateway, and '{command}' does not.\n\n\
+        "error: -{flag} has no effect on '{command}', which calls no gateway. Leave it out.\n\n\
          For additional help try '{command} -help'"
     ));
     Exit::Failure

@@ -1,4 +1,4 @@
-//! From what a user typed to the one thing that is meant: an id, or the start of one.
+//! Lookup of objects by ID or unique prefix.
 
 use proto::v1;
 
@@ -7,16 +7,16 @@ use crate::error::Error;
 use crate::output::table::Table;
 use crate::render::{self, Style};
 
-/// How many of several matches are read and shown. Source: Nomad's command line.
+/// Maximum number of ambiguous matches shown. Source: Nomad's command line.
 const MATCHES_SHOWN: u32 = 20;
 
-/// The least that has to be typed of an id. Source: Nomad's command line.
+/// Minimum length of a prefix. Source: Nomad's command line.
 const MIN_PREFIX: usize = 2;
 
-/// How many digits a UUID has.
+/// Number of digits of a UUID.
 const UUID_DIGITS: usize = 32;
 
-/// What a prefix leads to.
+/// The matches of a prefix.
 #[derive(Debug, PartialEq)]
 enum Found<T> {
     None,
@@ -24,31 +24,31 @@ enum Found<T> {
     Several(Vec<T>),
 }
 
-/// Chooses among things whose id begins with `prefix`; an id that is the prefix wins.
-fn choose<T>(prefix: &str, mut things: Vec<T>, id: impl Fn(&T) -> &str) -> Found<T> {
-    things.retain(|thing| id(thing).starts_with(prefix));
-    let exact = things.iter().filter(|thing| id(thing) == prefix).count();
+/// Selects the objects with an ID prefix; an exact match wins.
+fn choose<T>(prefix: &str, mut objects: Vec<T>, id: impl Fn(&T) -> &str) -> Found<T> {
+    objects.retain(|object| id(object).starts_with(prefix));
+    let exact = objects.iter().filter(|object| id(object) == prefix).count();
     if exact == 1 {
-        things.retain(|thing| id(thing) == prefix);
+        objects.retain(|object| id(object) == prefix);
     }
-    found(things)
+    found(objects)
 }
 
-fn found<T>(mut things: Vec<T>) -> Found<T> {
-    match things.len() {
+fn found<T>(mut objects: Vec<T>) -> Found<T> {
+    match objects.len() {
         0 => Found::None,
-        1 => things.pop().map_or(Found::None, Found::One),
-        _ => Found::Several(things),
+        1 => objects.pop().map_or(Found::None, Found::One),
+        _ => Found::Several(objects),
     }
 }
 
-/// A noun, and how Nomad's messages speak of it.
+/// A noun with the texts of Nomad's messages.
 struct Noun {
-    /// As in `allocations`.
+    /// For example `allocations`.
     plural: &'static str,
     none: &'static str,
     too_short: &'static str,
-    /// Where to look for the right id.
+    /// The command that lists the objects.
     list: &'static str,
 }
 
@@ -77,7 +77,7 @@ const NODE: Noun = Noun {
     list: "kafila node status",
 };
 
-/// Returns the prefix as the gateway takes it, or why it is none: hyphens may stand anywhere.
+/// Validates and normalises a prefix; hyphens may stand anywhere.
 fn checked(noun: &Noun, prefix: &str) -> Result<String, Error> {
     if prefix.chars().count() < MIN_PREFIX {
         return Err(Error::text(noun.too_short));
@@ -102,20 +102,20 @@ fn one<T>(
     table: impl FnOnce(&[T]) -> Table,
 ) -> Result<T, Error> {
     match found {
-        Found::One(thing) => Ok(thing),
+        Found::One(object) => Ok(object),
         Found::None => Err(none(noun, prefix)),
-        Found::Several(things) => Err(Error::text(format!(
+        Found::Several(objects) => Err(Error::text(format!(
             "Prefix matched multiple {}\n\n{}",
             noun.plural,
-            table(&things).render()
+            table(&objects).render()
         ))),
     }
 }
 
-/// Returns the allocation whose id is `prefix` or begins with it.
+/// Returns the allocation with an ID or unique prefix.
 ///
 /// # Errors
-/// None, several (all are listed), too short a prefix, or no answer.
+/// No match, several matches (which are listed), a prefix that is too short, or no answer.
 pub(crate) async fn allocation(
     connection: &Connection,
     prefix: &str,
@@ -129,7 +129,7 @@ pub(crate) async fn allocation(
     })
 }
 
-/// Returns the evaluation whose id is `prefix` or begins with it; errors as for [`allocation`].
+/// Returns the evaluation with an ID or unique prefix; errors as for [`allocation`].
 pub(crate) async fn evaluation(
     connection: &Connection,
     prefix: &str,
@@ -144,7 +144,7 @@ pub(crate) async fn evaluation(
     })
 }
 
-/// Returns the deployment whose id is `prefix` or begins with it; errors as for [`allocation`].
+/// Returns the deployment with an ID or unique prefix; errors as for [`allocation`].
 pub(crate) async fn deployment(
     connection: &Connection,
     prefix: &str,
@@ -161,7 +161,7 @@ pub(crate) async fn deployment(
     })
 }
 
-/// Returns the node whose id is `prefix` or begins with it; errors as for [`allocation`].
+/// Returns the node with an ID or unique prefix; errors as for [`allocation`].
 pub(crate) async fn node(
     connection: &Connection,
     prefix: &str,
@@ -176,10 +176,10 @@ pub(crate) async fn node(
     })
 }
 
-/// Returns the job whose id is `prefix` or begins with it.
+/// Returns the job with an ID or unique prefix.
 ///
 /// # Errors
-/// None, several (all are listed), or no answer.
+/// No match, several matches (which are listed), or no answer.
 pub(crate) async fn job(
     connection: &Connection,
     prefix: &str,
@@ -207,9 +207,9 @@ pub(crate) async fn job(
     }
 }
 
-/// What an id may belong to.
+/// An object of any kind.
 #[derive(Debug)]
-pub(crate) enum Thing {
+pub(crate) enum Object {
     Job(Box<v1::JobStub>),
     Allocation(Box<v1::Allocation>),
     Evaluation(Box<v1::Evaluation>),
@@ -217,34 +217,34 @@ pub(crate) enum Thing {
     Node(Box<v1::Node>),
 }
 
-/// Returns whatever has `prefix` as its id, or begins with it.
+/// Returns the object of any kind with an ID or unique prefix.
 ///
-/// A job whose id it is wins: users chose that word, and nobody chose the others.
+/// An exact job ID wins over prefixes of generated IDs.
 ///
 /// # Errors
-/// Nothing, several things (the kinds and ids are listed), or no answer.
+/// No match, several matches (kinds and IDs are listed), or no answer.
 pub(crate) async fn anything(
     connection: &Connection,
     prefix: &str,
     style: &Style,
-) -> Result<Thing, Error> {
+) -> Result<Object, Error> {
     let jobs = connection
         .jobs(connection.namespace(), prefix, MATCHES_SHOWN)
         .await?;
-    let mut things = Vec::new();
+    let mut objects = Vec::new();
     match choose(prefix, jobs, |job| &job.id) {
-        Found::One(job) if job.id == prefix => return Ok(Thing::Job(Box::new(job))),
-        Found::One(job) => things.push(Thing::Job(Box::new(job))),
+        Found::One(job) if job.id == prefix => return Ok(Object::Job(Box::new(job))),
+        Found::One(job) => objects.push(Object::Job(Box::new(job))),
         Found::None => {}
         Found::Several(jobs) => {
-            things.extend(jobs.into_iter().map(|job| Thing::Job(Box::new(job))));
+            objects.extend(jobs.into_iter().map(|job| Object::Job(Box::new(job))));
         }
     }
     if looks_like_id(prefix) {
-        things.extend(by_id(connection, &prefix.to_ascii_lowercase()).await?);
+        objects.extend(by_id(connection, &prefix.to_ascii_lowercase()).await?);
     }
-    match things.len() {
-        // Only jobs were looked for.
+    match objects.len() {
+        // No other kind was queried.
         0 if prefix.chars().count() < MIN_PREFIX => Err(Error::text(format!(
             "No job(s) with prefix or ID {prefix:?} found\n\
              For anything else the identifier must contain at least two characters."
@@ -254,19 +254,19 @@ pub(crate) async fn anything(
              'kafila job status', 'kafila node status', 'kafila eval list' and \
              'kafila deployment list' show what there is."
         ))),
-        1 => Ok(things.remove(0)),
-        _ => Err(several(prefix, &things, style)),
+        1 => Ok(objects.remove(0)),
+        _ => Err(several(prefix, &objects, style)),
     }
 }
 
-/// Tells whether a UUID could begin so.
+/// Tells whether the text can be the start of a UUID.
 pub(crate) fn looks_like_id(prefix: &str) -> bool {
     let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
     let digits = prefix.chars().filter(|c| *c != '-').count();
     (MIN_PREFIX..=UUID_DIGITS).contains(&digits) && prefix.chars().all(is_part)
 }
 
-async fn by_id(connection: &Connection, prefix: &str) -> Result<Vec<Thing>, Error> {
+async fn by_id(connection: &Connection, prefix: &str) -> Result<Vec<Object>, Error> {
     let options = || starting_with(connection, prefix);
     let (allocs, evals, deployments, nodes) = futures::try_join!(
         connection.allocations(prefix, MATCHES_SHOWN),
@@ -276,15 +276,15 @@ async fn by_id(connection: &Connection, prefix: &str) -> Result<Vec<Thing>, Erro
     )?;
     let allocs = allocs
         .into_iter()
-        .map(|alloc| Thing::Allocation(Box::new(alloc)));
+        .map(|alloc| Object::Allocation(Box::new(alloc)));
     let evals = evals
         .0
         .into_iter()
-        .map(|eval| Thing::Evaluation(Box::new(eval)));
+        .map(|eval| Object::Evaluation(Box::new(eval)));
     let deployments = deployments
         .into_iter()
-        .map(|it| Thing::Deployment(Box::new(it)));
-    let nodes = nodes.0.into_iter().map(|node| Thing::Node(Box::new(node)));
+        .map(|it| Object::Deployment(Box::new(it)));
+    let nodes = nodes.0.into_iter().map(|node| Object::Node(Box::new(node)));
     Ok(allocs
         .chain(evals)
         .chain(deployments)
@@ -292,16 +292,16 @@ async fn by_id(connection: &Connection, prefix: &str) -> Result<Vec<Thing>, Erro
         .collect())
 }
 
-fn several(prefix: &str, things: &[Thing], style: &Style) -> Error {
+fn several(prefix: &str, objects: &[Object], style: &Style) -> Error {
     let mut table = Table::new(["Kind", "ID"]);
     let style = full(style);
-    for thing in things {
-        let (kind, id) = match thing {
-            Thing::Job(job) => ("job", job.id.clone()),
-            Thing::Allocation(alloc) => ("alloc", style.id(&alloc.id)),
-            Thing::Evaluation(eval) => ("eval", style.id(&eval.id)),
-            Thing::Deployment(deployment) => ("deployment", style.id(&deployment.id)),
-            Thing::Node(node) => ("node", style.id(&node.id)),
+    for object in objects {
+        let (kind, id) = match object {
+            Object::Job(job) => ("job", job.id.clone()),
+            Object::Allocation(alloc) => ("alloc", style.id(&alloc.id)),
+            Object::Evaluation(eval) => ("eval", style.id(&eval.id)),
+            Object::Deployment(deployment) => ("deployment", style.id(&deployment.id)),
+            Object::Node(node) => ("node", style.id(&node.id)),
         };
         table.row([kind.to_owned(), id]);
     }
@@ -319,7 +319,7 @@ fn starting_with(connection: &Connection, prefix: &str) -> v1::QueryOptions {
     }
 }
 
-/// Several things are told apart by their whole ids.
+/// Ambiguous matches are shown with full IDs.
 fn full(style: &Style) -> Style {
     Style {
         verbose: true,
@@ -346,9 +346,9 @@ mod tests {
             ("x", &["web"], Found::None),
             ("x", &[], Found::None),
         ];
-        for (prefix, things, expected) in table {
+        for (prefix, objects, expected) in table {
             assert_eq!(
-                choose(prefix, things.to_vec(), |id| id),
+                choose(prefix, objects.to_vec(), |id| id),
                 expected,
                 "{prefix}"
             );
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_not_enough_of_an_id() {
+    fn a_prefix_has_two_characters_or_more() {
         assert_eq!(checked(&ALLOC, "8A3F").unwrap(), "8a3f");
         let error = checked(&ALLOC, "8").unwrap_err();
         assert_eq!(
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_could_be_an_id_is_looked_for_among_ids() {
+    fn texts_that_cannot_be_ids_are_not_looked_up() {
         assert!(looks_like_id("8a3f2c1e-0b"));
         assert!(!looks_like_id("web"));
         assert!(!looks_like_id("8"));

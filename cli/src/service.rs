@@ -1,4 +1,4 @@
-//! The commands that are the suite itself: `kafila dev`, and one for each service.
+//! Commands that run services: `kafila dev` and one for each service.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use service_kit::{TelemetryConfig, run_service};
 
 use crate::args::service::{Command, ServiceArgs};
 
-/// Loads a service's configuration, builds it and runs it until a signal.
+/// Loads the configuration of a service, builds it and runs it until a signal.
 macro_rules! run {
     ($service:ident, $name:literal, $args:expr) => {
         match configured::<$service::Config>($name, $args) {
@@ -29,7 +29,7 @@ macro_rules! run {
     };
 }
 
-/// Runs the suite or one service of it until it is told to end.
+/// Runs `kafila dev` or one service until a signal.
 pub(crate) fn run(command: Command) -> ExitCode {
     match command {
         Command::Dev(args) => crate::dev::run(args),
@@ -55,7 +55,7 @@ fn configured<T: DeserializeOwned + Serialize + Default>(
     config::load(service, args.config.as_deref(), &overrides)
 }
 
-/// Prints every setting. A reader that has seen enough is no failure.
+/// Prints all settings. A closed pipe is no failure.
 fn show<T: Documented>(config: &T) -> ExitCode {
     let _ = std::io::stdout().write_all(print::toml(config).as_bytes());
     ExitCode::SUCCESS
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// Everything that an operator could say is explained, and what is printed can be said.
+    /// Every setting is documented, and the printed configuration can be loaded.
     fn check<T>(service: &str)
     where
         T: Documented + DeserializeOwned + Default + Debug + PartialEq,
@@ -125,7 +125,7 @@ mod tests {
         let address = format!("http://{gateway}");
         assert_eq!(client_node::Config::default().gateways, [address.as_str()]);
         assert_eq!(crate::address::DEFAULT, address);
-        // Saying one thing about where it listens leaves the port.
+        // Setting one listen field keeps the port.
         let args = ServiceArgs {
             set: vec!["listen.advertise=10.0.0.1:4646".to_owned()],
             ..ServiceArgs::default()

@@ -5,7 +5,10 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const FILES: [&str; 18] = [
+/// The messages of this file are the types of the crate `spec`.
+const JOB_SPEC: &str = "kafila/v1/job_spec.proto";
+
+const FILES: [&str; 19] = [
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/deployment.proto",
@@ -13,6 +16,7 @@ const FILES: [&str; 18] = [
     "kafila/v1/event.proto",
     "kafila/v1/job.proto",
     "kafila/v1/job_operations.proto",
+    JOB_SPEC,
     "kafila/v1/namespace.proto",
     "kafila/v1/node.proto",
     "kafila/v1/node_pool.proto",
@@ -32,6 +36,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let descriptors = protox::compile(FILES, [&root])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("kafila.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    let mut builder = tonic_prost_build::configure();
+    let files = descriptors.file.iter();
+    for file in files.filter(|file| file.name() == JOB_SPEC) {
+        for message in &file.message_type {
+            let name = message.name();
+            builder = builder.extern_path(format!(".kafila.v1.{name}"), format!("::spec::{name}"));
+        }
+    }
+    builder.compile_fds(descriptors)?;
     Ok(())
 }

@@ -1,20 +1,20 @@
 # A namespace with rules: kafila namespace apply examples/namespaces/dev.hcl
-# Jobs are in it that say namespace = "dev", or are run with -namespace=dev.
+# Jobs use it with namespace = "dev", or with the flag -namespace=dev.
 name        = "dev"
 description = "For trying out"
 
-# Whatever you want to keep with it.
+# Notes of your own.
 meta {
   owner = "sre"
 }
 
-# What tasks may use. Left out: everything that nodes have.
+# Allowed task drivers. Left out: all.
 capabilities {
   enabled_task_drivers = ["raw_exec", "mock_driver"]
 }
 
-# Where its jobs may run. Jobs that name no node pool are in the default one, which is always
-# allowed; a star stands for anything. Instead of 'allowed' there may be 'denied'.
+# Allowed node pools. Jobs that name no pool are in the default one, which is always allowed; a star
+# matches any text. Use either 'allowed' or 'denied'.
 node_pool_config {
   default = "default"
   allowed = ["dev-*"]

@@ -1,5 +1,5 @@
-# A service that keeps its files on one node: it waits until the volume "data" is registered there
-# (volume.hcl), and comes back to it whatever happens.
+# A service with files on one node: it waits until the volume "data" is registered (volume.hcl), and
+# its replacements return to it.
 
 job "db" {
   group "server" {
@@ -7,16 +7,16 @@ job "db" {
       type   = "host"
       source = "data"
 
-      # Nobody else may write to it meanwhile.
+      # Excludes other writers.
       access_mode = "single-node-single-writer"
-      # Replacements go where this volume is, even if another node has one of the same name.
+      # Replacements use this volume, even if another node has one with the same name.
       sticky = true
     }
 
     task "write" {
       driver = "raw_exec"
 
-      # The task finds the directory in KAFILA_VOLUME_<name>.
+      # The task reads the directory's path from KAFILA_VOLUME_<name>.
       config {
         command = "/bin/sh"
         args = ["-c", <<-EOT

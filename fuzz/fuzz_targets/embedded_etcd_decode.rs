@@ -1,4 +1,4 @@
-//! What the embedded store reads from its file: damage is an error, never a panic.
+//! Decoding of the embedded store's file: damage is an error, never a panic.
 
 #![no_main]
 

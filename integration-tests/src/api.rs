@@ -1,5 +1,5 @@
-//! The public API as the tests call it: the generated clients, with a deadline on every call and
-//! patience for a gateway that is being killed.
+//! Client of the public API for tests: the generated clients, with a deadline per call and retries
+//! while a gateway is down.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -16,10 +16,10 @@ use proto::v1::operator_client::OperatorClient;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
-/// The deadline of one call: longer than a failover, so that a call is answered, not cut.
+/// Deadline of one call: longer than a failover, so that a call is not cut off.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Between two tries of a call that found nobody.
+/// Retry pause of a call without an answer.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A client of one gateway. Cheap to clone.
@@ -30,7 +30,7 @@ pub struct Api {
 
 impl Api {
     /// # Errors
-    /// `address` is not one.
+    /// `address` is not a URL.
     pub fn new(address: &str) -> Result<Self> {
         let channel = Endpoint::from_shared(address.to_owned())
             .with_context(|| format!("{address} is not an address"))?
@@ -39,10 +39,26 @@ impl Api {
         Ok(Self { channel })
     }
 
-    /// Registers a job, once: what the gateway did with it when the answer is lost is not known.
+    /// Returns a client that spreads its calls over several gateways. A call to one that is down
+    /// fails, and its retry may reach another.
     ///
     /// # Errors
-    /// Whatever the gateway, or the way to it, answers.
+    /// An address is not a URL.
+    pub fn of_several(addresses: &[String]) -> Result<Self> {
+        let endpoint = |address: &String| {
+            let endpoint = Endpoint::from_shared(address.clone());
+            let endpoint = endpoint.with_context(|| format!("{address} is not an address"))?;
+            Ok(endpoint.connect_timeout(Duration::from_secs(2)))
+        };
+        let endpoints: Vec<Endpoint> = addresses.iter().map(endpoint).collect::<Result<_>>()?;
+        let channel = Channel::balance_list(endpoints.into_iter());
+        Ok(Self { channel })
+    }
+
+    /// Registers a job, without retries: the outcome is unknown if the answer is lost.
+    ///
+    /// # Errors
+    /// The error of the gateway or the connection.
     pub async fn register(
         &self,
         job: v1::Job,
@@ -60,32 +76,32 @@ impl Api {
             .map(tonic::Response::into_inner)
     }
 
-    /// Registers a job and keeps trying, with the same request id, while the answer is not known.
+    /// Registers a job, with retries under the same request id while the outcome is unknown.
     ///
     /// # Errors
-    /// The gateway refuses it, or none is there for `patience`.
+    /// The gateway refuses it, or none answers within `timeout`.
     pub async fn register_surely(
         &self,
         job: &v1::Job,
         request_id: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<v1::RegisterJobResponse> {
         let what = format!("registering {:?}", job.id);
-        retry(&what, patience, || self.register(job.clone(), request_id)).await
+        retry(&what, timeout, || self.register(job.clone(), request_id)).await
     }
 
-    /// Stops a job and keeps trying while the answer is not known.
+    /// Stops a job, with retries while the outcome is unknown.
     ///
     /// # Errors
-    /// The gateway refuses, or none is there for `patience`.
-    pub async fn stop_surely(&self, job_id: &str, purge: bool, patience: Duration) -> Result<()> {
+    /// The gateway refuses, or none answers within `timeout`.
+    pub async fn stop_surely(&self, job_id: &str, purge: bool, timeout: Duration) -> Result<()> {
         let request = v1::DeregisterJobRequest {
             job_id: job_id.to_owned(),
             purge,
             request_id: RandomState::new().hash_one(job_id).to_string(),
             ..v1::DeregisterJobRequest::default()
         };
-        retry(&format!("stopping {job_id}"), patience, || async {
+        retry(&format!("stopping {job_id}"), timeout, || async {
             let mut client = JobsClient::new(self.channel.clone());
             client.deregister(with_deadline(request.clone())).await
         })
@@ -94,7 +110,7 @@ impl Api {
     }
 
     /// # Errors
-    /// As the gateway answers, after a few tries.
+    /// The gateway's error, after a few retries.
     pub async fn job(&self, job_id: &str) -> Result<v1::GetJobResponse> {
         let request = v1::GetJobRequest {
             job_id: job_id.to_owned(),
@@ -108,7 +124,7 @@ impl Api {
     }
 
     /// # Errors
-    /// As the gateway answers, after a few tries.
+    /// The gateway's error, after a few retries.
     pub async fn jobs(&self) -> Result<Vec<v1::JobStub>> {
         let answer = self
             .read("jobs", || async {
@@ -124,7 +140,7 @@ impl Api {
     /// Returns the allocations of a job, of every version.
     ///
     /// # Errors
-    /// As the gateway answers, after a few tries.
+    /// The gateway's error, after a few retries.
     pub async fn allocations(&self, job_id: &str) -> Result<Vec<v1::Allocation>> {
         let request = v1::ListJobAllocationsRequest {
             job_id: job_id.to_owned(),
@@ -142,7 +158,7 @@ impl Api {
     }
 
     /// # Errors
-    /// As the gateway answers, after a few tries.
+    /// The gateway's error, after a few retries.
     pub async fn allocation(&self, alloc_id: &str) -> Result<v1::Allocation> {
         let request = v1::GetAllocationRequest {
             alloc_id: alloc_id.to_owned(),
@@ -158,7 +174,7 @@ impl Api {
     }
 
     /// # Errors
-    /// As the gateway answers, after a few tries.
+    /// The gateway's error, after a few retries.
     pub async fn evaluations(&self) -> Result<Vec<v1::Evaluation>> {
         let answer = self
             .read("evaluations", || async {
@@ -172,7 +188,7 @@ impl Api {
     }
 
     /// # Errors
-    /// As the gateway answers, after a few tries.
+    /// The gateway's error, after a few retries.
     pub async fn deployments(&self) -> Result<Vec<v1::Deployment>> {
         let answer = self
             .read("deployments", || async {
@@ -186,7 +202,7 @@ impl Api {
     }
 
     /// # Errors
-    /// As the gateway answers, after a few tries.
+    /// The gateway's error, after a few retries.
     pub async fn nodes(&self) -> Result<Vec<v1::Node>> {
         let answer = self
             .read("nodes", || async {
@@ -200,7 +216,7 @@ impl Api {
     }
 
     /// # Errors
-    /// As the gateway answers, after a few tries.
+    /// The gateway's error, after a few retries.
     pub async fn leaders(&self) -> Result<BTreeMap<String, v1::Leader>> {
         let answer = self
             .read("leaders", || async {
@@ -217,10 +233,10 @@ impl Api {
             .collect())
     }
 
-    /// Returns everything a task has written so far.
+    /// Returns the output of a task so far.
     ///
     /// # Errors
-    /// As the gateway answers.
+    /// The gateway's error.
     pub async fn logs(&self, alloc_id: &str, task: &str) -> Result<String> {
         let request = v1::LogsRequest {
             alloc_id: alloc_id.to_owned(),
@@ -253,13 +269,13 @@ fn with_deadline<T>(message: T) -> Request<T> {
     request
 }
 
-/// Calls until there is an answer that is not "nobody there".
-async fn retry<T, Call, Answer>(what: &str, patience: Duration, call: Call) -> Result<T>
+/// Calls with retries until there is an answer.
+async fn retry<T, Call, Answer>(what: &str, timeout: Duration, call: Call) -> Result<T>
 where
     Call: Fn() -> Answer,
     Answer: Future<Output = Result<T, Status>>,
 {
-    let deadline = tokio::time::Instant::now() + patience;
+    let deadline = tokio::time::Instant::now() + timeout;
     loop {
         let status = match call().await {
             Ok(answer) => return Ok(answer),
@@ -281,21 +297,21 @@ where
     }
 }
 
-/// Waits until `condition` is met, and returns what it found.
+/// Waits until `check` succeeds, and returns its result.
 ///
 /// # Errors
-/// It was not within `patience`; the error is what was still missing.
-pub async fn eventually<T, Check, Found>(patience: Duration, check: Check) -> Result<T>
+/// The last error of `check` after `timeout`.
+pub async fn eventually<T, Check, Found>(timeout: Duration, check: Check) -> Result<T>
 where
     Check: Fn() -> Found,
     Found: Future<Output = Result<T>>,
 {
-    let deadline = tokio::time::Instant::now() + patience;
+    let deadline = tokio::time::Instant::now() + timeout;
     loop {
         match check().await {
             Ok(found) => return Ok(found),
             Err(missing) if tokio::time::Instant::now() >= deadline => {
-                return Err(missing.context(format!("still so after {patience:?}")));
+                return Err(missing.context(format!("still failing after {timeout:?}")));
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }

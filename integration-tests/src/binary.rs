@@ -1,4 +1,4 @@
-//! The `kafila` binary under test, and running its commands.
+//! The `kafila` binary under test, and its commands.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,13 +8,13 @@ use anyhow::{Context, Result, ensure};
 
 /// Returns the path of the `kafila` binary of this build's profile.
 ///
-/// `cargo test --workspace` builds it before it runs any test. A run of this package alone takes the
-/// one that was built last, or builds it when there is none.
+/// `cargo test --workspace` builds it before any test runs. A run of this package alone uses the last
+/// build, or builds it if there is none.
 pub fn kafila() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let test = std::env::current_exe().expect("a test knows its own path");
-        // A program that was copied elsewhere brings the command along.
+        // A copied test program has the binary beside it.
         let beside = test.with_file_name("kafila");
         if beside.is_file() {
             return beside;
@@ -53,19 +53,19 @@ fn build(profile: &Path) {
     assert!(status.success(), "cannot build the kafila binary");
 }
 
-/// What a command said.
+/// Output of a command.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Said {
-    /// Returns itself when the command succeeded.
+impl CommandOutput {
+    /// Returns the output if the command succeeded.
     ///
     /// # Errors
-    /// It did not; the error shows everything it said.
+    /// The command failed; the error contains its output.
     pub fn ok(self) -> Result<Self> {
         ensure!(
             self.code == 0,
@@ -91,11 +91,11 @@ impl Said {
 ///
 /// # Errors
 /// The binary cannot be started.
-pub async fn run(address: &str, arguments: &[&str]) -> Result<Said> {
+pub async fn run(address: &str, arguments: &[&str]) -> Result<CommandOutput> {
     run_with(address, arguments, &[]).await
 }
 
-/// Like [`run`], with more of an environment.
+/// As [`run`], with additional environment variables.
 ///
 /// # Errors
 /// The binary cannot be started.
@@ -103,7 +103,7 @@ pub async fn run_with(
     address: &str,
     arguments: &[&str],
     environment: &[(&str, &str)],
-) -> Result<Said> {
+) -> Result<CommandOutput> {
     let mut command = tokio::process::Command::new(kafila());
     command
         .args(arguments)
@@ -113,7 +113,7 @@ pub async fn run_with(
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let output = command.output().await.context("cannot start kafila")?;
-    Ok(Said {
+    Ok(CommandOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

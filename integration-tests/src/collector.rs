@@ -1,4 +1,4 @@
-//! An OTLP collector that keeps the spans it gets, for tests to look at.
+//! OTLP collector that records spans, for tests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status};
 
-/// One span as it arrived.
+/// One received span.
 #[derive(Clone, Debug)]
 pub struct SeenSpan {
     pub service: String,
@@ -35,7 +35,7 @@ pub struct Collector {
 
 impl Collector {
     /// # Errors
-    /// No port is to be had.
+    /// No port is free.
     pub async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;

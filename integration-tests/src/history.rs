@@ -1,10 +1,10 @@
-//! The whole history, replayed from etcd's first revision and looked at revision by revision.
+//! Replay of the whole history from etcd's first revision, with a check of every revision.
 
 use anyhow::{Context, Result, ensure};
 use invariants::{check_at_rest, check_history};
 use store::{Client, ClientOptions};
 
-/// What a history without a fault was made of.
+/// Statistics of a history without violations.
 #[derive(Debug)]
 pub struct Report {
     pub revisions: u64,
@@ -26,11 +26,11 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// Replays everything that was ever committed to the etcd at `endpoint`, which must not have been
-/// compacted, and looks at every revision and at the state it ends in.
+/// Replays every revision of the etcd at `endpoint`, which must not be compacted, and checks every
+/// revision and the final state.
 ///
 /// # Errors
-/// What did not hold, all of it.
+/// All violations.
 pub async fn check(endpoint: &str) -> Result<Report> {
     let client = Client::connect(&[endpoint.to_owned()], ClientOptions::default()).await?;
     let replayed = check_history(&client)

@@ -1,14 +1,16 @@
-//! The suite from outside: real processes over a real etcd, driven through the public API and the
+//! Black-box test harness: real processes over a real etcd, driven through the public API and the
 //! `kafila` command.
 //!
-//! In reading order: [`binary`] runs commands, [`process`] keeps processes, [`suite`] starts
-//! everything, [`api`] calls it, [`load`] is a user who remembers promises, [`collector`] receives
-//! traces, [`history`] looks at every revision afterwards; [`faults`] breaks a larger suite on hosts
-//! of its own. The tests are in `tests/it`.
+//! In reading order: [`binary`] runs commands, [`process`] manages processes, [`suite`] starts the
+//! services, [`api`] calls them, [`load`] is a simulated user that checks acknowledged changes,
+//! [`collector`] receives traces, [`history`] checks every revision afterwards; [`faults`] injects
+//! faults into a larger suite on separate hosts; [`containers`] tests the images and
+//! docker-compose.yml. The tests are in `tests/it`.
 
 pub mod api;
 pub mod binary;
 pub mod collector;
+pub mod containers;
 pub mod faults;
 pub mod history;
 pub mod load;

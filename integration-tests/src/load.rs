@@ -1,4 +1,4 @@
-//! A seeded user: registers, rescales and stops jobs, and remembers what was acknowledged.
+//! Simulated user: registers, scales and stops jobs after a seed, and records acknowledged changes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use rand::{RngExt, SeedableRng};
 
 use crate::api::Api;
 
-/// How long a call is tried before the test fails: several failovers in a row.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a call with retries: several failovers in a row.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many jobs a user has at most; then it stops one before it registers the next.
+/// Maximum number of jobs of a user; beyond it, a stop precedes each registration.
 const MOST_JOBS: usize = 12;
 
-/// What the suite has promised for one job.
+/// The acknowledged state of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Exactly so many allocations run.
+    /// This number of running allocations.
     Running { count: u32 },
-    /// None runs.
+    /// No running allocation.
     Stopped,
 }
 
@@ -50,10 +50,10 @@ impl User {
         }
     }
 
-    /// Does one thing and waits until it is acknowledged.
+    /// Performs one action and waits for the acknowledgement.
     ///
     /// # Errors
-    /// The suite refused, or did not answer for a minute.
+    /// A refusal, or no answer for a minute.
     pub async fn act(&mut self) -> Result<()> {
         let running = self.running();
         let choice = self.rng.random_range(0..100);
@@ -76,21 +76,19 @@ impl User {
         self.next_request += 1;
         let request_id = format!("{}-{}", self.prefix, self.next_request);
         let job = sleeper(name, count);
-        self.api
-            .register_surely(&job, &request_id, PATIENCE)
-            .await?;
+        self.api.register_surely(&job, &request_id, TIMEOUT).await?;
         self.promises
             .insert(name.to_owned(), Promise::Running { count });
         Ok(())
     }
 
     async fn stop(&mut self, name: &str) -> Result<()> {
-        self.api.stop_surely(name, false, PATIENCE).await?;
+        self.api.stop_surely(name, false, TIMEOUT).await?;
         self.promises.insert(name.to_owned(), Promise::Stopped);
         Ok(())
     }
 
-    /// Stops every job that runs.
+    /// Stops every running job.
     ///
     /// # Errors
     /// As [`User::act`].
@@ -110,7 +108,7 @@ impl User {
     }
 }
 
-/// Returns how many tasks are to run in all.
+/// Returns the total number of tasks that should run.
 pub fn promised_tasks(promises: &BTreeMap<String, Promise>) -> usize {
     let counts = promises.values().map(|promise| match promise {
         Promise::Running { count } => *count as usize,
@@ -119,13 +117,13 @@ pub fn promised_tasks(promises: &BTreeMap<String, Promise>) -> usize {
     counts.sum()
 }
 
-/// What a [`sleeper`]'s process is called.
+/// Process name of a [`sleeper`].
 pub const SLEEPER: &str = "/bin/sleep 100000";
 
-/// Compares what runs with what was promised.
+/// Compares the running allocations with the acknowledged state.
 ///
 /// # Errors
-/// The first job that is not as promised, or an evaluation that has not ended.
+/// The first job with a difference, or an open evaluation.
 pub async fn check_promises(api: &Api, promises: &BTreeMap<String, Promise>) -> Result<()> {
     for (name, promise) in promises {
         let allocations = api.allocations(name).await?;
@@ -155,7 +153,7 @@ pub async fn check_promises(api: &Api, promises: &BTreeMap<String, Promise>) -> 
                 .map(|alloc| (&alloc.name, &alloc.client_status))
                 .collect::<Vec<_>>(),
         );
-        // A stopped task may still be ending; its node says when it is gone.
+        // A stopped task may still be ending; its node reports the end.
         let ending: Vec<_> = allocations
             .iter()
             .filter(|alloc| alloc.desired_status != "run" && alloc.client_status == "running")
@@ -185,13 +183,13 @@ pub fn sleeper(name: &str, count: u32) -> v1::Job {
         driver: Some("raw_exec".to_owned()),
         config: Some(structure(config)),
         resources: Some(v1::Resources {
-            cpu: Some(20),
-            memory_mb: Some(10),
+            cpu_mhz: Some(20),
+            memory_mib: Some(10),
             ..v1::Resources::default()
         }),
         logs: Some(v1::LogConfig {
             max_files: Some(1),
-            max_file_size_mb: Some(1),
+            max_file_size_mib: Some(1),
             disabled: None,
         }),
         kill_timeout: Some(seconds(2)),
@@ -207,7 +205,7 @@ pub fn sleeper(name: &str, count: u32) -> v1::Job {
         count: Some(i64::from(count)),
         tasks: vec![task],
         ephemeral_disk: Some(v1::EphemeralDisk {
-            size_mb: Some(10),
+            size_mib: Some(10),
             ..Default::default()
         }),
         update: Some(update),
@@ -278,7 +276,7 @@ pub fn shell_job(name: &str, script: &str) -> v1::Job {
     job
 }
 
-/// A batch job of tasks that only pretend to run, for an hour.
+/// A batch job of simulated tasks that run for an hour.
 pub fn mock_batch(name: &str, count: u32) -> v1::Job {
     let mut job = mock_service(name, count);
     job.r#type = Some("batch".to_owned());
@@ -288,7 +286,7 @@ pub fn mock_batch(name: &str, count: u32) -> v1::Job {
     job
 }
 
-/// A service job of tasks that only pretend to run, for an hour.
+/// A service job of simulated tasks that run for an hour.
 pub fn mock_service(name: &str, count: u32) -> v1::Job {
     let mut job = sleeper(name, count);
     for group in &mut job.task_groups {

@@ -1,5 +1,4 @@
-//! Processes of the suite: started with their output in a file, killed the hard way on demand,
-//! never left behind.
+//! Processes of the suite: output in a file, SIGKILL on demand, no leftovers.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -44,33 +43,33 @@ impl Process {
         self.child.id()
     }
 
-    /// Tells whether it still runs; reaps it when not.
+    /// Returns whether it still runs; reaps it otherwise.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Kills it as a power cut would: no handler runs.
+    /// Kills it with SIGKILL: no handler runs.
     pub fn kill(mut self) {
-        // An error means that it is gone already, which is what is wanted.
+        // An error means that it is gone already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 
-    /// Asks it to end and waits; returns its exit code.
+    /// Sends SIGTERM and waits. Returns the exit code.
     ///
     /// # Errors
-    /// It still runs after `patience`; it is killed then.
-    pub async fn terminate(self, patience: Duration) -> Result<i32> {
-        self.end_with(Signal::SIGTERM, patience).await
+    /// It still runs after `timeout`; it is killed then.
+    pub async fn terminate(self, timeout: Duration) -> Result<i32> {
+        self.end_with(Signal::SIGTERM, timeout).await
     }
 
     /// As [`Self::terminate`], with another signal.
     ///
     /// # Errors
     /// Those of [`Self::terminate`].
-    pub async fn end_with(mut self, signal: Signal, patience: Duration) -> Result<i32> {
+    pub async fn end_with(mut self, signal: Signal, timeout: Duration) -> Result<i32> {
         self.signal(signal)?;
-        let deadline = tokio::time::Instant::now() + patience;
+        let deadline = tokio::time::Instant::now() + timeout;
         while tokio::time::Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status.code().unwrap_or(-1));
@@ -80,11 +79,11 @@ impl Process {
         let tail = self.log_tail();
         let name = self.name.clone();
         self.kill();
-        bail!("{name} did not end within {patience:?} of {signal}; its last words:\n{tail}");
+        bail!("{name} did not end within {timeout:?} of {signal}; end of its log:\n{tail}");
     }
 
     /// # Errors
-    /// There is no such process any more.
+    /// The process is gone.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let pid = Pid::from_raw(i32::try_from(self.pid()).context("a pid is small")?);
         kill(pid, signal).with_context(|| format!("cannot send {signal} to {}", self.name))
@@ -105,8 +104,8 @@ impl Drop for Process {
     }
 }
 
-/// Returns every process whose working directory or command line lies below `directory`: what a
-/// node with its data there has started.
+/// Returns every process with a working directory or command line below `directory`: the processes
+/// of a node with its data there.
 pub fn below(directory: &Path) -> Vec<(i32, String)> {
     let needle = directory.to_string_lossy().into_owned();
     let mut found = Vec::new();
@@ -127,7 +126,7 @@ pub fn below(directory: &Path) -> Vec<(i32, String)> {
     found
 }
 
-/// Kills every process that [`below`] finds: the last resort of a test that failed.
+/// Kills every process that [`below`] finds, after a failed test.
 pub fn kill_below(directory: &Path) {
     for (pid, _) in below(directory) {
         if pid != std::process::id().cast_signed() {

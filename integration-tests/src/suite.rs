@@ -1,7 +1,7 @@
-//! Every service as a process of its own, over a real etcd.
+//! Suite of services, each a process of its own, over a real etcd.
 //!
-//! Each suite has a loopback address of its own (all of 127.0.0.0/8 is this machine), so that its
-//! services keep their ports when they are killed and started again.
+//! Each suite has its own loopback address in 127.0.0.0/8, so that services keep their ports across
+//! restarts.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -17,11 +17,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::api::{Api, eventually};
-use crate::binary::{self, Said};
+use crate::binary::{self, CommandOutput};
 use crate::history;
 use crate::process::{self, Process};
 
-/// The services that a suite has one of each, in the order they are started in.
+/// The services of a suite, one of each, in start order.
 pub const SERVICES: [&str; 6] = [
     "api-gateway",
     "eval-broker",
@@ -31,21 +31,21 @@ pub const SERVICES: [&str; 6] = [
     "cluster-controller",
 ];
 
-/// How long everything may take to come up on a busy machine.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of the start on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a service may take to drain.
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of a drain.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a suite consists of.
+/// Parts of a suite.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub nodes: usize,
-    /// Where every process sends its spans.
+    /// OTLP endpoint of every process.
     pub otlp_endpoint: Option<String>,
-    /// A store that runs already; `None`: an etcd of the suite's own.
+    /// A running store; `None`: the suite starts its own etcd.
     pub store: Option<String>,
-    /// What stands in the nodes' configuration file, as TOML; `None`: they have none.
+    /// Configuration file of the nodes, as TOML; `None`: none.
     pub node_config: Option<String>,
 }
 
@@ -60,9 +60,9 @@ impl Default for Options {
     }
 }
 
-/// A running suite; everything it started is killed when it is dropped.
+/// A running suite. Dropping it kills its processes.
 pub struct Suite {
-    // Dropped first, so that nothing restarts a task that the sweep below has killed.
+    // Dropped first, so that no agent restarts a task that the sweep kills.
     processes: BTreeMap<String, Process>,
     etcd: Option<Etcd>,
     options: Options,
@@ -74,7 +74,7 @@ impl Suite {
     /// Starts etcd, every service and the nodes, and waits until the nodes are ready.
     ///
     /// # Errors
-    /// Something did not come up; the error shows its last words.
+    /// A process did not start; the error contains the ends of the logs.
     pub async fn start(options: Options) -> Result<Self> {
         let etcd = match options.store {
             Some(_) => None,
@@ -96,7 +96,7 @@ impl Suite {
             suite.start_process(&name)?;
         }
         if let Err(error) = suite.wait_until_ready().await {
-            return Err(error.context(suite.last_words()));
+            return Err(error.context(suite.log_tails()));
         }
         Ok(suite)
     }
@@ -138,7 +138,7 @@ impl Suite {
     ///
     /// # Errors
     /// The binary cannot be started.
-    pub async fn kafila(&self, arguments: &[&str]) -> Result<Said> {
+    pub async fn kafila(&self, arguments: &[&str]) -> Result<CommandOutput> {
         binary::run(&self.address(), arguments).await
     }
 
@@ -211,7 +211,7 @@ impl Suite {
         settings
     }
 
-    /// Kills the process `name` as a power cut would.
+    /// Kills the process `name` with SIGKILL.
     pub fn kill(&mut self, name: &str) {
         if let Some(process) = self.processes.remove(name) {
             process.kill();
@@ -225,7 +225,7 @@ impl Suite {
     async fn wait_until_ready(&mut self) -> Result<()> {
         let api = self.api()?;
         let wanted = self.options.nodes;
-        eventually(START_PATIENCE, || async {
+        eventually(START_TIMEOUT, || async {
             let nodes = api.nodes().await?;
             let ready = nodes.iter().filter(|node| node.status == "ready").count();
             ensure!(ready == wanted, "{ready} of {wanted} nodes ready");
@@ -244,24 +244,24 @@ impl Suite {
         .context("the suite did not become ready")
     }
 
-    /// Asks every process to end, services last, and checks that each did.
+    /// Terminates every process, services last, and checks the exit codes.
     ///
     /// # Errors
-    /// One did not end in time, or not well.
+    /// A process did not end in time, or failed.
     pub async fn stop(mut self) -> Result<()> {
         for name in self.names().into_iter().rev() {
             let Some(process) = self.processes.remove(&name) else {
                 continue;
             };
             let log = process.log.clone();
-            let code = process.terminate(STOP_PATIENCE).await?;
+            let code = process.terminate(STOP_TIMEOUT).await?;
             let text = std::fs::read_to_string(log).unwrap_or_default();
             ensure!(code == 0, "{name} ended with {code}:\n{text}");
         }
         Ok(())
     }
 
-    /// Returns what runs on the nodes: tasks and their supervisors.
+    /// Returns the processes of tasks and supervisors.
     pub fn task_processes(&self) -> Vec<(i32, String)> {
         let agents: Vec<i32> = self
             .processes
@@ -274,18 +274,18 @@ impl Suite {
             .collect()
     }
 
-    /// Replays the whole history and looks at every revision.
+    /// Replays the whole history and checks every revision.
     ///
     /// # Errors
-    /// What did not hold.
+    /// The violations.
     pub async fn check_history(&self) -> Result<history::Report> {
         history::check(&self.store()).await
     }
 
-    /// Returns what a process answers at `/metrics`.
+    /// Returns the metrics of a process.
     ///
     /// # Errors
-    /// It does not answer, or not with 200.
+    /// No answer, or a status other than 200.
     pub async fn metrics(&self, name: &str) -> Result<String> {
         let mut stream = TcpStream::connect(self.metrics_address(name)).await?;
         let request = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
@@ -296,8 +296,8 @@ impl Suite {
         Ok(answer)
     }
 
-    /// Returns the end of every log, for messages.
-    pub fn last_words(&self) -> String {
+    /// Returns the ends of all logs, for messages.
+    pub fn log_tails(&self) -> String {
         let mut words = String::new();
         for process in self.processes.values() {
             words.push_str(&format!("--- {}\n{}\n", process.name, process.log_tail()));

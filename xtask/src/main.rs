@@ -1,8 +1,12 @@
 //! Repository chores in Rust: `cargo xtask layers`.
 
+mod circles;
 mod layers;
+mod rust_file;
 
-use anyhow::{Result, bail};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -12,7 +16,12 @@ fn main() -> Result<()> {
         .collect::<Vec<_>>()
         .as_slice()
     {
-        ["layers"] => layers::check(),
-        _ => bail!("usage: cargo xtask layers    checks which crate depends on which"),
+        ["layers"] => {
+            layers::check()?;
+            let folder = std::env::var("CARGO_MANIFEST_DIR").context("run it with cargo")?;
+            let root = Path::new(&folder).parent();
+            circles::check(root.context("xtask stands in no workspace")?)
+        }
+        _ => bail!("usage: cargo xtask layers    checks which crates and files depend on which"),
     }
 }

@@ -4,24 +4,25 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show an allocation: where it runs, its tasks, what happened to them
+    /// Show an allocation: its node, tasks and task events
     Status(Status),
-    /// Print what a task wrote
+    /// Print the output of a task
     Logs(Logs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {
-    /// The allocation, or the start of its id
+    /// The allocation, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
     pub id: String,
-    /// Show only what the allocation is, not what happened to its tasks
+    /// Leave out task events
     #[arg(long)]
     pub short: bool,
-    /// Show full ids and times, and how the node was chosen
+    /// Show full IDs, times and placement scores
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -32,50 +33,51 @@ Examples:
   kafila alloc status -verbose 8a3f2c1e
   kafila alloc status -json 8a3f2c1e | jq -r .ClientStatus
 
-Exit codes: 0 shown; 1 no such allocation, several, or the gateway did not answer.";
+Exit codes: 0 shown; 1 no such allocation, ambiguous, or the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = LOGS_EXAMPLES)]
 pub struct Logs {
-    /// The allocation, or the start of its id; with -job the task
-    #[arg(required_unless_present = "job")]
+    /// The allocation, or a unique prefix of its ID; with -job: the task
+    #[arg(required_unless_present = "job", value_parser = super::values::id)]
     pub id: Option<String>,
-    /// The task; may be left out when there is only one
+    /// The task; optional if there is only one
+    #[arg(value_parser = super::values::id)]
     pub task: Option<String>,
-    /// Print what is written from now on as well, until the task has ended
+    /// Follow the output until the task ends
     #[arg(short)]
     pub follow: bool,
-    /// Only the end: the last 10 lines, or as -n and -c say
+    /// Print only the end: 10 lines, or as set by -n or -c
     #[arg(long)]
     pub tail: bool,
-    /// The last N lines
-    #[arg(short = 'n', value_name = "N", value_parser = super::whole::<u32>)]
+    /// Print the last N lines
+    #[arg(short = 'n', value_name = "N", value_parser = super::values::whole::<u32>)]
     pub lines: Option<u32>,
-    /// The last N bytes
-    #[arg(short = 'c', value_name = "N", conflicts_with = "lines", value_parser = super::whole::<u64>)]
+    /// Print the last N bytes
+    #[arg(short = 'c', value_name = "N", conflicts_with = "lines", value_parser = super::values::whole::<u64>)]
     pub bytes: Option<u64>,
-    /// Standard error instead of standard output
+    /// Print standard error instead of standard output
     #[arg(long)]
     pub stderr: bool,
-    /// Standard output, which is the default unless -f is given: then it is both
+    /// Print standard output; the default, except with -f, which prints both streams
     #[arg(long)]
     pub stdout: bool,
-    /// The same as the argument TASK
-    #[arg(long = "task", value_name = "TASK", conflicts_with = "task")]
+    /// Same as the argument TASK
+    #[arg(long = "task", value_name = "TASK", conflicts_with = "task", value_parser = super::values::id)]
     pub task_flag: Option<String>,
-    /// The newest running allocation of this job, instead of one named by its id
-    #[arg(long, value_name = "JOB")]
+    /// Use the newest running allocation of this job
+    #[arg(long, value_name = "JOB", value_parser = super::values::id)]
     pub job: Option<String>,
-    /// With -job: of this task group
-    #[arg(long, value_name = "GROUP", requires = "job")]
+    /// With -job: use this task group
+    #[arg(long, value_name = "GROUP", requires = "job", value_parser = super::values::id)]
     pub group: Option<String>,
 }
 
 const LOGS_EXAMPLES: &str = "\
 Examples:
   kafila alloc logs 8a3f2c1e
-  kafila alloc logs -f 8a3f2c1e server         both streams of the task server, as they grow
+  kafila alloc logs -f 8a3f2c1e server         follow both streams of the task server
   kafila alloc logs -stderr -tail -n 50 8a3f2c1e
-  kafila alloc logs -f -job web                of the newest running allocation of the job web
+  kafila alloc logs -f -job web                newest running allocation of the job web
 
-Exit codes: 0 printed; 1 no such allocation or task, or the logs could not be read.";
+Exit codes: 0 printed; 1 no such allocation or task, or the logs are unavailable.";

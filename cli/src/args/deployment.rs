@@ -1,34 +1,36 @@
 //! `kafila deployment …`
 
+pub mod update;
+
 use clap::{Args, Subcommand};
 
-use super::deployment_update::{Fail, Pause, Promote, Resume, Unblock};
+use self::update::{Fail, Pause, Promote, Resume, Unblock};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List deployments
     List(List),
-    /// Show a deployment: how far the rollout is
+    /// List deployments or show the progress of one
     Status(Status),
-    /// Let the rest of a job follow its canaries
+    /// Promote the canaries of a deployment
     Promote(Promote),
-    /// Pause a deployment: nothing more of it is rolled out
+    /// Pause a deployment
     Pause(Pause),
-    /// Go on with a deployment that is paused
+    /// Resume a paused deployment
     Resume(Resume),
-    /// End a deployment as failed
+    /// Mark a deployment as failed
     Fail(Fail),
-    /// Go on with a deployment that waits for other regions
+    /// Unblock a deployment that waits for other regions
     Unblock(Unblock),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
-    /// Show full ids
+    /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -38,28 +40,30 @@ Examples:
   kafila deployment list
   kafila deployment list -json | jq -r '.[] | select(.Status == \"running\") | .JobID'
 
-Exit codes: 0 listed, even when there are none; 1 the gateway did not answer.";
+Exit codes: 0 listed, even if there are none; 1 the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {
-    /// The deployment, or the start of its id
-    pub id: String,
-    /// Watch until it has ended
-    #[arg(long)]
+    /// The deployment, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
+    pub id: Option<String>,
+    /// Watch the deployment until it ends
+    #[arg(long, requires = "id")]
     pub monitor: bool,
-    /// Show full ids and times, and the allocations
+    /// Show full IDs and times, and the allocations
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long, conflicts_with = "monitor")]
     pub json: bool,
 }
 
 const STATUS_EXAMPLES: &str = "\
 Examples:
+  kafila deployment status                     all, as kafila deployment list
   kafila deployment status 5e6f7a8b
   kafila deployment status -monitor 5e6f7a8b
 
-Exit codes: 0 shown, with -monitor successful; 1 no such deployment, several, the gateway did not
-answer, or with -monitor it did not succeed.";
+Exit codes: 0 shown, and with -monitor successful; 1 no such deployment, ambiguous, the gateway did
+not answer, or with -monitor unsuccessful.";

@@ -2,38 +2,36 @@
 
 use clap::{Args, Subcommand};
 
+use super::page::Page;
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List evaluations
     List(List),
-    /// Show an evaluation: why it was made, and what could not be placed
+    /// Show an evaluation: its trigger, and the allocations that could not be placed
     Status(Status),
-    /// Explain an evaluation: what every node says of its job, and what would change that
+    /// Explain an evaluation: why each node accepts or rejects its job, and what would change that
     Explain(Explain),
-    /// Delete evaluations that nobody goes by, while the eval-broker is paused
+    /// Delete evaluations while the eval-broker is paused
     Delete(Delete),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
-    /// Only those of this job
-    #[arg(long, value_name = "JOB")]
+    /// Only evaluations of this job
+    #[arg(long, value_name = "JOB", value_parser = super::values::id)]
     pub job: Option<String>,
-    /// Only those of this status: pending, blocked, complete, failed, canceled
+    /// Only evaluations with this status
     #[arg(long, value_name = "STATUS",
           value_parser = ["pending", "blocked", "complete", "failed", "canceled"])]
     pub status: Option<String>,
-    /// At most N of them
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
-    pub per_page: Option<u32>,
-    /// Where the previous page ended
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
-    /// Show full ids
+    #[command(flatten)]
+    pub page: Page,
+    /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -44,20 +42,21 @@ Examples:
   kafila eval list -job web -status blocked
   kafila eval list -per-page 20
 
-Exit codes: 0 listed, even when there are none; 1 the gateway did not answer.";
+Exit codes: 0 listed, even if there are none; 1 the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {
-    /// The evaluation, or the start of its id
+    /// The evaluation, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
     pub id: String,
-    /// Watch until it has ended, as job run does
+    /// Watch the evaluation until it ends
     #[arg(long)]
     pub monitor: bool,
-    /// Show full ids and times
+    /// Show full IDs and times
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long, conflicts_with = "monitor")]
     pub json: bool,
 }
@@ -67,51 +66,52 @@ Examples:
   kafila eval status 1a2b3c4d
   kafila eval status -monitor 1a2b3c4d
 
-Exit codes: 0 shown; 1 no such evaluation, several, or the gateway did not answer; with -monitor 2
-when not everything could be placed.";
+Exit codes: 0 shown; 1 no such evaluation, ambiguous, or the gateway did not answer; 2 with -monitor:
+some allocations could not be placed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub struct Explain {
-    /// The evaluation, or the start of its id
+    /// The evaluation, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
     pub id: String,
-    /// Tell of this node in any case: its id, or the start of it
-    #[arg(long, value_name = "NODE")]
+    /// Always include this node: its ID, or a unique prefix of it
+    #[arg(long, value_name = "NODE", value_parser = super::values::id)]
     pub node: Option<String>,
-    /// Show full ids
+    /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 const EXPLAIN_EXAMPLES: &str = "\
-Asks every node about the evaluation's job as both are now: for each task group and each node class,
-how many nodes are out of its datacenters and pool, unavailable, filtered (by every constraint that
-they fail, not the first alone), exhausted (with how much is missing) or outscored, and which change
-would let the nearest of them take one.
+Checks the current job of the evaluation against the current state of every node. For each task group
+and node class, shows how many nodes are outside the job's datacenters and node pool, unavailable,
+filtered (by each failed constraint, not only the first), exhausted (and by how much) or outscored, and
+the smallest change that would let a node accept an allocation.
 
 Examples:
   kafila eval explain 1a2b3c4d
   kafila eval explain -node 4d2b 1a2b3c4d
 
-Exit codes: 0 explained; 1 no such evaluation or node, several, or the gateway did not answer.";
+Exit codes: 0 explained; 1 no such evaluation or node, ambiguous, or the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DELETE_EXAMPLES)]
 pub struct Delete {
-    /// The evaluations, or the starts of their ids
-    #[arg(required = true)]
+    /// The evaluations, or unique prefixes of their IDs
+    #[arg(required = true, value_parser = super::values::id)]
     pub ids: Vec<String>,
-    /// For scripts that say so: nothing is asked
+    /// Accepted for compatibility; the command never asks for confirmation
     #[arg(long)]
     pub yes: bool,
 }
 
 const DELETE_EXAMPLES: &str = "\
-For when far too many evaluations wait. All that are named go, or none: refused are those whose
-allocations live or are still to be replaced, and the last one of a job that has ended.
+Clears a backlog of pending evaluations. Deletes all of the given evaluations or none. Refuses
+evaluations whose allocations run or still have to be replaced, and the last evaluation of a dead job.
 
 Examples:
   kafila operator scheduler set-config -pause-eval-broker=true
@@ -119,5 +119,5 @@ Examples:
   kafila eval list -status pending -job web -json | jq -r '.[].ID' | xargs -n 500 kafila eval delete
   kafila operator scheduler set-config -pause-eval-broker=false
 
-Exit codes: 0 deleted; 1 not paused, one of them is needed, no such evaluation, several, or the
-gateway did not answer.";
+Exit codes: 0 deleted; 1 the eval-broker is not paused, an evaluation is needed, no such evaluation,
+ambiguous, or the gateway did not answer.";

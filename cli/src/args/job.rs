@@ -1,45 +1,47 @@
 //! `kafila job …`
 
+pub mod operations;
+pub mod versions;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand};
 
-use super::job_operations as operations;
-use super::job_versions::{History, Promote, Revert, Tag};
+use self::versions::{History, Promote, Revert, Tag};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a job file, and watch until its deployment has ended
+    /// Run a job file and watch its deployment
     Run(Run),
-    /// Show what running a job file would change, without changing anything
+    /// Dry run: show what running a job file would change
     Plan(Plan),
-    /// List jobs, or show one
+    /// List jobs or show one
     Status(Status),
     /// Stop jobs
     Stop(Stop),
-    /// Print a job as JSON, with every default filled in
+    /// Print a job as JSON with all defaults
     Inspect(Inspect),
-    /// Check a job file without running it
+    /// Validate a job file without running it
     Validate(Validate),
-    /// Let the rest of a job follow its canaries
+    /// Promote the canaries of a job's deployment
     Promote(Promote),
-    /// Run a former version again
+    /// Run an earlier version again
     Revert(Revert),
     /// Show the versions of a job
     History(History),
-    /// Give versions names
+    /// Tag versions
     #[command(subcommand)]
     Tag(Tag),
-    /// Make a child of a parameterized job
+    /// Dispatch a parameterized job
     Dispatch(operations::Dispatch),
-    /// Change how many allocations a task group has
+    /// Change the count of a task group
     Scale(operations::Scale),
-    /// List what was asked of a job's counts
+    /// List the scaling events of a job
     ScalingEvents(operations::ScalingEvents),
-    /// Launch periodic jobs
+    /// Launch a periodic job
     #[command(subcommand)]
     Periodic(operations::Periodic),
-    /// Have a job looked at once more
+    /// Create an evaluation of a job
     Eval(operations::Eval),
     /// List a job's allocations
     Allocs(operations::Allocs),
@@ -52,25 +54,25 @@ pub enum Command {
 pub struct Run {
     #[command(flatten)]
     pub file: JobFile,
-    /// Return once the job is stored, without watching it start
+    /// Return once the job is stored, without watching it
     #[arg(long)]
     pub detach: bool,
-    /// Store the job only if its JobModifyIndex is N; 0: only if there is no such job
-    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
+    /// Store the job only if its JobModifyIndex is N; 0: only if the job does not exist
+    #[arg(long, value_name = "N", value_parser = super::values::whole::<u64>)]
     pub check_index: Option<u64>,
-    /// The priority of the evaluation, 1 to 100 [default: the job's]
-    #[arg(long, value_name = "N", value_parser = super::priority)]
+    /// Priority of the evaluation, 1 to 100 [default: the job's]
+    #[arg(long, value_name = "N", value_parser = super::values::priority)]
     pub eval_priority: Option<u32>,
-    /// Keep the counts of groups that the stored job has, as after 'kafila job scale'
+    /// Keep the counts of the stored job, for example those set by 'kafila job scale'
     #[arg(long)]
     pub preserve_counts: bool,
-    /// Keep the resources of tasks that the stored job has
+    /// Keep the task resources of the stored job
     #[arg(long)]
     pub preserve_resources: bool,
     /// Print the job as JSON instead of running it
     #[arg(long)]
     pub output: bool,
-    /// Show full ids, and the allocations of the deployment
+    /// Show full IDs and the allocations of the deployment
     #[arg(long)]
     pub verbose: bool,
 }
@@ -79,29 +81,30 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   kafila job run web.hcl
   kafila job run -detach -var image=web:2 -var-file prod.vars web.hcl
-  kafila job run -check-index 17 web.hcl       only if nobody changed it since
-  kafila job run -output web.hcl               what would be sent
-  generate-job | kafila job run -              from standard input
+  kafila job run -check-index 17 web.hcl       only if the job is unchanged
+  kafila job run -output web.hcl               print the job as JSON
+  generate-job | kafila job run -              read standard input
 
 Exit codes: 0 placed, and the deployment (if there is one) successful; 1 an error, or the
-deployment failed, now or before; 2 not everything could be placed; 130 detached with Ctrl-C, the job goes on.";
+deployment failed, now or earlier; 2 some allocations could not be placed; 130 stopped watching with
+Ctrl-C, the rollout continues.";
 
 #[derive(Debug, Args)]
 #[command(after_help = PLAN_EXAMPLES)]
 pub struct Plan {
     #[command(flatten)]
     pub file: JobFile,
-    /// Whether to show what differs from the job that is there
+    /// Show the diff from the stored job
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub diff: bool,
-    /// Show every field of what is new or goes, and full ids
+    /// Show all fields of added and removed objects, and full IDs
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json_output: bool,
-    /// Print a Go template, filled in with what -json-output would print
+    /// Render the output of -json-output with a Go template
     #[arg(short = 't', value_name = "TEMPLATE")]
     pub template: Option<String>,
 }
@@ -110,30 +113,30 @@ const PLAN_EXAMPLES: &str = "\
 Examples:
   kafila job plan web.hcl
   kafila job plan -var image=web:2 web.hcl
-  kafila job plan -diff=false web.hcl          only what the scheduler would do
+  kafila job plan -diff=false web.hcl          only the scheduler's decisions
   kafila job plan -json-output web.hcl | jq .Diff.Type
   kafila job plan -t '{{.Diff.Type}} {{.JobModifyIndex}}' web.hcl
-  generate-job | kafila job plan -             from standard input
+  generate-job | kafila job plan -             read standard input
 
-Exit codes: 0 no allocation would be created or destroyed, or the file is the job that is there,
-whether all of it has a place or not; 1 some would; 255 an error.";
+Exit codes: 0 no allocations created or destroyed, or the job is unchanged; 1 allocations created or
+destroyed; 255 an error.";
 
-/// A job file, and what it may be told.
+/// A job file and its inputs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct JobFile {
-    /// The job file, HCL or JSON; - reads standard input
+    /// Job file, HCL or JSON; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
-    /// The file is JSON as the API has it, with keys such as TaskGroups
+    /// Read the file as JSON of the HTTP API, with keys such as TaskGroups
     #[arg(long)]
     pub json: bool,
-    /// A value for a variable of the file; repeatable
+    /// Value of a variable in the job file; repeatable
     #[arg(long = "var", value_name = "NAME=VALUE", action = ArgAction::Append)]
     pub variables: Vec<String>,
-    /// A file with values for variables; repeatable
+    /// File with values of variables; repeatable
     #[arg(long = "var-file", value_name = "FILE", action = ArgAction::Append)]
     pub variable_files: Vec<PathBuf>,
-    /// Whether a value for a variable that the file does not declare is an error
+    /// Refuse values for variables that the job file does not declare
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub hcl2_strict: bool,
@@ -142,21 +145,22 @@ pub struct JobFile {
 #[derive(Debug, Default, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {
-    /// The job, or the start of its id
+    /// The job, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
     pub id: Option<String>,
-    /// Show only what the job is
+    /// Show only the header
     #[arg(long)]
     pub short: bool,
-    /// Show its evaluations
+    /// Show the evaluations
     #[arg(long)]
     pub evals: bool,
-    /// Show allocations of former jobs of the same id as well
+    /// Include allocations of earlier jobs with the same ID
     #[arg(long)]
     pub all_allocs: bool,
-    /// Show full ids and times, and evaluations
+    /// Show full IDs, times and evaluations
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -165,30 +169,30 @@ const STATUS_EXAMPLES: &str = "\
 Examples:
   kafila job status
   kafila job status web
-  kafila job status -namespace='*'             jobs of every namespace
+  kafila job status -namespace='*'             jobs in all namespaces
   kafila job status -json web | jq -r .Status
 
-Exit codes: 0 shown; 1 no such job, several, or the gateway did not answer.";
+Exit codes: 0 shown; 1 no such job, ambiguous, or the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = STOP_EXAMPLES)]
 pub struct Stop {
-    /// The jobs, or the starts of their ids
-    #[arg(value_name = "ID", required = true)]
+    /// The jobs, or unique prefixes of their IDs
+    #[arg(value_name = "ID", required = true, value_parser = super::values::id)]
     pub ids: Vec<String>,
-    /// Forget the job as well, with its versions and allocations
+    /// Also delete the job, with its versions and allocations
     #[arg(long)]
     pub purge: bool,
-    /// Return at once, without watching it stop
+    /// Return without watching the job stop
     #[arg(long)]
     pub detach: bool,
-    /// The priority of the evaluation, 1 to 100 [default: the job's]
-    #[arg(long, value_name = "N", value_parser = super::priority)]
+    /// Priority of the evaluation, 1 to 100 [default: the job's]
+    #[arg(long, value_name = "N", value_parser = super::values::priority)]
     pub eval_priority: Option<u32>,
-    /// Do not ask, even where the id was only the start of one
+    /// Skip the confirmation that an ID prefix requires
     #[arg(long)]
     pub yes: bool,
-    /// Show full ids
+    /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
 }
@@ -197,20 +201,21 @@ const STOP_EXAMPLES: &str = "\
 Examples:
   kafila job stop web
   kafila job stop -purge -detach web
-  kafila job stop web api worker               several at once
+  kafila job stop web api worker               several jobs
 
-Exit codes: 0 stopped, or you said no; 1 no such job, several, or an error; 130 detached with
-Ctrl-C.";
+Exit codes: 0 stopped, or you declined; 1 no such job, ambiguous, or an error; 130 stopped watching
+with Ctrl-C.";
 
 #[derive(Debug, Args)]
 #[command(after_help = INSPECT_EXAMPLES)]
 pub struct Inspect {
-    /// The job, or the start of its id
+    /// The job, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
     pub id: String,
-    /// A former version
-    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
+    /// Number of an earlier version
+    #[arg(long, value_name = "N", value_parser = super::values::whole::<u64>)]
     pub version: Option<u64>,
-    /// Print JSON: what this command always does
+    /// Print JSON, the default of this command
     #[arg(long)]
     pub json: bool,
 }
@@ -219,9 +224,9 @@ const INSPECT_EXAMPLES: &str = "\
 Examples:
   kafila job inspect web
   kafila job inspect -version 3 web > web.v3.json
-  kafila job run -json web.v3.json             what it prints can be run again
+  kafila job run -json web.v3.json             run the saved version
 
-Exit codes: 0 printed; 1 no such job or version, several jobs, or the gateway did not answer.";
+Exit codes: 0 printed; 1 no such job or version, ambiguous, or the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = VALIDATE_EXAMPLES)]
@@ -236,5 +241,5 @@ Examples:
   kafila job validate -var image=web:2 web.hcl
   kafila job validate -json web.json
 
-Works without a gateway; what only the cluster can know is then left out, and the command says so.
-Exit codes: 0 valid; 1 not.";
+Without a gateway, only the file is checked: checks that need the cluster are skipped with a warning.
+Exit codes: 0 valid; 1 invalid.";

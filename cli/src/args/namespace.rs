@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::page::Page;
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List namespaces
@@ -12,20 +14,16 @@ pub enum Command {
     Inspect(Inspect),
     /// Create or change a namespace
     Apply(Apply),
-    /// Delete a namespace that nothing is in
+    /// Delete an empty namespace
     Delete(Delete),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
-    /// At most N namespaces
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
-    pub per_page: Option<u32>,
-    /// Where the previous page ended
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
-    /// Print JSON, for programs
+    #[command(flatten)]
+    pub page: Page,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -40,8 +38,9 @@ Exit codes: 0 listed; 1 the gateway did not answer.";
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {
     /// The namespace's name
+    #[arg(value_parser = super::values::id)]
     pub name: String,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -56,24 +55,26 @@ Exit codes: 0 shown; 1 no such namespace, or the gateway did not answer.";
 #[command(after_help = INSPECT_EXAMPLES)]
 pub struct Inspect {
     /// The namespace's name
+    #[arg(value_parser = super::values::id)]
     pub name: String,
 }
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
-  kafila namespace inspect dev > dev.json          as 'namespace apply -json' reads it
+  kafila namespace inspect dev > dev.json          for 'namespace apply -json'
 
 Exit codes: 0 printed; 1 no such namespace, or the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = APPLY_EXAMPLES)]
 pub struct Apply {
-    /// A name, or the file that describes the namespace; '-' reads standard input
+    /// Name of the namespace, or a file that describes it; '-' reads standard input
+    #[arg(value_parser = super::values::id)]
     pub input: String,
-    /// What it is for; wins over the file
+    /// Description; overrides the one in the file
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// The file is JSON of the HTTP API
+    /// Read the file as JSON of the HTTP API
     #[arg(long)]
     pub json: bool,
 }
@@ -85,8 +86,8 @@ Examples:
   kafila namespace apply dev.hcl
   kafila namespace apply -json - < dev.json
 
-By name, what is known of the namespace stays but for the flags that are given.
-By file, what the file leaves out is taken back.
+With a name, only the fields named by flags change. With a file, fields that the file leaves out are
+reset.
 
 Exit codes: 0 applied; 1 an error.";
 
@@ -94,6 +95,7 @@ Exit codes: 0 applied; 1 an error.";
 #[command(after_help = DELETE_EXAMPLES)]
 pub struct Delete {
     /// The namespace's name
+    #[arg(value_parser = super::values::id)]
     pub name: String,
 }
 

@@ -1,16 +1,20 @@
 //! `kafila node …`
 
+pub mod drain;
+
 use clap::{ArgGroup, Args, Subcommand};
+
+use super::page::Page;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List nodes, or show one
+    /// List nodes or show one
     Status(Status),
-    /// Let a node take new allocations, or not
+    /// Set whether a node accepts new allocations
     Eligibility(Eligibility),
-    /// Move a node's allocations to other nodes, or stop doing so
-    Drain(Box<super::drain::Drain>),
-    /// Node pools: named parts of the cluster's nodes
+    /// Start, watch or end the drain of a node
+    Drain(Box<drain::Drain>),
+    /// Manage node pools
     #[command(subcommand)]
     Pool(super::node_pool::Command),
 }
@@ -18,30 +22,30 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {
-    /// The node, or the start of its id
+    /// The node, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
     pub id: Option<String>,
-    /// List: how many allocations run on each
+    /// Show the node of this machine, found by its host name
+    #[arg(long = "self", conflicts_with = "id")]
+    pub this: bool,
+    /// List: show the number of running allocations
     #[arg(long)]
     pub allocs: bool,
-    /// List: the operating system of each
+    /// List: show the operating system
     #[arg(long)]
     pub os: bool,
-    /// List: only the ids
+    /// List: print only IDs
     #[arg(long)]
     pub quiet: bool,
-    /// One node: leave out what its drivers are like and what its allocations hold
+    /// One node: leave out drivers and allocated resources
     #[arg(long)]
     pub short: bool,
-    /// List: at most N nodes
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
-    pub per_page: Option<u32>,
-    /// List: where the previous page ended
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
-    /// Show full ids and times, addresses, attributes
+    #[command(flatten)]
+    pub page: Page,
+    /// Show full IDs and times, addresses and attributes
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -51,9 +55,10 @@ Examples:
   kafila node status
   kafila node status -allocs -os
   kafila node status 4d2ba53b
-  kafila node status -verbose 4d2ba53b         with every attribute that constraints can see
+  kafila node status -self                     the node of this machine
+  kafila node status -verbose 4d2ba53b         with the attributes that constraints can use
 
-Exit codes: 0 shown; 1 no such node, several, or the gateway did not answer.";
+Exit codes: 0 shown; 1 no such node, ambiguous, or the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(
@@ -61,12 +66,13 @@ Exit codes: 0 shown; 1 no such node, several, or the gateway did not answer.";
     group = ArgGroup::new("wanted").args(["enable", "disable"]).required(true)
 )]
 pub struct Eligibility {
-    /// The node, or the start of its id
+    /// The node, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
     pub id: String,
-    /// New allocations may be placed on it
+    /// Accept new allocations
     #[arg(long)]
     pub enable: bool,
-    /// No new allocations are placed on it; those that run there go on
+    /// Accept no new allocations; running ones stay
     #[arg(long)]
     pub disable: bool,
 }
@@ -76,4 +82,4 @@ Examples:
   kafila node eligibility -disable 4d2ba53b
   kafila node eligibility -enable 4d2ba53b
 
-Exit codes: 0 set; 1 no such node, several, or the gateway did not answer.";
+Exit codes: 0 set; 1 no such node, ambiguous, or the gateway did not answer.";

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::page::Page;
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List node pools
@@ -12,9 +14,9 @@ pub enum Command {
     Info(Info),
     /// Create or change a node pool
     Apply(Apply),
-    /// Delete a node pool that nobody is in
+    /// Delete an empty node pool
     Delete(Delete),
-    /// Write an example of a node pool's file
+    /// Write an example node pool file
     Init(Init),
     /// List the nodes in a node pool
     Nodes(Nodes),
@@ -25,13 +27,9 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
-    /// At most N node pools
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
-    pub per_page: Option<u32>,
-    /// Where the previous page ended
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
-    /// Print JSON, for programs
+    #[command(flatten)]
+    pub page: Page,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -46,8 +44,9 @@ Exit codes: 0 listed; 1 the gateway did not answer.";
 #[command(after_help = INFO_EXAMPLES)]
 pub struct Info {
     /// The node pool's name
+    #[arg(value_parser = super::values::id)]
     pub name: String,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -55,16 +54,16 @@ pub struct Info {
 const INFO_EXAMPLES: &str = "\
 Examples:
   kafila node pool info gpu
-  kafila node pool info -json gpu > gpu.json       as 'node pool apply -json' reads it
+  kafila node pool info -json gpu > gpu.json       for 'node pool apply -json'
 
 Exit codes: 0 shown; 1 no such node pool, or the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = APPLY_EXAMPLES)]
 pub struct Apply {
-    /// The file that describes it; '-' reads standard input
+    /// File that describes the node pool; '-' reads standard input
     pub path: PathBuf,
-    /// The file is JSON of the HTTP API
+    /// Read the file as JSON of the HTTP API
     #[arg(long)]
     pub json: bool,
 }
@@ -74,7 +73,7 @@ Examples:
   kafila node pool apply pool.hcl
   kafila node pool apply -json - < pool.json
 
-What the file leaves out is taken back. 'kafila node pool init' writes an example.
+Fields that the file leaves out are reset. 'kafila node pool init' writes an example.
 
 Exit codes: 0 applied; 1 an error.";
 
@@ -82,6 +81,7 @@ Exit codes: 0 applied; 1 an error.";
 #[command(after_help = DELETE_EXAMPLES)]
 pub struct Delete {
     /// The node pool's name
+    #[arg(value_parser = super::values::id)]
     pub name: String,
 }
 
@@ -94,12 +94,12 @@ Exit codes: 0 deleted; 1 nodes or jobs are in it, no such node pool, or the gate
 #[derive(Debug, Args)]
 #[command(after_help = INIT_EXAMPLES)]
 pub struct Init {
-    /// Where to write it [default: pool.hcl or pool.json]
+    /// File to write [default: pool.hcl or pool.json]
     pub path: Option<PathBuf>,
-    /// The form of the file
+    /// Format of the file
     #[arg(long, value_name = "FORM", default_value = "hcl")]
     pub out: Form,
-    /// Say nothing when it is written
+    /// Print nothing on success
     #[arg(long)]
     pub quiet: bool,
 }
@@ -115,26 +115,23 @@ Examples:
   kafila node pool init
   kafila node pool init -out=json gpu.json
 
-Exit codes: 0 written; 1 there is such a file already, or it cannot be written.";
+Exit codes: 0 written; 1 the file already exists or cannot be written.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NODES_EXAMPLES)]
 pub struct Nodes {
     /// The node pool's name
+    #[arg(value_parser = super::values::id)]
     pub name: String,
-    /// At most N nodes
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
-    pub per_page: Option<u32>,
-    /// Where the previous page ended
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
-    /// Only the ids
+    #[command(flatten)]
+    pub page: Page,
+    /// Print only IDs
     #[arg(long)]
     pub quiet: bool,
-    /// Show full ids, and addresses
+    /// Show full IDs and addresses
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -149,14 +146,11 @@ Exit codes: 0 listed; 1 no such node pool, or the gateway did not answer.";
 #[command(after_help = JOBS_EXAMPLES)]
 pub struct Jobs {
     /// The node pool's name
+    #[arg(value_parser = super::values::id)]
     pub name: String,
-    /// At most N jobs
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
-    pub per_page: Option<u32>,
-    /// Where the previous page ended
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
-    /// Print JSON, for programs
+    #[command(flatten)]
+    pub page: Page,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -4,9 +4,11 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show who leads each service that has a leader
+    /// Show the leader of each service that elects one
     Leaders(Leaders),
-    /// Show and change how the scheduler chooses
+    /// Check the health of the service or node at an address
+    Health(Health),
+    /// Show and change the scheduler configuration
     #[command(subcommand)]
     Scheduler(Scheduler),
 }
@@ -14,7 +16,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = LEADERS_EXAMPLES)]
 pub struct Leaders {
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -26,19 +28,38 @@ Examples:
 
 Exit codes: 0 shown; 1 the gateway did not answer.";
 
+#[derive(Debug, Args)]
+#[command(after_help = HEALTH_EXAMPLES)]
+pub struct Health {
+    /// Wait for the service to become ready, at most this long, for example 30s
+    #[arg(long, value_name = "DURATION", value_parser = super::values::duration)]
+    pub wait: Option<std::time::Duration>,
+}
+
+const HEALTH_EXAMPLES: &str = "\
+Asks the process at -address, whichever service it is, by gRPC health checking: any service or node,
+not only a gateway.
+
+Examples:
+  kafila operator health
+  kafila operator health -address=http://10.0.0.7:7101 -timeout=2s
+  kafila operator health -wait=30s
+
+Exit codes: 0 ready; 1 not ready, or no answer.";
+
 /// `kafila operator scheduler …`
 #[derive(Debug, Subcommand)]
 pub enum Scheduler {
     /// Show the scheduler configuration
     GetConfig(GetConfig),
-    /// Change the scheduler configuration: what is given, and nothing else
+    /// Change settings of the scheduler configuration; others keep their value
     SetConfig(SetConfig),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = GET_CONFIG_EXAMPLES)]
 pub struct GetConfig {
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -53,31 +74,31 @@ Exit codes: 0 shown; 1 the gateway did not answer.";
 #[derive(Debug, Default, Args)]
 #[command(after_help = SET_CONFIG_EXAMPLES)]
 pub struct SetConfig {
-    /// Only if the configuration's modify index is N; 0: only if nobody has set anything yet
-    #[arg(long, value_name = "N", value_parser = super::whole::<u64>)]
+    /// Change only if the configuration's ModifyIndex is N; 0: only if it was never set
+    #[arg(long, value_name = "N", value_parser = super::values::whole::<u64>)]
     pub check_index: Option<u64>,
-    /// How nodes are chosen: binpack fills them up one after the other, spread keeps room on each
+    /// Placement algorithm: binpack fills nodes one after the other, spread distributes allocations
     #[arg(long, value_name = "ALGORITHM")]
     pub scheduler_algorithm: Option<Algorithm>,
-    /// Whether tasks may use memory up to their memory_max, which is not set aside for them
+    /// Allow tasks to use memory up to memory_max, which is not reserved
     #[arg(long, value_name = "BOOL")]
     pub memory_oversubscription: Option<bool>,
-    /// Whether registering jobs is refused
+    /// Refuse job registrations
     #[arg(long, value_name = "BOOL")]
     pub reject_job_registration: Option<bool>,
-    /// Whether evaluations are kept and none is handed to a scheduler
+    /// Stop delivering evaluations to schedulers; new ones queue up
     #[arg(long, value_name = "BOOL")]
     pub pause_eval_broker: Option<bool>,
-    /// Whether batch jobs may push aside those of lower priority
+    /// Allow batch jobs to preempt jobs of lower priority
     #[arg(long, value_name = "BOOL")]
     pub preempt_batch_scheduler: Option<bool>,
-    /// Whether service jobs may push aside those of lower priority
+    /// Allow service jobs to preempt jobs of lower priority
     #[arg(long, value_name = "BOOL")]
     pub preempt_service_scheduler: Option<bool>,
-    /// Whether sysbatch jobs may push aside those of lower priority
+    /// Allow sysbatch jobs to preempt jobs of lower priority
     #[arg(long, value_name = "BOOL")]
     pub preempt_sysbatch_scheduler: Option<bool>,
-    /// Whether system jobs may push aside those of lower priority
+    /// Allow system jobs to preempt jobs of lower priority
     #[arg(long, value_name = "BOOL")]
     pub preempt_system_scheduler: Option<bool>,
 }
@@ -119,5 +140,4 @@ Examples:
   kafila operator scheduler set-config -preempt-service-scheduler=true -check-index=12
   kafila operator scheduler set-config -pause-eval-broker=true
 
-Exit codes: 0 updated; 1 another modify index than -check-index, nothing to set, or the gateway did
-not answer.";
+Exit codes: 0 updated; 1 -check-index does not match, no setting given, or the gateway did not answer.";

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// See what jobs say about the counts of their groups
+    /// Show the scaling policies of jobs
     #[command(subcommand)]
     Policy(Policy),
 }
@@ -21,16 +21,16 @@ pub enum Policy {
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
-    /// Only those of this job
-    #[arg(long, value_name = "JOB")]
+    /// Only policies of this job
+    #[arg(long, value_name = "JOB", value_parser = super::values::id)]
     pub job: Option<String>,
-    /// Only those of this type
+    /// Only policies of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub of_type: Option<String>,
-    /// Show full ids
+    /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -45,12 +45,13 @@ Exit codes: 0 listed; 1 the gateway did not answer.";
 #[derive(Debug, Args)]
 #[command(after_help = INFO_EXAMPLES)]
 pub struct Info {
-    /// The policy, or the start of its id
+    /// The policy, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
     pub id: String,
-    /// Show the full id
+    /// Show the full ID
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -59,4 +60,4 @@ const INFO_EXAMPLES: &str = "\
 Examples:
   kafila scaling policy info 8a3f2c1e
 
-Exit codes: 0 shown; 1 no such policy, several, or the gateway did not answer.";
+Exit codes: 0 shown; 1 no such policy, ambiguous, or the gateway did not answer.";

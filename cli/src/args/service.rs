@@ -1,4 +1,4 @@
-//! The suite itself: `kafila dev`, and each service, with what it can be told on the command line.
+//! `kafila dev` and the services, with their flags.
 
 use std::path::PathBuf;
 
@@ -8,52 +8,52 @@ use crate::args::dev::Dev;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start everything on this machine, in one process, with nothing else installed
+    /// Run all services and a node in one process, for development
     Dev(Dev),
-    /// Run the service that admits jobs, serves reads and talks to nodes
+    /// Run the service for API requests and node sessions
     #[command(after_help = API_GATEWAY)]
     ApiGateway(ServiceArgs),
-    /// Run the service that hands evaluations to workers
+    /// Run the service that queues evaluations for schedulers
     #[command(after_help = EVAL_BROKER)]
     EvalBroker(ServiceArgs),
-    /// Run the service that turns evaluations into plans
+    /// Run the service that schedules evaluations
     #[command(after_help = SCHEDULER_WORKER)]
     SchedulerWorker(ServiceArgs),
-    /// Run the service that checks plans and commits them
+    /// Run the service that verifies and commits plans
     #[command(after_help = PLAN_APPLIER)]
     PlanApplier(ServiceArgs),
-    /// Run the service that moves deployments along
+    /// Run the service that advances deployments
     #[command(after_help = DEPLOYMENT_WATCHER)]
     DeploymentWatcher(ServiceArgs),
-    /// Run the service that watches over the nodes
+    /// Run the service for node liveness, drains, periodic jobs and garbage collection
     #[command(after_help = CLUSTER_CONTROLLER)]
     ClusterController(ServiceArgs),
-    /// Run the agent of one machine, which runs its allocations
+    /// Run the node agent, which runs allocations on this machine
     #[command(after_help = CLIENT_NODE)]
     ClientNode(ServiceArgs),
 }
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServiceArgs {
-    /// A TOML file with the service's settings
+    /// TOML file with settings
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// One setting, which wins over the file and the environment; repeatable
+    /// One setting; overrides the file and the environment; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Print every setting as TOML, with what it means, its unit and its value, and end
+    /// Print all settings as TOML, with their meaning and unit, and exit
     #[arg(long)]
     pub print_config: bool,
 }
 
-/// Returns the end of a service's help: where its settings come from, with an example of its own.
+/// The end of a service's help: precedence of settings, and examples.
 macro_rules! examples {
     ($service:literal, $variable:literal, $key:literal, $value:literal) => {
         concat!(
-            "Settings come from the file, then from the environment, then from -set; the later \
-             wins, and an\nunknown one is an error. The setting ",
+            "Precedence of settings: -set, then the environment, then the file. Unknown settings are \
+             refused. The\nenvironment variable of ",
             $key,
-            " is in the environment\n",
+            " is\n",
             $variable,
             ".\n\nExamples:\n  kafila ",
             $service,
@@ -111,7 +111,7 @@ const CLIENT_NODE: &str = examples!(
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_help_of_the_suite_is_about_the_command_itself() {
+    fn the_help_of_services_leaves_out_other_commands_and_global_flags() {
         let mut root = crate::args::command();
         root.build();
         for service in ["api-gateway", "client-node", "plan-applier", "dev"] {

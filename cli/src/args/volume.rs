@@ -4,17 +4,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::page::Page;
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List volumes, or show one
+    /// List volumes or show one
     Status(Status),
-    /// Make a directory of a node known as a volume
+    /// Register a directory of a node as a volume
     Register(Register),
-    /// Delete a volume that nobody uses; the directory stays
+    /// Delete an unused volume; its directory stays on the node
     Delete(Delete),
-    /// Write an example of a volume's file
+    /// Write an example volume file
     Init(Init),
-    /// See and delete what groups claim of sticky volumes
+    /// List and delete claims of task groups on sticky volumes
     #[command(subcommand)]
     Claim(Claim),
 }
@@ -22,27 +24,24 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {
-    /// The volume's id, the start of it, or its name
+    /// Volume: its ID, a unique prefix of it, or its name
+    #[arg(value_parser = super::values::id)]
     pub id: Option<String>,
-    /// Only volumes of this type; there is one
+    /// Only volumes of this type
     #[arg(long = "type", value_name = "TYPE", value_parser = ["host"])]
     pub volume_type: Option<String>,
-    /// Only those of this node
-    #[arg(long, value_name = "NODE")]
+    /// Only volumes on this node
+    #[arg(long, value_name = "NODE", value_parser = super::values::id)]
     pub node: Option<String>,
-    /// Only those of nodes in this pool
-    #[arg(long, value_name = "POOL")]
+    /// Only volumes on nodes of this pool
+    #[arg(long, value_name = "POOL", value_parser = super::values::id)]
     pub node_pool: Option<String>,
-    /// At most N volumes
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
-    pub per_page: Option<u32>,
-    /// Where the previous page ended
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
-    /// Show full ids
+    #[command(flatten)]
+    pub page: Page,
+    /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -58,9 +57,9 @@ Exit codes: 0 shown; 1 no such volume, or the gateway did not answer.";
 #[derive(Debug, Args)]
 #[command(after_help = REGISTER_EXAMPLES)]
 pub struct Register {
-    /// The file that describes it; '-' reads standard input
+    /// File that describes the volume; '-' reads standard input
     pub path: PathBuf,
-    /// The file is JSON of the HTTP API
+    /// Read the file as JSON of the HTTP API
     #[arg(long)]
     pub json: bool,
 }
@@ -69,16 +68,17 @@ const REGISTER_EXAMPLES: &str = "\
 Examples:
   kafila volume register volume.hcl
 
-The directory has to be on the node already: a task that does not find it fails and says so.
-A volume that is there may get more capabilities; for all else delete it and register it anew.
+The directory must exist on the node: a task fails if it is missing. Registering a volume again can
+only add capabilities; to change other fields, delete the volume and register it again.
 'kafila volume init' writes an example.
 
-Exit codes: 0 registered, or so it was; 1 an error.";
+Exit codes: 0 registered, or already registered; 1 an error.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DELETE_EXAMPLES)]
 pub struct Delete {
-    /// The volume's id, the start of it, or its name
+    /// Volume: its ID, a unique prefix of it, or its name
+    #[arg(value_parser = super::values::id)]
     pub id: String,
 }
 
@@ -86,17 +86,17 @@ const DELETE_EXAMPLES: &str = "\
 Examples:
   kafila volume delete 8a3f2c1e
 
-Exit codes: 0 deleted; 1 somebody uses it, no such volume, or the gateway did not answer.";
+Exit codes: 0 deleted; 1 the volume is in use, no such volume, or the gateway did not answer.";
 
 #[derive(Debug, Args)]
 #[command(after_help = INIT_EXAMPLES)]
 pub struct Init {
-    /// Where to write it [default: volume.hcl or volume.json]
+    /// File to write [default: volume.hcl or volume.json]
     pub path: Option<PathBuf>,
-    /// Write JSON
+    /// Write JSON instead of HCL
     #[arg(long)]
     pub json: bool,
-    /// Say nothing when it is written
+    /// Print nothing on success
     #[arg(long)]
     pub quiet: bool,
 }
@@ -106,38 +106,34 @@ Examples:
   kafila volume init
   kafila volume init -json data.json
 
-Exit codes: 0 written; 1 there is such a file already, or it cannot be written.";
+Exit codes: 0 written; 1 the file already exists or cannot be written.";
 
 #[derive(Debug, Subcommand)]
 pub enum Claim {
-    /// List what groups claim of sticky volumes
+    /// List claims of task groups on sticky volumes
     List(ClaimList),
-    /// Delete a claim: the group's next allocation may go to any volume of the name
+    /// Delete a claim, so that the group's next allocation may use any volume of the same name
     Delete(ClaimDelete),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = CLAIM_LIST_EXAMPLES)]
 pub struct ClaimList {
-    /// Only this job's
-    #[arg(long, value_name = "JOB")]
+    /// Only claims of this job
+    #[arg(long, value_name = "JOB", value_parser = super::values::id)]
     pub job: Option<String>,
-    /// Only this group's
-    #[arg(long, value_name = "GROUP")]
+    /// Only claims of this task group
+    #[arg(long, value_name = "GROUP", value_parser = super::values::id)]
     pub group: Option<String>,
-    /// Only of volumes of this name
-    #[arg(long, value_name = "NAME")]
+    /// Only claims on volumes of this name
+    #[arg(long, value_name = "NAME", value_parser = super::values::id)]
     pub volume_name: Option<String>,
-    /// At most N claims
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32>)]
-    pub per_page: Option<u32>,
-    /// Where the previous page ended
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
-    /// Show full ids
+    #[command(flatten)]
+    pub page: Page,
+    /// Show full IDs
     #[arg(long)]
     pub verbose: bool,
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -152,7 +148,8 @@ Exit codes: 0 listed; 1 the gateway did not answer.";
 #[derive(Debug, Args)]
 #[command(after_help = CLAIM_DELETE_EXAMPLES)]
 pub struct ClaimDelete {
-    /// The claim's id, or the start of it
+    /// The claim's ID, or a unique prefix of it
+    #[arg(value_parser = super::values::id)]
     pub id: String,
 }
 

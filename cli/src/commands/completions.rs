@@ -19,9 +19,8 @@ pub(super) fn run(context: &Context, args: &Completions) -> Result<Exit, Error> 
     Ok(Exit::Success)
 }
 
-/// What completes words in place of clap's function, which it calls.
-///
-/// clap's knows long flags with two dashes alone, and offers flags where a file is wanted.
+/// A wrapper of clap's completion function, which knows long flags with two dashes only and offers
+/// flags in place of files.
 const BASH: &str = r#"
 _kafila_words() {
     local cur="$2" prev="$3" long="" found=() line=" ${COMP_WORDS[*]:0:COMP_CWORD} "
@@ -50,7 +49,7 @@ _kafila_words() {
 }
 "#;
 
-/// Returns clap's script for bash with [`BASH`] in its place.
+/// Returns clap's script for bash with [`BASH`] as its entry point.
 fn in_bash(script: &str, root: &Command) -> String {
     let mut commands = Vec::new();
     file_commands(root, "", &mut commands);
@@ -62,12 +61,12 @@ fn in_bash(script: &str, root: &Command) -> String {
     let script = script.replace("complete -F _kafila ", "complete -F _kafila_words ");
     match script.find("\nif [[ \"${BASH_VERSINFO[0]}\" -eq 4") {
         Some(end) => format!("{}{words}{}", &script[..end], &script[end..]),
-        // Another release of clap ends otherwise; a function may stand anywhere before its use.
+        // Other releases of clap end differently; a function may be defined anywhere before its use.
         None => format!("{words}{script}"),
     }
 }
 
-/// Collects the commands, as in `job run`, whose argument is a file.
+/// Collects the commands with a file argument, such as `job run`.
 fn file_commands(command: &Command, name: &str, found: &mut Vec<String>) {
     let mut positionals = command.get_positionals();
     let is_path = positionals.any(|arg| {

@@ -1,9 +1,12 @@
 //! `kafila deployment …`
 
+pub(crate) mod update;
+
 use proto::v1;
 
 use crate::args::deployment::{List, Status};
 use crate::commands::job::watch::{self, Watch};
+use crate::commands::page;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -14,27 +17,24 @@ use crate::render;
 use crate::resolve;
 
 pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
+    list_all(context, args.verbose, args.json).await
+}
+
+async fn list_all(context: &Context, verbose: bool, json: bool) -> Result<Exit, Error> {
     let connection = &context.connection;
     let mut deployments = connection
         .deployments(connection.namespace(), "", 0)
         .await?;
     deployments.sort_by_key(|deployment| std::cmp::Reverse(deployment.create_index));
-    let text = if args.json {
-        let deployments: Vec<json::deployment::Deployment<'_>> =
-            deployments.iter().map(Into::into).collect();
-        pretty(&deployments)
-    } else if deployments.is_empty() {
-        "No deployments found".to_owned()
-    } else {
-        render::deployment::table(&deployments, &context.style(args.verbose)).render()
-    };
-    context.printer.out(&text)?;
-    Ok(Exit::Success)
+    show_list(context, deployments, verbose, json)
 }
 
 pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
+    let Some(id) = &args.id else {
+        return list_all(context, args.verbose, args.json).await;
+    };
     let style = context.style_err(args.verbose);
-    let deployment = resolve::deployment(&context.connection, &args.id, &style).await?;
+    let deployment = resolve::deployment(&context.connection, id, &style).await?;
     if !args.monitor {
         return show(context, &deployment, args.verbose, args.json).await;
     }
@@ -46,8 +46,25 @@ pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Err
         label: None,
     };
     let (id, job_id) = (style.id(&deployment.id), &deployment.job_id);
-    let goes_on = format!("The deployment \"{id}\" of job {job_id:?} goes on");
-    watch::until_ended(context, watch, &goes_on).await
+    let detached = format!("The deployment \"{id}\" of job {job_id:?} continues");
+    watch::until_ended(context, watch, &detached).await
+}
+
+/// Prints deployments.
+pub(super) fn show_list(
+    context: &Context,
+    deployments: Vec<v1::Deployment>,
+    verbose: bool,
+    json: bool,
+) -> Result<Exit, Error> {
+    let deployments = (deployments, String::new());
+    page::show::<_, json::deployment::Deployment<'_>>(context, &deployments, json, |deployments| {
+        if deployments.is_empty() {
+            "No deployments found".to_owned()
+        } else {
+            render::deployment::table(deployments, &context.style(verbose)).render()
+        }
+    })
 }
 
 /// Shows one deployment.
@@ -58,9 +75,7 @@ pub(super) async fn show(
     json: bool,
 ) -> Result<Exit, Error> {
     if json {
-        let deployment = json::deployment::Deployment::from(deployment);
-        context.printer.out(&pretty(&deployment))?;
-        return Ok(Exit::Success);
+        return context.finish(&pretty(&json::deployment::Deployment::from(deployment)));
     }
     let style = context.style(verbose);
     let mut text = render::deployment::body(deployment, &style);
@@ -69,6 +84,5 @@ pub(super) async fn show(
         let section = render::alloc::section(&allocs, &style);
         text.push_str(&style.section("Allocations", &section));
     }
-    context.printer.out(&text)?;
-    Ok(Exit::Success)
+    context.finish(&text)
 }

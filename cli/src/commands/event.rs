@@ -9,8 +9,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::{json, render};
 
-/// How often in a row a stream that broke is opened again, and the waits in between: as patient as
-/// the monitor.
+/// Retries of a broken stream and their backoff, as in the monitor.
 const MAX_RETRIES: u32 = 10;
 const BACKOFF: (std::time::Duration, std::time::Duration) = (
     std::time::Duration::from_secs(1),
@@ -39,7 +38,7 @@ pub(super) async fn stream(context: &Context, args: &Stream) -> Result<Exit, Err
             retries = 0;
             backoff.reset();
         } else if retries == 0 || retries >= MAX_RETRIES {
-            // It was not there in the first place, or did not come back.
+            // The first connection failed, or the retries are exhausted.
             return error.map_or(Ok(Exit::Success), Err);
         }
         retries += 1;
@@ -47,11 +46,11 @@ pub(super) async fn stream(context: &Context, args: &Stream) -> Result<Exit, Err
     }
 }
 
-/// Where a stream is taken up again.
+/// The position at which a stream resumes.
 struct Position {
-    /// The next index to be told; 0: whatever comes now.
+    /// The next index; 0: only new events.
     index: u64,
-    /// Something has come since it was last opened.
+    /// A batch arrived since the last opening.
     began: bool,
 }
 
@@ -78,16 +77,16 @@ async fn follow(
     Ok(())
 }
 
-/// Reads `TOPIC` or `TOPIC:KEY`; the gateway knows which topics there are.
+/// Parses `TOPIC` or `TOPIC:KEY`; the gateway validates the topic.
 ///
 /// # Errors
-/// The key is empty: a script whose variable is unset would be told everything.
+/// The key is empty, probably an unset variable of a script.
 fn filter(text: &str) -> Result<v1::EventFilter, Error> {
     let (topic, key) = match text.split_once(':') {
         Some((topic, "")) => {
             return Err(Error::text(format!(
                 "Error streaming events: -topic {text} has an empty key.\n\
-                 Name the key, or leave the colon out for everything of {topic}."
+                 Add the key, or leave out the colon for all events of {topic}."
             )));
         }
         Some(both) => both,

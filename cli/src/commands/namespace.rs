@@ -4,16 +4,16 @@ use std::path::Path;
 
 use proto::v1;
 
-use super::node_pool::{page, say_next};
+use super::page;
 use crate::args::namespace::{Apply, Command, Delete, Inspect, List, Status};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::jobfile::STDIN;
+use crate::files::text::STDIN;
 use crate::output::json::pretty;
-use crate::{json, namespacefile, render};
+use crate::{files, json, render};
 
-/// How often a change by name is begun anew because somebody else has changed the namespace.
+/// Retries of a change by name that loses its conditional write.
 const MAX_ATTEMPTS: usize = 5;
 
 pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Error> {
@@ -27,42 +27,33 @@ pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Er
 }
 
 async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
-    let options = page(context, "", args.per_page, args.page_token.as_ref());
-    let (namespaces, next_token) = context.connection.namespaces(options).await?;
-    let text = if args.json {
-        let namespaces = namespaces.iter().map(Into::into);
-        pretty(&namespaces.collect::<Vec<json::namespace::Namespace<'_>>>())
-    } else {
-        render::namespace::table(&namespaces).render()
-    };
-    context.printer.out(&text)?;
-    say_next(context, &next_token);
-    Ok(Exit::Success)
+    let options = page::options(context, "", &args.page);
+    let namespaces = context.connection.namespaces(options).await?;
+    page::show::<_, json::namespace::Namespace<'_>>(context, &namespaces, args.json, |namespaces| {
+        render::namespace::table(namespaces).render()
+    })
 }
 
 async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
     let namespace = context.connection.namespace_named(&args.name).await?;
-    let text = if args.json {
+    context.finish(&if args.json {
         pretty(&json::namespace::Namespace::from(&namespace))
     } else {
         render::namespace::status(&namespace, &context.style(false))
-    };
-    context.printer.out(&text)?;
-    Ok(Exit::Success)
+    })
 }
 
 async fn inspect(context: &Context, args: &Inspect) -> Result<Exit, Error> {
     let namespace = context.connection.namespace_named(&args.name).await?;
-    let text = pretty(&json::namespace::Namespace::from(&namespace));
-    context.printer.out(&text)?;
-    Ok(Exit::Success)
+    context.finish(&pretty(&json::namespace::Namespace::from(&namespace)))
 }
 
 async fn apply(context: &Context, args: &Apply) -> Result<Exit, Error> {
     let path = Path::new(&args.input);
     let is_file = args.input == STDIN || args.json || path.is_file();
     let name = if is_file {
-        let mut namespace = namespacefile::read(path, args.json)?;
+        let colour = context.printer.colour_err;
+        let mut namespace = files::namespace::read(path, args.json, colour)?;
         if let Some(description) = &args.description {
             namespace.description.clone_from(description);
         }
@@ -73,16 +64,14 @@ async fn apply(context: &Context, args: &Apply) -> Result<Exit, Error> {
         apply_named(context, args).await?;
         args.input.clone()
     };
-    let said = format!("Successfully applied namespace \"{name}\"!");
-    context.printer.out(&said)?;
-    Ok(Exit::Success)
+    context.finish(&format!("Successfully applied namespace \"{name}\"!"))
 }
 
-/// Changes what the flags say, and leaves the rest as whoever came before has made it.
+/// Changes the fields named by flags with a conditional write, and keeps the others.
 async fn apply_named(context: &Context, args: &Apply) -> Result<(), Error> {
     if let Some(problem) = model::Namespace::name_problem(&args.input) {
         let input = &args.input;
-        let text = format!("There is no file \"{input}\", and as a name {problem}.");
+        let text = format!("There is no file \"{input}\", and it is no namespace name: {problem}.");
         return Err(Error::text(text));
     }
     let connection = &context.connection;
@@ -110,7 +99,8 @@ async fn apply_named(context: &Context, args: &Apply) -> Result<(), Error> {
 
 async fn delete(context: &Context, args: &Delete) -> Result<Exit, Error> {
     context.connection.delete_namespace(&args.name).await?;
-    let said = format!("Successfully deleted namespace \"{}\"!", args.name);
-    context.printer.out(&said)?;
-    Ok(Exit::Success)
+    context.finish(&format!(
+        "Successfully deleted namespace \"{}\"!",
+        args.name
+    ))
 }

@@ -1,11 +1,13 @@
 //! `kafila node …`
 
+pub(crate) mod drain;
+
 use std::collections::HashMap;
 
 use proto::v1;
 
 use crate::args::node::{Eligibility, Status};
-use crate::commands::page::next_page;
+use crate::commands::{local_node, page};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -15,6 +17,10 @@ use crate::render;
 use crate::resolve;
 
 pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
+    if args.this {
+        let node = local_node::find(context).await?;
+        return show(context, &node, args.verbose, args.short, args.json).await;
+    }
     match &args.id {
         Some(prefix) => {
             let style = context.style_err(args.verbose);
@@ -26,41 +32,31 @@ pub(super) async fn status(context: &Context, args: &Status) -> Result<Exit, Err
 }
 
 async fn list(context: &Context, args: &Status) -> Result<Exit, Error> {
-    let options = v1::QueryOptions {
-        per_page: args.per_page.unwrap_or_default(),
-        next_token: args.page_token.clone().unwrap_or_default(),
-        ..context.connection.options("")
-    };
-    let (nodes, next_token) = context.connection.nodes(options).await?;
-    let text = if args.json {
-        let nodes: Vec<json::node::Node<'_>> = nodes.iter().map(Into::into).collect();
-        pretty(&nodes)
-    } else if nodes.is_empty() {
-        "No nodes registered".to_owned()
-    } else if args.quiet {
-        let style = context.style(args.verbose);
-        let ids: Vec<String> = nodes.iter().map(|node| style.id(&node.id)).collect();
-        ids.join("\n")
+    let options = page::options(context, "", &args.page);
+    let nodes = context.connection.nodes(options).await?;
+    let counts_allocs = args.allocs && !args.json && !args.quiet && !nodes.0.is_empty();
+    let running = if counts_allocs {
+        Some(running(context).await?)
     } else {
-        let running = if args.allocs {
-            Some(running(context).await?)
-        } else {
-            None
-        };
+        None
+    };
+    let style = context.style(args.verbose);
+    page::show::<_, json::node::Node<'_>>(context, &nodes, args.json, |nodes| {
+        if nodes.is_empty() {
+            return "No nodes registered".to_owned();
+        }
+        if args.quiet {
+            return render::node::ids(nodes, &style);
+        }
         let columns = render::node::Columns {
             os: args.os,
             running: running.as_ref(),
         };
-        render::node::table(&nodes, columns, &context.style(args.verbose)).render()
-    };
-    context.printer.out(&text)?;
-    if !next_token.is_empty() {
-        context.printer.err(&next_page(&context.words, &next_token));
-    }
-    Ok(Exit::Success)
+        render::node::table(nodes, columns, &style).render()
+    })
 }
 
-/// Counts the running allocations of each node, with one question for all nodes.
+/// Counts the running allocations of each node with one request.
 async fn running(context: &Context) -> Result<HashMap<String, usize>, Error> {
     let mut counts = HashMap::new();
     for alloc in context.connection.all_allocations().await? {
@@ -80,10 +76,7 @@ pub(super) async fn show(
     json: bool,
 ) -> Result<Exit, Error> {
     if json {
-        context
-            .printer
-            .out(&pretty(&json::node::Node::from(node)))?;
-        return Ok(Exit::Success);
+        return context.finish(&pretty(&json::node::Node::from(node)));
     }
     let allocs = context.connection.node_allocations(&node.id).await?;
     let status = render::node::Status {
@@ -91,10 +84,7 @@ pub(super) async fn show(
         allocs: &allocs,
         short,
     };
-    context
-        .printer
-        .out(&status.render(&context.style(verbose)))?;
-    Ok(Exit::Success)
+    context.finish(&status.render(&context.style(verbose)))
 }
 
 pub(super) async fn eligibility(context: &Context, args: &Eligibility) -> Result<Exit, Error> {
@@ -106,10 +96,8 @@ pub(super) async fn eligibility(context: &Context, args: &Eligibility) -> Result
         "ineligible"
     };
     connection.set_eligibility(&node.id, wanted).await?;
-    let said = format!(
+    context.finish(&format!(
         "Node {:?} scheduling eligibility set: {wanted} for scheduling",
         node.id
-    );
-    context.printer.out(&said)?;
-    Ok(Exit::Success)
+    ))
 }

@@ -1,8 +1,11 @@
 //! `kafila operator …`
 
-use proto::v1;
+use std::time::Duration;
 
-use crate::args::operator::{GetConfig, Leaders, Scheduler, SetConfig};
+use proto::v1;
+use tokio::time::{Instant, sleep};
+
+use crate::args::operator::{GetConfig, Health, Leaders, Scheduler, SetConfig};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -23,6 +26,33 @@ pub(super) async fn leaders(context: &Context, args: &Leaders) -> Result<Exit, E
     Ok(Exit::Success)
 }
 
+/// Interval of checks with `-wait`: a start takes a second or so.
+const HEALTH_INTERVAL: Duration = Duration::from_millis(250);
+
+pub(super) async fn health(context: &Context, args: &Health) -> Result<Exit, Error> {
+    let deadline = args.wait.map(|wait| Instant::now() + wait);
+    loop {
+        let found = context.connection.is_ready().await;
+        let may_change = match &found {
+            Ok(is_ready) => !is_ready,
+            Err(error) => error.is_transient(),
+        };
+        if may_change && deadline.is_some_and(|deadline| Instant::now() < deadline) {
+            sleep(HEALTH_INTERVAL).await;
+            continue;
+        }
+        let url = &context.connection.address().url;
+        if found? {
+            context.printer.out(&format!("{url} is ready"))?;
+            return Ok(Exit::Success);
+        }
+        return Err(Error::text(format!(
+            "{url} is not ready: it starts, shuts down, or has no connection to etcd.\n\
+             Its log says which."
+        )));
+    }
+}
+
 pub(super) async fn scheduler(context: &Context, command: &Scheduler) -> Result<Exit, Error> {
     match command {
         Scheduler::GetConfig(args) => get_config(context, args).await,
@@ -41,21 +71,21 @@ async fn get_config(context: &Context, args: &GetConfig) -> Result<Exit, Error> 
     Ok(Exit::Success)
 }
 
-/// How often somebody else may change the configuration between reading and writing it.
+/// Retries after lost conditional writes.
 const MAX_ATTEMPTS: usize = 8;
 
 async fn set_config(context: &Context, args: &SetConfig) -> Result<Exit, Error> {
     if args.is_empty() {
         return Err(Error::text(
-            "Error setting scheduler configuration: there is nothing to set.\n\
-             Want at least one setting, as in -scheduler-algorithm=spread.",
+            "Error setting scheduler configuration: no setting is given.\n\
+             Pass at least one, for example -scheduler-algorithm=spread.",
         ));
     }
     let connection = &context.connection;
     let mut asked: Option<v1::SchedulerConfiguration> = None;
     for _ in 0..MAX_ATTEMPTS {
         let current = connection.scheduler_config().await?;
-        // An attempt whose answer got lost stands in its own way.
+        // An earlier attempt may have been executed without an answer.
         let is_done = asked
             .as_ref()
             .is_some_and(|asked| *asked == settings(&current));
@@ -78,27 +108,27 @@ async fn set_config(context: &Context, args: &SetConfig) -> Result<Exit, Error> 
         return Ok(Exit::Success);
     }
     Err(Error::text(
-        "Error setting scheduler configuration: others keep changing it; try again.",
+        "Error setting scheduler configuration: too many concurrent changes. Try again.",
     ))
 }
 
 fn conflict(want: u64, found: u64) -> Error {
     if found == 0 {
         return Error::text(format!(
-            "Error setting scheduler configuration: its modify index is 0, not {want}: nobody has \
-             set anything yet.\n\
+            "Error setting scheduler configuration: its ModifyIndex is 0, not {want}: it was \
+             never set.\n\
              Retry with -check-index=0."
         ));
     }
     Error::text(format!(
-        "Error setting scheduler configuration: its modify index is {found}, not {want}, so \
-         somebody has changed it.\n\
-         Look at it with 'kafila operator scheduler get-config' and retry with \
+        "Error setting scheduler configuration: its ModifyIndex is {found}, not {want}: it has \
+         changed.\n\
+         Review it with 'kafila operator scheduler get-config', then retry with \
          -check-index={found}."
     ))
 }
 
-/// Returns what can be chosen, without what the servers set.
+/// Returns the settings without the indexes.
 fn settings(config: &v1::SchedulerConfiguration) -> v1::SchedulerConfiguration {
     v1::SchedulerConfiguration {
         create_index: 0,
@@ -107,7 +137,7 @@ fn settings(config: &v1::SchedulerConfiguration) -> v1::SchedulerConfiguration {
     }
 }
 
-/// Changes what is given and nothing else.
+/// Applies the given settings and keeps the others.
 fn changed(mut config: v1::SchedulerConfiguration, args: &SetConfig) -> v1::SchedulerConfiguration {
     if let Some(algorithm) = args.scheduler_algorithm {
         config.scheduler_algorithm = algorithm.as_str().to_owned();

@@ -1,19 +1,60 @@
-//! How to see the next page of a list: the same command, with a token.
+//! Lists: query options, output, and the command for the next page.
 
 use std::ffi::OsString;
 
-/// Returns the line that says how to see more; it goes to standard error so that pipes stay clean.
+use proto::v1;
+use serde::Serialize;
+
+use crate::args::page::Page;
+use crate::context::Context;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::json::pretty;
+use crate::output::shell::quoted;
+
+/// Returns the options of a list request.
+pub(super) fn options(context: &Context, namespace: &str, page: &Page) -> v1::QueryOptions {
+    v1::QueryOptions {
+        per_page: page.per_page.unwrap_or_default(),
+        next_token: page.page_token.clone().unwrap_or_default(),
+        ..context.connection.options(namespace)
+    }
+}
+
+/// Prints a list, as JSON objects `J` or as `text`, and the command for the next page.
+pub(super) fn show<'a, T, J>(
+    context: &Context,
+    (items, next_token): &'a (Vec<T>, String),
+    json: bool,
+    text: impl FnOnce(&'a [T]) -> String,
+) -> Result<Exit, Error>
+where
+    J: From<&'a T> + Serialize,
+{
+    let text = if json {
+        pretty(&items.iter().map(J::from).collect::<Vec<J>>())
+    } else {
+        text(items)
+    };
+    context.printer.out(&text)?;
+    if !next_token.is_empty() {
+        context.printer.err(&next_page(&context.words, next_token));
+    }
+    Ok(Exit::Success)
+}
+
+/// Returns the hint for the next page, which goes to standard error to keep pipes clean.
 ///
-/// `words` are those of the command, the program's name first: filters and the gateway's address
-/// belong to the next page as much as to this one.
-pub(super) fn next_page(words: &[OsString], token: &str) -> String {
+/// `words` is the command line, the program's name first: the next page needs the same filters and
+/// the same gateway.
+fn next_page(words: &[OsString], token: &str) -> String {
     let mut line = "kafila".to_owned();
     for word in words.iter().skip(1) {
         let word = word.to_string_lossy();
         if word.starts_with("--page-token") {
             continue;
         }
-        // As people write flags here, and the documents.
+        // The documents write flags with one dash.
         let word = word
             .strip_prefix('-')
             .filter(|it| it.starts_with('-'))
@@ -25,21 +66,12 @@ pub(super) fn next_page(words: &[OsString], token: &str) -> String {
     format!("Results have been paginated. To get the next page run:\n\n{line}")
 }
 
-/// Returns a word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_next_page_is_asked_for_by_the_same_command() {
+    fn the_next_page_has_the_same_command_line() {
         let table = [
             ("kafila eval list", "kafila eval list -page-token=t"),
             (

@@ -1,5 +1,6 @@
 //! `kafila scaling …`
 
+use super::page;
 use crate::args::scaling::{Command, Info, List, Policy};
 use crate::context::Context;
 use crate::error::Error;
@@ -19,25 +20,21 @@ async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
     let job_id = args.job.as_deref().unwrap_or_default();
     let of_type = args.of_type.as_deref().unwrap_or_default();
     let policies = context.connection.scaling_policies(job_id, of_type).await?;
-    let text = if args.json {
-        let policies: Vec<ScalingPolicy<'_>> = policies.iter().map(Into::into).collect();
-        pretty(&policies)
-    } else if policies.is_empty() {
-        "No policies found".to_owned()
-    } else {
-        render::scaling::table(&policies, &context.style(args.verbose)).render()
-    };
-    context.printer.out(&text)?;
-    Ok(Exit::Success)
+    let policies = (policies, String::new());
+    page::show::<_, ScalingPolicy<'_>>(context, &policies, args.json, |policies| {
+        if policies.is_empty() {
+            "No policies found".to_owned()
+        } else {
+            render::scaling::table(policies, &context.style(args.verbose)).render()
+        }
+    })
 }
 
 async fn info(context: &Context, args: &Info) -> Result<Exit, Error> {
     let policy = context.connection.scaling_policy(&args.id).await?;
-    let text = if args.json {
+    context.finish(&if args.json {
         pretty(&ScalingPolicy::from(&policy))
     } else {
         render::scaling::info(&policy, &context.style(args.verbose))
-    };
-    context.printer.out(&text)?;
-    Ok(Exit::Success)
+    })
 }

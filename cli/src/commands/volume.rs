@@ -1,24 +1,27 @@
 //! `kafila volume …`
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use proto::v1;
 
+use super::{example, page};
 use crate::args::volume::{Claim, ClaimDelete, ClaimList, Command, Delete, Init, Register, Status};
-use crate::commands::node_pool::{page, say_next, write_new};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::files::volume as file;
 use crate::output::json::pretty;
-use crate::{json, render, resolve, volumefile};
+use crate::{json, render, resolve};
 
-/// How long a whole id is, with its hyphens.
+/// Length of a full ID, with its hyphens.
 const UUID_CHARS: usize = 36;
 
 pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Error> {
     match command {
-        Command::Status(args) => status(context, args).await,
+        Command::Status(args) => match &args.id {
+            Some(id) => show(context, id, args).await,
+            None => list(context, args).await,
+        },
         Command::Register(args) => register(context, args).await,
         Command::Delete(args) => delete(context, args).await,
         Command::Init(args) => init(context, args),
@@ -27,43 +30,35 @@ pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Er
     }
 }
 
-async fn status(context: &Context, args: &Status) -> Result<Exit, Error> {
+async fn show(context: &Context, id: &str, args: &Status) -> Result<Exit, Error> {
+    let (volume, alloc_ids) = context.connection.volume(id).await?;
+    context.finish(&if args.json {
+        pretty(&json::volume::Volume::from(&volume))
+    } else {
+        render::volume::info(&volume, &alloc_ids, &context.style(args.verbose))
+    })
+}
+
+async fn list(context: &Context, args: &Status) -> Result<Exit, Error> {
     let connection = &context.connection;
-    let style = context.style(args.verbose);
-    if let Some(id) = &args.id {
-        let (volume, alloc_ids) = connection.volume(id).await?;
-        let text = if args.json {
-            pretty(&json::volume::Volume::from(&volume))
-        } else {
-            render::volume::info(&volume, &alloc_ids, &style)
-        };
-        context.printer.out(&text)?;
-        return Ok(Exit::Success);
-    }
-    let namespace = connection.namespace();
-    let options = page(context, namespace, args.per_page, args.page_token.as_ref());
     let message = v1::ListVolumesRequest {
-        options: Some(options),
+        options: Some(page::options(context, connection.namespace(), &args.page)),
         r#type: args.volume_type.clone().unwrap_or_default(),
         node_id: args.node.clone().unwrap_or_default(),
         node_pool: args.node_pool.clone().unwrap_or_default(),
     };
-    let (volumes, next_token) = connection.volumes(message).await?;
-    let text = if args.json {
-        let volumes: Vec<json::volume::Volume<'_>> = volumes.iter().map(Into::into).collect();
-        pretty(&volumes)
-    } else if volumes.is_empty() {
-        "No volumes".to_owned()
-    } else {
-        render::volume::table(&volumes, &style).render()
-    };
-    context.printer.out(&text)?;
-    say_next(context, &next_token);
-    Ok(Exit::Success)
+    let volumes = connection.volumes(message).await?;
+    page::show::<_, json::volume::Volume<'_>>(context, &volumes, args.json, |volumes| {
+        if volumes.is_empty() {
+            "No volumes".to_owned()
+        } else {
+            render::volume::table(volumes, &context.style(args.verbose)).render()
+        }
+    })
 }
 
 async fn register(context: &Context, args: &Register) -> Result<Exit, Error> {
-    let mut volume = volumefile::read(&args.path, args.json)?;
+    let mut volume = file::read(&args.path, args.json, context.printer.colour_err)?;
     let connection = &context.connection;
     if volume.namespace.is_empty() {
         connection.namespace().clone_into(&mut volume.namespace);
@@ -74,71 +69,44 @@ async fn register(context: &Context, args: &Register) -> Result<Exit, Error> {
         volume.node_id = node.id;
     }
     let volume = connection.register_volume(volume).await?;
-    let said = format!(
-        "Registered host volume {} with ID {}",
-        volume.name, volume.id
-    );
-    context.printer.out(&said)?;
-    Ok(Exit::Success)
+    let (name, id) = (&volume.name, &volume.id);
+    context.finish(&format!("Registered host volume {name} with ID {id}"))
 }
 
 async fn delete(context: &Context, args: &Delete) -> Result<Exit, Error> {
     let id = context.connection.delete_volume(&args.id).await?;
-    let said = format!("Successfully deleted volume \"{id}\"!");
-    context.printer.out(&said)?;
-    Ok(Exit::Success)
+    context.finish(&format!("Successfully deleted volume \"{id}\"!"))
 }
 
 fn init(context: &Context, args: &Init) -> Result<Exit, Error> {
-    let (usual, text) = if args.json {
-        ("volume.json", volumefile::EXAMPLE_JSON)
+    let (default, text) = if args.json {
+        ("volume.json", file::EXAMPLE_JSON)
     } else {
-        ("volume.hcl", volumefile::EXAMPLE_HCL)
+        ("volume.hcl", file::EXAMPLE_HCL)
     };
-    let path = args.path.clone().unwrap_or_else(|| PathBuf::from(usual));
-    write_new(&path, text).map_err(|error| {
-        let path = path.display();
-        Error::text(match error.kind() {
-            ErrorKind::AlreadyExists => {
-                format!("File \"{path}\" already exists: name another, or remove it.")
-            }
-            _ => format!("Error writing \"{path}\": {error}"),
-        })
-    })?;
-    if !args.quiet {
-        let said = format!("Example volume specification written to {}", path.display());
-        context.printer.out(&said)?;
-    }
-    Ok(Exit::Success)
+    let path = args.path.clone().unwrap_or_else(|| PathBuf::from(default));
+    example::write(context, &path, ("volume", text), args.quiet)
 }
 
 async fn list_claims(context: &Context, args: &ClaimList) -> Result<Exit, Error> {
     let connection = &context.connection;
-    let namespace = connection.namespace();
-    let options = page(context, namespace, args.per_page, args.page_token.as_ref());
     let message = v1::ListVolumeClaimsRequest {
-        options: Some(options),
+        options: Some(page::options(context, connection.namespace(), &args.page)),
         job_id: args.job.clone().unwrap_or_default(),
         task_group: args.group.clone().unwrap_or_default(),
         volume_name: args.volume_name.clone().unwrap_or_default(),
     };
-    let (claims, next_token) = connection.volume_claims(message).await?;
-    let text = if args.json {
-        let claims: Vec<json::volume::Claim<'_>> = claims.iter().map(Into::into).collect();
-        pretty(&claims)
-    } else if claims.is_empty() {
-        "No claims".to_owned()
-    } else {
-        render::volume::claims(&claims, &context.style(args.verbose)).render()
-    };
-    context.printer.out(&text)?;
-    say_next(context, &next_token);
-    Ok(Exit::Success)
+    let claims = connection.volume_claims(message).await?;
+    page::show::<_, json::volume::Claim<'_>>(context, &claims, args.json, |claims| {
+        if claims.is_empty() {
+            "No claims".to_owned()
+        } else {
+            render::volume::claims(claims, &context.style(args.verbose)).render()
+        }
+    })
 }
 
 async fn delete_claim(context: &Context, args: &ClaimDelete) -> Result<Exit, Error> {
     let id = context.connection.delete_volume_claim(&args.id).await?;
-    let said = format!("Successfully deleted claim \"{id}\"!");
-    context.printer.out(&said)?;
-    Ok(Exit::Success)
+    context.finish(&format!("Successfully deleted claim \"{id}\"!"))
 }

@@ -1,21 +1,17 @@
-//! What is asked about allocations.
+//! RPCs on allocations.
 
 use proto::v1;
 use proto::v1::allocations_client::AllocationsClient;
 use tonic::Streaming;
 
-use super::{Connection, MAX_ANSWER_BYTES};
+use super::transport::{Connection, rpc};
 use crate::error::Error;
 
-/// Which part of which output to read.
+/// The part of a log to read.
 pub(crate) type LogsRequest = v1::LogsRequest;
 
-fn client(channel: service_kit::TracedChannel) -> AllocationsClient<service_kit::TracedChannel> {
-    AllocationsClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
-
 impl Connection {
-    /// Lists the allocations whose id begins with `prefix`.
+    /// Lists the allocations with an ID prefix.
     pub(crate) async fn allocations(
         &self,
         prefix: &str,
@@ -33,7 +29,7 @@ impl Connection {
             .call(
                 "querying allocations",
                 message,
-                |channel, request| async move { client(channel).list(request).await },
+                rpc!(AllocationsClient.list),
             )
             .await?;
         Ok(answer.allocations)
@@ -48,25 +44,23 @@ impl Connection {
             .call(
                 "querying allocations",
                 message,
-                |channel, request| async move { client(channel).list(request).await },
+                rpc!(AllocationsClient.list),
             )
             .await?;
         Ok(answer.allocations)
     }
 
-    /// Opens the stream of a task's output. The deadline is for its beginning.
+    /// Opens the stream of a task's output; the timeout applies to opening it.
     pub(crate) async fn logs(
         &self,
         message: LogsRequest,
     ) -> Result<Streaming<v1::LogsChunk>, Error> {
         let doing = format!("reading logs of task {:?}", message.task);
-        self.call(&doing, message, |channel, request| async move {
-            client(channel).logs(request).await
-        })
-        .await
+        self.call(&doing, message, rpc!(AllocationsClient.logs))
+            .await
     }
 
-    /// Says what went wrong with a stream that had begun.
+    /// Describes the error of an open stream.
     pub(crate) fn logs_error(&self, task: &str, status: tonic::Status) -> Error {
         self.error(&format!("reading logs of task {task:?}"), status)
     }

@@ -1,17 +1,13 @@
-//! What is asked about deployments.
+//! RPCs that read deployments.
 
 use proto::v1;
 use proto::v1::deployments_client::DeploymentsClient;
 
-use super::{Blocking, Connection, MAX_ANSWER_BYTES};
+use super::transport::{Blocking, Connection, rpc};
 use crate::error::Error;
 
-fn client(channel: service_kit::TracedChannel) -> DeploymentsClient<service_kit::TracedChannel> {
-    DeploymentsClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
-
 impl Connection {
-    /// Lists the deployments whose id begins with `prefix`, which may be empty.
+    /// Lists deployments; `prefix` is an ID prefix and may be empty.
     pub(crate) async fn deployments(
         &self,
         namespace: &str,
@@ -30,14 +26,14 @@ impl Connection {
             .call(
                 "querying deployments",
                 message,
-                |channel, request| async move { client(channel).list(request).await },
+                rpc!(DeploymentsClient.list),
             )
             .await?;
         Ok(answer.deployments)
     }
 
-    /// Returns a deployment once something about it is newer than `blocking.after`, or
-    /// `blocking.wait` is over, with the index it was read at.
+    /// Returns a deployment and the index of the read, once it is newer than `blocking.after` or
+    /// `blocking.wait` has passed.
     pub(crate) async fn deployment(
         &self,
         namespace: &str,
@@ -50,12 +46,7 @@ impl Connection {
         };
         let doing = format!("reading deployment {deployment_id:?}");
         let answer: v1::GetDeploymentResponse = self
-            .call_within(
-                &doing,
-                message,
-                blocking.wait,
-                |channel, request| async move { client(channel).get(request).await },
-            )
+            .call_within(&doing, message, blocking.wait, rpc!(DeploymentsClient.get))
             .await?;
         let index = answer.meta.unwrap_or_default().index;
         Ok((answer.deployment.unwrap_or_default(), index))

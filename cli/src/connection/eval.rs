@@ -1,17 +1,13 @@
-//! What is asked about evaluations.
+//! RPCs on evaluations.
 
 use proto::v1;
 use proto::v1::evaluations_client::EvaluationsClient;
 
-use super::{Blocking, Connection, MAX_ANSWER_BYTES};
+use super::transport::{Blocking, Connection, rpc};
 use crate::error::Error;
 
-fn client(channel: service_kit::TracedChannel) -> EvaluationsClient<service_kit::TracedChannel> {
-    EvaluationsClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
-
 impl Connection {
-    /// Lists evaluations, and says where the next page begins.
+    /// Lists evaluations, with the token of the next page.
     pub(crate) async fn evaluations(
         &self,
         options: v1::QueryOptions,
@@ -27,15 +23,15 @@ impl Connection {
             .call(
                 "querying evaluations",
                 message,
-                |channel, request| async move { client(channel).list(request).await },
+                rpc!(EvaluationsClient.list),
             )
             .await?;
         let next_token = answer.meta.unwrap_or_default().next_token;
         Ok((answer.evaluations, next_token))
     }
 
-    /// Returns an evaluation once it is newer than `blocking.after`, or `blocking.wait` is over,
-    /// with the index it was read at.
+    /// Returns an evaluation and the index of the read, once it is newer than `blocking.after` or
+    /// `blocking.wait` has passed.
     pub(crate) async fn evaluation(
         &self,
         namespace: &str,
@@ -48,19 +44,13 @@ impl Connection {
         };
         let doing = format!("reading evaluation {eval_id:?}");
         let answer: v1::GetEvaluationResponse = self
-            .call_within(
-                &doing,
-                message,
-                blocking.wait,
-                |channel, request| async move { client(channel).get(request).await },
-            )
+            .call_within(&doing, message, blocking.wait, rpc!(EvaluationsClient.get))
             .await?;
         let index = answer.meta.unwrap_or_default().index;
         Ok((answer.evaluation.unwrap_or_default(), index))
     }
 
-    /// Returns an evaluation as it is now, and what nodes say of it; `node_id` is one that is told
-    /// of in any case, or empty.
+    /// Returns an evaluation with its explanation; `node_id` is a node to include, or empty.
     pub(crate) async fn explain_evaluation(
         &self,
         namespace: &str,
@@ -74,9 +64,7 @@ impl Connection {
         };
         let doing = format!("explaining evaluation {eval_id:?}");
         let answer: v1::ExplainEvaluationResponse = self
-            .call(&doing, message, |channel, request| async move {
-                client(channel).explain(request).await
-            })
+            .call(&doing, message, rpc!(EvaluationsClient.explain))
             .await?;
         let eval = answer.evaluation.unwrap_or_default();
         Ok((eval, answer.explanation.unwrap_or_default()))
@@ -93,21 +81,18 @@ impl Connection {
         };
         let doing = format!("reading allocations of evaluation {eval_id:?}");
         let answer: v1::ListAllocationsResponse = self
-            .call(&doing, message, |channel, request| async move {
-                client(channel).list_allocations(request).await
-            })
+            .call(&doing, message, rpc!(EvaluationsClient.list_allocations))
             .await?;
         Ok(answer.allocations)
     }
-    /// Deletes evaluations, all of them or none; returns how many. Asked once only: a second time
-    /// they would not be found.
+
+    /// Deletes all of the evaluations or none; returns their number. Not idempotent: a retry would
+    /// not find them.
     pub(crate) async fn delete_evaluations(&self, eval_ids: Vec<String>) -> Result<u32, Error> {
         let message = v1::DeleteEvaluationsRequest { eval_ids };
         let doing = "deleting evaluations";
         let answer: v1::DeleteEvaluationsResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).delete(request).await
-            })
+            .call(doing, message, rpc!(EvaluationsClient.delete))
             .await?;
         Ok(answer.count)
     }

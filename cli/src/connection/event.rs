@@ -1,4 +1,4 @@
-//! What is told without being asked again.
+//! Streaming RPCs.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use proto::v1;
 use proto::v1::events_client::EventsClient;
 use tonic::Streaming;
 
-use super::{Connection, MAX_ANSWER_BYTES};
+use super::transport::{Connection, MAX_ANSWER_BYTES};
 use crate::error::Error;
 
 const DOING: &str = "reading events";
 
-/// How often the gateway says that it is still there.
+/// Interval of the bookmarks that show that the stream is alive.
 const BOOKMARKS: Duration = Duration::from_secs(5);
 
 impl Connection {
-    /// Opens the stream of events from `index` on; 0: from now on. It has no deadline.
+    /// Opens the stream of events from `index` on; 0: only new events. It has no deadline.
     pub(crate) async fn events(
         &self,
         filters: Vec<v1::EventFilter>,
@@ -28,8 +28,8 @@ impl Connection {
             bookmark_interval: Some(proto::duration_to_wire(BOOKMARKS)),
         };
         let mut client =
-            EventsClient::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER_BYTES);
-        let opening = tokio::time::timeout(self.timeout, client.stream(message));
+            EventsClient::new(self.channel()).max_decoding_message_size(MAX_ANSWER_BYTES);
+        let opening = tokio::time::timeout(self.timeout(), client.stream(message));
         match opening.await {
             Ok(Ok(stream)) => Ok(stream.into_inner()),
             Ok(Err(status)) => Err(self.error(DOING, status)),
@@ -42,8 +42,8 @@ impl Connection {
         &self,
         stream: &mut Streaming<v1::EventBatch>,
     ) -> Result<Option<v1::EventBatch>, Error> {
-        // Bookmarks come when nothing else does, so silence means that nobody is there.
-        match tokio::time::timeout(BOOKMARKS + self.timeout, stream.message()).await {
+        // An idle stream carries bookmarks, so silence means a dead connection.
+        match tokio::time::timeout(BOOKMARKS + self.timeout(), stream.message()).await {
             Ok(batch) => batch.map_err(|status| self.error(DOING, status)),
             Err(_) => Err(self.event_silence()),
         }
@@ -52,7 +52,7 @@ impl Connection {
     fn event_silence(&self) -> Error {
         self.error(
             DOING,
-            tonic::Status::deadline_exceeded("the gateway says nothing"),
+            tonic::Status::deadline_exceeded("no event or bookmark arrived"),
         )
     }
 }

@@ -1,26 +1,20 @@
-//! What is asked about jobs.
+//! RPCs on jobs.
 
 use proto::v1;
 use proto::v1::jobs_client::JobsClient;
 
-use super::{Blocking, Connection, MAX_ANSWER_BYTES};
+use super::transport::{Blocking, Connection, rpc};
 use crate::error::Error;
 
-pub(super) fn client(
-    channel: service_kit::TracedChannel,
-) -> JobsClient<service_kit::TracedChannel> {
-    JobsClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
-
-/// A job, and what is read with it.
+/// A job with its summary.
 pub(crate) struct FoundJob {
     pub(crate) job: v1::Job,
     pub(crate) summary: v1::JobSummary,
-    /// When it is launched next; 0: it is not.
+    /// The next periodic launch; 0: none.
     pub(crate) next_launch_ns: u64,
 }
 
-/// A job as it is now, what rolls it out, and what runs of it.
+/// A job with its deployments and allocations.
 #[derive(Clone, Debug)]
 pub(crate) struct JobAtWork {
     pub(crate) job: v1::Job,
@@ -45,14 +39,12 @@ impl Connection {
             options: Some(options),
         };
         let answer: v1::ListJobsResponse = self
-            .call("querying jobs", message, |channel, request| async move {
-                client(channel).list(request).await
-            })
+            .call("querying jobs", message, rpc!(JobsClient.list))
             .await?;
         Ok(answer.jobs)
     }
 
-    /// Returns a job with its summary; `version`: a former one.
+    /// Returns a job with its summary; `version` selects an earlier one.
     pub(crate) async fn job(
         &self,
         namespace: &str,
@@ -65,11 +57,7 @@ impl Connection {
             version,
         };
         let doing = format!("querying job {job_id:?}");
-        let answer: v1::GetJobResponse = self
-            .call(&doing, message, |channel, request| async move {
-                client(channel).get(request).await
-            })
-            .await?;
+        let answer: v1::GetJobResponse = self.call(&doing, message, rpc!(JobsClient.get)).await?;
         Ok(FoundJob {
             job: answer.job.unwrap_or_default(),
             summary: answer.summary.unwrap_or_default(),
@@ -77,50 +65,42 @@ impl Connection {
         })
     }
 
-    /// Stores a job. The request's id makes it safe to ask again when no answer came.
+    /// Stores a job. Idempotent by the ID of the request.
     pub(crate) async fn register(
         &self,
         message: v1::RegisterJobRequest,
     ) -> Result<v1::RegisterJobResponse, Error> {
-        self.call_until_answered("submitting job", message, |channel, request| async move {
-            client(channel).register(request).await
-        })
-        .await
+        self.call_until_answered("submitting job", message, rpc!(JobsClient.register))
+            .await
     }
 
     pub(crate) async fn validate(&self, job: v1::Job) -> Result<v1::ValidateJobResponse, Error> {
         let message = v1::ValidateJobRequest { job: Some(job) };
-        self.call("validating job", message, |channel, request| async move {
-            client(channel).validate(request).await
-        })
-        .await
+        self.call("validating job", message, rpc!(JobsClient.validate))
+            .await
     }
 
-    /// Tries a registration out, with its differences.
+    /// Makes a dry run of a registration, with its diff.
     pub(crate) async fn plan(&self, job: v1::Job) -> Result<v1::PlanJobResponse, Error> {
         let message = v1::PlanJobRequest {
             job: Some(job),
             diff: true,
         };
-        self.call("planning job", message, |channel, request| async move {
-            client(channel).plan(request).await
-        })
-        .await
+        self.call("planning job", message, rpc!(JobsClient.plan))
+            .await
     }
 
-    /// Stops a job. Its request id makes a second try safe.
+    /// Stops a job. Idempotent by the ID of the request.
     pub(crate) async fn deregister(
         &self,
         message: v1::DeregisterJobRequest,
     ) -> Result<v1::DeregisterJobResponse, Error> {
         let doing = format!("deregistering job with id {} err", message.job_id);
-        self.call_until_answered(&doing, message, |channel, request| async move {
-            client(channel).deregister(request).await
-        })
-        .await
+        self.call_until_answered(&doing, message, rpc!(JobsClient.deregister))
+            .await
     }
 
-    /// `all`: those of former jobs of the same id as well.
+    /// `all` includes allocations of earlier jobs with the same ID.
     pub(crate) async fn job_allocations(
         &self,
         namespace: &str,
@@ -134,9 +114,7 @@ impl Connection {
         };
         let doing = format!("querying allocations of job {job_id:?}");
         let answer: v1::ListAllocationsResponse = self
-            .call(&doing, message, |channel, request| async move {
-                client(channel).list_allocations(request).await
-            })
+            .call(&doing, message, rpc!(JobsClient.list_allocations))
             .await?;
         Ok(answer.allocations)
     }
@@ -152,14 +130,12 @@ impl Connection {
         };
         let doing = format!("querying evaluations of job {job_id:?}");
         let answer: v1::ListEvaluationsResponse = self
-            .call(&doing, message, |channel, request| async move {
-                client(channel).list_evaluations(request).await
-            })
+            .call(&doing, message, rpc!(JobsClient.list_evaluations))
             .await?;
         Ok(answer.evaluations)
     }
 
-    /// Returns the deployments of a job, and the index they were read at.
+    /// Returns the deployments of a job, and the index of the read.
     pub(crate) async fn job_deployments(
         &self,
         namespace: &str,
@@ -176,12 +152,13 @@ impl Connection {
                 &doing,
                 message,
                 blocking.wait,
-                |channel, request| async move { client(channel).list_deployments(request).await },
+                rpc!(JobsClient.list_deployments),
             )
             .await?;
         let index = answer.meta.unwrap_or_default().index;
         Ok((answer.deployments, index))
     }
+
     /// Returns a job with its deployments and allocations.
     pub(crate) async fn job_at_work(
         &self,

@@ -1,17 +1,13 @@
-//! What is asked about namespaces.
+//! RPCs on namespaces.
 
 use proto::v1;
 use proto::v1::namespaces_client::NamespacesClient;
 
-use super::{Connection, MAX_ANSWER_BYTES};
+use super::transport::{Connection, rpc};
 use crate::error::Error;
 
-fn client(channel: service_kit::TracedChannel) -> NamespacesClient<service_kit::TracedChannel> {
-    NamespacesClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
-
 impl Connection {
-    /// Lists namespaces, and says where the next page begins.
+    /// Lists namespaces, with the token of the next page.
     pub(crate) async fn namespaces(
         &self,
         options: v1::QueryOptions,
@@ -21,9 +17,7 @@ impl Connection {
         };
         let doing = "querying namespaces";
         let answer: v1::ListNamespacesResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).list(request).await
-            })
+            .call(doing, message, rpc!(NamespacesClient.list))
             .await?;
         let next_token = answer.meta.unwrap_or_default().next_token;
         Ok((answer.namespaces, next_token))
@@ -36,15 +30,12 @@ impl Connection {
         };
         let doing = "retrieving namespace";
         let answer: v1::GetNamespaceResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).get(request).await
-            })
+            .call(doing, message, rpc!(NamespacesClient.get))
             .await?;
         Ok(answer.namespace.unwrap_or_default())
     }
 
-    /// Creates or changes a namespace; `check_index`: only if it has that modify index. Asked twice,
-    /// it changes nothing the second time.
+    /// Creates or changes a namespace, with `check_index` only at that modify index. Idempotent.
     pub(crate) async fn apply_namespace(
         &self,
         namespace: v1::Namespace,
@@ -56,23 +47,19 @@ impl Connection {
         };
         let doing = "applying namespace";
         let answer: v1::UpsertNamespaceResponse = self
-            .call_until_answered(doing, message, |channel, request| async move {
-                client(channel).upsert(request).await
-            })
+            .call_until_answered(doing, message, rpc!(NamespacesClient.upsert))
             .await?;
         Ok(answer.modify_index)
     }
 
-    /// Deletes a namespace. Asked once only: a second time it would not be found.
+    /// Deletes a namespace. Not idempotent: a retry would not find it.
     pub(crate) async fn delete_namespace(&self, name: &str) -> Result<u64, Error> {
         let message = v1::DeleteNamespaceRequest {
             name: name.to_owned(),
         };
         let doing = "deleting namespace";
         let answer: v1::DeleteNamespaceResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).delete(request).await
-            })
+            .call(doing, message, rpc!(NamespacesClient.delete))
             .await?;
         Ok(answer.index)
     }

@@ -1,17 +1,13 @@
-//! What is asked about nodes.
+//! RPCs on nodes.
 
 use proto::v1;
 use proto::v1::nodes_client::NodesClient;
 
-use super::{Blocking, Connection, MAX_ANSWER_BYTES};
+use super::transport::{Blocking, Connection, rpc};
 use crate::error::Error;
 
-fn client(channel: service_kit::TracedChannel) -> NodesClient<service_kit::TracedChannel> {
-    NodesClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
-
 impl Connection {
-    /// Lists nodes, and says where the next page begins.
+    /// Lists nodes, with the token of the next page.
     pub(crate) async fn nodes(
         &self,
         options: v1::QueryOptions,
@@ -20,9 +16,7 @@ impl Connection {
             options: Some(options),
         };
         let answer: v1::ListNodesResponse = self
-            .call("querying nodes", message, |channel, request| async move {
-                client(channel).list(request).await
-            })
+            .call("querying nodes", message, rpc!(NodesClient.list))
             .await?;
         let next_token = answer.meta.unwrap_or_default().next_token;
         Ok((answer.nodes, next_token))
@@ -53,11 +47,7 @@ impl Connection {
             node_id: node_id.to_owned(),
         };
         let doing = format!("querying node {node_id:?}");
-        let answer: v1::GetNodeResponse = self
-            .call(&doing, message, |channel, request| async move {
-                client(channel).get(request).await
-            })
-            .await?;
+        let answer: v1::GetNodeResponse = self.call(&doing, message, rpc!(NodesClient.get)).await?;
         Ok(answer.node.unwrap_or_default())
     }
 
@@ -69,7 +59,7 @@ impl Connection {
         Ok(self.node_allocations_after(node_id, now).await?.0)
     }
 
-    /// Lists a node's allocations once any has changed, with the index to wait for next.
+    /// Lists a node's allocations once one has changed, with the index for the next wait.
     pub(crate) async fn node_allocations_after(
         &self,
         node_id: &str,
@@ -80,26 +70,23 @@ impl Connection {
             node_id: node_id.to_owned(),
         };
         let doing = format!("querying allocations of node {node_id:?}");
-        let send =
-            |channel, request| async move { client(channel).list_allocations(request).await };
+        let send = rpc!(NodesClient.list_allocations);
         let answer: v1::ListAllocationsResponse = self
             .call_within(&doing, message, blocking.wait, send)
             .await?;
         Ok((answer.allocations, answer.meta.unwrap_or_default().index))
     }
 
-    /// Asked twice, the drain has its full time from the second on.
+    /// Safe to retry: a duplicate restarts the deadline of the drain.
     pub(crate) async fn set_drain(&self, message: v1::UpdateNodeDrainRequest) -> Result<(), Error> {
         let doing = "updating drain specification";
         let _: v1::UpdateNodeDrainResponse = self
-            .call_until_answered(doing, message, |channel, request| async move {
-                client(channel).update_drain(request).await
-            })
+            .call_until_answered(doing, message, rpc!(NodesClient.update_drain))
             .await?;
         Ok(())
     }
 
-    /// Asked twice, it changes nothing the second time.
+    /// Idempotent.
     pub(crate) async fn set_eligibility(
         &self,
         node_id: &str,
@@ -111,9 +98,7 @@ impl Connection {
         };
         let doing = "updating scheduling eligibility";
         let _: v1::UpdateNodeEligibilityResponse = self
-            .call_until_answered(doing, message, |channel, request| async move {
-                client(channel).update_eligibility(request).await
-            })
+            .call_until_answered(doing, message, rpc!(NodesClient.update_eligibility))
             .await?;
         Ok(())
     }

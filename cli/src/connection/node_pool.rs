@@ -1,17 +1,13 @@
-//! What is asked about node pools.
+//! RPCs on node pools.
 
 use proto::v1;
 use proto::v1::node_pools_client::NodePoolsClient;
 
-use super::{Connection, MAX_ANSWER_BYTES};
+use super::transport::{Connection, rpc};
 use crate::error::Error;
 
-fn client(channel: service_kit::TracedChannel) -> NodePoolsClient<service_kit::TracedChannel> {
-    NodePoolsClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
-
 impl Connection {
-    /// Lists node pools, and says where the next page begins.
+    /// Lists node pools, with the token of the next page.
     pub(crate) async fn node_pools(
         &self,
         options: v1::QueryOptions,
@@ -21,9 +17,7 @@ impl Connection {
         };
         let doing = "querying node pools";
         let answer: v1::ListNodePoolsResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).list(request).await
-            })
+            .call(doing, message, rpc!(NodePoolsClient.list))
             .await?;
         let next_token = answer.meta.unwrap_or_default().next_token;
         Ok((answer.node_pools, next_token))
@@ -35,38 +29,31 @@ impl Connection {
             name: name.to_owned(),
         };
         let doing = "retrieving node pool";
-        let answer: v1::GetNodePoolResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).get(request).await
-            })
-            .await?;
+        let answer: v1::GetNodePoolResponse =
+            self.call(doing, message, rpc!(NodePoolsClient.get)).await?;
         Ok(answer.node_pool.unwrap_or_default())
     }
 
-    /// Creates or changes a node pool. Asked twice, it changes nothing the second time.
+    /// Creates or changes a node pool. Idempotent.
     pub(crate) async fn apply_node_pool(&self, pool: v1::NodePool) -> Result<u64, Error> {
         let message = v1::UpsertNodePoolRequest {
             node_pool: Some(pool),
         };
         let doing = "applying node pool";
         let answer: v1::UpsertNodePoolResponse = self
-            .call_until_answered(doing, message, |channel, request| async move {
-                client(channel).upsert(request).await
-            })
+            .call_until_answered(doing, message, rpc!(NodePoolsClient.upsert))
             .await?;
         Ok(answer.modify_index)
     }
 
-    /// Deletes a node pool. Asked once only: a second time it would not be found.
+    /// Deletes a node pool. Not idempotent: a retry would not find it.
     pub(crate) async fn delete_node_pool(&self, name: &str) -> Result<u64, Error> {
         let message = v1::DeleteNodePoolRequest {
             name: name.to_owned(),
         };
         let doing = "deleting node pool";
         let answer: v1::DeleteNodePoolResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).delete(request).await
-            })
+            .call(doing, message, rpc!(NodePoolsClient.delete))
             .await?;
         Ok(answer.index)
     }
@@ -82,9 +69,7 @@ impl Connection {
         };
         let doing = "querying nodes of the node pool";
         let answer: v1::ListNodesResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).list_nodes(request).await
-            })
+            .call(doing, message, rpc!(NodePoolsClient.list_nodes))
             .await?;
         Ok((answer.nodes, answer.meta.unwrap_or_default().next_token))
     }
@@ -100,9 +85,7 @@ impl Connection {
         };
         let doing = "querying jobs of the node pool";
         let answer: v1::ListJobsResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).list_jobs(request).await
-            })
+            .call(doing, message, rpc!(NodePoolsClient.list_jobs))
             .await?;
         Ok((answer.jobs, answer.meta.unwrap_or_default().next_token))
     }

@@ -1,33 +1,46 @@
-//! What is asked about the suite itself.
+//! RPCs on the cluster itself.
 
 use proto::v1;
 use proto::v1::operator_client::OperatorClient;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use super::Connection;
+use super::transport::{Connection, rpc};
 use crate::error::Error;
 
 impl Connection {
     pub(crate) async fn leaders(&self) -> Result<Vec<v1::Leader>, Error> {
         let message = v1::ListLeadersRequest {
-            options: Some(v1::QueryOptions::default()),
+            options: Some(self.options("")),
         };
         let answer: v1::ListLeadersResponse = self
-            .call("querying leaders", message, |channel, request| async move {
-                OperatorClient::new(channel).list_leaders(request).await
-            })
+            .call(
+                "querying leaders",
+                message,
+                rpc!(OperatorClient.list_leaders),
+            )
             .await?;
         Ok(answer.leaders)
     }
 
-    /// Forgets what is over, and waits until that is done.
+    /// Returns whether the service or node at the address is ready.
+    pub(crate) async fn is_ready(&self) -> Result<bool, Error> {
+        // The empty name asks about the whole process.
+        let message = HealthCheckRequest::default();
+        let answer: HealthCheckResponse = self
+            .call("checking health", message, rpc!(HealthClient.check))
+            .await?;
+        Ok(answer.status() == ServingStatus::Serving)
+    }
+
+    /// Runs garbage collection and waits for its end.
     pub(crate) async fn collect_garbage(&self) -> Result<v1::CollectGarbageResponse, Error> {
         let message = v1::CollectGarbageRequest {};
         self.call(
             "collecting garbage",
             message,
-            |channel, request| async move {
-                OperatorClient::new(channel).collect_garbage(request).await
-            },
+            rpc!(OperatorClient.collect_garbage),
         )
         .await
     }
@@ -36,30 +49,28 @@ impl Connection {
         let message = v1::GetVersionRequest {};
         let doing = "querying the gateway's version";
         let answer: v1::GetVersionResponse = self
-            .call(doing, message, |channel, request| async move {
-                OperatorClient::new(channel).get_version(request).await
-            })
+            .call(doing, message, rpc!(OperatorClient.get_version))
             .await?;
         Ok(answer.version)
     }
 
     pub(crate) async fn scheduler_config(&self) -> Result<v1::SchedulerConfiguration, Error> {
         let message = v1::GetSchedulerConfigurationRequest {
-            options: Some(v1::QueryOptions::default()),
+            options: Some(self.options("")),
         };
         let doing = "querying scheduler configuration";
         let answer: v1::GetSchedulerConfigurationResponse = self
-            .call(doing, message, |channel, request| async move {
-                OperatorClient::new(channel)
-                    .get_scheduler_configuration(request)
-                    .await
-            })
+            .call(
+                doing,
+                message,
+                rpc!(OperatorClient.get_scheduler_configuration),
+            )
             .await?;
         Ok(answer.scheduler_config.unwrap_or_default())
     }
 
-    /// Replaces the scheduler configuration if its modify index is `check_index`. Asked twice, it
-    /// finds itself in the way.
+    /// Replaces the scheduler configuration if its modify index is `check_index`. A retry after a
+    /// lost answer is refused, because the first attempt has changed the index.
     pub(crate) async fn set_scheduler_config(
         &self,
         config: &v1::SchedulerConfiguration,
@@ -71,11 +82,11 @@ impl Connection {
         };
         let doing = "setting scheduler configuration";
         let answer: v1::SetSchedulerConfigurationResponse = self
-            .call_until_answered(doing, message, |channel, request| async move {
-                OperatorClient::new(channel)
-                    .set_scheduler_configuration(request)
-                    .await
-            })
+            .call_until_answered(
+                doing,
+                message,
+                rpc!(OperatorClient.set_scheduler_configuration),
+            )
             .await?;
         Ok(answer.modify_index)
     }

@@ -1,32 +1,22 @@
-//! What is asked of deployments and of jobs' versions.
+//! RPCs that change deployments and job versions.
 //!
-//! Each request that is made again when no answer came has an id that makes it safe, or is safe by
-//! itself.
+//! Every retried request is idempotent, by a request ID or by itself.
 
 use model::EvalId;
 use proto::v1;
 use proto::v1::deployments_client::DeploymentsClient;
 use proto::v1::jobs_client::JobsClient;
-use service_kit::TracedChannel;
 
-use super::{Connection, MAX_ANSWER_BYTES};
+use super::transport::{Connection, rpc};
 use crate::error::Error;
 
-fn deployments(channel: TracedChannel) -> DeploymentsClient<TracedChannel> {
-    DeploymentsClient::new(channel)
-}
-
-fn jobs(channel: TracedChannel) -> JobsClient<TracedChannel> {
-    JobsClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
-
 impl Connection {
-    /// Returns the id of a request that may be made again.
+    /// Returns a new ID of an idempotent request.
     pub(crate) fn request_id(&self) -> String {
-        EvalId::from_random(self.ids.next_u128()).to_string()
+        EvalId::from_random(self.ids().next_u128()).to_string()
     }
 
-    /// `groups`: none for all that wait.
+    /// An empty `groups` promotes all groups with canaries.
     pub(crate) async fn promote(
         &self,
         deployment_id: &str,
@@ -35,17 +25,15 @@ impl Connection {
         let message = v1::PromoteDeploymentRequest {
             deployment_id: deployment_id.to_owned(),
             all: groups.is_empty(),
-            groups: groups.to_vec(),
+            task_groups: groups.to_vec(),
             request_id: self.request_id(),
         };
         let doing = "promoting deployment";
-        self.call_until_answered(doing, message, |channel, request| async move {
-            deployments(channel).promote(request).await
-        })
-        .await
+        self.call_until_answered(doing, message, rpc!(DeploymentsClient.promote))
+            .await
     }
 
-    /// `pause`: false to resume.
+    /// Pauses, or resumes if `pause` is false.
     pub(crate) async fn pause(
         &self,
         deployment_id: &str,
@@ -61,10 +49,8 @@ impl Connection {
         } else {
             "resuming deployment"
         };
-        self.call_until_answered(doing, message, |channel, request| async move {
-            deployments(channel).pause(request).await
-        })
-        .await
+        self.call_until_answered(doing, message, rpc!(DeploymentsClient.pause))
+            .await
     }
 
     pub(crate) async fn fail(
@@ -76,10 +62,8 @@ impl Connection {
             request_id: self.request_id(),
         };
         let doing = "failing deployment";
-        self.call_until_answered(doing, message, |channel, request| async move {
-            deployments(channel).fail(request).await
-        })
-        .await
+        self.call_until_answered(doing, message, rpc!(DeploymentsClient.fail))
+            .await
     }
 
     pub(crate) async fn unblock(
@@ -92,7 +76,7 @@ impl Connection {
         self.call(
             "unblocking deployment",
             message,
-            |channel, request| async move { deployments(channel).unblock(request).await },
+            rpc!(DeploymentsClient.unblock),
         )
         .await
     }
@@ -101,38 +85,30 @@ impl Connection {
         &self,
         message: v1::RevertJobRequest,
     ) -> Result<v1::RegisterJobResponse, Error> {
-        self.call_until_answered("reverting job", message, |channel, request| async move {
-            jobs(channel).revert(request).await
-        })
-        .await
+        self.call_until_answered("reverting job", message, rpc!(JobsClient.revert))
+            .await
     }
 
-    /// Returns a job's versions, newest first, and what differs where that was asked for.
+    /// Returns the versions of a job, newest first, with diffs if requested.
     pub(crate) async fn job_versions(
         &self,
         message: v1::ListJobVersionsRequest,
     ) -> Result<v1::ListJobVersionsResponse, Error> {
         let doing = format!("querying versions of job {:?}", message.job_id);
-        self.call(&doing, message, |channel, request| async move {
-            jobs(channel).list_versions(request).await
-        })
-        .await
+        self.call(&doing, message, rpc!(JobsClient.list_versions))
+            .await
     }
 
-    /// Asked twice, it changes nothing the second time.
+    /// Idempotent.
     pub(crate) async fn tag_version(
         &self,
         message: v1::TagJobVersionRequest,
     ) -> Result<v1::TagJobVersionResponse, Error> {
-        self.call_until_answered(
-            "tagging job version",
-            message,
-            |channel, request| async move { jobs(channel).tag_version(request).await },
-        )
-        .await
+        self.call_until_answered("tagging job version", message, rpc!(JobsClient.tag_version))
+            .await
     }
 
-    /// Asked twice, it would not find the tag any more.
+    /// Not idempotent: a retry would not find the tag.
     pub(crate) async fn untag_version(
         &self,
         message: v1::UntagJobVersionRequest,
@@ -140,7 +116,7 @@ impl Connection {
         self.call(
             "untagging job version",
             message,
-            |channel, request| async move { jobs(channel).untag_version(request).await },
+            rpc!(JobsClient.untag_version),
         )
         .await
     }

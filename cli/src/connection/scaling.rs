@@ -1,16 +1,10 @@
-//! What is asked about scaling policies.
+//! RPCs on scaling policies.
 
 use proto::v1;
 use proto::v1::scaling_policies_client::ScalingPoliciesClient;
 
-use super::{Connection, MAX_ANSWER_BYTES};
+use super::transport::{Connection, rpc};
 use crate::error::Error;
-
-fn client(
-    channel: service_kit::TracedChannel,
-) -> ScalingPoliciesClient<service_kit::TracedChannel> {
-    ScalingPoliciesClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES)
-}
 
 impl Connection {
     pub(crate) async fn scaling_policies(
@@ -25,9 +19,7 @@ impl Connection {
         };
         let doing = "querying scaling policies";
         let answer: v1::ListScalingPoliciesResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).list(request).await
-            })
+            .call(doing, message, rpc!(ScalingPoliciesClient.list))
             .await?;
         Ok(answer.policies)
     }
@@ -39,9 +31,7 @@ impl Connection {
         };
         let doing = "querying scaling policy";
         let answer: v1::GetScalingPolicyResponse = self
-            .call(doing, message, |channel, request| async move {
-                client(channel).get(request).await
-            })
+            .call(doing, message, rpc!(ScalingPoliciesClient.get))
             .await?;
         Ok(answer.policy.unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! Runs job files the way a user would: with `kafila job run`.
+//! Job files of the command line, run with `kafila job run`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,16 @@ use service_kit::run::BoxError;
 
 use crate::args::job::JobFile;
 use crate::error::Error;
-use crate::jobfile;
+use crate::files::job as job_file;
 use crate::output::colour::Colour;
 
-/// Reads and checks every job file once, so that what can be seen to be wrong without a cluster is
-/// an error before anything is started.
+/// Validates all job files before anything is started.
 ///
 /// # Errors
-/// The first file that cannot be read, is no job, or breaks a rule.
+/// The first file that cannot be read or is invalid.
 pub(super) fn check(files: &[PathBuf], now: Timestamp, colour: Colour) -> Result<(), Error> {
     for file in files {
-        // Standard input can be read only once: by the command that runs it.
+        // Standard input can be read only once, by the command that runs the job.
         if file.as_os_str() == "-" {
             continue;
         }
@@ -26,18 +25,17 @@ pub(super) fn check(files: &[PathBuf], now: Timestamp, colour: Colour) -> Result
             hcl2_strict: true,
             ..JobFile::default()
         };
-        let parsed = jobfile::read(&file, colour)?;
-        jobfile::to_wire(&parsed, colour)?;
-        jobfile::check(&parsed, now, colour)
+        let parsed = job_file::read(&file, colour)?;
+        job_file::check(&parsed, now, colour)
             .map_err(|error| Error::text(format!("Error in {}: {error}", file.path.display())))?;
     }
     Ok(())
 }
 
-/// Runs one job file against the gateway and shows what becomes of it.
+/// Runs one job file and shows its deployment.
 ///
 /// # Errors
-/// The command could not be started, or the job did not become healthy; the command has said why.
+/// The command cannot be started, or the job did not become healthy; the command printed the reason.
 pub(super) async fn run(gateway: &str, file: &Path) -> Result<(), BoxError> {
     let status = tokio::process::Command::new(std::env::current_exe()?)
         .args(["job", "run"])

@@ -1,6 +1,6 @@
-//! Every service in one process: built, run, watched, and ended in order.
+//! All services in one process: built, run, supervised, and stopped in order.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use tokio::task::JoinSet;
 use tracing::error;
 
 use crate::args::dev::Dev;
-use crate::dev::words::NODE;
+use crate::dev::terminal::NODE_PREFIX;
 
-/// How long everything may take to come up; a second, on a machine that does nothing else.
-const READY_PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of the start, which takes about a second on an idle machine.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long services may take to finish what is in hand when it ends.
+/// Grace period for requests in progress during shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How often the gateway is asked for the nodes while none is ready.
+/// Poll interval while waiting for ready nodes.
 const READY_PAUSE: Duration = Duration::from_millis(20);
 
-/// How many of the allocations that do not end are named: a line of them.
+/// Allocations named in a progress message during shutdown.
 const MAX_NAMES: usize = 5;
 
 type Ended = (&'static str, Result<(), BoxError>);
 
-/// Where a suite answers. Cheap to clone.
+/// Addresses of the running services. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
     pub(super) gateway: String,
@@ -35,7 +35,7 @@ pub(super) struct Addresses {
     node_count: usize,
 }
 
-/// The running suite.
+/// The running services.
 pub(super) struct Suite {
     addresses: Addresses,
     etcd: EmbeddedEtcd,
@@ -43,13 +43,13 @@ pub(super) struct Suite {
     nodes: JoinSet<Ended>,
     drain_services: CancellationToken,
     drain_nodes: CancellationToken,
-    /// Where nodes keep their tasks' files.
+    /// Directory of state and allocations.
     directory: PathBuf,
-    /// The same when nothing is to be kept; removed at the end.
+    /// The same directory without -data-dir; removed on exit.
     _scratch: Option<tempfile::TempDir>,
 }
 
-/// Builds a service and has it run until the token is cancelled.
+/// Spawns a service that runs until the token is cancelled.
 macro_rules! spawn {
     ($set:expr, $name:literal, $app:expr, $drain:expr) => {{
         let (app, drain) = ($app, $drain.clone());
@@ -57,7 +57,7 @@ macro_rules! spawn {
     }};
 }
 
-/// The config of a service that talks to the store: everything else as a service alone has it.
+/// The default config of a service, with the address of the store.
 macro_rules! config {
     ($service:ident, $etcd:expr, $listen:expr) => {
         $service::Config {
@@ -101,11 +101,11 @@ impl Suite {
 
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let store_address = format!("http://{}", listener.local_addr()?);
-        // It ends with the store itself, after the services.
+        // Stops with the store, after the services.
         let serving = etcd.serve(listener, CancellationToken::new());
         tokio::spawn(async move {
             if let Err(error) = serving.await {
-                error!(%error, "the store cannot be reached any more");
+                error!(%error, "lost the connection to the store");
             }
         });
 
@@ -162,7 +162,7 @@ impl Suite {
         self.addresses.clone()
     }
 
-    /// Waits for a service or the store to end before it was told to, and returns why.
+    /// Waits until a service or the store stops unexpectedly, and returns the reason.
     pub(super) async fn failure(&mut self) -> BoxError {
         let (name, ended) = tokio::select! {
             Some(ended) = self.services.join_next() => read(ended),
@@ -170,13 +170,12 @@ impl Suite {
             stopped = self.etcd.stopped() => ("the store", stopped.map_err(BoxError::from)),
         };
         match ended {
-            Ok(()) => format!("{name} ended by itself").into(),
+            Ok(()) => format!("{name} stopped unexpectedly").into(),
             Err(error) => format!("{name}: {}", service_kit::run::chain(error.as_ref())).into(),
         }
     }
 
-    /// Ends everything in order: nodes report their last words to services that still listen, and
-    /// services write to a store that is still there.
+    /// Stops nodes, then services, then the store, so that final reports are stored.
     pub(super) async fn stop(mut self) {
         self.drain_nodes.cancel();
         end(&mut self.nodes).await;
@@ -187,10 +186,10 @@ impl Suite {
 }
 
 impl Addresses {
-    /// Waits until every node is ready to take work.
+    /// Waits until all nodes are ready.
     ///
     /// # Errors
-    /// It takes too long; the error says what was seen last.
+    /// The timeout passed; the error has the last observation.
     pub(super) async fn ready(&self) -> Result<(), BoxError> {
         let mut last = "no answer from the gateway".to_owned();
         let waiting = async {
@@ -203,17 +202,16 @@ impl Addresses {
                 tokio::time::sleep(READY_PAUSE).await;
             }
         };
-        let waited = tokio::time::timeout(READY_PATIENCE, waiting).await;
+        let waited = tokio::time::timeout(READY_TIMEOUT, waiting).await;
         waited.map_err(|_| {
-            format!("not ready after {READY_PATIENCE:?}: {last}; -log info shows more").into()
+            format!("not ready after {READY_TIMEOUT:?}: {last}; -log info shows more").into()
         })
     }
 
-    /// Returns the names of the allocations that have not ended, as in `web.server[0]`, as far as
-    /// the gateway knows.
+    /// Returns the names of live allocations, such as `web.server[0]`.
     ///
     /// # Errors
-    /// It does not answer any more.
+    /// The gateway does not answer.
     pub(super) async fn live_allocations(&self) -> Result<Vec<String>, BoxError> {
         let mut client =
             proto::v1::allocations_client::AllocationsClient::new(connect_lazy(&self.gateway)?);
@@ -263,14 +261,14 @@ fn read(ended: Result<Ended, tokio::task::JoinError>) -> Ended {
     ended.unwrap_or_else(|error| ("a service", Err(error.into())))
 }
 
-/// Returns how the gateway listens at `address`, and what it calls itself: an address that means
-/// every interface is none that anybody can dial, and whoever is told of it runs in this process.
+/// Returns the listen config of the gateway. A wildcard address cannot be dialled, so the gateway
+/// advertises the loopback address, which is enough for clients in this process.
 fn gateway_listens(address: SocketAddr) -> std::io::Result<ListenConfig> {
     let mut grpc = address;
     let mut advertise = None;
     if address.ip().is_unspecified() {
         if address.port() == 0 {
-            // The port has to be known before the gateway binds it.
+            // The advertised port must be known before the gateway binds it.
             grpc = std::net::TcpListener::bind(address)?.local_addr()?;
         }
         let host = match address {
@@ -286,11 +284,11 @@ fn gateway_listens(address: SocketAddr) -> std::io::Result<ListenConfig> {
     })
 }
 
-/// Adds the way out to why the store cannot be opened.
+/// Adds advice to the error of a store that cannot be opened.
 fn cannot_store(directory: &Path, error: embedded_etcd::Error) -> BoxError {
     match error {
         embedded_etcd::Error::InUse { .. } => format!(
-            "another kafila dev uses {}: stop it, or choose another directory with -data-dir",
+            "another kafila dev uses {}. Stop it, or choose another directory with -data-dir",
             directory.display()
         )
         .into(),
@@ -298,7 +296,7 @@ fn cannot_store(directory: &Path, error: embedded_etcd::Error) -> BoxError {
     }
 }
 
-/// Adds the way out to why the gateway cannot listen.
+/// Adds advice to the error of a gateway that cannot listen.
 fn cannot_listen(address: SocketAddr, error: BoxError) -> BoxError {
     let chain = service_kit::run::chain(error.as_ref());
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
@@ -317,11 +315,13 @@ fn cannot_listen(address: SocketAddr, error: BoxError) -> BoxError {
 }
 
 fn node_config(args: &Dev, directory: &Path, gateway: &str, number: u16) -> client_node::Config {
-    let data_dir: PathBuf = directory.join(format!("{NODE}{number}"));
+    let data_dir: PathBuf = directory.join(format!("{NODE_PREFIX}{number}"));
     client_node::Config {
         gateways: vec![gateway.to_owned()],
         data_dir: Some(data_dir),
         name: Some(format!("dev-{number}")),
+        // As reachable as the gateway: tasks' ports need not be open to the network.
+        host_ip: Some(args.listen.ip()).filter(IpAddr::is_loopback),
         stop_tasks_on_exit: args.data_dir.is_none(),
         shutdown_grace_period: GRACE,
         ..client_node::Config::default()
@@ -347,6 +347,23 @@ mod tests {
             any.advertise,
             Some(format!("http://127.0.0.1:{}", any.grpc.port()))
         );
+    }
+
+    #[test]
+    fn ports_of_tasks_are_as_reachable_as_the_gateway() {
+        let host_ip = |listen: &str| {
+            let args = Dev {
+                data_dir: None,
+                job: Vec::new(),
+                listen: listen.parse().unwrap(),
+                nodes: 1,
+                log: String::new(),
+            };
+            node_config(&args, Path::new("/"), "http://gateway", 0).host_ip
+        };
+        assert_eq!(host_ip("127.0.0.1:4646"), "127.0.0.1".parse().ok());
+        assert_eq!(host_ip("0.0.0.0:4646"), None);
+        assert_eq!(host_ip("10.0.0.1:4646"), None);
     }
 
     #[test]

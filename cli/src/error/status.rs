@@ -1,4 +1,4 @@
-//! Reads gRPC statuses: what happened, for people, and whether to try again.
+//! Messages and retry decisions from gRPC statuses.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -6,24 +6,23 @@ use std::time::Duration;
 use proto::v1::ErrorDetail;
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
 
-/// Returns why no connection came up; `None` when one did.
+/// Returns the reason if the connection could not be established.
 pub(super) fn connect_problem(status: &Status) -> Option<String> {
     let connect = causes(status).find(|cause| cause.is::<ConnectError>())?;
-    // The last cause is the system's own word: connection refused, no route to host.
+    // The innermost cause is the system's: connection refused, no route to host.
     let mut innermost = connect;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
     let text = innermost.to_string();
-    // The number is noise to all but those who know where to look it up.
     let text = text.split(" (os error").next().unwrap_or_default();
     Some(text.to_lowercase())
 }
 
-/// Returns what whoever answers does that no gateway does; `None` when it may be one.
-pub(super) fn stranger(status: &Status) -> Option<&'static str> {
-    // The HTTP/2 library's words for a peer that breaks the protocol; a gateway that goes away is
-    // a connection closed, reset or "received", never one "detected".
+/// Returns the evidence that the server is not a gateway, if there is any.
+pub(super) fn foreign(status: &Status) -> Option<&'static str> {
+    // The HTTP/2 library's messages for a peer that breaks the protocol. A gateway that shuts down
+    // causes "closed", "reset" or "received", never "detected".
     let breaks_http2 = |cause: &(dyn StdError + 'static)| {
         let text = cause.to_string();
         text.contains("connection error detected") || text.contains("stream error detected")
@@ -32,35 +31,35 @@ pub(super) fn stranger(status: &Status) -> Option<&'static str> {
         return Some("does not speak gRPC");
     }
     let words = status.message();
-    // A web server over HTTP/2. One that is down for a while may be a proxy before a gateway.
+    // A web server over HTTP/2. An unavailable one may be a proxy in front of a gateway.
     if words.contains("grpc-status header missing") && status.code() != Code::Unavailable {
         return Some("speaks HTTP, but not gRPC");
     }
-    // A gRPC server made with other libraries, such as etcd, says so; ours say nothing.
+    // gRPC servers of other libraries, such as etcd, send this message; ours send none.
     if status.code() == Code::Unimplemented && words.starts_with("unknown service") {
-        return Some("speaks gRPC, but does not know Kafila's calls");
+        return Some("speaks gRPC, but not Kafila's API");
     }
     None
 }
 
-/// Tells whether the deadline passed, on this side or on the other: a gateway that notices it
-/// first says that the call was cancelled, which nothing else makes it say.
+/// Tells whether the deadline passed, on either side. A gateway that notices it first answers
+/// "cancelled", which it does for no other reason.
 pub(super) fn is_timeout(status: &Status) -> bool {
     matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled)
         || causes(status).any(|cause| cause.is::<TimeoutExpired>())
 }
 
-/// Tells whether the same call may succeed later.
+/// Tells whether a retry may succeed.
 pub(crate) fn is_transient(status: &Status) -> bool {
     status.code() == Code::Unavailable
         || is_timeout(status)
         || connect_problem(status).is_some()
-        // A status that has a cause was made on this side: the connection broke.
+        // A status with a cause was created on this side: the connection broke.
         || StdError::source(status).is_some()
         || retry_after(status).is_some()
 }
 
-/// Returns when the other side asks to be asked again; `None` when it does not.
+/// Returns the delay before a retry that the gateway advises.
 pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
     match status.code() {
         Code::Unavailable | Code::ResourceExhausted => {
@@ -70,18 +69,18 @@ pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
     }
 }
 
-/// Says what a status means: the other side's own words, else what its code stands for.
+/// Describes a status: the message of the gateway, else the meaning of the code.
 pub(super) fn describe(status: &Status) -> String {
     let words = status.message().trim();
     let meaning = match status.code() {
         Code::Unavailable => "the gateway cannot be reached right now",
         Code::PermissionDenied => "Permission denied",
-        Code::Unauthenticated => "the gateway does not know who you are",
+        Code::Unauthenticated => "authentication required",
         code => code.description(),
     };
     match (words.is_empty(), StdError::source(status).is_some()) {
         (true, _) => meaning.to_owned(),
-        // Made on this side: "transport error", of which only the innermost cause says anything.
+        // Created on this side: only the innermost cause of "transport error" is informative.
         (false, true) => match causes(status).last() {
             Some(cause) => format!("the connection broke: {cause}"),
             None => words.to_owned(),
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_other_sides_words_win_over_the_code() {
+    fn the_message_wins_over_the_code() {
         assert_eq!(
             describe(&Status::not_found("no job \"web\"")),
             "no job \"web\""
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_told_from_what_will_not() {
+    fn transient_errors_are_recognised() {
         let busy = proto::status::exhausted("too many evaluations", Duration::from_secs(2));
         assert_eq!(retry_after(&busy), Some(Duration::from_secs(2)));
         let table = [
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_gateway_says_is_told_from_what_one_may_say() {
+    fn foreign_servers_are_recognised() {
         let broken = |text: &str| Status::from_error(Box::new(std::io::Error::other(text)));
         let table = [
             (
@@ -174,12 +173,12 @@ mod tests {
             ),
         ];
         for (status, expected) in table {
-            assert_eq!(stranger(&status).is_some(), expected, "{status}");
+            assert_eq!(foreign(&status).is_some(), expected, "{status}");
         }
     }
 
     #[test]
-    fn a_connection_that_never_came_up_says_why() {
+    fn a_failed_connection_has_its_reason() {
         let refused = std::io::Error::from_raw_os_error(111);
         let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
         assert_eq!(

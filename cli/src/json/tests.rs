@@ -1,4 +1,4 @@
-//! What programs see of each object, kept in `tests/golden`: a change there breaks somebody.
+//! The JSON of each object, kept in `tests/golden`: a change there breaks programs that read it.
 
 use crate::fixtures;
 use crate::json;
@@ -7,7 +7,7 @@ use crate::render::tests::golden;
 
 #[test]
 fn a_job_and_its_stub() {
-    let job = json::job::Job::try_from(fixtures::job()).unwrap();
+    let job = fixtures::job();
     golden("job.json", &pretty(&json::job::Wrapped { job }));
     golden(
         "job_stub.json",
@@ -17,10 +17,10 @@ fn a_job_and_its_stub() {
 
 #[test]
 fn what_inspect_prints_is_read_again_as_the_same_job() {
-    let job = json::job::Job::try_from(fixtures::job()).unwrap();
+    let job = fixtures::job();
     let text = pretty(&json::job::Wrapped { job });
     let parsed = jobspec::parse_api_json("web.json", &text).unwrap();
-    let sent = model::spec::Job::try_from(fixtures::job()).unwrap();
+    let sent = fixtures::job();
     assert_eq!(parsed.job.id, sent.id);
     assert_eq!(parsed.job.task_groups, sent.task_groups);
 }
@@ -148,4 +148,15 @@ fn a_node_pool() {
         json::node_pool::NodePool::from(&plain),
     ];
     golden("node_pools.json", &pretty(&pools));
+}
+
+#[test]
+fn a_scaling_policy_of_an_autoscaler_is_an_object() {
+    let policy = fixtures::scaling_policy();
+    let shown = serde_json::to_value(json::scaling::ScalingPolicy::from(&policy)).unwrap();
+    assert_eq!(shown["Policy"]["cooldown"], "1m");
+    assert_eq!(shown["Target"]["Job"], "web");
+    let none = proto::v1::ScalingPolicy::default();
+    let shown = serde_json::to_value(json::scaling::ScalingPolicy::from(&none)).unwrap();
+    assert!(shown["Policy"].is_null());
 }

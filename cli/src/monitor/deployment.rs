@@ -1,38 +1,36 @@
-//! The second half of the monitor: a deployment, and the one that takes it back.
+//! The deployment stage of the monitor, including automatic reverts.
 
 use std::collections::BTreeMap;
 
 use proto::v1;
 
 use super::line::{Ending, Output, Progress};
-use super::machine::{Ask, Event, Next};
+use super::question::{Ask, Event, Next};
 use crate::exit::Exit;
 use crate::render::{Style, alloc, deployment, task};
 
-/// How often the deployment is looked for that takes a failed one back; each look waits up to
-/// [`super::machine::WAIT`] for one. It is there once the scheduler has seen the job go back,
-/// which takes milliseconds, or a failover.
+/// Queries for the deployment that reverts a failed one, each up to [`super::question::WAIT`]. The
+/// scheduler creates it within milliseconds, or after a failover.
 const MAX_LOOKS: u32 = 5;
 
-/// Of how many allocations the reason of their failure is shown: they mostly fail alike, and a
-/// screen has room for these.
+/// Allocations whose failure reason is shown. Most fail for the same reason.
 const MAX_REASONS: usize = 5;
 
-/// What has been seen of one deployment.
+/// The state of one deployment as printed so far.
 #[derive(Debug)]
 pub(super) struct DeploymentWatch {
     id: String,
-    /// The index of the last answer to the present question.
+    /// The index of the last answer to the current request.
     seen_index: u64,
-    /// As last printed.
+    /// The last printed body.
     body: String,
-    /// Allocation → why it is unhealthy, as last printed.
+    /// Allocation ID → the last printed reason of its failure.
     reasons: BTreeMap<String, String>,
-    /// Whether it was said that a user has to promote it.
+    /// The need for a manual promotion has been printed.
     said_waiting: bool,
-    /// Whether it was said that somebody has paused it, since it last went on.
+    /// The current pause has been printed.
     said_paused: bool,
-    /// It failed, and the job goes back to an earlier version.
+    /// The deployment failed and the job is reverted to an earlier version.
     revert: Option<Revert>,
 }
 
@@ -99,7 +97,7 @@ impl DeploymentWatch {
         }
     }
 
-    /// Says of each allocation that is unhealthy what happened to its tasks: the table only counts.
+    /// Prints the reason for each unhealthy allocation.
     fn failures(&mut self, style: &Style, allocs: &[v1::Allocation], out: &mut Vec<Output>) {
         let is_unhealthy = |alloc: &&v1::Allocation| {
             let health = alloc.deployment_health.as_ref();
@@ -149,7 +147,7 @@ impl DeploymentWatch {
         }));
     }
 
-    /// Says once that the canaries are healthy and somebody has to say what becomes of the rest.
+    /// Prints once that the canaries are healthy and need a manual promotion.
     fn waiting(&mut self, style: &Style, deployment: &v1::Deployment, out: &mut Vec<Output>) {
         let groups = deployment.task_groups.values();
         let mut waiting = groups
@@ -164,19 +162,18 @@ impl DeploymentWatch {
         self.said_waiting = true;
         let id = style.id(&self.id);
         out.push(Output::Detail(format!(
-            "The canaries are healthy: 'kafila deployment promote {id}' lets the rest follow, \
-             'kafila deployment fail {id}' does not"
+            "The canaries are healthy. Promote them with 'kafila deployment promote {id}', or reject \
+             them with 'kafila deployment fail {id}'"
         )));
     }
 
-    /// Says each time that it is paused: nothing moves until somebody resumes it.
+    /// Prints each pause with the command that resumes the deployment.
     fn paused(&mut self, style: &Style, deployment: &v1::Deployment, out: &mut Vec<Output>) {
         let is_paused = deployment.status == "paused";
         if is_paused && !self.said_paused {
             let id = style.id(&self.id);
             out.push(Output::Detail(format!(
-                "The deployment is paused, so nothing goes on: 'kafila deployment resume {id}' \
-                 lets it"
+                "The deployment is paused. Resume it with 'kafila deployment resume {id}'"
             )));
         }
         self.said_paused = is_paused;
@@ -199,7 +196,7 @@ impl DeploymentWatch {
         }
     }
 
-    /// Goes on with the deployment that takes this one back, once there is one.
+    /// Continues with the deployment that reverts this one, once it exists.
     fn reverted(&mut self, deployments: &[v1::Deployment]) -> Next {
         let Some(revert) = &mut self.revert else {
             return Next::Stay;
@@ -209,7 +206,7 @@ impl DeploymentWatch {
             .filter(|other| other.create_index > revert.create_index && other.id != self.id)
             .max_by_key(|other| other.create_index);
         if let Some(newer) = newer {
-            return Next::Deployment(newer.id.clone());
+            return Next::Revert(newer.id.clone());
         }
         revert.looks += 1;
         if revert.looks < MAX_LOOKS {
@@ -228,8 +225,7 @@ fn ending(status: &str) -> Ending {
     }
 }
 
-/// Tells whether the job is being taken back to an earlier version. A description that says why it
-/// is not is believed.
+/// Tells whether the job is being reverted, by the flags of its groups and the status description.
 fn goes_back(deployment: &v1::Deployment) -> bool {
     let description = &deployment.status_description;
     let stays = ["not rolling back", "no stable job version"];

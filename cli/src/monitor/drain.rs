@@ -1,6 +1,6 @@
-//! Watches a drain until nothing that is to leave is on the node any more.
+//! Monitor of a drain, until all draining allocations have left the node.
 //!
-//! [`DrainWatch`] decides what to print, without I/O; [`DrainFollow`] asks the gateway.
+//! [`DrainWatch`] is the state machine, without I/O; [`DrainFollow`] calls the gateway.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use crate::exit::Exit;
 use crate::output::printable;
 use crate::render::Style;
 
-/// Waits between questions that go unanswered, first and longest. Source: Nomad's monitor.
+/// First and longest backoff after a failed request. Source: Nomad's monitor.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
 
-/// Unanswered questions in a row after which it is given up.
+/// Consecutive failed requests before the monitor gives up.
 const MAX_UNANSWERED: usize = 10;
 
-/// The longest time until the node is looked at again when none of its allocations has changed.
+/// Longest wait before the node is read again if no allocation has changed.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// The least time between two questions.
+/// Minimum time between two requests.
 const PACE: Duration = Duration::from_millis(200);
 
-/// What has been seen of a drain.
+/// The state of a drain as printed so far.
 #[derive(Debug, Default)]
 pub(crate) struct DrainWatch {
     has_begun: bool,
-    /// Allocation → as it was last seen.
+    /// Allocation ID → last seen state.
     allocs: BTreeMap<String, Seen>,
 }
 
@@ -56,7 +56,7 @@ impl From<&v1::Allocation> for Seen {
 }
 
 impl DrainWatch {
-    /// Takes in a node and its allocations, and returns what to print; with the exit, it is over.
+    /// Processes a node and its allocations; returns the output, and the exit at the end.
     pub(crate) fn step(
         &mut self,
         style: &Style,
@@ -88,7 +88,7 @@ impl DrainWatch {
     ) {
         let now = Seen::from(alloc);
         let before = self.allocs.insert(alloc.id.clone(), now.clone());
-        // What had ended before it was first seen is no news.
+        // Allocations that ended before the watch are not reported.
         if before.is_none() && has_ended(alloc) {
             return;
         }
@@ -102,7 +102,7 @@ impl DrainWatch {
             let what = if is_ignored(alloc, drain) {
                 "stays: the drain ignores system jobs"
             } else {
-                "waits for its turn"
+                "waits for migration"
             };
             say(&format!("({}) {what}", printable(&alloc.name)));
         }
@@ -118,7 +118,7 @@ impl DrainWatch {
     }
 }
 
-/// Says how the drain has ended, if it has.
+/// Returns the exit of an ended drain, and prints its result.
 fn ending(
     style: &Style,
     node: &v1::Node,
@@ -136,8 +136,8 @@ fn ending(
             let left = allocs.iter().filter(|alloc| !has_ended(alloc)).count();
             outputs.push(Output::Step(match left {
                 0 => format!("All allocations on node {id:?} have stopped"),
-                1 => format!("1 allocation of a system job goes on on node {id:?}"),
-                _ => format!("{left} allocations of system jobs go on on node {id:?}"),
+                1 => format!("1 allocation of a system job stays on node {id:?}"),
+                _ => format!("{left} allocations of system jobs stay on node {id:?}"),
             }));
             Exit::Success
         }
@@ -155,7 +155,7 @@ fn ending(
     Some(exit)
 }
 
-/// Tells whether the drain leaves it where it is.
+/// Tells whether the drain leaves the allocation on the node.
 fn is_ignored(alloc: &v1::Allocation, drain: Option<&v1::DrainStrategy>) -> bool {
     let ignores = drain
         .and_then(|drain| drain.spec)
@@ -167,11 +167,11 @@ fn has_ended(alloc: &v1::Allocation) -> bool {
     matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
-/// A watch with everything it needs to run.
+/// A monitor with its dependencies.
 pub(crate) struct DrainFollow<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) clock: &'a Clock,
-    /// Its times are those of the last answer.
+    /// Has the time of the last answer.
     pub(crate) style: Style,
     pub(crate) screen: Screen,
 }
@@ -179,10 +179,10 @@ pub(crate) struct DrainFollow<'a> {
 impl DrainFollow<'_> {
     /// Watches until the drain is over.
     ///
-    /// Safe to drop at any point: it only reads.
+    /// Cancel-safe: it only reads.
     ///
     /// # Errors
-    /// The gateway keeps silent, the node is gone, or standard output is closed or full.
+    /// The gateway does not answer, the node is gone, or standard output is closed or full.
     pub(crate) async fn run(mut self, node_id: &str) -> Result<Exit, Error> {
         let mut watch = DrainWatch::default();
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
@@ -213,7 +213,7 @@ impl DrainFollow<'_> {
         }
     }
 
-    /// Reads the node after its allocations, so that those of a drain that is over are its last.
+    /// Reads the node after its allocations, so that a completed drain is shown with the final ones.
     async fn look(
         &self,
         node_id: &str,
@@ -284,7 +284,7 @@ mod tests {
             [
                 format!("==> T: Monitoring node {:?}", style(false).id(&node.id)),
                 format!(
-                    "T: Alloc {id:?} ({}) waits for its turn",
+                    "T: Alloc {id:?} ({}) waits for migration",
                     fixtures::alloc().name
                 ),
             ]
@@ -324,7 +324,7 @@ mod tests {
         };
         for (ignore_system_jobs, expected) in [
             (true, "stays: the drain ignores system jobs"),
-            (false, "waits for its turn"),
+            (false, "waits for migration"),
         ] {
             let spec = v1::DrainSpec {
                 ignore_system_jobs,
@@ -342,7 +342,7 @@ mod tests {
             assert!(lines[1].ends_with(expected), "{lines:?}");
             let service = alloc("run", "running", false);
             let lines = said(&mut DrainWatch::default(), &node, &service);
-            assert!(lines[1].ends_with("waits for its turn"), "{lines:?}");
+            assert!(lines[1].ends_with("waits for migration"), "{lines:?}");
         }
     }
 

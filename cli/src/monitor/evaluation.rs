@@ -1,41 +1,41 @@
-//! The first half of the monitor: an evaluation, from pending to its end.
+//! The evaluation stage of the monitor, from pending to a terminal status.
 
 use std::collections::BTreeMap;
 
 use proto::v1;
 
 use super::line::Output;
-use super::machine::{Ask, Event, Goal, Next};
+use super::question::{Ask, Event, Goal, Next};
 use crate::exit::Exit;
 use crate::output::time::span;
 use crate::render::{Style, eval};
 
-/// What has been seen of one evaluation.
+/// The state of one evaluation as printed so far.
 #[derive(Debug)]
 pub(super) struct EvaluationWatch {
     id: String,
     /// The index of the last answer.
     seen_index: u64,
-    /// Follows another one, so its title has not been printed.
+    /// A follow-up evaluation, whose title is not printed yet.
     untitled: bool,
-    /// As last printed.
+    /// The last printed status.
     status: String,
     printed_node: bool,
     printed_job: bool,
     printed_deployment: bool,
-    /// Allocation → client status, as last printed.
+    /// Allocation ID → the last printed client status.
     allocs: BTreeMap<String, String>,
     placement_failed: bool,
-    /// When it was first seen pending and due, Unix nanoseconds.
+    /// First time seen pending and due, Unix nanoseconds.
     pending_since_ns: Option<u64>,
     said_pending: bool,
-    /// It was pending for too long when last seen, and why is being asked.
+    /// The evaluation is pending for too long; the reason is being queried.
     asks_why: bool,
 }
 
-/// How long an evaluation may wait for a worker before a word is said: on a busy suite it is
-/// milliseconds, and a failover takes less.
-const PENDING_PATIENCE_NS: u64 = 10_000_000_000;
+/// Time in pending before the monitor prints a hint. A worker usually takes an evaluation within
+/// milliseconds, and a failover takes less than this.
+const PENDING_TIMEOUT_NS: u64 = 10_000_000_000;
 
 impl EvaluationWatch {
     /// `untitled`: the title waits for the first answer.
@@ -128,7 +128,7 @@ impl EvaluationWatch {
         ))
     }
 
-    /// Prints once what the evaluation is about.
+    /// Prints the trigger of the evaluation once.
     fn origin(&mut self, style: &Style, evaluation: &v1::Evaluation, out: &mut Vec<Output>) {
         if !evaluation.node_id.is_empty() && !std::mem::replace(&mut self.printed_node, true) {
             let node = style.id(&evaluation.node_id);
@@ -197,36 +197,36 @@ impl EvaluationWatch {
         }
     }
 
-    /// Asks once why nobody takes the evaluation up.
+    /// Queries the reason once if no worker takes the evaluation.
     fn pending(&mut self, style: &Style, evaluation: &v1::Evaluation) {
         let now = style.times.now_ns;
         if evaluation.status != "pending" || evaluation.wait_until_ns > now || self.said_pending {
             return;
         }
         let since = *self.pending_since_ns.get_or_insert(now);
-        if now.saturating_sub(since) >= PENDING_PATIENCE_NS {
+        if now.saturating_sub(since) >= PENDING_TIMEOUT_NS {
             self.said_pending = true;
             self.asks_why = true;
         }
     }
 
-    /// Says that nobody takes the evaluation up, and where to look.
+    /// Prints that no worker has taken the evaluation, and the likely reason.
     fn why_pending(&self, style: &Style, is_paused: bool, out: &mut Vec<Output>) {
         let since = self.pending_since_ns.unwrap_or(style.times.now_ns);
         let waited = span(style.times.now_ns.saturating_sub(since) / 1_000_000_000);
         let why = if is_paused {
-            "the operator has paused the eval-broker, as 'kafila operator scheduler get-config' \
-             shows; 'kafila operator scheduler set-config -pause-eval-broker=false' lets it go on"
+            "the eval-broker is paused. Resume it with 'kafila operator scheduler set-config \
+             -pause-eval-broker=false'"
         } else {
-            "'kafila operator leaders' shows whether an eval-broker and a plan-applier lead; a \
-             scheduler-worker has to run as well"
+            "check that a scheduler-worker runs, and that 'kafila operator leaders' shows leaders of \
+             the eval-broker and the plan-applier"
         };
         out.push(Output::Detail(format!(
-            "Nobody has taken the evaluation up for {waited}: {why}"
+            "No scheduler has taken the evaluation for {waited}: {why}"
         )));
     }
 
-    /// Prints how it ended, if it has, and says what comes next.
+    /// Prints the result of a terminal evaluation and returns the next stage.
     fn ended(
         &mut self,
         style: &Style,
@@ -259,14 +259,14 @@ impl EvaluationWatch {
                     Output::Item(line)
                 });
             }
-            if !evaluation.blocked_eval.is_empty() {
-                let blocked = style.id(&evaluation.blocked_eval);
+            if !evaluation.blocked_eval_id.is_empty() {
+                let blocked = style.id(&evaluation.blocked_eval_id);
                 out.push(Output::Detail(format!(
                     "Evaluation \"{blocked}\" waiting for additional capacity to place remainder"
                 )));
             }
         }
-        // One that gave up has placed nothing, whatever it says of groups.
+        // A failed evaluation has placed nothing, even without failed groups.
         self.placement_failed = !evaluation.failed_task_groups.is_empty() || status == "failed";
         next(goal, evaluation, allocs)
     }
@@ -274,20 +274,20 @@ impl EvaluationWatch {
 
 fn next(goal: Goal, evaluation: &v1::Evaluation, allocs: &[v1::Allocation]) -> Next {
     let next = after(goal, evaluation, allocs);
-    // All is placed, or there was nothing to do; the latter may be for a deployment that failed.
+    // A complete evaluation without changes may be blocked by a failed deployment.
     let is_content = evaluation.status == "complete" && evaluation.failed_task_groups.is_empty();
     let rolls_out = deployment_of(evaluation, allocs).is_some();
     let is_service = evaluation.r#type == "service" && !evaluation.job_id.is_empty();
-    if goal == Goal::Start && is_service && is_content && !rolls_out {
+    if goal != Goal::Stop && is_service && is_content && !rolls_out {
         let (job_id, next) = (evaluation.job_id.clone(), Box::new(next));
-        return Next::UnlessHeld { job_id, next };
+        return Next::UnlessBlocked { job_id, next };
     }
     next
 }
 
 fn after(goal: Goal, evaluation: &v1::Evaluation, allocs: &[v1::Allocation]) -> Next {
-    if !evaluation.next_eval.is_empty() {
-        return Next::Evaluation(evaluation.next_eval.clone());
+    if !evaluation.next_eval_id.is_empty() {
+        return Next::Evaluation(evaluation.next_eval_id.clone());
     }
     if goal == Goal::Stop {
         return Next::Ended(Exit::Success);
@@ -298,8 +298,8 @@ fn after(goal: Goal, evaluation: &v1::Evaluation, allocs: &[v1::Allocation]) -> 
     }
 }
 
-/// Returns the deployment that an evaluation is part of. One that made its deployment may name it
-/// only through what it placed.
+/// Returns the deployment of an evaluation: its own, or that of its allocations, because the
+/// evaluation that creates a deployment does not name it.
 fn deployment_of<'a>(
     evaluation: &'a v1::Evaluation,
     allocs: &'a [v1::Allocation],

@@ -1,4 +1,4 @@
-//! Asks the gateway what the monitor wants to know, and shows what it makes of the answers.
+//! Driver of the monitor: calls the gateway and shows the output.
 
 use std::time::Duration;
 
@@ -6,32 +6,33 @@ use proto::v1;
 use service_kit::{Backoff, Clock};
 use tokio::time::Instant;
 
-use super::machine::{Ask, Event, Monitor, Options, WAIT};
+use super::machine::{Monitor, Options};
+use super::question::{Ask, Event, WAIT};
 use super::screen::Screen;
 use crate::connection::{Blocking, Connection};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::render::Style;
 
-/// Waits between questions that go unanswered, first and longest. Source: Nomad's monitor.
+/// First and longest backoff after a failed request. Source: Nomad's monitor.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
 
-/// The least time between two questions when the first brought nothing new: a gateway that does not
-/// wait, or whose index moves with everything, is asked ten times a second and no more.
+/// Minimum time between two requests if the first brought no change. Limits the request rate to a
+/// gateway that answers blocking queries immediately.
 const PACE: Duration = Duration::from_millis(100);
 
-/// What to watch.
+/// The watched object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Evaluation(String),
     Deployment(String),
 }
 
-/// A monitor with everything it needs to run.
+/// A monitor with its dependencies.
 pub(crate) struct Follow<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) clock: &'a Clock,
-    /// Its times are those of the last answer.
+    /// Has the time of the last answer.
     pub(crate) style: Style,
     pub(crate) screen: Screen,
     pub(crate) options: Options,
@@ -40,7 +41,7 @@ pub(crate) struct Follow<'a> {
 impl Follow<'_> {
     /// Watches until everything has ended.
     ///
-    /// Safe to drop at any point: it only reads.
+    /// Cancel-safe: it only reads.
     ///
     /// # Errors
     /// Standard output is closed or full.
@@ -111,7 +112,7 @@ impl Follow<'_> {
         let namespace = &self.options.namespace;
         let blocking = Blocking { after, wait: WAIT };
         let (evaluation, index) = self.connection.evaluation(namespace, id, blocking).await?;
-        // After the evaluation, so that one that has ended is shown with all that it placed.
+        // Read after the evaluation, so that a terminal one is shown with all its allocations.
         let allocs = self
             .connection
             .evaluation_allocations(namespace, id)
@@ -155,7 +156,7 @@ impl Follow<'_> {
         Ok(Event::Job(Box::new(found)))
     }
 
-    /// Only for a hint: no answer is none, and the next question tells what is wrong.
+    /// Only for a hint: errors count as not paused, the next request will report them.
     async fn is_paused(&self) -> bool {
         let config = self.connection.scheduler_config().await;
         config.is_ok_and(|config| config.pause_eval_broker)
@@ -165,7 +166,7 @@ impl Follow<'_> {
 /// Returns the allocations that are part of a deployment.
 ///
 /// # Errors
-/// Those of the question.
+/// The request fails.
 pub(crate) async fn of_deployment(
     connection: &Connection,
     deployment: &v1::Deployment,

@@ -1,28 +1,28 @@
-//! What the monitor prints.
+//! Output of a monitor: steps, details and progress.
 
 use crate::output::colour::Colour;
 use crate::output::indented;
 
-/// How far detail lines are moved to the right.
+/// Indentation of details.
 const MARGIN: usize = 4;
 
-/// Something to show.
+/// One output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// A step, as in `==> T: Monitoring evaluation "1a2b3c4d"`.
+    /// A step: `==> T: Monitoring evaluation "1a2b3c4d"`.
     Step(String),
-    /// A detail, as in `    T: Allocation "…" created: …`.
+    /// A detail: `    T: Allocation "…" created: …`.
     Detail(String),
     /// A line of a list below a detail, without a time.
     Item(String),
-    /// How far a deployment is; replaces what was shown of it before.
+    /// Progress of a deployment; replaces the previous one.
     Progress(Progress),
 }
 
-/// A deployment on its way.
+/// Progress of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// As in `Deployment "1a2b3c4d" in progress...`.
+    /// For example `Deployment "1a2b3c4d" in progress...`.
     pub(crate) headline: String,
     /// The block below it, without the time.
     pub(crate) body: String,
@@ -56,7 +56,7 @@ impl Progress {
         indented(&format!("\n{now}\n{}", self.body), MARGIN)
     }
 
-    /// Returns the headline with the sign of its ending.
+    /// Returns the headline with the symbol of its ending.
     pub(crate) fn signed_headline(&self, colour: Colour) -> String {
         match self.ending {
             Ending::Open => self.headline.clone(),

@@ -1,91 +1,26 @@
-//! Decides what to ask the gateway next, what to print, and how it all ended.
+//! State machine of the monitor: from the answers of the gateway to output, next request and exit.
 //!
-//! Pure: answers come in as events with the time they arrived at, lines and the next question go
-//! out. The driver is [`super::follow`].
-
-use std::time::Duration;
-
-use proto::v1;
+//! Pure: answers come in as events with their arrival time. [`super::follow`] drives it.
 
 use super::deployment::DeploymentWatch;
 use super::evaluation::EvaluationWatch;
 use super::line::Output;
-use crate::connection::JobAtWork;
+use super::question::{Ask, Event, Goal, Next};
 use crate::exit::Exit;
 use crate::render::Style;
-use crate::render::held::Held;
+use crate::render::deployment_hold::DeploymentHold;
 
-/// How long one question waits for a change. Everything that changes what is shown answers it at
-/// once; this bounds how long a change goes unseen of which the gateway's index tells nothing.
-/// Source: the interval at which Nomad's monitor looks at a deployment.
-pub(super) const WAIT: Duration = Duration::from_secs(2);
-
-/// How often in a row a question may go unanswered: with the waits in between (1 s doubling to
-/// 12 s) about a minute and a half, in which a gateway restarts or another takes over.
-/// Source: Nomad's monitor.
+/// Consecutive failed requests before the monitor gives up. With the backoff (1 s doubling to 12 s)
+/// this takes about 90 s, enough for a restart or failover of the gateway. Source: Nomad's monitor.
 pub(super) const MAX_RETRIES: u32 = 10;
 
-/// How to watch.
+/// Parameters of a monitor.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) goal: Goal,
-    /// As in `http://127.0.0.1:4646`, for notes.
+    /// The URL of the gateway, for messages.
     pub(crate) gateway: String,
     pub(crate) namespace: String,
-}
-
-/// What the watched evaluation is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Goal {
-    /// To bring something up: it has ended when its deployment has.
-    Start,
-    /// To take something down: a deployment that is cancelled for it is no failure.
-    Stop,
-}
-
-/// What to ask the gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// The evaluation, once it is newer than `after`, and its allocations.
-    Evaluation { id: String, after: u64 },
-    /// The deployment, once it is newer than `after`; and its allocations, for `verbose` and when
-    /// some are unhealthy.
-    Deployment { id: String, after: u64 },
-    /// The deployments of a job, once they are newer than `after`.
-    Deployments { job_id: String, after: u64 },
-    /// The job, with its deployments and allocations.
-    Job { job_id: String },
-    /// Whether the operator has paused the eval-broker.
-    IsPaused,
-    /// Nothing: it has ended.
-    Nothing(Exit),
-}
-
-/// What the gateway answered.
-#[derive(Clone, Debug)]
-pub(crate) enum Event {
-    Evaluation {
-        evaluation: Box<v1::Evaluation>,
-        allocs: Vec<v1::Allocation>,
-        index: u64,
-    },
-    Deployment {
-        deployment: Box<v1::Deployment>,
-        allocs: Vec<v1::Allocation>,
-        index: u64,
-    },
-    Deployments {
-        deployments: Vec<v1::Deployment>,
-        index: u64,
-    },
-    Job(Box<JobAtWork>),
-    IsPaused(bool),
-    /// There is no such thing.
-    NotFound,
-    /// No answer, and why; to be asked again.
-    Lost(String),
-    /// An answer that will not get better.
-    Refused(String),
 }
 
 /// One watch, from the first evaluation to the end.
@@ -93,9 +28,11 @@ pub(crate) enum Event {
 pub(crate) struct Monitor {
     options: Options,
     stage: Stage,
-    /// An evaluation before this one, or this one, could not place everything.
+    /// An evaluation of the chain so far had failed placements.
     placement_failed: bool,
-    /// Questions in a row without an answer.
+    /// The submitted version failed: the watched deployment reverts it.
+    is_reverted: bool,
+    /// Consecutive requests without an answer.
     unanswered: u32,
 }
 
@@ -103,26 +40,10 @@ pub(crate) struct Monitor {
 enum Stage {
     Evaluation(EvaluationWatch),
     Deployment(DeploymentWatch),
-    /// The evaluation has ended and rolls nothing out: whether that is for a deployment that ended
-    /// before it is still to be seen.
+    /// The evaluation has ended without a deployment of its own: an earlier deployment may block the
+    /// job.
     Job {
         id: String,
-        next: Box<Next>,
-    },
-    Ended(Exit),
-}
-
-/// What a stage leads to.
-#[derive(Debug)]
-pub(super) enum Next {
-    Stay,
-    /// Another evaluation carries on.
-    Evaluation(String),
-    /// The evaluation has ended; what it rolls out has not.
-    Deployment(String),
-    /// `next`, unless a deployment holds the job back.
-    UnlessHeld {
-        job_id: String,
         next: Box<Next>,
     },
     Ended(Exit),
@@ -144,11 +65,12 @@ impl Monitor {
             options,
             stage,
             placement_failed: false,
+            is_reverted: false,
             unanswered: 0,
         }
     }
 
-    /// Returns the question to ask now; the same until [`Self::step`] has its answer.
+    /// Returns the next request; the same until [`Self::step`] has its answer.
     pub(crate) fn ask(&self) -> Ask {
         match &self.stage {
             Stage::Evaluation(watch) => watch.ask(),
@@ -158,7 +80,7 @@ impl Monitor {
         }
     }
 
-    /// Returns what to print before the first question.
+    /// Returns the output before the first request.
     pub(crate) fn start(&self, style: &Style) -> Vec<Output> {
         match &self.stage {
             Stage::Evaluation(watch) => vec![watch.title(style)],
@@ -166,7 +88,7 @@ impl Monitor {
         }
     }
 
-    /// Takes the answer to [`Self::ask`].
+    /// Processes the answer to [`Self::ask`].
     pub(crate) fn step(&mut self, style: &Style, event: Event) -> Vec<Output> {
         let mut out = Vec::new();
         let event = match event {
@@ -197,7 +119,7 @@ impl Monitor {
             Stage::Deployment(watch) => watch.step(style, event, &mut out),
             Stage::Job { next, .. } => {
                 let next = std::mem::replace(&mut **next, Next::Stay);
-                unless_held(style, &event, next, &mut out)
+                unless_blocked(style, &event, next, &mut out)
             }
             Stage::Ended(_) => Next::Stay,
         };
@@ -208,14 +130,18 @@ impl Monitor {
     fn advance(&mut self, style: &Style, next: Next, out: &mut Vec<Output>) {
         self.stage = match next {
             Next::Stay => return,
-            // What it is called is known once it has been seen: it may have to wait.
+            // The title depends on its delay, known from the first answer.
             Next::Evaluation(id) => Stage::Evaluation(EvaluationWatch::new(&id, true)),
-            Next::Deployment(id) => {
-                let shown = style.id(&id);
-                out.push(Output::Step(format!("Monitoring deployment \"{shown}\"")));
-                Stage::Deployment(DeploymentWatch::new(&id))
+            Next::Deployment(id) => watch_deployment(style, &id, out),
+            Next::Revert(id) => {
+                self.is_reverted = true;
+                watch_deployment(style, &id, out)
             }
-            Next::UnlessHeld { job_id: id, next } => Stage::Job { id, next },
+            Next::UnlessBlocked { job_id: id, next } => Stage::Job { id, next },
+            // Exit code 0 would hide from a pipeline that its version does not run.
+            Next::Ended(Exit::Success) if self.is_reverted && self.options.goal != Goal::Revert => {
+                Stage::Ended(Exit::Failure)
+            }
             Next::Ended(Exit::Success) if self.placement_failed && !self.is_deployment() => {
                 Stage::Ended(Exit::PlacementFailed)
             }
@@ -232,29 +158,36 @@ impl Monitor {
         let gateway = &self.options.gateway;
         if self.unanswered == 1 {
             out.push(Output::Detail(format!(
-                "Lost the gateway at {gateway}, trying again ({why})"
+                "Lost the gateway at {gateway}, retrying ({why})"
             )));
         }
         if self.unanswered > MAX_RETRIES {
             out.push(Output::Step(format!(
-                "Gave up on the gateway at {gateway} ({why}); what was submitted goes on without \
-                 being watched"
+                "Stopped watching: the gateway at {gateway} does not answer ({why}). The submitted \
+                 change continues"
             )));
             self.stage = Stage::Ended(Exit::Failure);
         }
     }
 }
 
-/// Goes on with `next`, unless a failed deployment keeps the job from being placed: then that is
-/// said, and it is a failure.
-fn unless_held(style: &Style, event: &Event, next: Next, out: &mut Vec<Output>) -> Next {
+fn watch_deployment(style: &Style, id: &str, out: &mut Vec<Output>) -> Stage {
+    let shown = style.id(id);
+    out.push(Output::Step(format!("Monitoring deployment \"{shown}\"")));
+    Stage::Deployment(DeploymentWatch::new(id))
+}
+
+/// Returns `next`, or a failure with its reason if a failed deployment blocks the job.
+fn unless_blocked(style: &Style, event: &Event, next: Next, out: &mut Vec<Output>) -> Next {
     let Event::Job(found) = event else {
-        // The job is gone.
+        // The job has been purged.
         return next;
     };
-    match Held::find(&found.job, &found.deployments, &found.allocs).filter(Held::has_failed) {
-        Some(held) => {
-            let sentence = held.sentence(style);
+    match DeploymentHold::find(&found.job, &found.deployments, &found.allocs)
+        .filter(DeploymentHold::has_failed)
+    {
+        Some(hold) => {
+            let sentence = hold.sentence(style);
             let (first, rest) = sentence.split_at(1);
             out.push(Output::Step(format!("{}{rest}", first.to_uppercase())));
             Next::Ended(Exit::Failure)

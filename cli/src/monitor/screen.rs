@@ -1,4 +1,4 @@
-//! Shows what the monitor prints: plain lines anywhere, progress in place on a terminal.
+//! Output of a monitor: plain lines, and progress in place on a terminal.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use crate::error::Error;
 use crate::output::printer::Printer;
 use crate::output::time::Times;
 
-/// How often the spinner turns: smooth to the eye, nothing to a terminal.
+/// Frame time of the spinner: smooth, at a negligible cost.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Where one monitor prints.
+/// The output of one monitor.
 #[derive(Debug)]
 pub(crate) struct Screen {
     printer: Printer,
-    /// What each line begins with.
+    /// Prefix of each line.
     label: Option<String>,
-    /// Progress may be drawn over: a terminal, and nobody else prints.
+    /// Progress is redrawn in place: on a terminal, without concurrent monitors.
     in_place: bool,
-    /// What is being drawn over.
+    /// Progress on the screen.
     spinner: Option<ProgressBar>,
 }
 
 impl Screen {
-    /// `label`: whose lines these are, when other monitors print at the same time.
+    /// `label` is a prefix that distinguishes concurrent monitors.
     pub(crate) fn new(printer: Printer, label: Option<&str>) -> Self {
         Self {
             printer,
@@ -35,7 +35,7 @@ impl Screen {
         }
     }
 
-    /// Shows `output`, stamped with the present.
+    /// Shows `output` with the current time.
     ///
     /// # Errors
     /// Standard output is closed or full.
@@ -58,7 +58,7 @@ impl Screen {
         }
     }
 
-    /// Leaves what is drawn where it is, and stops turning.
+    /// Stops the spinner and leaves its last frame.
     pub(crate) fn leave(&mut self) {
         if let Some(spinner) = self.spinner.take() {
             spinner.abandon();
@@ -79,7 +79,7 @@ impl Screen {
             .out(&format!("  {headline}{}", below(now, progress)))
     }
 
-    /// Prints the whole block each time: whoever reads it later has every step.
+    /// Prints the complete block each time, so that a log has every step.
     fn print(&self, now: &str, progress: &Progress) -> Result<(), Error> {
         let mut text = progress.block(now);
         if progress.ending != Ending::Open {
@@ -96,7 +96,7 @@ impl Drop for Screen {
     }
 }
 
-/// Returns `text` with `label` before each line that says something.
+/// Returns `text` with `label` before each line that is not empty.
 pub(crate) fn labelled(label: Option<&str>, text: &str) -> String {
     let Some(label) = label else {
         return text.to_owned();
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_says_whose_it_is() {
+    fn every_line_has_the_label() {
         assert_eq!(labelled(None, "a\n\nb\n"), "a\n\nb\n");
         assert_eq!(labelled(Some("web"), "a\n\nb\n"), "web: a\n\nweb: b\n");
     }

@@ -3,7 +3,8 @@
 use proto::v1;
 
 use super::line::{Ending, Output};
-use super::machine::{Ask, Event, Goal, MAX_RETRIES, Monitor, Options};
+use super::machine::{MAX_RETRIES, Monitor, Options};
+use super::question::{Ask, Event, Goal};
 use crate::connection::JobAtWork;
 use crate::exit::Exit;
 use crate::fixtures::{
@@ -287,7 +288,7 @@ fn an_evaluation_that_was_canceled_for_a_newer_one_is_no_failure() {
 #[test]
 fn the_next_evaluation_is_followed_and_says_when_it_waits() {
     let first = v1::Evaluation {
-        next_eval: NEXT_EVAL.to_owned(),
+        next_eval_id: NEXT_EVAL.to_owned(),
         ..eval()
     };
     let waiting = v1::Evaluation {
@@ -320,7 +321,7 @@ fn the_next_evaluation_is_followed_and_says_when_it_waits() {
 #[test]
 fn a_placement_failure_is_remembered_over_the_next_evaluation() {
     let first = v1::Evaluation {
-        next_eval: NEXT_EVAL.to_owned(),
+        next_eval_id: NEXT_EVAL.to_owned(),
         ..failed_eval()
     };
     let last = v1::Evaluation {
@@ -382,12 +383,12 @@ fn nothing_is_placed_of_a_version_whose_deployment_has_failed_and_that_is_a_fail
     assert_eq!(ask, Ask::Nothing(Exit::Failure));
     assert_eq!(
         lines.last().unwrap(),
-        "==> T: Deployment \"5e6f7a8b\" of version 1 has failed, so nothing more of it is placed: \
-         change the job file, or 'kafila job revert web VERSION'"
+        "==> T: Deployment \"5e6f7a8b\" of version 1 has failed and holds back placements: change \
+         the job file, or 'kafila job revert web VERSION'"
     );
     // Nor is it waited for a replacement that has no place then either.
     let delayed = v1::Evaluation {
-        next_eval: NEXT_EVAL.to_owned(),
+        next_eval_id: NEXT_EVAL.to_owned(),
         ..idle()
     };
     let (_, ask) = start(vec![evaluation(delayed.clone(), vec![]), at_work("failed")]);
@@ -421,8 +422,8 @@ fn a_deployment_that_is_paused_says_how_it_goes_on_each_time() {
     let monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
     let (lines, ask) = play(monitor, events);
     let hints: Vec<_> = lines.iter().filter(|it| it.contains("is paused")).collect();
-    let hint = "    T: The deployment is paused, so nothing goes on: 'kafila deployment resume \
-                5e6f7a8b' lets it";
+    let hint =
+        "    T: The deployment is paused. Resume it with 'kafila deployment resume 5e6f7a8b'";
     assert_eq!(hints, [hint, hint]);
     assert!(matches!(ask, Ask::Deployment { .. }), "{ask:?}");
 }
@@ -478,9 +479,32 @@ fn a_failed_deployment_is_followed_by_the_one_that_takes_it_back() {
     monitor.step(&style, rollout(back));
     assert_eq!(
         monitor.ask(),
-        Ask::Nothing(Exit::Success),
-        "the last one counts"
+        Ask::Nothing(Exit::Failure),
+        "the submitted version failed"
     );
+}
+
+#[test]
+fn a_requested_revert_succeeds_with_the_deployment_of_the_earlier_version() {
+    let failed = failed_deployment(" - rolling back to job version 0");
+    for (status, exit) in [("successful", Exit::Success), ("failed", Exit::Failure)] {
+        let back = v1::Deployment {
+            id: REVERT.to_owned(),
+            create_index: 33,
+            status: status.to_owned(),
+            ..deployment()
+        };
+        let events = vec![
+            rollout(failed.clone()),
+            Event::Deployments {
+                deployments: vec![failed.clone(), back.clone()],
+                index: 33,
+            },
+            rollout(back),
+        ];
+        let monitor = Monitor::of_deployment(options(Goal::Revert), DEPLOYMENT);
+        assert_eq!(play(monitor, events).1, Ask::Nothing(exit), "{status}");
+    }
 }
 
 #[test]
@@ -562,7 +586,7 @@ fn a_gateway_that_comes_back_is_noted_twice_and_costs_nothing() {
         .filter(|line| line.contains("gateway"))
         .collect();
     let expected = [
-        "    T: Lost the gateway at http://127.0.0.1:4646, trying again (connection refused)",
+        "    T: Lost the gateway at http://127.0.0.1:4646, retrying (connection refused)",
         "    T: The gateway at http://127.0.0.1:4646 answers again",
     ];
     assert_eq!(noted, expected);
@@ -570,7 +594,7 @@ fn a_gateway_that_comes_back_is_noted_twice_and_costs_nothing() {
 }
 
 #[test]
-fn a_gateway_that_stays_away_is_given_up() {
+fn the_monitor_gives_up_after_its_retries() {
     let lost = |count: u32| {
         (0..count)
             .map(|_| Event::Lost("refused".to_owned()))
@@ -580,7 +604,10 @@ fn a_gateway_that_stays_away_is_given_up() {
     assert!(matches!(ask, Ask::Evaluation { .. }), "{ask:?}");
     let (lines, ask) = start(lost(MAX_RETRIES + 1));
     assert_eq!(ask, Ask::Nothing(Exit::Failure));
-    assert!(lines.last().unwrap().contains("Gave up"), "{lines:?}");
+    assert!(
+        lines.last().unwrap().contains("Stopped watching"),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -637,31 +664,31 @@ fn said_while_pending(is_paused: bool) -> Vec<(u64, String)> {
             outputs.extend(monitor.step(&style, Event::IsPaused(is_paused)));
         }
         let lines = outputs.iter().filter_map(|it| it.line("T", Colour::Off));
-        let remarks = lines.filter(|line| line.contains("Nobody"));
+        let remarks = lines.filter(|line| line.contains("No scheduler has taken"));
         said.extend(remarks.map(|line| (seconds, line)));
     }
     said
 }
 
 #[test]
-fn an_evaluation_that_nobody_takes_up_is_remarked_on_once() {
+fn an_evaluation_without_a_scheduler_is_reported_once() {
     let said = said_while_pending(false);
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!(said[0].0, 10);
     assert!(
-        said[0].1.contains("for 10s: 'kafila operator leaders'"),
+        said[0]
+            .1
+            .contains("for 10s: check that a scheduler-worker runs"),
         "{said:?}"
     );
 }
 
 #[test]
-fn an_evaluation_that_waits_for_the_operator_says_which_setting_that_is() {
+fn a_paused_broker_is_reported_with_the_command_that_resumes_it() {
     let said = said_while_pending(true);
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
-        said[0]
-            .1
-            .contains("for 10s: the operator has paused the eval-broker")
+        said[0].1.contains("for 10s: the eval-broker is paused")
             && said[0].1.contains("-pause-eval-broker=false"),
         "{said:?}"
     );
@@ -682,7 +709,10 @@ fn an_evaluation_that_is_to_wait_is_not_remarked_on() {
             .iter()
             .filter_map(|it| it.line("T", Colour::Off))
             .collect();
-        assert!(!lines.concat().contains("Nobody"), "{lines:?}");
+        assert!(
+            !lines.concat().contains("No scheduler has taken"),
+            "{lines:?}"
+        );
     }
 }
 
@@ -710,8 +740,8 @@ fn healthy_canaries_that_wait_for_somebody_say_so_once() {
     assert_eq!(
         said(vec![canaries(0, false, "running"), waiting(), waiting()]),
         [
-            "    T: The canaries are healthy: 'kafila deployment promote 5e6f7a8b' lets the rest follow, \
-          'kafila deployment fail 5e6f7a8b' does not"
+            "    T: The canaries are healthy. Promote them with 'kafila deployment promote 5e6f7a8b', or \
+             reject them with 'kafila deployment fail 5e6f7a8b'"
         ]
     );
     assert_eq!(said(vec![canaries(0, false, "running")]), [""; 0]);

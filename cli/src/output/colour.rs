@@ -1,4 +1,4 @@
-//! Colours, where somebody sees them.
+//! Terminal colours.
 
 /// Whether to colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,19 +7,19 @@ pub(crate) enum Colour {
     On,
 }
 
-/// What the user and the environment say about colours.
+/// Colour preference from flags and the environment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wishes {
-    /// `-no-color`, or a variable that means it.
+pub(crate) struct Preference {
+    /// `-no-color` or its environment variables.
     pub(crate) never: bool,
-    /// `-force-color`, or a variable that means it.
+    /// `-force-color` or its environment variables.
     pub(crate) always: bool,
 }
 
 impl Colour {
-    /// Chooses for a stream; `never` wins over `always`, and both over what the stream is.
-    pub(crate) fn choose(wishes: Wishes, is_terminal: bool) -> Self {
-        if !wishes.never && (wishes.always || is_terminal) {
+    /// Chooses for a stream; `never` wins over `always`, and both over the kind of stream.
+    pub(crate) fn choose(preference: Preference, is_terminal: bool) -> Self {
+        if !preference.never && (preference.always || is_terminal) {
             Self::On
         } else {
             Self::Off
@@ -69,7 +69,7 @@ mod tests {
         ];
         for (never, always, is_terminal, expected) in table {
             assert_eq!(
-                Colour::choose(Wishes { never, always }, is_terminal),
+                Colour::choose(Preference { never, always }, is_terminal),
                 expected
             );
         }

@@ -1,9 +1,9 @@
-//! Ids as people see them.
+//! Short and full IDs.
 
-/// How many characters of an id are shown.
+/// Length of a short ID.
 const SHORT: usize = 8;
 
-/// Whether ids are shown whole.
+/// Length of shown IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Short,
@@ -15,7 +15,7 @@ impl Length {
         if verbose { Self::Full } else { Self::Short }
     }
 
-    /// Returns what to show of `id`.
+    /// Returns the ID in this length.
     pub(crate) fn of(self, id: &str) -> String {
         match self {
             Self::Short => id.chars().take(SHORT).collect(),

@@ -1,30 +1,30 @@
-//! Standard output and standard error: results go to one, everything about them to the other.
+//! Standard output for results, standard error for messages.
 
 use std::io::{self, IsTerminal as _, Write};
 
-use super::colour::{Colour, Wishes};
+use super::colour::{Colour, Preference};
 use crate::error::Error;
 
-/// Where a command writes.
+/// The output streams of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     pub(crate) colour: Colour,
     pub(crate) colour_err: Colour,
-    /// Standard output is a terminal, so lines may be drawn over.
+    /// Standard output is a terminal, so lines can be redrawn.
     pub(crate) is_terminal: bool,
 }
 
 impl Printer {
-    pub(crate) fn new(wishes: Wishes) -> Self {
+    pub(crate) fn new(preference: Preference) -> Self {
         let is_terminal = io::stdout().is_terminal();
         Self {
-            colour: Colour::choose(wishes, is_terminal),
-            colour_err: Colour::choose(wishes, io::stderr().is_terminal()),
+            colour: Colour::choose(preference, is_terminal),
+            colour_err: Colour::choose(preference, io::stderr().is_terminal()),
             is_terminal,
         }
     }
 
-    /// Writes a result, with a newline where it has none.
+    /// Writes a result, with a final newline.
     ///
     /// # Errors
     /// Standard output is closed or full.
@@ -46,13 +46,13 @@ impl Printer {
 
     /// Writes bytes to standard error as they are.
     pub(crate) fn err_bytes(&self, bytes: &[u8]) {
-        // Nobody is left to tell.
+        // There is no other channel for this error.
         let _ = io::stderr().lock().write_all(bytes);
     }
 
-    /// Writes an error, a warning or a remark.
+    /// Writes an error, warning or hint.
     pub(crate) fn err(&self, text: &str) {
-        // Nobody is left to tell.
+        // There is no other channel for this error.
         let _ = write(&mut io::stderr().lock(), text);
     }
 }

@@ -1,4 +1,4 @@
-//! Amounts of memory and disk, from MiB.
+//! Sizes of memory and disk, from MiB.
 
 const UNITS: [&str; 4] = ["MiB", "GiB", "TiB", "PiB"];
 
@@ -15,7 +15,7 @@ pub(crate) fn mib(mib: u64) -> String {
     if mib.is_multiple_of(divisor) {
         return format!("{} {unit}", mib / divisor);
     }
-    // In tenths, rounded: the numbers are far below what would overflow.
+    // In tenths, rounded; far from overflow.
     let tenths = (u128::from(mib) * 10 + u128::from(divisor) / 2) / u128::from(divisor);
     if tenths >= 100 {
         format!("{} {unit}", (tenths + 5) / 10)

@@ -1,4 +1,4 @@
-//! Tables as Nomad's users know them: aligned columns, two spaces between, no borders.
+//! Tables in Nomad's style: aligned columns, two spaces between, no borders.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -29,7 +29,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(shown).collect());
     }
 
-    /// Tells whether there is nothing but the header.
+    /// Tells whether there are no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.len() <= 1
     }

@@ -1,8 +1,7 @@
-//! Go templates, as `-t` takes them, over the objects that `-json` prints.
+//! Go templates of `-t`, over the objects of `-json`.
 //!
-//! The language is that of Go's text/template with its own functions; those that Nomad's command adds
-//! (`sprig_…`) are not there. An object is a map here, so a field that it does not have is
-//! `<no value>` and no error.
+//! The language is Go's text/template with its functions, without those that Nomad adds
+//! (`sprig_…`). Objects are maps, so a missing field is `<no value>`, not an error.
 
 use std::collections::HashMap;
 
@@ -11,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// A template that is one.
+/// A valid template.
 pub(crate) struct GoTemplate<'a> {
     text: &'a str,
     parsed: Template,
@@ -19,17 +18,17 @@ pub(crate) struct GoTemplate<'a> {
 
 impl<'a> GoTemplate<'a> {
     /// # Errors
-    /// What is wrong with the template, and where.
+    /// The template is invalid.
     pub(crate) fn parse(text: &'a str) -> Result<Self, Error> {
         let mut parsed = Template::default();
         parsed.parse(text).map_err(|error| wrong(text, &error))?;
         Ok(Self { text, parsed })
     }
 
-    /// Fills the template in; the answer ends with a newline of its own.
+    /// Renders the template, which may lack a final newline.
     ///
     /// # Errors
-    /// What the template asks for cannot be had of `object`.
+    /// The template cannot be applied to `object`.
     pub(crate) fn fill(&self, object: &impl Serialize) -> Result<String, Error> {
         let object = serde_json::to_value(object).expect("maps here have string keys");
         let filled = self.parsed.render(&Context::from(value(object)));

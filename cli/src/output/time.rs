@@ -1,8 +1,8 @@
-//! Points in time: RFC 3339 with a zone, or how long ago.
+//! Times: RFC 3339 with a zone, or relative to now.
 
 use jiff::tz::TimeZone;
 
-/// Seconds of each unit, largest first. Months and years are as long as people mean by "2mo ago".
+/// Seconds of each unit, largest first. Months and years are approximate.
 const UNITS: [(u64, &str); 6] = [
     (365 * 86_400, "y"),
     (30 * 86_400, "mo"),
@@ -14,7 +14,7 @@ const UNITS: [(u64, &str); 6] = [
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What time it is, and in which zone times are shown.
+/// The current time and the time zone of output.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     /// Unix nanoseconds.
@@ -23,12 +23,12 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Returns a point in time to the second, as in `2026-11-21T06:44:46Z`; empty when unset (0).
+    /// Returns a time to the second, for example `2026-11-21T06:44:46Z`; empty when unset (0).
     pub(crate) fn exact(&self, ns: u64) -> String {
         rfc3339(ns, &self.zone)
     }
 
-    /// Returns how far away a point in time is, in its two largest units: `2m3s ago`,
+    /// Returns the distance to a time in its two largest units: `2m3s ago`,
     /// `1h5m from now`; empty when unset (0).
     pub(crate) fn relative(&self, ns: u64) -> String {
         if ns == 0 {
@@ -42,7 +42,7 @@ impl Times {
         format!("{} {side}", span(distance / SECOND_NS))
     }
 
-    /// Returns the exact time when `verbose`, else how far away it is.
+    /// Returns the exact time if `verbose`, else the distance.
     pub(crate) fn either(&self, ns: u64, verbose: bool) -> String {
         if verbose {
             self.exact(ns)
@@ -56,7 +56,7 @@ impl Times {
     }
 }
 
-/// Returns a span in its two largest units: `1h5m`, `3s`.
+/// Returns a duration in its two largest units: `1h5m`, `3s`.
 pub(crate) fn span(seconds: u64) -> String {
     let largest = UNITS.iter().position(|(length, _)| seconds >= *length);
     let Some(largest) = largest else {
@@ -70,11 +70,6 @@ pub(crate) fn span(seconds: u64) -> String {
         text.push_str(&format!("{count}{unit}"));
     }
     text
-}
-
-/// Returns a point in time as JSON has it: RFC 3339, in UTC, to the nanosecond; `None` when unset.
-pub(crate) fn json(ns: u64) -> Option<String> {
-    (ns != 0).then(|| timestamp(ns).to_string())
 }
 
 fn rfc3339(ns: u64, zone: &TimeZone) -> String {
@@ -91,7 +86,7 @@ fn rfc3339(ns: u64, zone: &TimeZone) -> String {
 }
 
 fn timestamp(ns: u64) -> jiff::Timestamp {
-    // 64 bits of nanoseconds end in 2554, well within what jiff can hold.
+    // 64 bits of nanoseconds end in 2554, within the range of jiff.
     jiff::Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(jiff::Timestamp::MAX)
 }
 
@@ -137,15 +132,5 @@ mod tests {
         }
         assert_eq!(times().relative(NOON + 3_900 * SECOND_NS), "1h5m from now");
         assert_eq!(times().relative(0), "");
-    }
-
-    #[test]
-    fn json_times_are_utc_to_the_nanosecond() {
-        assert_eq!(json(NOON).as_deref(), Some("2026-11-21T12:00:00Z"));
-        assert_eq!(
-            json(NOON + 500).as_deref(),
-            Some("2026-11-21T12:00:00.0000005Z")
-        );
-        assert_eq!(json(0), None);
     }
 }

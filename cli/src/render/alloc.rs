@@ -7,7 +7,7 @@ use crate::output::fields::Fields;
 use crate::output::table::Table;
 use crate::output::time::span;
 
-/// Returns the table that statuses of jobs, nodes and deployments end with.
+/// Returns the table of allocations in the status of a job, node or deployment.
 pub(crate) fn table(allocs: &[v1::Allocation], style: &Style) -> Table {
     let brief = [
         "ID",
@@ -58,7 +58,7 @@ pub(crate) fn table(allocs: &[v1::Allocation], style: &Style) -> Table {
     table
 }
 
-/// Returns the table of allocations, or a sentence.
+/// Returns the table of allocations, or a sentence if there are none.
 pub(crate) fn section(allocs: &[v1::Allocation], style: &Style) -> String {
     if allocs.is_empty() {
         "No allocations placed\n".to_owned()
@@ -67,7 +67,7 @@ pub(crate) fn section(allocs: &[v1::Allocation], style: &Style) -> String {
     }
 }
 
-/// Returns which cores each task has for itself, as in `server: 0, 3`.
+/// Returns the dedicated cores of each task, for example `server: 0, 3`.
 fn cores(resources: &v1::AllocatedResources) -> String {
     let tasks = resources.cores.iter().map(|cores| {
         let ids: Vec<_> = cores.ids.iter().map(ToString::to_string).collect();
@@ -76,7 +76,7 @@ fn cores(resources: &v1::AllocatedResources) -> String {
     tasks.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns which devices each task has, as in `server: nvidia/gpu/t4 GPU-1, GPU-2`.
+/// Returns the devices of each task, for example `server: nvidia/gpu/t4 GPU-1, GPU-2`.
 fn devices(resources: &v1::AllocatedResources) -> String {
     let tasks = resources.devices.iter().map(|device| {
         let (vendor, kind, name) = (&device.vendor, &device.r#type, &device.name);
@@ -99,17 +99,17 @@ fn newest_first(allocs: &[v1::Allocation]) -> Vec<&v1::Allocation> {
     sorted
 }
 
-/// An allocation, and the job version it belongs to.
+/// An allocation and its job version.
 pub(crate) struct Status<'a> {
     pub(crate) alloc: &'a v1::Allocation,
-    /// `None` when the version is gone.
+    /// `None` if the version was deleted.
     pub(crate) job: Option<&'a v1::Job>,
-    /// Leave out what happened to its tasks.
+    /// Leaves out task events.
     pub(crate) short: bool,
 }
 
 impl Status<'_> {
-    /// Returns everything that `alloc status` shows.
+    /// Returns the output of `alloc status`.
     pub(crate) fn render(&self, style: &Style) -> String {
         let mut out = self.fields(style).render();
         out.push_str(&self.addresses(style));
@@ -159,13 +159,13 @@ impl Status<'_> {
         } else if alloc.deployment_health.is_some() {
             fields.add("Health", health(alloc));
         }
-        fields.add_some("Previous Alloc ID", style.id(&alloc.previous_allocation));
-        fields.add_some("Replacement Alloc ID", style.id(&alloc.next_allocation));
+        fields.add_some("Previous Alloc ID", style.id(&alloc.previous_alloc_id));
+        fields.add_some("Replacement Alloc ID", style.id(&alloc.next_alloc_id));
         fields.add_some(
             "Preempted By Alloc ID",
-            style.id(&alloc.preempted_by_allocation),
+            style.id(&alloc.preempted_by_alloc_id),
         );
-        let preempted = alloc.preempted_allocations.iter();
+        let preempted = alloc.preempted_alloc_ids.iter();
         let preempted: Vec<_> = preempted.map(|id| style.id(id)).collect();
         fields.add_some("Preempted Alloc IDs", preempted.join(", "));
         fields.add_some("Followup Eval ID", style.id(&alloc.followup_eval_id));
@@ -179,7 +179,7 @@ impl Status<'_> {
         fields
     }
 
-    /// Returns how often it was placed again, as in `1/3`, of what its job allows.
+    /// Returns the reschedule attempts and their limit, for example `1/3`.
     fn attempts(&self) -> String {
         let made = self.alloc.reschedules.len();
         let policy = self.group().and_then(|group| group.reschedule.as_ref());
@@ -239,7 +239,7 @@ impl Status<'_> {
         reserved.any(|port| port.label() == label)
     }
 
-    /// Returns what each scorer said of the chosen node and of the next best, with their means last.
+    /// Returns the scores of the chosen node and of the runners-up, with the mean last.
     fn scores(&self, metric: &v1::AllocMetric, style: &Style) -> String {
         let Some(chosen) = &metric.score_parts else {
             return String::new();
@@ -249,7 +249,7 @@ impl Status<'_> {
             rows.push((
                 &other.node_id,
                 other.parts.unwrap_or_default(),
-                other.per_mille,
+                other.score_per_mille,
             ));
         }
         let likes_devices = rows.iter().any(|(_, parts, _)| parts.devices.is_some());
@@ -307,7 +307,7 @@ impl Status<'_> {
         }
         let mut body = fields.render();
         body.push_str(&self.scores(metric, style));
-        // One that was placed was evaluated; what is left says which nodes were passed over.
+        // The allocation was placed, so the remaining reasons concern other nodes.
         for reason in metric::reasons(metric) {
             body.push_str(&reason);
             body.push('\n');
@@ -316,12 +316,12 @@ impl Status<'_> {
     }
 }
 
-/// Returns thousandths the way scores are read.
+/// Formats a score in thousandths.
 fn score(per_mille: i32) -> String {
     format!("{:.3}", f64::from(per_mille) / 1000.0)
 }
 
-/// Returns a node's verdict on an allocation.
+/// Formats the health of an allocation.
 fn health(alloc: &v1::Allocation) -> &'static str {
     match &alloc.deployment_health {
         Some(health) if health.healthy => "healthy",
@@ -330,7 +330,7 @@ fn health(alloc: &v1::Allocation) -> &'static str {
     }
 }
 
-/// Returns one line about an allocation, for choosing between several.
+/// Returns one line about an allocation, for a list of matches.
 pub(crate) fn one_line(alloc: &v1::Allocation, style: &Style) -> String {
     let age = style.times.now_ns.saturating_sub(alloc.create_time_ns) / 1_000_000_000;
     format!(

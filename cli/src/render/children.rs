@@ -1,4 +1,4 @@
-//! Jobs that have children, and how jobs were scaled.
+//! Children of jobs, and scaling events.
 
 use proto::v1;
 
@@ -6,9 +6,9 @@ use super::{Style, sorted};
 use crate::output::fields::Fields;
 use crate::output::table::Table;
 
-/// Returns what `job status` shows of a parent instead of groups and allocations.
+/// Returns the sections of a parent in `job status`, in place of groups and allocations.
 ///
-/// `children` are its children in any order.
+/// `children` are in any order.
 pub(crate) fn parent(
     job: &v1::Job,
     summary: &v1::JobSummary,
@@ -20,8 +20,8 @@ pub(crate) fn parent(
         None => ("Children Job Summary", "Previously Launched Jobs"),
     };
     let mut out = String::new();
-    if let Some(told) = &job.parameterized {
-        let body = parameterized(told).render();
+    if let Some(block) = &job.parameterized {
+        let body = parameterized(block).render();
         out.push_str(&style.section("Parameterized Job", &body));
     }
     let counts = summary.children.unwrap_or_default();
@@ -50,24 +50,17 @@ pub(crate) fn parent(
     out
 }
 
-fn parameterized(told: &v1::Parameterized) -> Fields {
+fn parameterized(block: &v1::Parameterized) -> Fields {
     let list = |keys: &[String]| match keys {
         [] => "<none>".to_owned(),
         keys => keys.join(", "),
     };
     let mut fields = Fields::new();
     fields
-        .add("Payload", told.payload())
-        .add("Required Metadata", list(&told.meta_required))
-        .add("Optional Metadata", list(&told.meta_optional));
+        .add("Payload", block.payload())
+        .add("Required Metadata", list(&block.meta_required))
+        .add("Optional Metadata", list(&block.meta_optional));
     fields
-}
-
-/// Returns when something is due, and how far off that is.
-pub(crate) fn when(ns: u64, style: &Style) -> String {
-    let seconds = ns.saturating_sub(style.times.now_ns) / 1_000_000_000;
-    let span = crate::output::time::span(seconds);
-    format!("{} ({span} from now)", style.times.exact(ns))
 }
 
 /// Returns the scaling events of all groups, each with its group, the newest first.

@@ -20,7 +20,7 @@ pub(crate) fn table(deployments: &[v1::Deployment], style: &Style) -> Table {
     table
 }
 
-/// Returns what a deployment is, and how far each task group has come.
+/// Returns the header of a deployment and the progress of its task groups.
 pub(crate) fn body(deployment: &v1::Deployment, style: &Style) -> String {
     let mut fields = Fields::new();
     fields
@@ -33,7 +33,7 @@ pub(crate) fn body(deployment: &v1::Deployment, style: &Style) -> String {
     format!("{}{}", fields.render(), deployed(deployment, style))
 }
 
-/// Returns the part of a job's status that shows its latest deployment.
+/// Returns the section of the latest deployment in `job status`.
 pub(crate) fn latest(deployment: &v1::Deployment, style: &Style) -> String {
     let mut fields = Fields::new();
     fields
@@ -43,7 +43,7 @@ pub(crate) fn latest(deployment: &v1::Deployment, style: &Style) -> String {
     format!("{}{}", fields.render(), deployed(deployment, style))
 }
 
-/// Columns that no group has a use for are left out.
+/// Leaves out columns that no group uses.
 fn deployed(deployment: &v1::Deployment, style: &Style) -> String {
     let groups = sorted(&deployment.task_groups);
     let any = |has: fn(&v1::DeploymentGroup) -> bool| groups.iter().any(|(_, group)| has(group));

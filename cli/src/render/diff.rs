@@ -1,5 +1,4 @@
-//! What differs between two versions of a job, as text: marked lines, one level deeper for each
-//! block they are in.
+//! Diffs between two versions of a job: marked lines, indented by block.
 
 use proto::v1::{DiffType, FieldDiff, JobDiff, ObjectDiff, TaskDiff, TaskGroupDiff};
 
@@ -7,11 +6,11 @@ use super::{Style, sorted};
 use crate::output::colour::Colour;
 use crate::output::printable;
 
-/// How much further to the right the next level begins.
+/// Indentation of each level.
 const STEP: usize = 2;
 
-/// Returns the differences of a job; in full only where something was edited, unless `style` is
-/// verbose: of what is new or goes, the name says enough.
+/// Returns the diff of a job. Added and removed objects show only their name, unless `style` is
+/// verbose.
 pub(crate) fn job(diff: &JobDiff, style: &Style) -> String {
     let mut text = Text {
         colour: style.colour,
@@ -59,7 +58,7 @@ fn task(text: &mut Text, diff: &TaskDiff, outer: usize, verbose: bool) {
     text.objects(2 * STEP, width, objects);
 }
 
-/// Returns what is shown of a job, group or task besides its title.
+/// Returns the lines below the title of a job, group or task.
 fn details<'a>(
     diff_type: DiffType,
     fields: &'a [FieldDiff],
@@ -73,7 +72,7 @@ fn details<'a>(
     }
 }
 
-/// Returns the width of the widest mark among things that stand below each other.
+/// Returns the width of the widest mark among siblings.
 fn width(
     fields: &[FieldDiff],
     objects: &[ObjectDiff],
@@ -118,8 +117,8 @@ impl Mark {
         self.as_str().len()
     }
 
-    /// Returns the width of the marks of what is inside something with this mark: what has none
-    /// begins after the marks of its likes, `outer` wide, and its parts must not begin before it.
+    /// Returns the width of marks one level deeper. An object without a mark begins after the marks
+    /// of its siblings, which are `outer` wide, and so do its parts.
     fn inner(self, outer: usize, width: usize) -> usize {
         match self {
             Self::None => width.max(outer),
@@ -137,14 +136,14 @@ impl Mark {
     }
 }
 
-/// Lines being put together.
+/// The lines so far.
 struct Text {
     colour: Colour,
     lines: Vec<String>,
 }
 
 impl Text {
-    /// Adds a line: its mark `indent` from the left, what it says after the widest mark.
+    /// Adds a line: the mark at `indent`, the text after the widest mark.
     fn line(&mut self, indent: usize, mark: Mark, width: usize, said: &str) {
         self.lines.push(format!(
             "{:indent$}{}{:pad$}{said}",
@@ -199,7 +198,7 @@ impl Text {
     }
 }
 
-/// Returns a value between quotes, with everything escaped that a terminal would obey.
+/// Quotes a value and escapes control characters.
 fn quoted(value: &str) -> String {
     format!("{value:?}")
 }

@@ -72,7 +72,7 @@ fn placement_failures(eval: &v1::Evaluation) -> &'static str {
     }
 }
 
-/// Returns what could not be placed and why, one line each.
+/// Returns the failed placements and their reasons, one line each.
 pub(crate) fn failed_placements(eval: &v1::Evaluation) -> Vec<String> {
     sorted(&eval.failed_task_groups)
         .into_iter()
@@ -80,8 +80,7 @@ pub(crate) fn failed_placements(eval: &v1::Evaluation) -> Vec<String> {
         .collect()
 }
 
-/// Returns the same for who looks at the evaluation afterwards, with where to learn more; empty
-/// when everything was placed.
+/// Returns the failed placements with a reference to `eval explain`; empty if all are placed.
 pub(crate) fn failures_to_explain(eval: &v1::Evaluation, style: &Style) -> Vec<String> {
     let mut lines = failed_placements(eval);
     if !lines.is_empty() {
@@ -93,10 +92,10 @@ pub(crate) fn failures_to_explain(eval: &v1::Evaluation, style: &Style) -> Vec<S
     lines
 }
 
-/// An evaluation, and what there is around it.
+/// An evaluation and its context.
 pub(crate) struct Status<'a> {
     pub(crate) eval: &'a v1::Evaluation,
-    /// All evaluations of its job, itself or not.
+    /// All evaluations of its job, this one included.
     pub(crate) of_job: &'a [v1::Evaluation],
     pub(crate) allocs: &'a [v1::Allocation],
 }
@@ -156,14 +155,14 @@ impl Status<'_> {
             .add("Priority", eval.priority.to_string())
             .add("Placement Failures", placement_failures(eval))
             .add_some("Wait Until", style.time(eval.wait_until_ns))
-            .add("Previous Eval", style.id(&eval.previous_eval))
-            .add("Next Eval", style.id(&eval.next_eval))
-            .add("Blocked Eval", style.id(&eval.blocked_eval));
+            .add("Previous Eval", style.id(&eval.previous_eval_id))
+            .add("Next Eval", style.id(&eval.next_eval_id))
+            .add("Blocked Eval", style.id(&eval.blocked_eval_id));
         fields
     }
 }
 
-/// Returns the description, or the status again, which is what Nomad's users see.
+/// Returns the description, or the status if there is none. Source: Nomad.
 fn description(eval: &v1::Evaluation) -> &str {
     if eval.status_description.is_empty() {
         &eval.status
@@ -172,12 +171,11 @@ fn description(eval: &v1::Evaluation) -> &str {
     }
 }
 
-/// Returns the evaluations that `eval` leads to or comes from, over any number of steps, the
-/// newest first.
+/// Returns all predecessors and successors of `eval`, the newest first.
 fn related<'a>(eval: &v1::Evaluation, of_job: &'a [v1::Evaluation]) -> Vec<&'a v1::Evaluation> {
     let mut reached = BTreeSet::from([eval.id.clone()]);
     reached.extend(links(eval).map(str::to_owned));
-    // Each round reaches at least one more, or is the last.
+    // Each round adds at least one evaluation, or is the last.
     loop {
         let before = reached.len();
         for other in of_job {
@@ -200,8 +198,12 @@ fn related<'a>(eval: &v1::Evaluation, of_job: &'a [v1::Evaluation]) -> Vec<&'a v
 }
 
 fn links(eval: &v1::Evaluation) -> impl Iterator<Item = &str> {
-    [&eval.previous_eval, &eval.next_eval, &eval.blocked_eval]
-        .into_iter()
-        .map(String::as_str)
-        .filter(|id| !id.is_empty())
+    [
+        &eval.previous_eval_id,
+        &eval.next_eval_id,
+        &eval.blocked_eval_id,
+    ]
+    .into_iter()
+    .map(String::as_str)
+    .filter(|id| !id.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Events, a line each: what was done to what, and how it is now.
+//! Events, one line each: the object, the change and the new state.
 
 use proto::v1;
 use proto::v1::event::Payload;

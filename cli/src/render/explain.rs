@@ -1,4 +1,4 @@
-//! What nodes say of an evaluation's job.
+//! Text of `eval explain`: the verdicts of all nodes for an evaluation's job.
 
 use proto::v1;
 
@@ -13,8 +13,8 @@ pub(crate) fn render(
     style: &Style,
 ) -> String {
     let mut out = fields(eval, explanation, style).render();
-    if !explanation.nothing_wanted.is_empty() {
-        let why = printable(&explanation.nothing_wanted);
+    if !explanation.empty_reason.is_empty() {
+        let why = printable(&explanation.empty_reason);
         out.push_str(&format!("\nNothing is placed: {why}.\n"));
     }
     for group in &explanation.groups {
@@ -46,10 +46,10 @@ fn fields(eval: &v1::Evaluation, explanation: &v1::Explanation, style: &Style) -
     fields
 }
 
-/// Returns what is said of one group, without its title.
+/// Returns the section of one group, without its title.
 fn body(group: &v1::GroupExplanation, eval: &v1::Evaluation, style: &Style) -> String {
-    let mut lines = vec![standing(group, waits(eval), style)];
-    lines.extend(held(group, eval, style));
+    let mut lines = vec![counts(group, waits(eval), style)];
+    lines.extend(hold(group, eval, style));
     lines.push(question(group, waits(eval), style));
     if let Some(chosen) = &group.chosen {
         lines.push(chosen_line(chosen, style));
@@ -72,19 +72,19 @@ fn body(group: &v1::GroupExplanation, eval: &v1::Evaluation, style: &Style) -> S
     }
     if let Some(asked) = &group.node {
         lines.push(String::new());
-        lines.extend(node("Asked for", asked, style));
+        lines.extend(node("Requested", asked, style));
     }
     lines.push(String::new());
     lines.join("\n")
 }
 
-/// Tells whether the evaluation waits for its time, so that all is said as if that had come.
+/// Tells whether the evaluation is delayed: it is explained as of the end of its delay.
 fn waits(eval: &v1::Evaluation) -> bool {
     eval.status == "pending" && eval.wait_until_ns > 0
 }
 
-/// Returns how many there are of a group, as in `3 wanted, 2 live, 1 without a place`.
-fn standing(group: &v1::GroupExplanation, waits: bool, style: &Style) -> String {
+/// Returns the numbers of allocations, as in `3 wanted, 2 live, 1 cannot be placed`.
+fn counts(group: &v1::GroupExplanation, waits: bool, style: &Style) -> String {
     let per_node = if group.question == "everywhere" {
         " on each node"
     } else {
@@ -108,63 +108,62 @@ fn standing(group: &v1::GroupExplanation, waits: bool, style: &Style) -> String 
     if group.waiting > 0 {
         let when = style.time(group.waits_until_ns);
         parts.push(format!(
-            "{} failed and {} placed again {when}",
-            group.waiting,
-            if group.waiting == 1 { "is" } else { "are" },
+            "{} failed and will be rescheduled {when}",
+            group.waiting
         ));
     }
     if group.missing > 0 {
-        parts.push(format!("{} without a place", group.missing));
+        parts.push(format!("{} cannot be placed", group.missing));
     }
     parts.join(", ")
 }
 
-/// Returns which deployment keeps more from being placed, and what to do about it.
-fn held(group: &v1::GroupExplanation, eval: &v1::Evaluation, style: &Style) -> Option<String> {
-    let (id, job) = (style.id(&group.held_by_deployment), printable(&eval.job_id));
-    let why = match group.held_by.as_str() {
+/// Returns the deployment that holds back placements, and the command that ends that.
+fn hold(group: &v1::GroupExplanation, eval: &v1::Evaluation, style: &Style) -> Option<String> {
+    let (id, job) = (style.id(&group.hold_deployment_id), printable(&eval.job_id));
+    let why = match group.hold_reason.as_str() {
         "" => return None,
         "failed" => format!(
-            "has failed, so nothing more of this version is placed: run a changed job file, or a \
-             former version again with 'kafila job revert {job}'"
+            "has failed and holds back placements of this version: run a changed job file, or \
+             'kafila job revert {job} VERSION'"
         ),
-        "paused" => format!("is paused: 'kafila deployment resume {id}' lets it go on"),
+        "paused" => format!("is paused and holds back placements: 'kafila deployment resume {id}'"),
         "promotion" => {
-            format!("tries canaries out: 'kafila deployment promote {id}' rolls the version out")
+            format!("waits for the promotion of its canaries: 'kafila deployment promote {id}'")
         }
         other => printable(other),
     };
     Some(format!("Deployment {id} {why}"))
 }
 
-/// Returns which allocation nodes were asked about.
+/// Returns the allocation for which nodes were checked.
 fn question(group: &v1::GroupExplanation, waits: bool, style: &Style) -> String {
     let id = style.id(&group.alloc_id);
     let what = match group.question.as_str() {
-        "unplaced" => "one that has no place".to_owned(),
-        "would-place" if waits => "one that would get a place then".to_owned(),
-        "would-place" => "one that would get a place now".to_owned(),
+        "unplaced" => "an allocation that cannot be placed".to_owned(),
+        "would-place" if waits => "an allocation that would be placed then".to_owned(),
+        "would-place" => "an allocation that would be placed now".to_owned(),
         "placed" => format!("allocation {id} of this evaluation, as if it were placed again"),
         "running" => format!("allocation {id} of another evaluation, as if it were placed again"),
         "one-more" if group.live.saturating_add(group.done) < group.wanted => {
-            "one of those that are not there".to_owned()
+            "a missing allocation".to_owned()
         }
-        "one-more" => "one more than the job wants".to_owned(),
-        "everywhere" => "one on each node".to_owned(),
+        "one-more" => "one allocation more than the job wants".to_owned(),
+        "everywhere" => "an allocation on each node".to_owned(),
         other => printable(other),
     };
     let version = group.job_version;
-    format!("Asked about {what} (job version {version})")
+    format!("Checked for {what} (job version {version})")
 }
 
 fn chosen_line(chosen: &v1::ChosenNode, style: &Style) -> String {
     let (name, id) = (printable(&chosen.node_name), style.id(&chosen.node_id));
     let score = match &chosen.score {
         Some(score) => format!("score {}", scored(score)),
-        None => "which could not take it any more".to_owned(),
+        None => "which could not take it again".to_owned(),
     };
     let disk = if chosen.keeps_disk {
-        "; its predecessor's disk is there, whatever the score"
+        "; kept for its predecessor's disk, regardless of the score"
     } else {
         ""
     };
@@ -174,28 +173,26 @@ fn chosen_line(chosen: &v1::ChosenNode, style: &Style) -> String {
 fn victim(victim: &v1::ExplainedVictim, style: &Style) -> String {
     let (id, job) = (style.id(&victim.alloc_id), printable(&victim.job_id));
     let priority = victim.priority;
-    format!("  * allocation {id} of job \"{job}\" (priority {priority}) makes way")
+    format!("  * evicts allocation {id} of job \"{job}\" (priority {priority})")
 }
 
-/// Returns on how many full nodes others would make way, and why not on the others.
+/// Returns the numbers of full nodes by preemption outcome.
 fn preemption(counts: &v1::PreemptionCounts) -> String {
-    let needed = match (counts.needed_least, counts.disabled) {
+    let needed = match (counts.min_priority, counts.type_disabled) {
         (0, _) => String::new(),
-        (least, false) => format!(", from priority {least} on"),
-        (least, true) => format!(", it would have to be on and the priority {least} or more"),
+        (least, false) => format!(" ({least} or more needed)"),
+        (least, true) => format!(" ({least} or more and preemption enabled needed)"),
     };
-    let ways = [
-        (counts.open, "others would make way".to_owned()),
-        (counts.off, "others would if it were on".to_owned()),
-        (
-            counts.outranked,
-            format!("others are too important{needed}"),
-        ),
-        (counts.never, "it would be no help".to_owned()),
+    let outcomes = [
+        (counts.possible, "possible", ""),
+        (counts.disabled, "possible", " if enabled"),
+        (counts.outranked, "priority too low", needed.as_str()),
+        (counts.insufficient, "insufficient", ""),
     ];
-    let ways = ways.into_iter().filter(|(count, _)| *count > 0);
-    let ways = ways.map(|(count, what)| format!("on {} {what}", nodes(count)));
-    format!("Preemption: {}", ways.collect::<Vec<_>>().join("; "))
+    let outcomes = outcomes.into_iter().filter(|(count, ..)| *count > 0);
+    let outcomes =
+        outcomes.map(|(count, what, remark)| format!("{what} on {}{remark}", nodes(count)));
+    format!("Preemption: {}", outcomes.collect::<Vec<_>>().join("; "))
 }
 
 fn table(group: &v1::GroupExplanation) -> Table {
@@ -249,7 +246,7 @@ fn class_name(class: &str) -> String {
     }
 }
 
-/// Returns why nodes of one class were not taken, one line each.
+/// Returns the reasons that rule out nodes of one class, one line each.
 fn reasons(class: &v1::ClassExplanation, style: &Style) -> Vec<String> {
     let mut lines = Vec::new();
     for reason in &class.reasons {
@@ -274,10 +271,10 @@ fn reasons(class: &v1::ClassExplanation, style: &Style) -> Vec<String> {
         let score = best.score.clone().unwrap_or_default();
         let (name, id) = (printable(&best.node_name), style.id(&score.node_id));
         let gap = match best.gap_per_mille {
-            None => "the one that was chosen could not take it any more".to_owned(),
-            Some(0) => "as good as the one chosen".to_owned(),
-            Some(gap) if gap > 0 => format!("{} below the one chosen", thousandths(gap)),
-            Some(gap) => format!("{} above the one chosen, by now", thousandths(-gap)),
+            None => "the chosen node could not take it again".to_owned(),
+            Some(0) => "equal to the chosen node".to_owned(),
+            Some(gap) if gap > 0 => format!("{} below the chosen node", thousandths(gap)),
+            Some(gap) => format!("now {} above the chosen node", thousandths(-gap)),
         };
         let score = scored(&score);
         lines.push(format!(
@@ -294,21 +291,25 @@ fn nodes(count: u32) -> String {
     }
 }
 
-/// Returns a score with what it is the mean of.
+/// Returns a score with the parts that it is the mean of.
 fn scored(score: &v1::NodeScore) -> String {
     let parts = score.parts.unwrap_or_default();
     let parts = crate::json::metric::named(&parts);
     let parts: Vec<_> = parts
         .map(|(scorer, said)| format!("{scorer} {}", thousandths(said)))
         .collect();
-    format!("{} ({})", thousandths(score.per_mille), parts.join(", "))
+    format!(
+        "{} ({})",
+        thousandths(score.score_per_mille),
+        parts.join(", ")
+    )
 }
 
 fn thousandths(per_mille: i32) -> String {
     format!("{:.3}", f64::from(per_mille) / 1000.0)
 }
 
-/// Returns what one node says, and what would change it.
+/// Returns the verdict of one node, and the changes that would remove its blockers.
 fn node(what: &str, node: &v1::NodeExplanation, style: &Style) -> Vec<String> {
     let (name, id) = (printable(&node.node_name), style.id(&node.node_id));
     let class = class_name(&node.class);
@@ -323,9 +324,9 @@ fn node(what: &str, node: &v1::NodeExplanation, style: &Style) -> Vec<String> {
     let mut lines = vec![format!(
         "{what}: node {name} ({id}, class {class}), {verdict}{holds}{score}"
     )];
-    let changes = node.obstacles.iter();
-    lines.extend(changes.map(|obstacle| format!("  -> {}", printable(&obstacle.change))));
-    let way = node.preemption.iter();
-    lines.extend(way.map(|way| format!("  Preemption: {}", printable(&way.text))));
+    let changes = node.blockers.iter();
+    lines.extend(changes.map(|blocker| format!("  -> {}", printable(&blocker.change))));
+    let preemption = node.preemption.iter();
+    lines.extend(preemption.map(|it| format!("  Preemption: {}", printable(&it.text))));
     lines
 }

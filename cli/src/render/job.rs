@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use proto::v1;
 
-use super::held::Held;
+use super::deployment_hold::DeploymentHold;
 use super::{Style, alloc, deployment, eval, sorted};
 use crate::output::fields::Fields;
 use crate::output::table::Table;
 
-/// Returns the table of jobs; `namespaces` adds the column that tells them apart.
+/// Returns the table of jobs; `namespaces` adds their column.
 pub(crate) fn table(jobs: &[v1::JobStub], namespaces: bool, style: &Style) -> Table {
     let mut header = vec!["ID", "Type", "Priority", "Status", "Submit Date"];
     if namespaces {
@@ -19,7 +19,7 @@ pub(crate) fn table(jobs: &[v1::JobStub], namespaces: bool, style: &Style) -> Ta
     for job in jobs {
         let mut cells = vec![
             job.id.clone(),
-            job.r#type.clone(),
+            type_word(job),
             job.priority.to_string(),
             status_word(&job.status, job.stop),
             style.times.exact(job.submit_time_ns),
@@ -32,6 +32,18 @@ pub(crate) fn table(jobs: &[v1::JobStub], namespaces: bool, style: &Style) -> Ta
     table
 }
 
+/// Returns the type of a job, as in `batch/periodic`.
+fn type_word(job: &v1::JobStub) -> String {
+    let mut word = job.r#type.clone();
+    if job.periodic {
+        word.push_str("/periodic");
+    }
+    if job.parameterized {
+        word.push_str("/parameterized");
+    }
+    word
+}
+
 pub(super) fn status_word(status: &str, stopped: bool) -> String {
     if stopped {
         format!("{status} (stopped)")
@@ -40,20 +52,26 @@ pub(super) fn status_word(status: &str, stopped: bool) -> String {
     }
 }
 
-/// A job, and everything that `job status` shows of it.
+/// Formats a future time with the duration until then.
+pub(crate) fn due(ns: u64, style: &Style) -> String {
+    let seconds = ns.saturating_sub(style.times.now_ns) / 1_000_000_000;
+    let duration = crate::output::time::span(seconds);
+    format!("{} ({duration} from now)", style.times.exact(ns))
+}
+
+/// The input of `job status`.
 pub(crate) struct Status<'a> {
     pub(crate) job: &'a v1::Job,
     pub(crate) summary: &'a v1::JobSummary,
-    /// All of them.
     pub(crate) evals: &'a [v1::Evaluation],
     pub(crate) latest_deployment: Option<&'a v1::Deployment>,
     pub(crate) allocs: &'a [v1::Allocation],
     pub(crate) show_evals: bool,
 }
 
-/// Returns what a job is.
+/// Returns the header of a job.
 ///
-/// `next_launch_ns` is when it is launched next; 0: it is not.
+/// `next_launch_ns` is the next periodic launch; 0: none.
 pub(crate) fn fields(job: &v1::Job, next_launch_ns: u64, style: &Style) -> Fields {
     let is_periodic = job.periodic.is_some();
     let is_parameterized = job.parameterized.is_some() && !job.dispatched();
@@ -72,10 +90,7 @@ pub(crate) fn fields(job: &v1::Job, next_launch_ns: u64, style: &Style) -> Field
         .add("Parameterized", is_parameterized.to_string())
         .add_some("Idempotency Token", job.dispatch_idempotency_token());
     if next_launch_ns > 0 {
-        fields.add(
-            "Next Periodic Launch",
-            super::children::when(next_launch_ns, style),
-        );
+        fields.add("Next Periodic Launch", due(next_launch_ns, style));
     } else if is_periodic && !is_parameterized {
         fields.add("Next Periodic Launch", "none");
     }
@@ -109,7 +124,7 @@ impl Status<'_> {
         out
     }
 
-    /// Says why something still waits for a place; empty when nothing does.
+    /// Returns the reasons of pending placements.
     fn placement_failure(&self, style: &Style) -> Vec<String> {
         let newest = eval::newest_first(self.evals);
         let Some(blocked) = newest.iter().find(|eval| eval.status == "blocked") else {
@@ -120,19 +135,21 @@ impl Status<'_> {
             return lines;
         }
         // Some schedulers leave the reasons with the evaluation that could not place everything.
-        let cause = newest.iter().find(|eval| eval.blocked_eval == blocked.id);
+        let cause = newest
+            .iter()
+            .find(|eval| eval.blocked_eval_id == blocked.id);
         cause
             .map(|eval| eval::failures_to_explain(eval, style))
             .unwrap_or_default()
     }
 
-    /// Says which groups wait for their deployment and not for nodes.
+    /// Returns the groups that a deployment holds back.
     fn held_back(&self, style: &Style) -> Vec<String> {
-        let held = Held::find(self.job, self.latest_deployment, self.allocs);
-        held.map(|held| held.lines(style)).unwrap_or_default()
+        let hold = DeploymentHold::find(self.job, self.latest_deployment, self.allocs);
+        hold.map(|hold| hold.lines(style)).unwrap_or_default()
     }
 
-    /// Tells whether nothing takes the place of an allocation: it failed with its deployment.
+    /// Tells whether a failed allocation is not replaced, because its deployment failed.
     fn is_given_up(&self, alloc: &v1::Allocation) -> bool {
         self.latest_deployment.is_some_and(|deployment| {
             deployment.status == "failed"
@@ -141,7 +158,7 @@ impl Status<'_> {
         })
     }
 
-    /// Returns which task groups will be placed again, and when.
+    /// Returns the task groups with a delayed reschedule, and its time.
     fn future_attempts(&self, style: &Style) -> Table {
         let waiting: HashMap<&str, &v1::Evaluation> = self
             .evals
@@ -182,7 +199,7 @@ fn summary(summary: &v1::JobSummary) -> Table {
         "Lost",
         "Unknown",
     ]);
-    for (group, counts) in sorted(&summary.groups) {
+    for (group, counts) in sorted(&summary.task_groups) {
         let counts = [
             counts.queued,
             counts.starting,

@@ -1,11 +1,11 @@
-//! Why something could not be placed, and what its user can do about it.
+//! Reasons of failed placements, and advice.
 
 use proto::v1::AllocMetric;
 
 use super::sorted;
 use crate::output::printable;
 
-/// Returns the reasons, one a line, as in `* Dimension "memory" exhausted on 2 nodes`.
+/// Returns the reasons, one a line, for example `* Dimension "memory" exhausted on 2 nodes`.
 pub(crate) fn reasons(metric: &AllocMetric) -> Vec<String> {
     let mut lines = Vec::new();
     if metric.nodes_evaluated == 0 {
@@ -54,8 +54,8 @@ pub(crate) fn reasons(metric: &AllocMetric) -> Vec<String> {
     }
     for (task, wanted) in sorted(&metric.resources_exhausted) {
         let amounts = [
-            (wanted.cpu, "MHz of cpu"),
-            (wanted.memory_mb, "MiB of memory"),
+            (wanted.cpu_mhz, "MHz of cpu"),
+            (wanted.memory_mib, "MiB of memory"),
         ];
         let amounts = amounts.iter().filter(|(amount, _)| *amount > 0);
         let amounts: Vec<_> = amounts
@@ -76,12 +76,12 @@ fn count_of_nodes(count: u32) -> String {
     }
 }
 
-/// Returns how many allocations of a task group a metric stands for.
+/// Returns the number of failed allocations that a metric represents.
 pub(crate) fn failures(metric: &AllocMetric) -> u32 {
     metric.coalesced_failures.saturating_add(1)
 }
 
-/// Returns what to do, one sentence for each kind of reason.
+/// Returns advice, one sentence for each kind of reason.
 pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
     let mut lines = Vec::new();
     let filtered = !metric.constraint_filtered.is_empty();
@@ -138,7 +138,7 @@ pub(crate) fn advice(metric: &AllocMetric) -> Vec<String> {
     lines
 }
 
-/// Returns what to do about what is used up, ports apart; `is_all`: there are none of those.
+/// Returns advice about exhausted resources except ports; `is_all` if no ports are exhausted.
 fn amounts_advice(dimensions: &[&str], is_all: bool) -> Option<String> {
     let amounts: Vec<&str> = AMOUNTS
         .into_iter()
@@ -167,10 +167,10 @@ fn amounts_advice(dimensions: &[&str], is_all: bool) -> Option<String> {
     ))
 }
 
-/// Of these one can ask for less; of what else can be used up, for fewer.
+/// Dimensions with amounts ("less"); the others are counted ("fewer").
 const AMOUNTS: [&str; 3] = ["cpu", "memory", "disk"];
 
-/// Returns what to do about ports that are taken, which no smaller job would change.
+/// Returns advice about exhausted ports.
 fn ports_advice(dimensions: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut taken: Vec<&str> = Vec::new();
@@ -198,18 +198,18 @@ fn ports_advice(dimensions: &[&str]) -> Vec<String> {
     lines
 }
 
-/// How a node that has no such volume, or not for this use, is counted. Source: Nomad.
+/// The filter reason of a missing volume. Source: Nomad.
 const MISSING_VOLUME: &str = "missing compatible host volumes";
 
-/// How a node is counted that has one already. Source: Nomad.
+/// The filter reason of a host that already has an allocation of the job. Source: Nomad.
 const DISTINCT_HOSTS: &str = "distinct_hosts";
 
-/// What the dimensions begin with that are about ports. Source: Nomad.
+/// Prefix of port dimensions. Source: Nomad.
 const NETWORK: &str = "network: ";
-/// And what stands before the port that another allocation has, as in `http=8080`.
+/// Text before the port that is in use, for example `http=8080`.
 const COLLISION: &str = "reserved port collision";
 
-/// Returns the block that stands for one task group: its title, reasons, and what to do.
+/// Returns the block of one task group: its title, reasons and advice.
 pub(crate) fn group(name: &str, metric: &AllocMetric) -> Vec<String> {
     let count = failures(metric);
     let noun = if count == 1 {

@@ -14,7 +14,7 @@ pub(crate) fn table(namespaces: &[v1::Namespace]) -> Table {
     table
 }
 
-/// One namespace: what it is for, what is kept with it, what its jobs may ask for.
+/// One namespace: its header, metadata and rules.
 pub(crate) fn status(namespace: &v1::Namespace, style: &Style) -> String {
     let mut fields = Fields::new();
     let capabilities = namespace.capabilities.clone().unwrap_or_default();

@@ -10,12 +10,18 @@ use crate::output::size::mib;
 use crate::output::table::Table;
 use crate::output::time::span;
 
-/// The columns of a list beyond those that are always there.
+/// Optional columns of a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Columns<'a> {
     pub(crate) os: bool,
-    /// Node → how many allocations run on it.
+    /// Node ID → number of running allocations.
     pub(crate) running: Option<&'a HashMap<String, usize>>,
+}
+
+/// IDs, one a line.
+pub(crate) fn ids(nodes: &[v1::Node], style: &Style) -> String {
+    let ids: Vec<String> = nodes.iter().map(|node| style.id(&node.id)).collect();
+    ids.join("\n")
 }
 
 pub(crate) fn table(nodes: &[v1::Node], columns: Columns<'_>, style: &Style) -> Table {
@@ -65,13 +71,13 @@ pub(crate) fn table(nodes: &[v1::Node], columns: Columns<'_>, style: &Style) -> 
     table
 }
 
-/// Returns the names in order, as in `private,public`.
+/// Returns the sorted names, for example `private,public`.
 fn names<T>(named: &HashMap<String, T>) -> String {
     let names = sorted(named).into_iter().map(|(name, _)| name);
     names.collect::<Vec<_>>().join(",")
 }
 
-/// Returns the first attribute that the node has.
+/// Returns the first of the attributes that the node has.
 fn attribute(node: &v1::Node, names: &[&str]) -> String {
     let mut found = names.iter().filter_map(|name| node.attributes.get(*name));
     found.next().cloned().unwrap_or_default()
@@ -83,7 +89,7 @@ fn host(address: &str) -> &str {
     rest.rsplit_once(':').map_or(rest, |(host, _)| host)
 }
 
-/// A node, and what it holds.
+/// A node and its allocations.
 pub(crate) struct Status<'a> {
     pub(crate) node: &'a v1::Node,
     pub(crate) allocs: &'a [v1::Allocation],
@@ -137,7 +143,7 @@ impl Status<'_> {
         fields
     }
 
-    /// Returns whether it drains, and for how much longer.
+    /// Returns the state of the drain and its remaining time.
     fn drain(&self, style: &Style) -> String {
         let Some(drain) = &self.node.drain else {
             return "false".to_owned();
@@ -157,7 +163,7 @@ impl Status<'_> {
         format!("true; {time}{system}")
     }
 
-    /// Returns how the last drain went, as in `complete, 3m ago: new disks`; empty: there was none.
+    /// Returns the result of the last drain, for example `complete, 3m ago: new disks`.
     fn last_drain(&self, style: &Style) -> String {
         let Some(last) = &self.node.last_drain else {
             return String::new();
@@ -173,7 +179,7 @@ impl Status<'_> {
         )
     }
 
-    /// Returns the table of what has happened to it, newest first.
+    /// Returns the table of node events, the newest first.
     fn events(&self, style: &Style) -> String {
         if self.node.events.is_empty() {
             return String::new();
@@ -190,15 +196,15 @@ impl Status<'_> {
         style.section("Node Events", &table.render())
     }
 
-    /// Returns how many cores tasks may have for themselves; empty: none.
+    /// Returns the number of cores for dedicated use; empty if there are none.
     fn cores(&self) -> String {
-        match self.node.cores.len() {
+        match self.node.core_mhz.len() {
             0 => String::new(),
             cores => cores.to_string(),
         }
     }
 
-    /// Returns the kinds of devices, as in `nvidia/gpu/t4 (3, 1 unhealthy)`.
+    /// Returns the kinds of devices, for example `nvidia/gpu/t4 (3, 1 unhealthy)`.
     fn devices(&self) -> String {
         let kinds = self.node.devices.iter().map(|device| {
             let (vendor, kind, name) = (&device.vendor, &device.r#type, &device.name);
@@ -211,7 +217,7 @@ impl Status<'_> {
         kinds.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the drivers that were found, as in `mock_driver,raw_exec (unhealthy)`.
+    /// Returns the detected drivers, for example `mock_driver,raw_exec (unhealthy)`.
     fn drivers(&self) -> String {
         let drivers = sorted(&self.node.drivers).into_iter();
         let found = drivers
@@ -226,39 +232,43 @@ impl Status<'_> {
         found.collect::<Vec<_>>().join(",")
     }
 
-    /// Returns what is held of what may be used; an allocation that has stopped holds nothing.
+    /// Returns allocated and available resources; terminal allocations count as free.
     fn allocated(&self) -> Table {
         let all = self.node.resources.unwrap_or_default();
         let reserved = self.node.reserved.unwrap_or_default();
-        let mut held = v1::NodeResources::default();
+        let mut allocated = v1::NodeResources::default();
         let holds = |alloc: &&v1::Allocation| {
             !matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
         };
         for alloc in self.allocs.iter().filter(holds) {
             if let Some(resources) = &alloc.resources {
-                held.cpu = held.cpu.saturating_add(resources.cpu);
-                held.memory_mb = held.memory_mb.saturating_add(resources.memory_mb);
-                held.disk_mb = held.disk_mb.saturating_add(resources.disk_mb);
+                allocated.cpu_mhz = allocated.cpu_mhz.saturating_add(resources.cpu_mhz);
+                allocated.memory_mib = allocated.memory_mib.saturating_add(resources.memory_mib);
+                allocated.disk_mib = allocated.disk_mib.saturating_add(resources.disk_mib);
             }
         }
         let mut table = Table::new(["CPU", "Memory", "Disk"]);
         table.row([
-            format!("{}/{} MHz", held.cpu, all.cpu.saturating_sub(reserved.cpu)),
             format!(
-                "{}/{}",
-                mib(held.memory_mb),
-                mib(all.memory_mb.saturating_sub(reserved.memory_mb))
+                "{}/{} MHz",
+                allocated.cpu_mhz,
+                all.cpu_mhz.saturating_sub(reserved.cpu_mhz)
             ),
             format!(
                 "{}/{}",
-                mib(held.disk_mb),
-                mib(all.disk_mb.saturating_sub(reserved.disk_mb))
+                mib(allocated.memory_mib),
+                mib(all.memory_mib.saturating_sub(reserved.memory_mib))
+            ),
+            format!(
+                "{}/{}",
+                mib(allocated.disk_mib),
+                mib(all.disk_mib.saturating_sub(reserved.disk_mib))
             ),
         ]);
         table
     }
 
-    /// Returns the tables of what the node's operator offers, if there is something.
+    /// Returns the tables of host volumes and networks, if there are any.
     fn belongings(&self, style: &Style) -> String {
         let mut out = String::new();
         if !self.node.host_networks.is_empty() {

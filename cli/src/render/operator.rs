@@ -1,11 +1,11 @@
-//! The suite itself.
+//! Leaders, scheduler configuration and garbage collection.
 
 use proto::v1;
 
 use crate::output::fields::Fields;
 use crate::output::table::Table;
 
-/// The services of which one replica leads; nothing moves while one of them has no leader.
+/// Services that elect a leader.
 const LED: [&str; 4] = [
     "cluster-controller",
     "deployment-watcher",
@@ -13,7 +13,7 @@ const LED: [&str; 4] = [
     "plan-applier",
 ];
 
-/// A service without a leader has a row as well: it is what somebody looks for.
+/// Services without a leader have a row as well.
 pub(crate) fn leaders(leaders: &[v1::Leader]) -> Table {
     let mut table = Table::new(["Service", "Address", "Replica", "Term"]);
     let is_led = |service: &&str| leaders.iter().any(|leader| leader.service == *service);
@@ -79,7 +79,7 @@ pub(crate) fn collected(collected: &v1::CollectGarbageResponse) -> String {
         fields.add(kind, count.to_string());
     }
     let mut text = fields.render();
-    if collected.overtaken > 0 {
+    if collected.conflicts > 0 {
         text.push_str("\nSome of it was changed meanwhile and stays: run the command again.\n");
     }
     text

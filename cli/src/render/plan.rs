@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::v1;
 
-use super::held::Held;
+use super::deployment_hold::DeploymentHold;
 use super::{Style, diff, metric, sorted};
 use crate::output::indented;
 use crate::output::table::Table;
@@ -17,7 +17,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) answer: &'a v1::PlanJobResponse,
     pub(crate) job_type: &'a str,
     /// What keeps the version that is there from being placed, and would go on to.
-    pub(crate) held: Option<&'a Held<'a>>,
+    pub(crate) hold: Option<&'a DeploymentHold<'a>>,
     pub(crate) show_diff: bool,
     /// The command that runs what was planned.
     pub(crate) run: &'a str,
@@ -34,7 +34,7 @@ impl Plan<'_> {
         text.push('\n');
         text.push_str(&self.placements(style));
         if self.answer.next_periodic_launch_ns > 0 {
-            let when = super::children::when(self.answer.next_periodic_launch_ns, style);
+            let when = super::job::due(self.answer.next_periodic_launch_ns, style);
             let line = format!("- If submitted now, next periodic launch would be at {when}.");
             text.push_str(&format!("{}\n", style.colour.green(&line)));
         }
@@ -45,20 +45,20 @@ impl Plan<'_> {
 
     fn placements(&self, style: &Style) -> String {
         let failed = &self.answer.failed_task_groups;
-        let held = self.held.map(|held| {
-            let line = format!("- WARNING: {}.", held.sentence(style));
+        let hold = self.hold.map(|hold| {
+            let line = format!("- WARNING: {}.", hold.sentence(style));
             format!("{}\n", style.colour.yellow(&line))
         });
         if failed.is_empty() {
             let all = || style.colour.green("- All tasks successfully allocated.") + "\n";
-            return held.unwrap_or_else(all);
+            return hold.unwrap_or_else(all);
         }
         let warning = if matches!(self.job_type, "system" | "sysbatch") {
             "- WARNING: Failed to place allocations on all nodes."
         } else {
             "- WARNING: Failed to place all allocations."
         };
-        let mut text = held.unwrap_or_default();
+        let mut text = hold.unwrap_or_default();
         text.push_str(&format!("{}\n", style.colour.yellow(warning)));
         for (group, why) in sorted(failed) {
             let block = metric::group(group, why).join("\n");
@@ -98,11 +98,11 @@ impl Plan<'_> {
         let index = format!("Job Modify Index: {}", self.answer.job_modify_index);
         format!(
             "\n{}\n\
-             To have this done, and only if nobody changes the job in the meantime:\n\
+             To submit the job with version verification:\n\
              \n\
              {}\n\
              \n\
-             Once the job has another modify index that is refused: then plan again.\n",
+             The command is refused if the job has changed since this plan.\n",
             style.colour.bold(&index),
             self.run,
         )

@@ -37,8 +37,8 @@ fn target(policy: &v1::ScalingPolicy) -> String {
     let v1::ScalingPolicy {
         namespace,
         job_id,
-        group,
+        task_group,
         ..
     } = policy;
-    format!("Namespace:{namespace},Job:{job_id},Group:{group}")
+    format!("Namespace:{namespace},Job:{job_id},Group:{task_group}")
 }

@@ -80,7 +80,13 @@ const CONSEQUENCES: [&str; 6] = [
 pub(crate) fn failure(alloc: &v1::Allocation) -> Option<String> {
     let states = sorted(&alloc.task_states);
     let failed = states.iter().find(|(_, state)| state.failed);
-    let (name, state) = failed.or_else(|| states.first())?;
+    let (name, _) = failed.or_else(|| states.first())?;
+    failure_of(alloc, name)
+}
+
+/// Returns what happened last to one task, as [`failure`] does.
+pub(crate) fn failure_of(alloc: &v1::Allocation, name: &str) -> Option<String> {
+    let state = alloc.task_states.get(name)?;
     let mut events = state.events.iter().rev();
     let tells = |event: &&v1::TaskEvent| !CONSEQUENCES.contains(&event.r#type.as_str());
     let event = events.find(tells).or_else(|| state.events.last())?;
@@ -92,7 +98,7 @@ pub(crate) fn failure(alloc: &v1::Allocation) -> Option<String> {
     Some(format!("task \"{}\": {kind}{message}", printable(name)))
 }
 
-fn state_word(state: Option<&v1::TaskState>) -> &str {
+pub(crate) fn state_word(state: Option<&v1::TaskState>) -> &str {
     match state {
         Some(state) if !state.state.is_empty() => &state.state,
         _ => "pending",
@@ -118,7 +124,7 @@ fn section(
         let disk = alloc
             .resources
             .as_ref()
-            .map(|held| held.disk_mb)
+            .map(|held| held.disk_mib)
             .unwrap_or_default();
         out.push_str(&resources_table(resources, disk));
         out.push('\n');
@@ -137,7 +143,7 @@ fn section(
         .add("Total Restarts", state.restarts.to_string())
         .add(
             "Last Restart",
-            unset(style.times.exact(state.last_restart_ns)),
+            unset(style.times.exact(state.last_restart_at_ns)),
         );
     out.push_str(&fields.render());
     if !state.events.is_empty() {
@@ -161,21 +167,21 @@ fn unset(time: String) -> String {
 }
 
 /// Disk is the task group's, and shown with each of its tasks.
-fn resources_table(resources: &v1::Resources, disk_mb: u64) -> String {
+fn resources_table(resources: &v1::Resources, disk_mib: u64) -> String {
     let amount = |value: i64| u64::try_from(value).unwrap_or_default();
-    let asked = mib(amount(resources.memory_mb()));
-    let memory = match resources.memory_max_mb() {
+    let asked = mib(amount(resources.memory_mib()));
+    let memory = match resources.memory_max_mib() {
         0 => asked,
         -1 => format!("{asked} (no limit)"),
         max => format!("{asked} (max {})", mib(amount(max))),
     };
     let cpu = match resources.cores() {
-        0 => format!("{} MHz", resources.cpu()),
+        0 => format!("{} MHz", resources.cpu_mhz()),
         1 => "1 core".to_owned(),
         cores => format!("{cores} cores"),
     };
     let mut table = Table::new(["CPU", "Memory", "Disk"]);
-    table.row([cpu, memory, mib(disk_mb)]);
+    table.row([cpu, memory, mib(disk_mib)]);
     format!("Task Resources:\n{}", table.render())
 }
 

@@ -1,4 +1,4 @@
-//! What people see of each object, kept in `tests/golden`, one file per view.
+//! Golden tests of the text output, one file per view in `tests/golden`.
 //!
 //! `KAFILA_UPDATE_GOLDEN=1 cargo test -p kafila` writes the files anew; the diff is the review.
 
@@ -184,15 +184,14 @@ fn what_waits_for_a_deployment_says_so() {
         .render(&style(false))
     };
     let section = "\nPlacement Failure\n\
-                   Task Group \"app\" (1 of 2 not placed): its deployment has failed, so nothing \
-                   more of this version is placed\n  -> change the job file, or 'kafila job revert \
-                   web VERSION'\n";
+                   Task Group \"app\" (1 of 2 not placed): held back, its deployment has failed\n  \
+                   -> change the job file, or 'kafila job revert web VERSION'\n";
     let one = [fixtures::alloc()];
     let failed = render("failed", &one);
     assert!(failed.contains(section), "{failed}");
     assert!(render("paused", &one).contains(
-        "(1 of 2 not placed): its deployment is paused\n  -> it goes on with 'kafila deployment \
-         resume 5e6f7a8b'\n"
+        "(1 of 2 not placed): held back, its deployment is paused\n  -> resume it with 'kafila \
+         deployment resume 5e6f7a8b'\n"
     ));
     let both = [fixtures::alloc(), fixtures::alloc()];
     for (status, allocs) in [("failed", &both[..]), ("successful", &one)] {
@@ -242,7 +241,7 @@ fn what_failed_with_its_deployment_is_not_said_to_be_placed_again() {
 }
 
 #[test]
-fn what_waits_and_what_holds_a_group_up_is_said() {
+fn explanations_show_delays_and_deployment_holds() {
     let mut eval = fixtures::failed_eval();
     let mut group = v1::GroupExplanation {
         name: "web".to_owned(),
@@ -253,8 +252,8 @@ fn what_waits_and_what_holds_a_group_up_is_said() {
         done: 1,
         would_place: 1,
         question: "one-more".to_owned(),
-        held_by: "failed".to_owned(),
-        held_by_deployment: "5e6f7a8b-0000-4000-8000-000000000001".to_owned(),
+        hold_reason: "failed".to_owned(),
+        hold_deployment_id: "5e6f7a8b-0000-4000-8000-000000000001".to_owned(),
         ..v1::GroupExplanation::default()
     };
     let text = |eval: &v1::Evaluation, group: &v1::GroupExplanation| {
@@ -267,35 +266,35 @@ fn what_waits_and_what_holds_a_group_up_is_said() {
     let failed = text(&eval, &group);
     for part in [
         "3 wanted, 1 live, 1 done, 0 placed or last updated by this evaluation, \
-         1 would be placed now, 1 failed and is placed again 1m5s from now\n",
-        "Deployment 5e6f7a8b has failed, so nothing more of this version is placed: run a changed \
-         job file, or a former version again with 'kafila job revert",
-        "Asked about one of those that are not there (",
+         1 would be placed now, 1 failed and will be rescheduled 1m5s from now\n",
+        "Deployment 5e6f7a8b has failed and holds back placements of this version: run a changed \
+         job file, or 'kafila job revert ",
+        "Checked for a missing allocation (",
     ] {
         assert!(failed.contains(part), "{part:?} in\n{failed}");
     }
-    group.held_by = "promotion".to_owned();
+    group.hold_reason = "promotion".to_owned();
     eval.status = "pending".to_owned();
     eval.wait_until_ns = fixtures::NOW + 65 * fixtures::SECOND;
     let waiting = text(&eval, &group);
     for part in [
         "1 would be placed then",
         "1m5s from now\n",
-        "'kafila deployment promote 5e6f7a8b' rolls the version out",
+        "waits for the promotion of its canaries: 'kafila deployment promote 5e6f7a8b'",
     ] {
         assert!(waiting.contains(part), "{part:?} in\n{waiting}");
     }
 }
 
 #[test]
-fn what_nodes_say_of_an_evaluation() {
+fn explanations_of_two_groups_and_of_a_missing_job() {
     let eval = fixtures::failed_eval();
     let explanation = fixtures::explanation();
     let text = explain::render(&eval, &explanation, &style(false));
     golden("eval_explain.txt", &text);
     let gone = v1::Explanation {
         index: 130,
-        nothing_wanted: "the job is gone".to_owned(),
+        empty_reason: "the job is gone".to_owned(),
         ..v1::Explanation::default()
     };
     let text = explain::render(&eval, &gone, &style(false));
@@ -482,8 +481,8 @@ fn the_status_of_an_evaluation() {
 fn related_evaluations_are_found_over_several_steps_and_others_are_not() {
     let link = |id: &str, previous: &str, next: &str, age: u64| v1::Evaluation {
         id: id.to_owned(),
-        previous_eval: previous.to_owned(),
-        next_eval: next.to_owned(),
+        previous_eval_id: previous.to_owned(),
+        next_eval_id: next.to_owned(),
         create_index: age,
         ..fixtures::eval()
     };
@@ -528,7 +527,7 @@ fn the_body_of_a_deployment() {
         auto_revert: true,
         desired_canaries: 1,
         desired_total: 3,
-        placed_canaries: vec![fixtures::ALLOC.to_owned()],
+        placed_canary_ids: vec![fixtures::ALLOC.to_owned()],
         ..v1::DeploymentGroup::default()
     };
     canaries.task_groups.insert("edge".to_owned(), canary);
@@ -581,7 +580,7 @@ fn placement_failures_come_with_what_to_do() {
 #[test]
 fn a_node_shows_what_tasks_may_have_for_themselves() {
     let mut node = fixtures::node();
-    node.cores = [(0, 2_000), (1, 2_000)].into();
+    node.core_mhz = [(0, 2_000), (1, 2_000)].into();
     let instance = |id: &str, healthy| v1::DeviceInstance {
         id: id.to_owned(),
         healthy,

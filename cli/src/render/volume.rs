@@ -22,7 +22,7 @@ pub(crate) fn table(volumes: &[v1::Volume], style: &Style) -> Table {
     table
 }
 
-/// One volume: where it is, what it may be used for, who uses it.
+/// One volume: its header, capabilities and allocations.
 pub(crate) fn info(volume: &v1::Volume, alloc_ids: &[String], style: &Style) -> String {
     let mut fields = Fields::new();
     fields
@@ -34,7 +34,7 @@ pub(crate) fn info(volume: &v1::Volume, alloc_ids: &[String], style: &Style) -> 
         .add("Node Pool", volume.node_pool.as_str())
         .add("State", volume.state.as_str())
         .add("Host Path", volume.host_path.as_str())
-        .add("Registered", style.time(volume.create_time));
+        .add("Registered", style.time(volume.create_time_ns));
     let mut out = fields.render();
     let mut table = Table::new(["Access Mode", "Attachment Mode"]);
     for capability in &volume.capabilities {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_shown_with_who_uses_it() {
+    fn a_volume_is_shown_with_its_allocations() {
         let volume = self::volume();
         let shown = table(std::slice::from_ref(&volume), &style(false)).render();
         let expected = "ID        Name  Namespace  Node ID   Node Pool  State\n\
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_say_whose_they_are_and_of_what() {
+    fn claims_show_their_job_and_volume() {
         let claim = v1::VolumeClaim {
             id: "aaaaaaaa-0b4d-4a7e-9c5f-6d7e8f901234".to_owned(),
             namespace: "default".to_owned(),

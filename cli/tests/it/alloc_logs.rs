@@ -3,10 +3,10 @@
 use proto::v1::{self, LogStream};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::command::{PATIENCE, kafila, said};
+use crate::command::{TIMEOUT, kafila, said};
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 const OUT: i32 = LogStream::Stdout as i32;
 const ERR: i32 = LogStream::Stderr as i32;
@@ -18,14 +18,14 @@ fn lines(from: u32, to: u32) -> String {
 }
 
 /// A task that has written, and has ended once its logs are followed to their end.
-fn talking() -> World {
-    let mut world = World::running();
-    world.allocs[1]
+fn talking() -> FakeState {
+    let mut state = FakeState::running();
+    state.allocs[1]
         .task_states
         .values_mut()
         .for_each(|state| "dead".clone_into(&mut state.state));
     let key = |stream| ("server".to_owned(), stream);
-    World {
+    FakeState {
         logs: [
             (key(OUT), vec![lines(1, 30).into_bytes()]),
             (key(ERR), vec![b"oh no\noh dear\n".to_vec()]),
@@ -36,7 +36,7 @@ fn talking() -> World {
             (key(ERR), vec![b"worse\n".to_vec()]),
         ]
         .into(),
-        ..world
+        ..state
     }
 }
 
@@ -94,23 +94,23 @@ async fn following_prints_both_streams_and_ends_with_the_task() {
 #[tokio::test]
 async fn the_last_lines_are_found_however_long_they_are() {
     let long = format!("{}\n", "x".repeat(40_000));
-    let mut world = talking();
-    world.logs.insert(
+    let mut state = talking();
+    state.logs.insert(
         ("server".to_owned(), OUT),
         vec![long.repeat(20).into_bytes()],
     );
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("alloc logs -n 5 8a3f2").at(&gateway.address).await;
     assert_eq!(said.ended(0).stdout, long.repeat(5));
 }
 
 #[tokio::test]
 async fn the_task_has_to_be_named_when_there_are_several() {
-    let mut world = talking();
-    world.allocs[1]
+    let mut state = talking();
+    state.allocs[1]
         .task_states
         .insert("proxy".to_owned(), v1::TaskState::default());
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("alloc logs 8a3f2").at(&gateway.address).await;
     said.ended(1).complained(&[
         "is running the following tasks:\n  * server\n  * proxy\n",
@@ -138,9 +138,9 @@ async fn a_job_leads_to_its_newest_running_allocation() {
         create_index: 99,
         ..fixtures::alloc()
     };
-    let mut world = talking();
-    world.allocs.push(newest);
-    let gateway = Gateway::start(world).await;
+    let mut state = talking();
+    state.allocs.push(newest);
+    let gateway = Gateway::start(state).await;
     let said = kafila("alloc logs -n 1 -job web")
         .at(&gateway.address)
         .await;
@@ -185,17 +185,17 @@ async fn wrong_arguments_are_explained() {
 
 #[tokio::test]
 async fn a_stream_that_ends_before_its_task_is_followed_again() {
-    let mut world = talking();
-    for state in world.allocs[1].task_states.values_mut() {
+    let mut state = talking();
+    for state in state.allocs[1].task_states.values_mut() {
         "running".clone_into(&mut state.state);
     }
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let child = kafila("alloc logs -f -stdout -n 0 8a3f2").start(&gateway.address);
     gateway
-        .wait_for("it follows again", |world| world.logs_requests.len() == 3)
+        .wait_for("it follows again", |state| state.logs_requests.len() == 3)
         .await;
-    gateway.world().allocs[1].client_status = "complete".to_owned();
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
+    gateway.state().allocs[1].client_status = "complete".to_owned();
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output())
         .await
         .unwrap()
         .unwrap();
@@ -206,22 +206,22 @@ async fn a_stream_that_ends_before_its_task_is_followed_again() {
 
 #[tokio::test]
 async fn a_gateway_that_restarts_breaks_off_the_logs_but_not_the_command() {
-    let mut world = talking();
+    let mut state = talking();
     // The follower never hears the end of it: the first piece comes, the later one after the cut.
-    world
+    state
         .later_logs
         .insert(("server".to_owned(), OUT), vec![b"first\n".to_vec()]);
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let mut child = kafila("alloc logs -f -stdout -n 1 8a3f2").start(&gateway.address);
     let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
-    let line = tokio::time::timeout(PATIENCE, stdout.next_line())
+    let line = tokio::time::timeout(TIMEOUT, stdout.next_line())
         .await
         .unwrap()
         .unwrap();
     assert_eq!(line.as_deref(), Some("line 30"));
     let noted = async {
-        let line = tokio::time::timeout(PATIENCE, stderr.next_line())
+        let line = tokio::time::timeout(TIMEOUT, stderr.next_line())
             .await
             .unwrap()
             .unwrap();
@@ -229,7 +229,7 @@ async fn a_gateway_that_restarts_breaks_off_the_logs_but_not_the_command() {
         assert!(line.contains("The logs broke off"), "{line}");
     };
     let gateway = gateway.restart(noted).await;
-    let ended = tokio::time::timeout(PATIENCE, child.wait())
+    let ended = tokio::time::timeout(TIMEOUT, child.wait())
         .await
         .unwrap()
         .unwrap();
@@ -240,8 +240,8 @@ async fn a_gateway_that_restarts_breaks_off_the_logs_but_not_the_command() {
         Some("first"),
         "followed again, from the end"
     );
-    let world = gateway.world();
-    let again = world.logs_requests.last().unwrap();
+    let state = gateway.state();
+    let again = state.logs_requests.last().unwrap();
     assert_eq!(
         (again.offset, again.from_end, again.follow),
         (0, true, true)
@@ -250,11 +250,11 @@ async fn a_gateway_that_restarts_breaks_off_the_logs_but_not_the_command() {
 
 #[tokio::test]
 async fn nothing_from_a_task_that_never_ran_is_explained() {
-    let mut world = World::running();
-    world.allocs[1] = fixtures::never_started();
+    let mut state = FakeState::running();
+    state.allocs[1] = fixtures::never_started();
     let key = ("server".to_owned(), OUT);
-    world.logs.insert(key.clone(), Vec::new());
-    let gateway = Gateway::start(world).await;
+    state.logs.insert(key.clone(), Vec::new());
+    let gateway = Gateway::start(state).await;
     let why = [
         "the task does not run (task \"server\": Driver Failure: no such command)",
         "'kafila alloc status 8a3f2c1e'",
@@ -263,16 +263,44 @@ async fn nothing_from_a_task_that_never_ran_is_explained() {
     assert_eq!(said.ended(0).stdout, "");
     said.complained(&why);
     // Where not even a log was begun.
-    gateway.world().logs.remove(&key);
+    gateway.state().logs.remove(&key);
     let said = kafila("alloc logs 8a3f2").at(&gateway.address).await;
     said.ended(1)
         .complained(&["No logs available", why[0], why[1]]);
     // One that runs may be silent.
-    gateway.world().allocs[1] = fixtures::alloc();
-    gateway.world().logs.insert(key, Vec::new());
+    gateway.state().allocs[1] = fixtures::alloc();
+    gateway.state().logs.insert(key, Vec::new());
     let said = kafila("alloc logs 8a3f2").at(&gateway.address).await;
     assert_eq!(
         (said.ended(0).stdout.as_str(), said.stderr.as_str()),
         ("", "")
     );
+}
+
+#[tokio::test]
+async fn an_empty_log_is_explained_by_its_own_task() {
+    let mut state = FakeState::running();
+    let mut alloc = fixtures::never_started();
+    let received = v1::TaskEvent {
+        r#type: "Received".to_owned(),
+        ..v1::TaskEvent::default()
+    };
+    let pending = v1::TaskState {
+        state: "pending".to_owned(),
+        events: vec![received],
+        ..v1::TaskState::default()
+    };
+    alloc.task_states.insert("sidecar".to_owned(), pending);
+    alloc
+        .task_states
+        .insert("late".to_owned(), v1::TaskState::default());
+    state.allocs[1] = alloc;
+    let gateway = Gateway::start(state).await;
+    for task in ["sidecar", "late"] {
+        let line = format!("alloc logs -task {task} 8a3f2");
+        let said = kafila(&line).at(&gateway.address).await;
+        let why = format!("task \"{task}\" has not started yet: 'kafila alloc status 8a3f2c1e'");
+        said.ended(1).complained(&["No logs available", &why]);
+        assert!(!said.stderr.contains("no such command"), "{}", said.stderr);
+    }
 }

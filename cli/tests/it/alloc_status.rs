@@ -3,11 +3,11 @@
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn an_allocation_is_found_by_its_id_or_the_start_of_it() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for id in [
         fixtures::ALLOC,
         "8a3f2c1e",
@@ -32,8 +32,8 @@ async fn an_allocation_is_found_by_its_id_or_the_start_of_it() {
 
 #[tokio::test]
 async fn what_is_a_tasks_alone_is_named() {
-    let mut world = World::running();
-    let resources = world.allocs[1].resources.as_mut().unwrap();
+    let mut state = FakeState::running();
+    let resources = state.allocs[1].resources.as_mut().unwrap();
     resources.cores = vec![proto::v1::AllocatedCores {
         task: "server".to_owned(),
         ids: vec![0, 3],
@@ -45,7 +45,7 @@ async fn what_is_a_tasks_alone_is_named() {
         name: "t4".to_owned(),
         instance_ids: vec!["GPU-1".to_owned(), "GPU-2".to_owned()],
     }];
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("alloc status 8a3f2").at(&gateway.address).await;
     said.ended(0).printed(&[
         "Reserved Cores      = server: 0, 3\n",
@@ -55,7 +55,7 @@ async fn what_is_a_tasks_alone_is_named() {
 
 #[tokio::test]
 async fn flags_show_more_or_less() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let verbose = kafila("alloc status -verbose 8a3f2")
         .at(&gateway.address)
         .await;
@@ -80,7 +80,7 @@ async fn flags_show_more_or_less() {
 
 #[tokio::test]
 async fn wrong_ids_are_explained() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("alloc status 8a3f").at(&gateway.address).await;
     said.ended(1).complained(&[
         "Prefix matched multiple allocations\n\nID",
@@ -97,9 +97,9 @@ async fn wrong_ids_are_explained() {
 
 #[tokio::test]
 async fn an_allocation_whose_job_is_gone_is_still_shown() {
-    let mut world = World::running();
-    world.jobs.clear();
-    let gateway = Gateway::start(world).await;
+    let mut state = FakeState::running();
+    state.jobs.clear();
+    let gateway = Gateway::start(state).await;
     let said = kafila("alloc status 8a3f2").at(&gateway.address).await;
     said.ended(0)
         .printed(&["Task \"server\" is \"running\"\n", "Recent Events:\n"]);

@@ -1,4 +1,4 @@
-//! Runs the binary, in an environment of its own.
+//! Runs the binary in a clean environment.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 
-/// How long a command may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a command on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Nothing answers here: the port is reserved (tcpmux) and nobody serves it.
-pub(crate) const NOBODY: &str = "http://127.0.0.1:1";
+/// An address without a server: the port is reserved (tcpmux).
+pub(crate) const UNREACHABLE: &str = "http://127.0.0.1:1";
 
-/// A command line being put together.
+/// A command line under construction.
 pub(crate) struct Kafila {
     command: Command,
     stdin: Option<Vec<u8>>,
 }
 
-/// What a command said.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -26,13 +26,13 @@ pub(crate) struct Said {
     pub(crate) stderr: String,
 }
 
-/// Starts a command line, as in `kafila("job status web")`; words are split at spaces.
+/// Starts a command line, for example `kafila("job status web")`, split at spaces.
 pub(crate) fn kafila(line: &str) -> Kafila {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kafila"));
     command
         .env_clear()
         .env("TZ", "UTC")
-        .env("KAFILA_ADDR", NOBODY);
+        .env("KAFILA_ADDR", UNREACHABLE);
     command.args(line.split(' ').filter(|word| !word.is_empty()));
     Kafila {
         command,
@@ -78,7 +78,7 @@ impl Kafila {
         // A command that does not read its input closes it; that is its right.
         let _ = pipe.write_all(&stdin.unwrap_or_default()).await;
         drop(pipe);
-        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
+        let output = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await;
         said(output.expect("the command ends").unwrap())
     }
 

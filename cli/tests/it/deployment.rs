@@ -5,11 +5,11 @@ use proto::v1;
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn deployments_are_listed_or_there_are_none() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("deployment list").at(&gateway.address).await;
     let expected = "ID        Job ID  Job Version  Status      Description\n\
                     5e6f7a8b  web     1            successful  Deployment completed successfully\n";
@@ -19,14 +19,14 @@ async fn deployments_are_listed_or_there_are_none() {
         .await
         .json();
     assert_eq!(json[0]["TaskGroups"]["app"]["HealthyAllocs"], 2);
-    let gateway = Gateway::start(World::default()).await;
+    let gateway = Gateway::start(FakeState::default()).await;
     let said = kafila("deployment list").at(&gateway.address).await;
     assert_eq!(said.ended(0).stdout, "No deployments found\n");
 }
 
 #[tokio::test]
 async fn one_deployment_is_shown_with_its_groups() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for line in ["deployment status 5e6f", "status 5e6f"] {
         let said = kafila(line).at(&gateway.address).await;
         said.ended(0)
@@ -51,12 +51,12 @@ async fn one_deployment_is_shown_with_its_groups() {
 
 #[tokio::test]
 async fn a_deployment_is_watched_until_it_ends() {
-    let world = World {
+    let state = FakeState {
         deployments: vec![fixtures::running_deployment()],
         next_deployments: [fixtures::running_deployment(), fixtures::deployment()].into(),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("deployment status -monitor 5e6f")
         .at(&gateway.address)
         .await;
@@ -69,11 +69,11 @@ async fn a_deployment_is_watched_until_it_ends() {
         status: "cancelled".to_owned(),
         ..fixtures::deployment()
     };
-    let world = World {
+    let state = FakeState {
         deployments: vec![cancelled],
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("deployment status -monitor 5e6f")
         .at(&gateway.address)
         .await;
@@ -97,15 +97,15 @@ async fn a_deployment_that_is_taken_back_leads_to_the_one_that_does() {
         modify_index: 41,
         ..fixtures::deployment()
     };
-    let world = World {
+    let state = FakeState {
         deployments: vec![failed, back],
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("deployment status -monitor 5e6f")
         .at(&gateway.address)
         .await;
-    said.ended(0).printed(&[
+    said.ended(1).printed(&[
         "! Deployment \"5e6f7a8b\" failed\n",
         "Monitoring deployment \"6f7a8b9c\"\n",
         "✓ Deployment \"6f7a8b9c\" successful\n",
@@ -114,12 +114,12 @@ async fn a_deployment_that_is_taken_back_leads_to_the_one_that_does() {
 
 #[tokio::test]
 async fn wrong_ids_are_explained() {
-    let mut world = World::running();
-    world.deployments.push(v1::Deployment {
+    let mut state = FakeState::running();
+    state.deployments.push(v1::Deployment {
         id: fixtures::DEPLOYMENT.replace("0006", "0007"),
         ..fixtures::deployment()
     });
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("deployment status 5e6f").at(&gateway.address).await;
     said.ended(1).complained(&[
         "Prefix matched multiple deployments\n\nID",
@@ -128,4 +128,16 @@ async fn wrong_ids_are_explained() {
     let said = kafila("deployment status ffff").at(&gateway.address).await;
     said.ended(1)
         .complained(&["No deployment(s) with prefix or id \"ffff\" found"]);
+}
+
+#[tokio::test]
+async fn a_status_without_an_id_lists_deployments() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let listed = kafila("deployment list").at(&gateway.address).await;
+    let said = kafila("deployment status").at(&gateway.address).await;
+    assert_eq!(said.ended(0).stdout, listed.stdout);
+    kafila("deployment status -monitor")
+        .at(&gateway.address)
+        .await
+        .ended(1);
 }

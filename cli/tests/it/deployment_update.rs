@@ -6,14 +6,14 @@ use tonic::Status;
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
-/// A deployment that ends well as soon as somebody has looked at it twice.
-fn going_on() -> World {
-    World {
+/// A deployment that succeeds after two reads.
+fn going_on() -> FakeState {
+    FakeState {
         deployments: vec![fixtures::running_deployment()],
         next_deployments: [fixtures::running_deployment(), fixtures::deployment()].into(),
-        ..World::running()
+        ..FakeState::running()
     }
 }
 
@@ -27,10 +27,10 @@ async fn a_promotion_is_followed_until_the_rest_has() {
             "Monitoring evaluation \"1a2b3c4d\"",
             "✓ Deployment \"5e6f7a8b\" successful\n",
         ]);
-        let world = gateway.world();
-        let request = &world.promote_requests[0];
+        let state = gateway.state();
+        let request = &state.promote_requests[0];
         assert_eq!(request.deployment_id, fixtures::DEPLOYMENT);
-        assert!(request.all && request.groups.is_empty());
+        assert!(request.all && request.task_groups.is_empty());
         assert!(!request.request_id.is_empty());
     }
 }
@@ -41,9 +41,9 @@ async fn a_deployment_that_was_found_in_another_namespace_says_in_which() {
         namespace: "prod".to_owned(),
         ..fixtures::running_deployment()
     };
-    let gateway = Gateway::start(World {
+    let gateway = Gateway::start(FakeState {
         deployments: vec![elsewhere],
-        ..World::running()
+        ..FakeState::running()
     })
     .await;
     for (line, expected) in [
@@ -67,26 +67,26 @@ async fn groups_are_promoted_by_name_and_a_refusal_is_shown() {
         "deployment promote -group=app -group db -detach 5e6f",
         "job promote -group=app -group db -detach web",
     ] {
-        let gateway = Gateway::start(World::running()).await;
+        let gateway = Gateway::start(FakeState::running()).await;
         let said = kafila(line).at(&gateway.address).await;
         let expected = format!(
             "Deployment \"5e6f7a8b\" promoted\nEvaluation ID: {}\n",
             fixtures::EVAL
         );
         assert_eq!(said.ended(0).stdout, expected);
-        let world = gateway.world();
-        let request = &world.promote_requests[0];
+        let state = gateway.state();
+        let request = &state.promote_requests[0];
         assert_eq!(
-            (request.all, request.groups.join(" ")),
+            (request.all, request.task_groups.join(" ")),
             (false, "app db".into())
         );
     }
     let text = "Task group \"app\" has 0/1 healthy allocations";
-    let world = World {
+    let state = FakeState {
         updated: Some(Err(Status::failed_precondition(text))),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("deployment promote 5e6f").at(&gateway.address).await;
     said.ended(1).complained(&["promoting deployment", text]);
 }
@@ -96,11 +96,11 @@ async fn a_job_without_a_deployment_has_nothing_to_promote() {
     let mut old = fixtures::deployment();
     old.job_create_index = 1;
     for deployments in [Vec::new(), vec![old]] {
-        let world = World {
+        let state = FakeState {
             deployments,
-            ..World::running()
+            ..FakeState::running()
         };
-        let gateway = Gateway::start(world).await;
+        let gateway = Gateway::start(state).await;
         let said = kafila("job promote web").at(&gateway.address).await;
         said.ended(1)
             .complained(&["Job \"web\" has no deployment to promote"]);
@@ -117,13 +117,13 @@ async fn a_deployment_is_paused_and_resumed() {
         "Deployment \"5e6f7a8b\" resumed\n",
         "✓ Deployment \"5e6f7a8b\" successful\n",
     ]);
-    let world = World {
+    let state = FakeState {
         updated: Some(Err(Status::failed_precondition(
             "can't resume terminal deployment",
         ))),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("deployment resume 5e6f").at(&gateway.address).await;
     said.ended(1)
         .complained(&["can't resume terminal deployment"]);
@@ -133,25 +133,25 @@ async fn a_deployment_is_paused_and_resumed() {
 async fn to_fail_a_deployment_is_no_failure_unless_what_takes_the_job_back_fails() {
     let mut failed = fixtures::running_deployment();
     "failed".clone_into(&mut failed.status);
-    let world = World {
+    let state = FakeState {
         deployments: vec![failed],
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("deployment fail 5e6f").at(&gateway.address).await;
     said.ended(0).printed(&[
         "Deployment \"5e6f7a8b\" failed\n",
         "Evaluation \"1a2b3c4d\" finished with status \"complete\"\n",
     ]);
-    let world = World {
+    let state = FakeState {
         updated: Some(Ok(v1::UpdateDeploymentResponse {
             eval_id: fixtures::EVAL.to_owned(),
             reverted_job_version: Some(3),
             ..v1::UpdateDeploymentResponse::default()
         })),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("deployment fail -detach 5e6f")
         .at(&gateway.address)
         .await;
@@ -161,7 +161,7 @@ async fn to_fail_a_deployment_is_no_failure_unless_what_takes_the_job_back_fails
 
 #[tokio::test]
 async fn nothing_is_ever_blocked() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("deployment unblock 5e6f").at(&gateway.address).await;
     said.ended(1).complained(&["there is one region"]);
 }

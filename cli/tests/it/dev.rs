@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::command::{PATIENCE, kafila, said};
+use crate::command::{TIMEOUT, kafila, said};
 use crate::job_file::{File, WEB};
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn a_reader_that_goes_away_ends_it_in_order() {
     let first = lines.next_line().await.unwrap();
     assert!(first.unwrap().contains("Starting Kafila"));
     drop(lines);
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await;
     let said = said(output.expect("it ends").unwrap());
     said.ended(141);
     assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
@@ -69,18 +69,18 @@ async fn it_says_how_it_is_asked_and_may_answer_at_every_address() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut gateway = None;
     let advice = loop {
-        let next = tokio::time::timeout(PATIENCE, lines.next_line()).await;
+        let next = tokio::time::timeout(TIMEOUT, lines.next_line()).await;
         let line = next.expect("it says more").unwrap().expect("it goes on");
         if let Some((_, rest)) = line.split_once("Gateway: ") {
             gateway = rest.split(' ').next().map(str::to_owned);
         }
-        if line.contains("Look around") {
+        if line.contains("Try in another terminal") {
             break line;
         }
     };
     let gateway = gateway.unwrap();
     assert!(gateway.starts_with("http://127.0.0.1:"), "{gateway}");
-    let typed = format!("KAFILA_ADDR={gateway} kafila status;");
+    let typed = format!("KAFILA_ADDR={gateway} kafila status.");
     assert!(advice.contains(&typed), "{advice}");
     kafila("status")
         .at(&gateway)
@@ -93,7 +93,7 @@ async fn it_says_how_it_is_asked_and_may_answer_at_every_address() {
         .args(["-INT", &process])
         .status();
     assert!(killed.unwrap().success());
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
-    // Nobody reads its last words.
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await;
+    // Closes the pipe before the last output.
     said(output.expect("it ends").unwrap()).ended(141);
 }

@@ -3,13 +3,13 @@
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
-fn blocked() -> World {
-    World {
+fn blocked() -> FakeState {
+    FakeState {
         evals: vec![fixtures::failed_eval(), fixtures::blocked_eval()],
         allocs: vec![],
-        ..World::running()
+        ..FakeState::running()
     }
 }
 
@@ -80,7 +80,7 @@ async fn an_evaluation_is_explained() {
         .at(&gateway.address)
         .await;
     said.ended(0).printed(&[fixtures::EVAL, fixtures::NODE]);
-    let asked: Vec<_> = gateway.world().explain_requests.clone();
+    let asked: Vec<_> = gateway.state().explain_requests.clone();
     let asked: Vec<_> = asked
         .iter()
         .map(|request| (request.eval_id.as_str(), request.node_id.as_str()))
@@ -116,7 +116,7 @@ async fn an_evaluation_is_watched_like_a_run() {
         "Monitoring evaluation \"1a2b3c4d\"",
         "waiting for additional capacity",
     ]);
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("eval status -monitor 1a2b")
         .at(&gateway.address)
         .await;
@@ -128,9 +128,9 @@ async fn an_evaluation_is_watched_like_a_run() {
 
 #[tokio::test]
 async fn wrong_ids_are_explained() {
-    let mut world = blocked();
-    world.evals[1].id = fixtures::EVAL.replace("0001", "0002");
-    let gateway = Gateway::start(world).await;
+    let mut state = blocked();
+    state.evals[1].id = fixtures::EVAL.replace("0001", "0002");
+    let gateway = Gateway::start(state).await;
     let said = kafila("eval status 1a2b").at(&gateway.address).await;
     said.ended(1)
         .complained(&["Prefix matched multiple evaluations\n\nID", fixtures::EVAL]);
@@ -155,7 +155,7 @@ async fn the_next_page_keeps_what_the_first_was_asked_for() {
         .await;
     said.ended(0).printed(&["1a2b3c4d"]);
     assert_eq!(said.stderr, "");
-    let jobs: Vec<String> = gateway.world().asked_jobs.clone();
+    let jobs: Vec<String> = gateway.state().asked_jobs.clone();
     assert_eq!(jobs, ["web", "web"]);
 }
 
@@ -169,9 +169,9 @@ async fn evaluations_are_deleted_by_whole_ids_or_their_starts() {
     let expected = "Successfully deleted 2 evaluations\n";
     assert_eq!(said.ended(0).stdout, expected);
     let expected = [fixtures::EVAL, fixtures::BLOCKED_EVAL];
-    assert_eq!(gateway.world().deleted_evals, expected);
+    assert_eq!(gateway.state().deleted_evals, expected);
     let said = kafila("eval delete 1a2b").at(&gateway.address).await;
     said.ended(1)
         .complained(&["No evaluation(s) with prefix or id \"1a2b\" found"]);
-    assert_eq!(gateway.world().calls("DeleteEvaluations"), 1);
+    assert_eq!(gateway.state().calls("DeleteEvaluations"), 1);
 }

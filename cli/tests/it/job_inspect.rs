@@ -2,11 +2,11 @@
 
 use crate::command::kafila;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn a_job_is_printed_with_the_keys_of_the_http_api() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for line in ["job inspect web", "inspect web", "job inspect -json web"] {
         let json = kafila(line).at(&gateway.address).await.json();
         let job = &json["Job"];
@@ -22,7 +22,7 @@ async fn a_job_is_printed_with_the_keys_of_the_http_api() {
 
 #[tokio::test]
 async fn a_former_version_is_printed_when_it_is_kept() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let json = kafila("job inspect -version 0 web")
         .at(&gateway.address)
         .await
@@ -37,7 +37,7 @@ async fn a_former_version_is_printed_when_it_is_kept() {
 
 #[tokio::test]
 async fn what_is_printed_runs_again() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let printed = kafila("job inspect web").at(&gateway.address).await.stdout;
     let line = "job run -json -detach -";
     kafila(line)
@@ -45,7 +45,7 @@ async fn what_is_printed_runs_again() {
         .at(&gateway.address)
         .await
         .ended(0);
-    let world = gateway.world();
-    let job = world.register_requests[0].job.clone().unwrap();
+    let state = gateway.state();
+    let job = state.register_requests[0].job.clone().unwrap();
     assert_eq!(job.task_groups, crate::fixtures::job().task_groups);
 }

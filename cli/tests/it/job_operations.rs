@@ -5,19 +5,19 @@ use proto::v1;
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 const CHILD: &str = "web/dispatch-1795262400-0000abcd";
 
-fn parent() -> World {
-    let mut world = World::running();
-    world.stubs[0].parameterized = true;
-    world.dispatched = v1::DispatchJobResponse {
+fn parent() -> FakeState {
+    let mut state = FakeState::running();
+    state.stubs[0].parameterized = true;
+    state.dispatched = v1::DispatchJobResponse {
         dispatched_job_id: CHILD.to_owned(),
         eval_id: fixtures::EVAL.to_owned(),
         ..v1::DispatchJobResponse::default()
     };
-    world
+    state
 }
 
 #[tokio::test]
@@ -31,8 +31,8 @@ async fn scenario_030_a_dispatch_brings_meta_and_payload() {
         CHILD,
         "Evaluation ID     = 1a2b3c4d",
     ]);
-    let world = gateway.world();
-    let request = &world.dispatch_requests[0];
+    let state = gateway.state();
+    let request = &state.dispatch_requests[0];
     assert_eq!(
         (request.job_id.as_str(), request.namespace.as_str()),
         ("web", "default")
@@ -47,7 +47,7 @@ async fn scenario_030_a_dispatch_brings_meta_and_payload() {
         (request.id_prefix_template.as_str(), request.priority),
         ("nightly", 70)
     );
-    assert_eq!(world.calls("GetEvaluation"), 0);
+    assert_eq!(state.calls("GetEvaluation"), 0);
 }
 
 #[tokio::test]
@@ -56,9 +56,9 @@ async fn a_dispatch_is_followed_unless_its_token_was_used() {
     let said = kafila("job dispatch web").at(&gateway.address).await;
     said.ended(0)
         .printed(&["Monitoring evaluation \"1a2b3c4d\""]);
-    let mut world = parent();
-    world.dispatched.eval_id.clear();
-    let gateway = Gateway::start(world).await;
+    let mut state = parent();
+    state.dispatched.eval_id.clear();
+    let gateway = Gateway::start(state).await;
     let said = kafila("job dispatch -idempotency-token t1 web")
         .at(&gateway.address)
         .await;
@@ -70,7 +70,7 @@ async fn a_dispatch_is_followed_unless_its_token_was_used() {
 
 #[tokio::test]
 async fn what_cannot_be_dispatched_is_told_before_anything_is_sent() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for (line, problem) in [
         (
             "job dispatch web",
@@ -82,7 +82,7 @@ async fn what_cannot_be_dispatched_is_told_before_anything_is_sent() {
             "No periodic job(s) with prefix or ID \"web\" found\n\"web\" is a service job, which \
              has no periodic block.",
         ),
-        ("job dispatch -meta a web", "want KEY=VALUE"),
+        ("job dispatch -meta a web", "expected KEY=VALUE"),
         ("job dispatch web /no/such/file", "Error reading input data"),
         ("job scale web many", "\"many\" is no count"),
     ] {
@@ -90,18 +90,18 @@ async fn what_cannot_be_dispatched_is_told_before_anything_is_sent() {
         let stderr = said.ended(1).stderr.clone();
         assert!(stderr.contains(problem), "{line}: {stderr}");
     }
-    let world = gateway.world();
-    assert!(world.dispatch_requests.is_empty() && world.scale_requests.is_empty());
+    let state = gateway.state();
+    assert!(state.dispatch_requests.is_empty() && state.scale_requests.is_empty());
 }
 
 #[tokio::test]
 async fn scenario_033_the_only_group_need_not_be_named() {
-    let mut world = World::running();
-    world.scaled = v1::ScaleJobResponse {
+    let mut state = FakeState::running();
+    state.scaled = v1::ScaleJobResponse {
         eval_id: fixtures::EVAL.to_owned(),
         ..v1::ScaleJobResponse::default()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     for line in [
         "job scale -detach web 3",
         "job scale -detach -check-index=17 web app 3",
@@ -110,8 +110,8 @@ async fn scenario_033_the_only_group_need_not_be_named() {
         let expected = format!("Job scale successful\nEvaluation ID: {}\n", fixtures::EVAL);
         assert_eq!(said.ended(0).stdout, expected);
     }
-    let world = gateway.world();
-    for (request, check_index) in world.scale_requests.iter().zip([0, 17]) {
+    let state = gateway.state();
+    for (request, check_index) in state.scale_requests.iter().zip([0, 17]) {
         assert_eq!(
             (request.task_group.as_str(), request.count),
             ("app", Some(3))
@@ -122,18 +122,18 @@ async fn scenario_033_the_only_group_need_not_be_named() {
 
 #[tokio::test]
 async fn jobs_are_forced_and_evaluated() {
-    let mut world = World::running();
-    world.stubs[0].periodic = true;
-    world.forced = v1::ForcePeriodicJobResponse {
+    let mut state = FakeState::running();
+    state.stubs[0].periodic = true;
+    state.forced = v1::ForcePeriodicJobResponse {
         child_job_id: "web/periodic-1795262400".to_owned(),
         eval_id: fixtures::EVAL.to_owned(),
         ..v1::ForcePeriodicJobResponse::default()
     };
-    world.evaluated = v1::EvaluateJobResponse {
+    state.evaluated = v1::EvaluateJobResponse {
         eval_id: fixtures::EVAL.to_owned(),
         ..v1::EvaluateJobResponse::default()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("job periodic force -detach web")
         .at(&gateway.address)
         .await;
@@ -146,14 +146,14 @@ async fn jobs_are_forced_and_evaluated() {
     let said = kafila(line).at(&gateway.address).await;
     let expected = format!("Created eval ID: {:?}\n", fixtures::EVAL);
     assert_eq!(said.ended(0).stdout, expected);
-    let world = gateway.world();
-    assert_eq!(world.force_requests[0].job_id, "web");
-    assert!(world.evaluate_requests[0].force_reschedule);
+    let state = gateway.state();
+    assert_eq!(state.force_requests[0].job_id, "web");
+    assert!(state.evaluate_requests[0].force_reschedule);
 }
 
 #[tokio::test]
 async fn what_a_job_has_is_listed() {
-    let mut world = World::running();
+    let mut state = FakeState::running();
     let event = v1::ScalingEvent {
         time_ns: fixtures::NOW,
         count: Some(3),
@@ -165,8 +165,8 @@ async fn what_a_job_has_is_listed() {
         events: vec![event],
         ..v1::TaskGroupScaleStatus::default()
     };
-    world.scale_status.task_groups = [("app".to_owned(), group)].into();
-    let gateway = Gateway::start(world).await;
+    state.scale_status.task_groups = [("app".to_owned(), group)].into();
+    let gateway = Gateway::start(state).await;
     for (line, expected) in [
         (
             "job scaling-events web",
@@ -185,10 +185,10 @@ async fn what_a_job_has_is_listed() {
         let said = kafila(line).at(&gateway.address).await;
         said.ended(0).printed(expected);
     }
-    let gateway = Gateway::start(World {
+    let gateway = Gateway::start(FakeState {
         allocs: Vec::new(),
         deployments: Vec::new(),
-        ..World::running()
+        ..FakeState::running()
     })
     .await;
     for (line, expected) in [
@@ -203,14 +203,14 @@ async fn what_a_job_has_is_listed() {
 
 #[tokio::test]
 async fn scenario_023_a_periodic_job_is_registered_and_told_when_it_is_launched() {
-    let mut world = World::running();
-    world.registered = [Ok(v1::RegisterJobResponse {
+    let mut state = FakeState::running();
+    state.registered = [Ok(v1::RegisterJobResponse {
         next_periodic_launch_ns: fixtures::NOW + 3_600 * fixtures::SECOND,
         job_modify_index: 17,
         ..v1::RegisterJobResponse::default()
     })]
     .into();
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/periodic.hcl");
     let said = kafila("job run").arg(example).at(&gateway.address).await;
     said.ended(0).printed(&[
@@ -222,21 +222,21 @@ async fn scenario_023_a_periodic_job_is_registered_and_told_when_it_is_launched(
 
 #[tokio::test]
 async fn a_parent_shows_its_children() {
-    let mut world = World::running();
-    world.stubs[0].periodic = true;
-    let job = world.jobs.last_mut().unwrap();
+    let mut state = FakeState::running();
+    state.stubs[0].periodic = true;
+    let job = state.jobs.last_mut().unwrap();
     job.periodic = Some(v1::Periodic::default());
-    world.next_launch_ns = fixtures::NOW;
+    state.next_launch_ns = fixtures::NOW;
     let child = |id: &str, parent: &str| v1::JobStub {
         id: id.to_owned(),
         parent_id: parent.to_owned(),
         status: "dead".to_owned(),
         ..fixtures::stub()
     };
-    world.stubs.push(child("web/periodic-1", "web"));
+    state.stubs.push(child("web/periodic-1", "web"));
     // Only named like one.
-    world.stubs.push(child("web/periodic-other", ""));
-    let gateway = Gateway::start(world).await;
+    state.stubs.push(child("web/periodic-other", ""));
+    let gateway = Gateway::start(state).await;
     let said = kafila("job status web").at(&gateway.address).await;
     said.ended(0).printed(&[
         "Periodic             = true",
@@ -246,7 +246,7 @@ async fn a_parent_shows_its_children() {
         "web/periodic-1  dead",
     ]);
     assert!(!said.stdout.contains("periodic-other"), "{}", said.stdout);
-    gateway.world().allocs.clear();
+    gateway.state().allocs.clear();
     let said = kafila("logs -job web").at(&gateway.address).await;
     said.ended(1)
         .complained(&["'kafila job status web' lists its children"]);
@@ -255,15 +255,15 @@ async fn a_parent_shows_its_children() {
 #[tokio::test]
 async fn a_job_that_is_stopped_is_not_started_by_scaling_or_evaluating_it_and_that_is_said() {
     for line in ["job scale -detach web 3", "job eval -detach web"] {
-        let running = Gateway::start(World::running()).await;
+        let running = Gateway::start(FakeState::running()).await;
         let said = kafila(line).at(&running.address).await;
         assert_eq!(said.ended(0).stderr, "", "{line}");
-        let mut world = World::running();
-        world.stubs[0].stop = true;
-        let stopped = Gateway::start(world).await;
+        let mut state = FakeState::running();
+        state.stubs[0].stop = true;
+        let stopped = Gateway::start(state).await;
         let said = kafila(line).at(&stopped.address).await;
         said.ended(0)
-            .complained(&["job \"web\" is stopped: 'kafila job run FILE' starts it"]);
+            .complained(&["job \"web\" is stopped. Start it with 'kafila job run FILE'"]);
     }
 }
 
@@ -274,8 +274,8 @@ async fn a_count_below_none_is_refused_as_one() {
         ("job scale web app -12", "-12"),
         ("job scale web +2", "+2"),
     ] {
-        let said = kafila(line).at(crate::command::NOBODY).await;
+        let said = kafila(line).at(crate::command::UNREACHABLE).await;
         said.ended(1)
-            .complained(&[&format!("{count:?} is no count: want a whole number")]);
+            .complained(&[&format!("{count:?} is no count: expected a whole number")]);
     }
 }

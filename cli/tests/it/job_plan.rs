@@ -5,11 +5,11 @@ use model::{FieldError, FieldErrors};
 use proto::v1;
 use tonic::Status;
 
-use crate::command::{NOBODY, kafila};
+use crate::command::{UNREACHABLE, kafila};
 use crate::fixtures;
 use crate::gateway::Gateway;
 use crate::job_file::{File, WEB};
-use crate::world::World;
+use crate::state::FakeState;
 
 fn none() -> GroupUpdates {
     GroupUpdates::default()
@@ -17,9 +17,9 @@ fn none() -> GroupUpdates {
 
 /// A gateway that answers every dry run so.
 async fn gateway(planned: Result<v1::PlanJobResponse, Status>) -> Gateway {
-    Gateway::start(World {
+    Gateway::start(FakeState {
         planned: Some(planned),
-        ..World::running()
+        ..FakeState::running()
     })
     .await
 }
@@ -44,24 +44,24 @@ Scheduler dry-run:
 - All tasks successfully allocated.
 
 Job Modify Index: 0
-To have this done, and only if nobody changes the job in the meantime:
+To submit the job with version verification:
 
 kafila job run -check-index 0 web.hcl
 
-Once the job has another modify index that is refused: then plan again.
+The command is refused if the job has changed since this plan.
 ";
         assert_eq!(said.ended(1).stdout, expected);
         assert_eq!(said.stderr, "");
     }
-    let world = gateway.world();
-    assert_eq!((world.calls("Plan"), world.calls("Register")), (2, 0));
-    let request = &world.plan_requests[0];
+    let state = gateway.state();
+    assert_eq!((state.calls("Plan"), state.calls("Register")), (2, 0));
+    let request = &state.plan_requests[0];
     let job = request.job.as_ref().unwrap();
     assert_eq!(
         (job.id(), job.namespace(), request.diff),
         ("web", "default", true)
     );
-    assert!(world.seen.iter().all(|seen| seen.has_deadline));
+    assert!(state.seen.iter().all(|seen| seen.has_deadline));
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn scenario_025_the_exit_code_says_whether_allocations_change() {
     }
     let broken = WEB.replace("count = 2", "count =");
     for line in ["job plan -", "plan -"] {
-        let said = kafila(line).stdin(&broken).at(NOBODY).await;
+        let said = kafila(line).stdin(&broken).at(UNREACHABLE).await;
         said.ended(255).complained(&[
             "Error getting job struct: Error parsing job file from -:\n",
             "stdin:4,",
@@ -146,10 +146,10 @@ async fn what_a_deployment_holds_back_is_not_called_allocated() {
             ..fixtures::deployment()
         };
         let planned = fixtures::planned(Some(WEB), &job_file, updates);
-        let gateway = Gateway::start(World {
+        let gateway = Gateway::start(FakeState {
             planned: Some(Ok(planned)),
             deployments: vec![deployment],
-            ..World::running()
+            ..FakeState::running()
         })
         .await;
         let said = kafila("job plan -")
@@ -163,11 +163,11 @@ async fn what_a_deployment_holds_back_is_not_called_allocated() {
             .await;
         if word.is_empty() {
             said.ended(0).printed(&[all]);
-            assert!(!json.ended(0).stdout.contains("nothing more of it"));
+            assert!(!json.ended(0).stdout.contains("holds back placements"));
         } else {
             let warning = format!(
-                "Scheduler dry-run:\n- WARNING: deployment \"5e6f7a8b\" of version 1 {word}, so \
-                 nothing more of it is placed: "
+                "Scheduler dry-run:\n- WARNING: deployment \"5e6f7a8b\" of version 1 {word} and \
+                 holds back placements: "
             );
             said.ended(0).printed(&[&warning]);
             assert!(!said.stdout.contains(all), "{}", said.stdout);
@@ -243,7 +243,7 @@ async fn files_variables_and_json_are_read_as_job_run_reads_them() {
         .await;
     said.ended(1)
         .printed(&["-var-file ", "seven.vars ", "web.hcl\n"]);
-    let json = kafila("job run -output -").stdin(WEB).at(NOBODY).await;
+    let json = kafila("job run -output -").stdin(WEB).at(UNREACHABLE).await;
     let said = kafila("job plan -json -namespace ops -")
         .stdin(&json.ended(0).stdout)
         .at(&gateway.address)
@@ -251,8 +251,8 @@ async fn files_variables_and_json_are_read_as_job_run_reads_them() {
     said.ended(1)
         .printed(&["kafila job run -check-index 0 -json -\n"]);
     let counts: Vec<_> = {
-        let world = gateway.world();
-        let jobs = world
+        let state = gateway.state();
+        let jobs = state
             .plan_requests
             .iter()
             .map(|request| request.job.clone().unwrap());
@@ -305,7 +305,7 @@ async fn every_error_ends_with_255() {
     for (line, part) in lines {
         kafila(line)
             .stdin(WEB)
-            .at(NOBODY)
+            .at(UNREACHABLE)
             .await
             .ended(255)
             .complained(&[part]);

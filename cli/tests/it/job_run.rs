@@ -7,11 +7,11 @@ use proto::v1;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tonic::Status;
 
-use crate::command::{NOBODY, PATIENCE, kafila, said};
+use crate::command::{TIMEOUT, UNREACHABLE, kafila, said};
 use crate::fixtures;
 use crate::gateway::Gateway;
 use crate::job_file::{File, WEB};
-use crate::world::{World, registered};
+use crate::state::{FakeState, registered};
 
 fn pending() -> v1::Evaluation {
     v1::Evaluation {
@@ -22,13 +22,13 @@ fn pending() -> v1::Evaluation {
     }
 }
 
-/// A world in which the job comes up in a few steps.
-fn coming_up() -> World {
-    World {
+/// A state in which the job comes up in a few steps.
+fn coming_up() -> FakeState {
+    FakeState {
         evals: vec![pending()],
         next_evals: [pending(), fixtures::eval()].into(),
         next_deployments: [fixtures::running_deployment(), fixtures::deployment()].into(),
-        ..World::running()
+        ..FakeState::running()
     }
 }
 
@@ -56,8 +56,8 @@ async fn scenario_021_a_job_is_followed_until_its_deployment_is_successful() {
     ]);
     assert_eq!(said.stderr, "");
     assert!(!said.stdout.contains('\x1b'), "{}", said.stdout);
-    let world = gateway.world();
-    let request = &world.register_requests[0];
+    let state = gateway.state();
+    let request = &state.register_requests[0];
     assert_eq!(request.check_index, None);
     assert!(!request.request_id.is_empty());
     let job = request.job.clone().unwrap();
@@ -67,7 +67,7 @@ async fn scenario_021_a_job_is_followed_until_its_deployment_is_successful() {
             .resources
             .as_ref()
             .unwrap()
-            .memory_mb(),
+            .memory_mib(),
         256
     );
 }
@@ -81,17 +81,17 @@ async fn every_call_has_a_deadline_and_waits_instead_of_asking_again_and_again()
         .at(&gateway.address)
         .await
         .ended(0);
-    let world = gateway.world();
-    for seen in &world.seen {
+    let state = gateway.state();
+    for seen in &state.seen {
         assert!(seen.has_deadline, "{seen:?}");
     }
     let asked = |method: &str| -> Vec<u64> {
-        let calls = world.seen.iter().filter(|seen| seen.method == method);
+        let calls = state.seen.iter().filter(|seen| seen.method == method);
         calls.map(|seen| seen.options.min_index).collect()
     };
     assert_eq!(asked("GetEvaluation"), [0, 18]);
     assert_eq!(asked("GetDeployment"), [0, 22]);
-    let waits = world.seen.iter().filter(|seen| seen.options.min_index > 0);
+    let waits = state.seen.iter().filter(|seen| seen.options.min_index > 0);
     assert!(
         waits
             .clone()
@@ -101,7 +101,7 @@ async fn every_call_has_a_deadline_and_waits_instead_of_asking_again_and_again()
 
 #[tokio::test]
 async fn detached_it_returns_with_the_whole_evaluation_id() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let file = File::web();
     for line in ["job run -detach", "job run --detach", "run -detach=true"] {
         let said = kafila(line).arg(&file.path).at(&gateway.address).await;
@@ -111,17 +111,17 @@ async fn detached_it_returns_with_the_whole_evaluation_id() {
         );
         assert_eq!(said.ended(0).stdout, expected);
     }
-    assert_eq!(gateway.world().calls("GetEvaluation"), 0);
+    assert_eq!(gateway.state().calls("GetEvaluation"), 0);
 }
 
 #[tokio::test]
 async fn scenario_022_a_batch_job_that_does_not_fit_ends_with_2_and_says_why() {
-    let world = World {
+    let state = FakeState {
         evals: vec![fixtures::failed_eval()],
         allocs: vec![],
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let said = kafila("job run").arg(&file.path).at(&gateway.address).await;
     said.ended(2).printed(&[
@@ -141,11 +141,11 @@ async fn a_deployment_that_fails_ends_with_1() {
         status_description: "Failed due to progress deadline".to_owned(),
         ..fixtures::running_deployment()
     };
-    let world = World {
+    let state = FakeState {
         next_deployments: [failed].into(),
         ..coming_up()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let said = kafila("job run").arg(&file.path).at(&gateway.address).await;
     said.ended(1).printed(&[
@@ -165,12 +165,12 @@ async fn an_unhealthy_allocation_is_explained_with_what_happened_to_its_task() {
         modify_index: 30,
         ..fails.clone()
     };
-    let mut world = World {
+    let mut state = FakeState {
         next_deployments: [fails, failed].into(),
         ..coming_up()
     };
-    world.allocs[1] = fixtures::never_started();
-    let gateway = Gateway::start(world).await;
+    state.allocs[1] = fixtures::never_started();
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let said = kafila("job run").arg(&file.path).at(&gateway.address).await;
     let why = "Allocation \"8a3f2c1e\" is unhealthy: task \"server\": Driver Failure: no such \
@@ -188,11 +188,11 @@ async fn an_unhealthy_allocation_is_explained_with_what_happened_to_its_task() {
 #[tokio::test]
 async fn scenario_024_a_job_that_somebody_changed_is_not_updated() {
     let refused = Status::aborted("Enforcing job modify index 0: job already exists");
-    let world = World {
+    let state = FakeState {
         registered: [Err(refused)].into(),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let said = kafila("job run -check-index 0")
         .arg(&file.path)
@@ -203,7 +203,7 @@ async fn scenario_024_a_job_that_somebody_changed_is_not_updated() {
         "Job not updated\n",
         "kafila job inspect web",
     ]);
-    assert_eq!(gateway.world().register_requests[0].check_index, Some(0));
+    assert_eq!(gateway.state().register_requests[0].check_index, Some(0));
 }
 
 #[tokio::test]
@@ -213,11 +213,11 @@ async fn what_the_gateway_refuses_is_shown_at_its_line() {
     errors
         .0
         .push(FieldError::new(field, "256 is less than the least, 10000"));
-    let world = World {
+    let state = FakeState {
         registered: [Err(proto::status::invalid(errors))].into(),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let said = kafila("job run").arg(&file.path).at(&gateway.address).await;
     said.ended(1).complained(&[
@@ -235,11 +235,11 @@ async fn warnings_go_to_standard_error() {
         warnings: vec!["update.max_parallel is more than count".to_owned()],
         ..registered()
     };
-    let world = World {
+    let state = FakeState {
         registered: [Ok(warned)].into(),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let said = kafila("job run -detach")
         .arg(&file.path)
@@ -257,7 +257,10 @@ async fn warnings_go_to_standard_error() {
 #[tokio::test]
 async fn output_prints_json_that_runs_and_sends_nothing() {
     let file = File::web();
-    let said = kafila("job run -output").arg(&file.path).at(NOBODY).await;
+    let said = kafila("job run -output")
+        .arg(&file.path)
+        .at(UNREACHABLE)
+        .await;
     let json = said.json();
     assert_eq!(json["Job"]["ID"], "web");
     assert_eq!(
@@ -270,7 +273,7 @@ async fn output_prints_json_that_runs_and_sends_nothing() {
         said.stdout
     );
 
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let line = "job run -json -detach -";
     kafila(line)
         .stdin(&said.stdout)
@@ -282,10 +285,10 @@ async fn output_prints_json_that_runs_and_sends_nothing() {
         .at(&gateway.address)
         .await;
     from_hcl.ended(0);
-    let world = gateway.world();
+    let state = gateway.state();
     assert_eq!(
-        world.register_requests[0].job,
-        world.register_requests[1].job
+        state.register_requests[0].job,
+        state.register_requests[1].job
     );
 }
 
@@ -293,10 +296,10 @@ async fn output_prints_json_that_runs_and_sends_nothing() {
 async fn a_job_file_may_come_from_standard_input_with_variables() {
     let text = WEB.replace("count = 2", "count = var.count");
     let text = format!("variable \"count\" {{\n  type = number\n}}\n{text}");
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let count = |gateway: &Gateway| {
-        let world = gateway.world();
-        let job = world.register_requests.last().unwrap().job.clone().unwrap();
+        let state = gateway.state();
+        let job = state.register_requests.last().unwrap().job.clone().unwrap();
         job.task_groups[0].count()
     };
     let run = |line: &str| kafila(line).stdin(&text);
@@ -323,7 +326,7 @@ async fn a_job_file_may_come_from_standard_input_with_variables() {
 #[tokio::test]
 async fn scenario_014_a_malformed_file_is_shown_with_a_caret() {
     let file = File::new("web.hcl", &WEB.replace("memory = 256", "memroy = 256"));
-    let said = kafila("job run").arg(&file.path).at(NOBODY).await;
+    let said = kafila("job run").arg(&file.path).at(UNREACHABLE).await;
     said.ended(1).complained(&[
         "Error getting job struct: Error parsing job file from ",
         "web.hcl:\n",
@@ -337,12 +340,12 @@ async fn scenario_014_a_malformed_file_is_shown_with_a_caret() {
 
 #[tokio::test]
 async fn a_file_that_is_not_there_is_named() {
-    let said = kafila("job run nowhere.hcl").at(NOBODY).await;
+    let said = kafila("job run nowhere.hcl").at(UNREACHABLE).await;
     said.ended(1)
         .complained(&["Error getting jobfile from \"nowhere.hcl\": No such file"]);
     let said = kafila("job run -var-file=nowhere.vars -")
         .stdin(WEB)
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await;
     said.ended(1)
         .complained(&["variable file \"nowhere.vars\": No such file"]);
@@ -353,18 +356,18 @@ async fn variables_that_make_no_sense_are_refused() {
     let file = File::web();
     let said = kafila("job run -var count")
         .arg(&file.path)
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await;
     said.ended(1)
         .complained(&["Invalid -var option \"count\"", "-var=\"key=value\""]);
     let said = kafila("job run -var nothing=1")
         .arg(&file.path)
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await;
     said.ended(1).complained(&["nothing"]);
     let said = kafila("job run -json -var a=1 -")
         .stdin("{}")
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await;
     said.ended(1)
         .complained(&["cannot use variables with JSON files"]);
@@ -372,10 +375,10 @@ async fn variables_that_make_no_sense_are_refused() {
 
 #[tokio::test]
 async fn the_namespace_is_the_files_own_or_else_the_flags_which_must_not_differ() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let namespace = |gateway: &Gateway| {
-        let world = gateway.world();
-        let job = world.register_requests.last().unwrap().job.clone().unwrap();
+        let state = gateway.state();
+        let job = state.register_requests.last().unwrap().job.clone().unwrap();
         job.namespace().to_owned()
     };
     let line = "job run -detach -namespace ops -";
@@ -386,7 +389,7 @@ async fn the_namespace_is_the_files_own_or_else_the_flags_which_must_not_differ(
     let said = from_environment.stdin(&own).at(&gateway.address).await;
     said.ended(0);
     assert_eq!(namespace(&gateway), "own");
-    let asked = gateway.world().register_requests.len();
+    let asked = gateway.state().register_requests.len();
     for command in ["job run", "job plan", "job validate"] {
         let said = kafila(&format!("{command} -namespace ops -"))
             .stdin(&own)
@@ -402,27 +405,27 @@ async fn the_namespace_is_the_files_own_or_else_the_flags_which_must_not_differ(
             .stdin(WEB)
             .at(&gateway.address)
             .await;
-        said.ended(exit).complained(&["a job is in one"]);
+        said.ended(exit).complained(&["a job has one"]);
     }
-    assert_eq!(gateway.world().register_requests.len(), asked);
+    assert_eq!(gateway.state().register_requests.len(), asked);
 }
 
 #[tokio::test]
 async fn a_busy_gateway_is_asked_again_when_it_says_so() {
     let busy = proto::status::exhausted("too many evaluations", Duration::from_millis(10));
-    let world = World {
+    let state = FakeState {
         registered: [Err(busy), Ok(registered())].into(),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     kafila("job run -detach")
         .arg(&file.path)
         .at(&gateway.address)
         .await
         .ended(0);
-    let world = gateway.world();
-    let ids: Vec<&str> = world
+    let state = gateway.state();
+    let ids: Vec<&str> = state
         .register_requests
         .iter()
         .map(|it| it.request_id.as_str())
@@ -433,29 +436,29 @@ async fn a_busy_gateway_is_asked_again_when_it_says_so() {
 
 #[tokio::test]
 async fn an_answer_that_never_came_is_not_called_a_failure() {
-    let world = World {
+    let state = FakeState {
         registered: [Err(Status::deadline_exceeded("too slow"))].into(),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let said = kafila("job run").arg(&file.path).at(&gateway.address).await;
     said.ended(1)
-        .complained(&["may have been stored all the same", "kafila job status web"]);
+        .complained(&["may have been stored", "kafila job status web"]);
 }
 
 #[tokio::test]
 async fn a_restart_of_the_gateway_is_noted_and_survived() {
-    let world = World {
+    let state = FakeState {
         evals: vec![pending()],
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let mut child = kafila("job run").arg(&file.path).start(&gateway.address);
     gateway
-        .wait_for("the evaluation is watched", |world| {
-            world.calls("GetEvaluation") > 0
+        .wait_for("the evaluation is watched", |state| {
+            state.calls("GetEvaluation") > 0
         })
         .await;
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -474,8 +477,8 @@ async fn a_restart_of_the_gateway_is_noted_and_survived() {
         panic!("it ended without a word: {printed:?}");
     };
     let gateway = gateway.restart(lost).await;
-    gateway.world().evals = vec![fixtures::eval()];
-    let ended = tokio::time::timeout(PATIENCE, child.wait())
+    gateway.state().evals = vec![fixtures::eval()];
+    let ended = tokio::time::timeout(TIMEOUT, child.wait())
         .await
         .unwrap()
         .unwrap();
@@ -495,16 +498,16 @@ async fn a_restart_of_the_gateway_is_noted_and_survived() {
 #[cfg(unix)]
 #[tokio::test]
 async fn ctrl_c_detaches_and_says_that_the_job_goes_on() {
-    let world = World {
+    let state = FakeState {
         evals: vec![pending()],
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let file = File::web();
     let child = kafila("job run").arg(&file.path).start(&gateway.address);
     gateway
-        .wait_for("the evaluation is watched", |world| {
-            world.calls("GetEvaluation") > 1
+        .wait_for("the evaluation is watched", |state| {
+            state.calls("GetEvaluation") > 1
         })
         .await;
     let pid = child.id().unwrap().to_string();
@@ -514,12 +517,14 @@ async fn ctrl_c_detaches_and_says_that_the_job_goes_on() {
         .await
         .unwrap();
     assert!(status.success());
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output())
         .await
         .unwrap()
         .unwrap();
     let said = said(output);
-    said.ended(130)
-        .complained(&["Detached. The job \"web\" goes on", "kafila job stop web"]);
-    assert_eq!(gateway.world().calls("Deregister"), 0);
+    said.ended(130).complained(&[
+        "Detached. The job \"web\" continues",
+        "kafila job status web",
+    ]);
+    assert_eq!(gateway.state().calls("Deregister"), 0);
 }

@@ -5,7 +5,7 @@ use proto::v1;
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 fn named(id: &str, namespace: &str) -> v1::JobStub {
     v1::JobStub {
@@ -17,7 +17,7 @@ fn named(id: &str, namespace: &str) -> v1::JobStub {
 
 #[tokio::test]
 async fn jobs_are_listed_or_there_are_none() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("job status").at(&gateway.address).await;
     let expected = "ID   Type     Priority  Status   Submit Date\n\
                     web  service  50        running  2026-11-21T11:58:30Z\n";
@@ -25,7 +25,7 @@ async fn jobs_are_listed_or_there_are_none() {
     let json = kafila("job status -json").at(&gateway.address).await.json();
     assert_eq!(json[0]["JobSummary"]["Summary"]["app"]["Running"], 2);
 
-    let gateway = Gateway::start(World::default()).await;
+    let gateway = Gateway::start(FakeState::default()).await;
     let said = kafila("job status").at(&gateway.address).await;
     assert_eq!(said.ended(0).stdout, "No running jobs\n");
     assert_eq!(
@@ -36,11 +36,11 @@ async fn jobs_are_listed_or_there_are_none() {
 
 #[tokio::test]
 async fn scenario_041_a_list_of_all_namespaces_tells_them_apart() {
-    let world = World {
+    let state = FakeState {
         stubs: vec![named("web", "default"), named("web", "ops")],
-        ..World::default()
+        ..FakeState::default()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("job status -namespace=*").at(&gateway.address).await;
     said.ended(0)
         .printed(&["ID   Namespace", "web  default", "web  ops"]);
@@ -50,14 +50,14 @@ async fn scenario_041_a_list_of_all_namespaces_tells_them_apart() {
         .await;
     assert_eq!(said.ended(0).stdout.lines().count(), 2);
     assert_eq!(
-        gateway.world().seen.last().unwrap().options.namespace,
+        gateway.state().seen.last().unwrap().options.namespace,
         "ops"
     );
 }
 
 #[tokio::test]
 async fn one_job_is_shown_with_everything_around_it() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for line in ["job status web", "job status we", "status web"] {
         let said = kafila(line).at(&gateway.address).await;
         said.ended(0).printed(&[
@@ -78,7 +78,7 @@ async fn one_job_is_shown_with_everything_around_it() {
 
 #[tokio::test]
 async fn flags_show_more_or_less() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let short = kafila("job status -short web").at(&gateway.address).await;
     assert!(
         !short.ended(0).stdout.contains("Summary"),
@@ -114,9 +114,9 @@ async fn allocations_of_a_former_job_are_shown_when_asked_for() {
         job_create_index: 2,
         ..fixtures::alloc()
     };
-    let mut world = World::running();
-    world.allocs.push(former);
-    let gateway = Gateway::start(world).await;
+    let mut state = FakeState::running();
+    state.allocs.push(former);
+    let gateway = Gateway::start(state).await;
     let without = kafila("job status web").at(&gateway.address).await;
     assert!(
         !without.ended(0).stdout.contains("00000000"),
@@ -131,11 +131,11 @@ async fn allocations_of_a_former_job_are_shown_when_asked_for() {
 
 #[tokio::test]
 async fn scenario_027_a_prefix_of_two_jobs_lists_them() {
-    let world = World {
+    let state = FakeState {
         stubs: vec![named("web-1", "default"), named("web-2", "default")],
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("job status web").at(&gateway.address).await;
     said.ended(1).complained(&[
         "Prefix \"web\" matched multiple jobs\n\nID     Namespace  Type",
@@ -146,11 +146,30 @@ async fn scenario_027_a_prefix_of_two_jobs_lists_them() {
 
 #[tokio::test]
 async fn scenario_031_a_job_that_is_not_there_is_named() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("job status api").at(&gateway.address).await;
     said.ended(1).complained(&[
         "No job(s) with prefix or ID \"api\" found\n",
         "-namespace='*'",
     ]);
     assert_eq!(said.stdout, "");
+}
+
+#[tokio::test]
+async fn a_list_shows_which_jobs_are_launched_or_dispatched() {
+    let mut state = FakeState::running();
+    let parent = |id: &str, periodic, parameterized| v1::JobStub {
+        id: id.to_owned(),
+        r#type: "batch".to_owned(),
+        periodic,
+        parameterized,
+        ..fixtures::stub()
+    };
+    state.stubs.push(parent("nightly", true, false));
+    state.stubs.push(parent("encode", false, true));
+    let gateway = Gateway::start(state).await;
+    let said = kafila("job status").at(&gateway.address).await;
+    for part in ["batch/periodic ", "batch/parameterized ", "service "] {
+        said.ended(0).printed(&[part]);
+    }
 }

@@ -5,11 +5,11 @@ use proto::v1;
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn a_job_is_stopped_and_its_evaluation_followed() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for line in ["job stop web", "stop web"] {
         let said = kafila(line).at(&gateway.address).await;
         said.ended(0).printed(&[
@@ -22,8 +22,8 @@ async fn a_job_is_stopped_and_its_evaluation_followed() {
             said.stdout
         );
     }
-    let world = gateway.world();
-    let request = &world.deregister_requests[0];
+    let state = gateway.state();
+    let request = &state.deregister_requests[0];
     assert_eq!(
         (request.job_id.as_str(), request.namespace.as_str()),
         ("web", "default")
@@ -33,23 +33,31 @@ async fn a_job_is_stopped_and_its_evaluation_followed() {
 }
 
 #[tokio::test]
+async fn an_empty_id_stops_nothing() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let said = kafila("job stop -yes").arg("").at(&gateway.address).await;
+    said.ended(1).complained(&["the value is empty", "unset"]);
+    assert!(gateway.state().deregister_requests.is_empty());
+}
+
+#[tokio::test]
 async fn purge_detach_and_priority_are_passed_on() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let line = "job stop -purge -detach -eval-priority=70 web";
     let said = kafila(line).at(&gateway.address).await;
     assert_eq!(
         said.ended(0).stdout,
         format!("Evaluation ID: {}\n", fixtures::EVAL)
     );
-    let world = gateway.world();
-    assert!(world.deregister_requests[0].purge);
-    assert_eq!(world.deregister_requests[0].eval_priority, 70);
-    assert_eq!(world.calls("GetEvaluation"), 0);
+    let state = gateway.state();
+    assert!(state.deregister_requests[0].purge);
+    assert_eq!(state.deregister_requests[0].eval_priority, 70);
+    assert_eq!(state.calls("GetEvaluation"), 0);
 }
 
 #[tokio::test]
 async fn the_start_of_an_id_is_asked_about() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let table = [
         ("job stop -detach we", "y\n", 0, 1, "Evaluation ID"),
         ("job stop -detach we", "n\n", 0, 0, "Cancelling job stop"),
@@ -60,18 +68,20 @@ async fn the_start_of_an_id_is_asked_about() {
         ("job stop -detach web", "", 0, 1, "Evaluation ID"),
     ];
     for (line, answer, code, stopped, printed) in table {
-        gateway.world().deregister_requests.clear();
+        gateway.state().deregister_requests.clear();
         let said = kafila(line).stdin(answer).at(&gateway.address).await;
         said.ended(code).printed(&[printed]);
         assert_eq!(
-            gateway.world().deregister_requests.len(),
+            gateway.state().deregister_requests.len(),
             stopped,
             "{line} {answer:?}"
         );
     }
     let said = kafila("job stop we").at(&gateway.address).await;
-    said.ended(1)
-        .complained(&["nobody is there to say whether \"web\" is meant", "-yes"]);
+    said.ended(1).complained(&[
+        "\"web\" needs a confirmation, and standard input has ended",
+        "-yes",
+    ]);
     let said = kafila("job stop we")
         .stdin("Y\n")
         .at(&gateway.address)
@@ -82,12 +92,12 @@ async fn the_start_of_an_id_is_asked_about() {
 
 #[tokio::test]
 async fn several_jobs_are_stopped_at_once_whatever_becomes_of_one() {
-    let mut world = World::running();
-    world.stubs.push(v1::JobStub {
+    let mut state = FakeState::running();
+    state.stubs.push(v1::JobStub {
         id: "api".to_owned(),
         ..fixtures::stub()
     });
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("job stop web nothing api")
         .at(&gateway.address)
         .await;
@@ -111,9 +121,9 @@ async fn several_jobs_are_stopped_at_once_whatever_becomes_of_one() {
     // Both at the same time, so whichever is first.
     said.printed(&["web: Evaluation ID: "]);
     said.printed(&["api: Evaluation ID: "]);
-    gateway.world().deregister_requests.drain(..2);
-    let world = gateway.world();
-    let mut stopped: Vec<&str> = world
+    gateway.state().deregister_requests.drain(..2);
+    let state = gateway.state();
+    let mut stopped: Vec<&str> = state
         .deregister_requests
         .iter()
         .map(|request| request.job_id.as_str())
@@ -124,7 +134,7 @@ async fn several_jobs_are_stopped_at_once_whatever_becomes_of_one() {
 
 #[tokio::test]
 async fn a_job_that_is_not_there_is_named() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("job stop api").at(&gateway.address).await;
     said.ended(1)
         .complained(&["No job(s) with prefix or ID \"api\" found"]);
@@ -132,14 +142,14 @@ async fn a_job_that_is_not_there_is_named() {
 
 #[tokio::test]
 async fn a_job_that_vanished_meanwhile_needs_no_watching() {
-    let world = World {
+    let state = FakeState {
         deregistered: v1::DeregisterJobResponse::default(),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     for line in ["job stop web", "job stop -purge -detach web"] {
         let said = kafila(line).at(&gateway.address).await;
-        let expected = "Job \"web\" is gone already: nothing was left to stop\n";
+        let expected = "Job \"web\" no longer exists: nothing to stop\n";
         assert_eq!(said.ended(0).stdout, expected, "{line}");
     }
 }

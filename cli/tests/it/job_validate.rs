@@ -4,30 +4,36 @@ use model::FieldError;
 use proto::v1;
 use tonic::Status;
 
-use crate::command::{NOBODY, kafila};
+use crate::command::{UNREACHABLE, kafila};
 use crate::gateway::Gateway;
 use crate::job_file::{File, WEB};
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn a_valid_file_passes_with_and_without_a_gateway() {
     let file = File::web();
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for line in ["job validate", "validate"] {
         let said = kafila(line).arg(&file.path).at(&gateway.address).await;
         assert_eq!(said.ended(0).stdout, "Job validation successful\n");
         assert_eq!(said.stderr, "");
     }
-    let said = kafila("job validate").arg(&file.path).at(NOBODY).await;
-    said.ended(0)
-        .complained(&["Checked without the cluster", NOBODY, "connection refused"]);
+    let said = kafila("job validate").arg(&file.path).at(UNREACHABLE).await;
+    said.ended(0).complained(&[
+        "Checked without the cluster",
+        UNREACHABLE,
+        "connection refused",
+    ]);
     assert_eq!(said.stdout, "Job validation successful\n");
 }
 
 #[tokio::test]
 async fn a_malformed_file_is_shown_with_a_caret() {
     let broken = WEB.replace("count = 2", "cuont = 2");
-    let said = kafila("job validate -").stdin(&broken).at(NOBODY).await;
+    let said = kafila("job validate -")
+        .stdin(&broken)
+        .at(UNREACHABLE)
+        .await;
     said.ended(1)
         .complained(&["stdin:4,5-10: Unsupported argument", "cuont = 2\n", "^^^^^"]);
 }
@@ -37,7 +43,10 @@ async fn every_rule_that_is_broken_is_shown_at_its_line_without_a_gateway() {
     let invalid = WEB
         .replace("count = 2", "count = -1")
         .replace("cpu    = 500", "cpu    = -5");
-    let said = kafila("job validate -").stdin(&invalid).at(NOBODY).await;
+    let said = kafila("job validate -")
+        .stdin(&invalid)
+        .at(UNREACHABLE)
+        .await;
     said.ended(1).complained(&[
         "Job validation errors:\n2 errors occurred:\n",
         "stdin:4,",
@@ -58,9 +67,9 @@ async fn what_only_the_gateway_knows_is_shown_at_its_line() {
         violations: vec![violation.into()],
         warnings: Vec::new(),
     };
-    let gateway = Gateway::start(World {
+    let gateway = Gateway::start(FakeState {
         validated,
-        ..World::running()
+        ..FakeState::running()
     })
     .await;
     let said = kafila("job validate -")
@@ -81,9 +90,9 @@ async fn warnings_do_not_make_it_invalid() {
         violations: Vec::new(),
         warnings: vec!["memory_max has no effect here".to_owned()],
     };
-    let gateway = Gateway::start(World {
+    let gateway = Gateway::start(FakeState {
         validated,
-        ..World::running()
+        ..FakeState::running()
     })
     .await;
     let said = kafila("job validate -")
@@ -97,9 +106,9 @@ async fn warnings_do_not_make_it_invalid() {
 #[tokio::test]
 async fn a_gateway_that_refuses_to_say_is_an_error() {
     let broken = Some(Status::permission_denied(""));
-    let gateway = Gateway::start(World {
+    let gateway = Gateway::start(FakeState {
         broken,
-        ..World::running()
+        ..FakeState::running()
     })
     .await;
     let said = kafila("job validate -")
@@ -112,15 +121,15 @@ async fn a_gateway_that_refuses_to_say_is_an_error() {
 
 #[tokio::test]
 async fn json_of_the_api_is_validated_too() {
-    let printed = kafila("job run -output -").stdin(WEB).at(NOBODY).await;
+    let printed = kafila("job run -output -").stdin(WEB).at(UNREACHABLE).await;
     let said = kafila("job validate -json -")
         .stdin(&printed.stdout)
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await;
     said.ended(0);
     let said = kafila("job validate -json -")
         .stdin("{\"Job\": ")
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await;
     said.ended(1).complained(&["stdin:1,"]);
 }

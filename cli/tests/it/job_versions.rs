@@ -1,15 +1,15 @@
 //! `kafila job revert`, `history` and `tag`.
 
 use proto::v1;
-use proto::v1::revert_job_request::To;
+use proto::v1::revert_job_request::Target;
 use tonic::Status;
 
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
-fn with_differences() -> World {
+fn with_differences() -> FakeState {
     let diff = v1::JobDiff {
         r#type: v1::DiffType::Edited.into(),
         id: "web".to_owned(),
@@ -22,20 +22,23 @@ fn with_differences() -> World {
         }],
         ..v1::JobDiff::default()
     };
-    let mut world = World::running();
-    world.diffs = vec![diff];
-    world.jobs[0].version_tag = Some(v1::VersionTag {
+    let mut state = FakeState::running();
+    state.diffs = vec![diff];
+    state.jobs[0].version_tag = Some(v1::VersionTag {
         name: "gold".to_owned(),
         description: "the one that works".to_owned(),
         tagged_time_ns: fixtures::NOW,
     });
-    world
+    state
 }
 
 #[tokio::test]
 async fn a_job_is_reverted_to_a_number_or_a_name_and_followed() {
-    for (to, expected) in [("3", To::Version(3)), ("v3", To::Tag("v3".to_owned()))] {
-        let gateway = Gateway::start(World::running()).await;
+    for (to, expected) in [
+        ("3", Target::Version(3)),
+        ("v3", Target::Tag("v3".to_owned())),
+    ] {
+        let gateway = Gateway::start(FakeState::running()).await;
         let said = kafila(&format!("job revert web {to}"))
             .at(&gateway.address)
             .await;
@@ -43,10 +46,10 @@ async fn a_job_is_reverted_to_a_number_or_a_name_and_followed() {
             "Monitoring evaluation \"1a2b3c4d\"",
             "✓ Deployment \"5e6f7a8b\" successful\n",
         ]);
-        let world = gateway.world();
-        let request = &world.revert_requests[0];
+        let state = gateway.state();
+        let request = &state.revert_requests[0];
         assert_eq!(request.job_id, "web");
-        assert_eq!(request.to, Some(expected));
+        assert_eq!(request.target, Some(expected));
         assert!(!request.request_id.is_empty());
     }
 }
@@ -55,20 +58,20 @@ async fn a_job_is_reverted_to_a_number_or_a_name_and_followed() {
 #[tokio::test]
 async fn a_revert_without_an_evaluation_is_not_followed() {
     for line in ["job revert nightly 3", "job revert -detach nightly 3"] {
-        let mut world = World::running();
-        world.stubs[0].id = "nightly".to_owned();
-        world.stubs[0].periodic = true;
-        world.registered = [Ok(v1::RegisterJobResponse::default())].into();
-        let gateway = Gateway::start(world).await;
+        let mut state = FakeState::running();
+        state.stubs[0].id = "nightly".to_owned();
+        state.stubs[0].periodic = true;
+        state.registered = [Ok(v1::RegisterJobResponse::default())].into();
+        let gateway = Gateway::start(state).await;
         let said = kafila(line).at(&gateway.address).await;
         assert_eq!(said.ended(0).stdout, "Job revert successful\n", "{line}");
-        assert_eq!(gateway.world().calls("GetEvaluation"), 0);
+        assert_eq!(gateway.state().calls("GetEvaluation"), 0);
     }
 }
 
 #[tokio::test]
 async fn a_revert_is_detached_from_or_refused() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("job revert -detach web 3")
         .at(&gateway.address)
         .await;
@@ -76,14 +79,14 @@ async fn a_revert_is_detached_from_or_refused() {
         said.ended(0).stdout,
         format!("Evaluation ID: {}\n", fixtures::EVAL)
     );
-    let world = World {
+    let state = FakeState {
         registered: [Err(Status::failed_precondition(
             "can't revert to current version",
         ))]
         .into(),
-        ..World::running()
+        ..FakeState::running()
     };
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("job revert web 3").at(&gateway.address).await;
     said.ended(1)
         .complained(&["reverting job", "can't revert to current version"]);
@@ -119,7 +122,7 @@ async fn versions_are_shown_newest_first_with_what_differs() {
         .at(&gateway.address)
         .await;
     said.ended(1)
-        .complained(&["Job \"web\" has no version 9: it keeps 1, 0"]);
+        .complained(&["Job \"web\" has no version 9. It has 1, 0"]);
 }
 
 #[tokio::test]
@@ -130,8 +133,8 @@ async fn versions_are_compared_with_one_of_them() {
         kafila(&line).at(&gateway.address).await.ended(0);
     }
     {
-        let world = gateway.world();
-        let requests = &world.versions_requests;
+        let state = gateway.state();
+        let requests = &state.versions_requests;
         assert_eq!(requests[0].diff_version, Some(0));
         assert_eq!(requests[1].diff_tag, "gold");
     }
@@ -161,7 +164,7 @@ async fn versions_are_json_for_programs() {
 
 #[tokio::test]
 async fn versions_get_names_and_lose_them() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("job tag apply -name=gold -version=3 -description=works web")
         .at(&gateway.address)
         .await;
@@ -177,10 +180,10 @@ async fn versions_get_names_and_lose_them() {
         "Job version 7 tagged with name \"gold\"\n"
     );
     {
-        let world = gateway.world();
-        let request = &world.tag_requests[0];
+        let state = gateway.state();
+        let request = &state.tag_requests[0];
         assert_eq!((&*request.description, request.version), ("works", Some(3)));
-        assert_eq!(world.tag_requests[1].version, None);
+        assert_eq!(state.tag_requests[1].version, None);
     }
     let said = kafila("job tag unset -name=gold web")
         .at(&gateway.address)

@@ -1,7 +1,7 @@
-//! The real binary against a gateway that says what a test wants.
+//! Tests of the binary against a fake gateway.
 //!
-//! In reading order: [`gateway`] is that gateway, [`world`] what it knows, [`command`] runs the
-//! binary; the others are one file per noun.
+//! In reading order: [`gateway`] is the fake gateway, [`state`] its state, [`command`] runs the
+//! binary; the other files hold the tests, one file per noun.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ mod fixtures;
 
 mod command;
 mod gateway;
-mod world;
+mod state;
 
 mod alloc_logs;
 mod alloc_status;
@@ -40,5 +40,6 @@ mod operator;
 mod operator_scheduler;
 mod scaling;
 mod status;
+mod tls;
 mod trace;
 mod usage;

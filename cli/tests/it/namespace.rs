@@ -2,14 +2,14 @@
 
 use proto::v1;
 
-use crate::command::{NOBODY, kafila};
+use crate::command::{UNREACHABLE, kafila};
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn namespaces_are_listed_page_by_page() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("namespace list").at(&gateway.address).await;
     let expected = "Name     Description\n\
                     default  Default shared namespace\n\
@@ -30,7 +30,7 @@ async fn namespaces_are_listed_page_by_page() {
 
 #[tokio::test]
 async fn one_namespace_is_shown() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("namespace status dev").at(&gateway.address).await;
     let expected = "Name             = dev\n\
                     Description      = For trying out\n\
@@ -61,7 +61,7 @@ async fn one_namespace_is_shown() {
 async fn what_inspect_prints_can_be_applied() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dev.json").display().to_string();
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("namespace inspect dev").at(&gateway.address).await;
     std::fs::write(&path, &said.ended(0).stdout).unwrap();
     let said = kafila("namespace apply -json")
@@ -70,7 +70,7 @@ async fn what_inspect_prints_can_be_applied() {
         .await;
     let expected = "Successfully applied namespace \"dev\"!\n";
     assert_eq!(said.ended(0).stdout, expected);
-    let applied = gateway.world().namespaces.pop().unwrap();
+    let applied = gateway.state().namespaces.pop().unwrap();
     let expected = v1::Namespace {
         create_index: 0,
         modify_index: 0,
@@ -84,13 +84,13 @@ async fn a_flag_wins_over_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dev.hcl").display().to_string();
     std::fs::write(&path, "name = \"dev\"\ndescription = \"x\"\n").unwrap();
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("namespace apply -description=y")
         .arg(&path)
         .at(&gateway.address)
         .await;
     said.ended(0);
-    let applied = gateway.world().namespaces.pop().unwrap();
+    let applied = gateway.state().namespaces.pop().unwrap();
     assert_eq!(applied.description, "y");
     // What the file leaves out is taken back.
     assert_eq!(applied.capabilities, None);
@@ -98,16 +98,16 @@ async fn a_flag_wins_over_the_file() {
 
 #[tokio::test]
 async fn by_name_a_namespace_is_made_or_keeps_what_no_flag_says() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("namespace apply prod").at(&gateway.address).await;
     let expected = "Successfully applied namespace \"prod\"!\n";
     assert_eq!(said.ended(0).stdout, expected);
-    assert_eq!(gateway.world().namespaces.pop().unwrap().name, "prod");
+    assert_eq!(gateway.state().namespaces.pop().unwrap().name, "prod");
     let said = kafila("namespace apply -description=y dev")
         .at(&gateway.address)
         .await;
     said.ended(0);
-    let applied = gateway.world().namespaces.pop().unwrap();
+    let applied = gateway.state().namespaces.pop().unwrap();
     let expected = v1::Namespace {
         description: "y".to_owned(),
         ..fixtures::namespace()
@@ -117,43 +117,44 @@ async fn by_name_a_namespace_is_made_or_keeps_what_no_flag_says() {
 
 #[tokio::test]
 async fn by_name_nothing_of_what_others_do_meanwhile_is_undone() {
-    let mut world = World::running();
+    let mut state = FakeState::running();
     let other = v1::Namespace {
         meta: [("owner".to_owned(), "ml".to_owned())].into(),
         modify_index: 40,
         ..fixtures::namespace()
     };
-    world.other_namespaces = [other.clone()].into();
-    let gateway = Gateway::start(world).await;
+    state.other_namespaces = [other.clone()].into();
+    let gateway = Gateway::start(state).await;
     let said = kafila("namespace apply -description=y dev")
         .at(&gateway.address)
         .await;
     said.ended(0);
-    let applied = gateway.world().namespaces.pop().unwrap();
+    let applied = gateway.state().namespaces.pop().unwrap();
     let expected = v1::Namespace {
         description: "y".to_owned(),
         ..other
     };
     assert_eq!(applied, expected);
-    assert_eq!(gateway.world().calls("UpsertNamespace"), 2);
+    assert_eq!(gateway.state().calls("UpsertNamespace"), 2);
 }
 
 #[tokio::test]
 async fn what_is_neither_a_file_nor_a_name_is_an_error() {
-    let said = kafila("namespace apply dev.hcl").at(NOBODY).await;
+    let said = kafila("namespace apply dev.hcl").at(UNREACHABLE).await;
     said.ended(1)
         .complained(&["There is no file \"dev.hcl\"", "is not a namespace's name"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dev.hcl").display().to_string();
     std::fs::write(&path, "name = \"dev\"\nquota = \"x\"\n").unwrap();
-    let said = kafila("namespace apply").arg(&path).at(NOBODY).await;
-    said.ended(1)
-        .complained(&["Error parsing namespace file dev.hcl: line 2: \"quota\""]);
+    let said = kafila("namespace apply").arg(&path).at(UNREACHABLE).await;
+    said.ended(1).complained(&[
+        "Error parsing namespace file dev.hcl:\ndev.hcl:2,1-6: Not supported; argument \"quota\"",
+    ]);
 }
 
 #[tokio::test]
 async fn a_namespace_is_deleted() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("namespace delete dev").at(&gateway.address).await;
     let expected = "Successfully deleted namespace \"dev\"!\n";
     assert_eq!(said.ended(0).stdout, expected);

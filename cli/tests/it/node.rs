@@ -5,11 +5,11 @@ use proto::v1;
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn scenario_036_nodes_are_listed_or_there_are_none() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("node status").at(&gateway.address).await;
     let expected = "ID        Node Pool  DC   Name  Class   Drain  Eligibility  Status\n\
                     4d2ba53b  default    dc1  n1    <none>  false  eligible     ready\n";
@@ -27,19 +27,19 @@ async fn scenario_036_nodes_are_listed_or_there_are_none() {
         .json();
     assert_eq!(json[0]["ID"], fixtures::NODE);
 
-    let gateway = Gateway::start(World::default()).await;
+    let gateway = Gateway::start(FakeState::default()).await;
     let said = kafila("node status").at(&gateway.address).await;
     assert_eq!(said.ended(0).stdout, "No nodes registered\n");
 }
 
 #[tokio::test]
 async fn a_page_says_how_to_get_the_next() {
-    let mut world = World::running();
-    world.nodes.push(v1::Node {
+    let mut state = FakeState::running();
+    state.nodes.push(v1::Node {
         id: "5e000000-0000-4000-8000-000000000009".to_owned(),
         ..fixtures::node()
     });
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("node status -quiet -per-page 1")
         .at(&gateway.address)
         .await;
@@ -57,7 +57,7 @@ async fn a_page_says_how_to_get_the_next() {
 
 #[tokio::test]
 async fn one_node_is_shown_with_what_it_holds() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for line in ["node status 4d2b", "node-status 4d2b", "status 4d2b"] {
         let said = kafila(line).at(&gateway.address).await;
         said.ended(0).printed(&[
@@ -84,12 +84,12 @@ async fn one_node_is_shown_with_what_it_holds() {
 
 #[tokio::test]
 async fn wrong_ids_are_explained() {
-    let mut world = World::running();
-    world.nodes.push(v1::Node {
+    let mut state = FakeState::running();
+    state.nodes.push(v1::Node {
         id: "4d200000-0000-4000-8000-000000000009".to_owned(),
         ..fixtures::node()
     });
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("node status 4d2").at(&gateway.address).await;
     said.ended(1)
         .complained(&["Prefix matched multiple nodes\n\nID", "4d200000-0000"]);
@@ -105,7 +105,7 @@ async fn wrong_ids_are_explained() {
 
 #[tokio::test]
 async fn a_node_is_made_ineligible_and_eligible_again() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for (flag, word) in [("-disable", "ineligible"), ("-enable", "eligible")] {
         let line = format!("node eligibility {flag} 4d2b");
         let said = kafila(&line).at(&gateway.address).await;
@@ -114,7 +114,7 @@ async fn a_node_is_made_ineligible_and_eligible_again() {
             fixtures::NODE
         );
         assert_eq!(said.ended(0).stdout, expected);
-        assert_eq!(gateway.world().nodes[0].eligibility, word);
+        assert_eq!(gateway.state().nodes[0].eligibility, word);
     }
     let table = [
         ("4d2b", "-enable"),
@@ -127,4 +127,19 @@ async fn a_node_is_made_ineligible_and_eligible_again() {
         let said = kafila(&line).at(&gateway.address).await;
         said.ended(1).complained(&[part]);
     }
+}
+
+#[tokio::test]
+async fn the_node_of_this_machine_is_found_by_its_host_name() {
+    let mut state = FakeState::running();
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    state.nodes[0]
+        .attributes
+        .insert("unique.hostname".to_owned(), hostname.trim().to_owned());
+    let gateway = Gateway::start(state).await;
+    let said = kafila("node status -self").at(&gateway.address).await;
+    said.ended(0).printed(&["ID", "4d2ba53b"]);
+    gateway.state().nodes[0].attributes.clear();
+    let said = kafila("node status -self").at(&gateway.address).await;
+    said.ended(1).complained(&["no node has the host name"]);
 }

@@ -3,11 +3,11 @@
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn a_drain_is_set_as_it_was_asked_for_and_unset() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let id = fixtures::NODE;
     for (flags, deadline_ns, ignores) in [
         ("", 3_600_000_000_000, false),
@@ -19,7 +19,7 @@ async fn a_drain_is_set_as_it_was_asked_for_and_unset() {
         let said = kafila(&line).at(&gateway.address).await;
         let expected = format!("Node {id:?} drain strategy set\n");
         assert_eq!(said.ended(0).stdout, expected);
-        let node = gateway.world().nodes[0].clone();
+        let node = gateway.state().nodes[0].clone();
         let spec = node.drain.unwrap().spec.unwrap();
         assert_eq!(
             (spec.deadline_ns, spec.ignore_system_jobs),
@@ -33,7 +33,7 @@ async fn a_drain_is_set_as_it_was_asked_for_and_unset() {
         let said = kafila(&line).at(&gateway.address).await;
         let expected = format!("Node {id:?} drain strategy unset\n");
         assert_eq!(said.ended(0).stdout, expected);
-        let node = gateway.world().nodes[0].clone();
+        let node = gateway.state().nodes[0].clone();
         assert_eq!((node.drain, &*node.eligibility), (None, eligibility));
     }
     // It is over, and not because it is complete.
@@ -48,31 +48,31 @@ async fn a_drain_is_set_as_it_was_asked_for_and_unset() {
 
 #[tokio::test]
 async fn whoever_abbreviates_is_asked_and_nothing_happens_without_an_answer() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let line = "node drain -enable -detach 4d2b";
     for (answer, exit) in [("n\n", 0), ("", 1), ("maybe\n", 1)] {
         let said = kafila(line).stdin(answer).at(&gateway.address).await;
         said.ended(exit);
-        assert!(gateway.world().nodes[0].drain.is_none(), "{answer:?}");
+        assert!(gateway.state().nodes[0].drain.is_none(), "{answer:?}");
     }
     let said = kafila(line).stdin("y\n").at(&gateway.address).await;
     said.ended(0)
         .printed(&["Are you sure you want to enable drain mode for node"]);
-    assert!(gateway.world().nodes[0].drain.is_some());
+    assert!(gateway.state().nodes[0].drain.is_some());
 }
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_before_anything_is_asked() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     for (words, part) in [
         ("4d2b", "-enable"),
         ("-enable -force -no-deadline 4d2b", "cannot be used with"),
-        ("-enable -meta nothing 4d2b", "want KEY=VALUE"),
+        ("-enable -meta nothing 4d2b", "expected KEY=VALUE"),
         ("-enable -yes ffff", "ffff"),
     ] {
         let line = format!("node drain {words}");
         let said = kafila(&line).at(&gateway.address).await;
         said.ended(1).complained(&[part]);
     }
-    assert!(gateway.world().nodes[0].drain.is_none());
+    assert!(gateway.state().nodes[0].drain.is_none());
 }

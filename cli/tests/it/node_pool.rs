@@ -2,14 +2,14 @@
 
 use proto::v1;
 
-use crate::command::{NOBODY, kafila};
+use crate::command::{UNREACHABLE, kafila};
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn node_pools_are_listed_page_by_page() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("node pool list").at(&gateway.address).await;
     let expected = "Name     Description\n\
                     default  Default node pool.\n\
@@ -33,7 +33,7 @@ async fn node_pools_are_listed_page_by_page() {
 
 #[tokio::test]
 async fn one_node_pool_is_shown() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("node pool info gpu").at(&gateway.address).await;
     let expected = "Name        = gpu\n\
                     Description = Nodes with cards\n\
@@ -57,15 +57,21 @@ async fn one_node_pool_is_shown() {
 async fn what_init_writes_and_info_prints_can_be_applied() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let gateway = Gateway::start(World::running()).await;
-    let said = kafila("node pool init").arg(path("p.hcl")).at(NOBODY).await;
+    let gateway = Gateway::start(FakeState::running()).await;
+    let said = kafila("node pool init")
+        .arg(path("p.hcl"))
+        .at(UNREACHABLE)
+        .await;
     said.ended(0)
         .printed(&["Example node pool specification written to", "p.hcl"]);
-    let said = kafila("node pool init").arg(path("p.hcl")).at(NOBODY).await;
+    let said = kafila("node pool init")
+        .arg(path("p.hcl"))
+        .at(UNREACHABLE)
+        .await;
     said.ended(1).complained(&["p.hcl\" already exists"]);
     let said = kafila("node pool init -out=json -quiet")
         .arg(path("p.json"))
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await;
     assert_eq!(said.ended(0).stdout, "");
     for words in ["node pool apply", "node pool apply -json"] {
@@ -77,7 +83,7 @@ async fn what_init_writes_and_info_prints_can_be_applied() {
         let said = kafila(words).arg(path(file)).at(&gateway.address).await;
         let expected = "Successfully applied node pool \"example\"!\n";
         assert_eq!(said.ended(0).stdout, expected);
-        let applied = gateway.world().node_pools.pop().unwrap();
+        let applied = gateway.state().node_pools.pop().unwrap();
         assert_eq!(applied.name, "example");
         let of_pool = applied.scheduler_configuration.unwrap();
         assert_eq!(of_pool.scheduler_algorithm, "spread");
@@ -91,7 +97,7 @@ async fn what_init_writes_and_info_prints_can_be_applied() {
         .at(&gateway.address)
         .await
         .ended(0);
-    let applied = gateway.world().node_pools.pop().unwrap();
+    let applied = gateway.state().node_pools.pop().unwrap();
     let expected = v1::NodePool {
         create_index: 0,
         modify_index: 0,
@@ -106,17 +112,20 @@ async fn a_file_that_is_no_node_pool_is_an_error_with_its_line() {
     let path = folder.path().join("pool.hcl");
     let missing = kafila("node pool apply").arg(path.display().to_string());
     missing
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await
         .ended(1)
         .complained(&["Error reading node pool file pool.hcl"]);
     std::fs::write(&path, "node_pool \"gpu\" {\n  color = \"red\"\n}\n").unwrap();
     let wrong = kafila("node pool apply").arg(path.display().to_string());
-    wrong.at(NOBODY).await.ended(1).complained(&[
-        "Error parsing node pool file pool.hcl: line 2: \"color\" is not expected in a node_pool",
-    ]);
+    wrong
+        .at(UNREACHABLE)
+        .await
+        .ended(1)
+        .complained(&["Error parsing node pool file pool.hcl:\n\
+         pool.hcl:2,3-8: Unsupported argument; An argument named \"color\" is not expected here."]);
     std::fs::write(&path, "node_pool \"all\" {}\n").unwrap();
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let refused = kafila("node pool apply").arg(path.display().to_string());
     refused
         .at(&gateway.address)
@@ -127,7 +136,7 @@ async fn a_file_that_is_no_node_pool_is_an_error_with_its_line() {
 
 #[tokio::test]
 async fn a_node_pool_is_deleted() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("node pool delete gpu").at(&gateway.address).await;
     let expected = "Successfully deleted node pool \"gpu\"!\n";
     assert_eq!(said.ended(0).stdout, expected);
@@ -138,12 +147,12 @@ async fn a_node_pool_is_deleted() {
 
 #[tokio::test]
 async fn who_is_in_a_node_pool_is_listed() {
-    let mut world = World::running();
-    world.nodes[0].node_pool = "gpu".to_owned();
-    for job in &mut world.jobs {
+    let mut state = FakeState::running();
+    state.nodes[0].node_pool = "gpu".to_owned();
+    for job in &mut state.jobs {
         job.node_pool = Some("gpu".to_owned());
     }
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("node pool nodes gpu").at(&gateway.address).await;
     said.ended(0).printed(&["ID ", "4d2ba53b  gpu"]);
     let said = kafila("node pool nodes -quiet -verbose gpu")

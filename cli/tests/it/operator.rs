@@ -1,12 +1,12 @@
 //! `kafila operator …`, `kafila version` and `kafila completions`.
 
-use crate::command::{NOBODY, kafila};
+use crate::command::{UNREACHABLE, kafila};
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn leaders_are_listed_or_there_are_none() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("operator leaders").at(&gateway.address).await;
     let expected = "Service             Address                Replica  Term\n\
                     cluster-controller  <none>                 <none>   <none>\n\
@@ -19,7 +19,7 @@ async fn leaders_are_listed_or_there_are_none() {
         .await
         .json();
     assert_eq!(json[0]["Term"], 3);
-    let gateway = Gateway::start(World::default()).await;
+    let gateway = Gateway::start(FakeState::default()).await;
     let said = kafila("operator leaders").at(&gateway.address).await;
     assert_eq!(said.ended(0).stdout.matches("<none>").count(), 4 * 3);
     let json = kafila("operator leaders -json").at(&gateway.address).await;
@@ -27,11 +27,45 @@ async fn leaders_are_listed_or_there_are_none() {
 }
 
 #[tokio::test]
+async fn health_is_that_of_the_process_at_the_address() {
+    let gateway = Gateway::start(FakeState::default()).await;
+    let said = kafila("operator health").at(&gateway.address).await;
+    let expected = format!("{} is ready\n", gateway.address);
+    assert_eq!(said.ended(0).stdout, expected);
+    gateway.set_ready(false);
+    let said = kafila("operator health").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&[&gateway.address, "is not ready", "etcd"]);
+    let said = kafila("operator health -wait=300ms")
+        .at(&gateway.address)
+        .await;
+    said.ended(1).complained(&["is not ready"]);
+    let said = kafila("operator health").at(UNREACHABLE).await;
+    said.ended(1)
+        .complained(&["Error checking health: cannot reach"]);
+}
+
+#[tokio::test]
+async fn health_with_wait_outlasts_a_restart() {
+    let gateway = Gateway::start(FakeState::default()).await;
+    let address = gateway.address.clone();
+    let mut asking = None;
+    let restarted = gateway.restart(async {
+        asking = Some(tokio::spawn(async move {
+            kafila("operator health -wait=60s").at(&address).await
+        }));
+        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    });
+    let _gateway = restarted.await;
+    asking.unwrap().await.unwrap().ended(0);
+}
+
+#[tokio::test]
 async fn scenario_042_garbage_is_collected_without_a_word_unless_asked_for() {
-    let mut world = World::default();
-    world.garbage.jobs = 2;
-    world.garbage.allocations = 7;
-    let gateway = Gateway::start(world).await;
+    let mut state = FakeState::default();
+    state.garbage.jobs = 2;
+    state.garbage.allocations = 7;
+    let gateway = Gateway::start(state).await;
     let said = kafila("system gc").at(&gateway.address).await;
     assert_eq!(said.ended(0).stdout, "");
     let said = kafila("system gc -verbose").at(&gateway.address).await;
@@ -41,7 +75,7 @@ async fn scenario_042_garbage_is_collected_without_a_word_unless_asked_for() {
                     Deployments = 0\n\
                     Nodes       = 0\n";
     assert_eq!(said.ended(0).stdout, expected);
-    let said = kafila("system gc").at(NOBODY).await;
+    let said = kafila("system gc").at(UNREACHABLE).await;
     said.ended(1)
         .complained(&["Error collecting garbage: cannot reach"]);
 }
@@ -49,14 +83,14 @@ async fn scenario_042_garbage_is_collected_without_a_word_unless_asked_for() {
 #[tokio::test]
 async fn the_version_needs_no_gateway_unless_it_is_asked_for() {
     let own = concat!("Kafila v", env!("CARGO_PKG_VERSION"), "\n");
-    let said = kafila("version").at(NOBODY).await;
+    let said = kafila("version").at(UNREACHABLE).await;
     assert_eq!(said.ended(0).stdout, own);
-    let gateway = Gateway::start(World::default()).await;
+    let gateway = Gateway::start(FakeState::default()).await;
     let said = kafila("version -gateway").at(&gateway.address).await;
     let expected = format!("{own}Gateway v9.8.7 at {}\n", gateway.address);
     assert_eq!(said.ended(0).stdout, expected);
     kafila("version -gateway")
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await
         .ended(1)
         .complained(&["cannot reach the gateway"]);
@@ -69,16 +103,16 @@ async fn completions_are_written_for_each_shell() {
         ("zsh", "#compdef kafila"),
         ("fish", "complete -c kafila"),
     ] {
-        let said = kafila("completions").arg(shell).at(NOBODY).await;
+        let said = kafila("completions").arg(shell).at(UNREACHABLE).await;
         said.ended(0).printed(&[part]);
     }
-    let said = kafila("completions cmd").at(NOBODY).await;
+    let said = kafila("completions cmd").at(UNREACHABLE).await;
     said.ended(1).complained(&["invalid value 'cmd'", "bash"]);
 }
 
 /// Asks bash, with the script of this command, what could stand at the end of `line`.
 async fn completed(line: &[&str]) -> Vec<String> {
-    let script = kafila("completions bash").at(NOBODY).await.stdout;
+    let script = kafila("completions bash").at(UNREACHABLE).await.stdout;
     let last = line.len() - 1;
     let ask = format!(
         "{script}\nCOMP_WORDS=({})\nCOMP_CWORD={last}\n\
@@ -114,7 +148,7 @@ async fn bash_completes_flags_as_they_were_begun_and_files_where_one_is_wanted()
     let table: [(&[&str], &[&str]); 6] = [
         (&["kafila", "job", "run", "-d"], &["-detach"]),
         (&["kafila", "job", "run", "--d"], &["--detach"]),
-        (&["kafila", "job", "run", "-c"], &["-check-index"]),
+        (&["kafila", "job", "run", "-ch"], &["-check-index"]),
         // Nothing of ours: bash then completes files.
         (&["kafila", "job", "run", ""], &[]),
         (&["kafila", "run", "-detach", ""], &[]),

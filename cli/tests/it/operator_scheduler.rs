@@ -2,10 +2,10 @@
 
 use proto::v1;
 
-use crate::command::{NOBODY, kafila};
+use crate::command::{UNREACHABLE, kafila};
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 fn settings(config: v1::SchedulerConfiguration) -> v1::SchedulerConfiguration {
     v1::SchedulerConfiguration {
@@ -17,7 +17,7 @@ fn settings(config: v1::SchedulerConfiguration) -> v1::SchedulerConfiguration {
 
 #[tokio::test]
 async fn the_configuration_is_shown() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("operator scheduler get-config")
         .at(&gateway.address)
         .await;
@@ -41,7 +41,9 @@ async fn the_configuration_is_shown() {
         false
     );
     assert_eq!(config["ModifyIndex"], 12);
-    let said = kafila("operator scheduler get-config").at(NOBODY).await;
+    let said = kafila("operator scheduler get-config")
+        .at(UNREACHABLE)
+        .await;
     said.ended(1)
         .complained(&["querying scheduler configuration"]);
 }
@@ -82,7 +84,7 @@ async fn only_what_is_given_is_changed() {
         ),
     ];
     for (flags, change) in table {
-        let gateway = Gateway::start(World::running()).await;
+        let gateway = Gateway::start(FakeState::running()).await;
         let line = format!("operator scheduler set-config {flags}");
         let said = kafila(&line).at(&gateway.address).await;
         assert_eq!(said.ended(0).stdout, "Scheduler configuration updated!\n");
@@ -92,64 +94,62 @@ async fn only_what_is_given_is_changed() {
             scheduler_config: Some(expected),
             check_index: Some(12),
         };
-        assert_eq!(gateway.world().set_config_requests, [request], "{flags}");
+        assert_eq!(gateway.state().set_config_requests, [request], "{flags}");
     }
 }
 
 #[tokio::test]
 async fn what_somebody_else_sets_meanwhile_stays() {
-    let mut world = World::running();
+    let mut state = FakeState::running();
     for algorithm in ["spread", "binpack", "spread"] {
-        world.other_configs.push_back(v1::SchedulerConfiguration {
+        state.other_configs.push_back(v1::SchedulerConfiguration {
             scheduler_algorithm: algorithm.to_owned(),
             ..fixtures::scheduler_config()
         });
     }
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let said = kafila("operator scheduler set-config -pause-eval-broker=true")
         .at(&gateway.address)
         .await;
     said.ended(0);
-    assert_eq!(gateway.world().set_config_requests.len(), 4);
-    let config = gateway.world().scheduler_config.clone();
+    assert_eq!(gateway.state().set_config_requests.len(), 4);
+    let config = gateway.state().scheduler_config.clone();
     assert_eq!(config.scheduler_algorithm, "spread");
     assert!(config.pause_eval_broker);
 }
 
 #[tokio::test]
 async fn a_check_index_is_kept_to() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let line = "operator scheduler set-config -scheduler-algorithm=spread -check-index";
     let said = kafila(&format!("{line}=11")).at(&gateway.address).await;
     said.ended(1).complained(&[
-        "its modify index is 12, not 11",
+        "its ModifyIndex is 12, not 11",
         "get-config",
         "retry with -check-index=12",
     ]);
-    assert_eq!(gateway.world().set_config_requests, []);
+    assert_eq!(gateway.state().set_config_requests, []);
     let said = kafila(&format!("{line}=12")).at(&gateway.address).await;
     said.ended(0);
 
-    let mut world = World::running();
-    world.scheduler_config.modify_index = 0;
-    let gateway = Gateway::start(world).await;
+    let mut state = FakeState::running();
+    state.scheduler_config.modify_index = 0;
+    let gateway = Gateway::start(state).await;
     let said = kafila(&format!("{line}=5")).at(&gateway.address).await;
-    said.ended(1)
-        .complained(&["is 0, not 5: nobody has set anything yet"]);
+    said.ended(1).complained(&["is 0, not 5: it was never set"]);
     let said = kafila(&format!("{line}=99999999999999999999"))
         .at(&gateway.address)
         .await;
-    said.ended(1).complained(&["more than there can be"]);
+    said.ended(1).complained(&["the number is too large"]);
 
-    // Somebody is faster after all.
-    let mut world = World::running();
-    world.other_configs.push_back(fixtures::scheduler_config());
-    let gateway = Gateway::start(world).await;
+    // A concurrent change wins.
+    let mut state = FakeState::running();
+    state.other_configs.push_back(fixtures::scheduler_config());
+    let gateway = Gateway::start(state).await;
     let said = kafila(&format!("{line}=12")).at(&gateway.address).await;
-    said.ended(1)
-        .complained(&["its modify index is 13, not 12"]);
+    said.ended(1).complained(&["its ModifyIndex is 13, not 12"]);
     assert_eq!(
-        gateway.world().scheduler_config.scheduler_algorithm,
+        gateway.state().scheduler_config.scheduler_algorithm,
         "binpack"
     );
 }
@@ -157,23 +157,23 @@ async fn a_check_index_is_kept_to() {
 #[tokio::test]
 async fn an_attempt_that_was_carried_out_unseen_is_no_conflict() {
     // The gateway has done it, and its answer got lost: the second attempt finds the index moved.
-    let mut world = World::running();
-    world.other_configs.push_back(v1::SchedulerConfiguration {
+    let mut state = FakeState::running();
+    state.other_configs.push_back(v1::SchedulerConfiguration {
         scheduler_algorithm: "spread".to_owned(),
         ..fixtures::scheduler_config()
     });
-    let gateway = Gateway::start(world).await;
+    let gateway = Gateway::start(state).await;
     let line = "operator scheduler set-config -scheduler-algorithm=spread -check-index=12";
     kafila(line).at(&gateway.address).await.ended(0);
-    assert_eq!(gateway.world().set_config_requests.len(), 1);
-    assert_eq!(gateway.world().scheduler_config.modify_index, 13);
+    assert_eq!(gateway.state().set_config_requests.len(), 1);
+    assert_eq!(gateway.state().scheduler_config.modify_index, 13);
 }
 
 #[tokio::test]
 async fn what_cannot_be_set_is_an_error_of_usage() {
     let table = [
-        ("", "there is nothing to set"),
-        ("-check-index=3", "there is nothing to set"),
+        ("", "no setting is given"),
+        ("-check-index=3", "no setting is given"),
         (
             "-scheduler-algorithm=random",
             "possible values: binpack, spread",
@@ -183,7 +183,7 @@ async fn what_cannot_be_set_is_an_error_of_usage() {
     ];
     for (flags, part) in table {
         let line = format!("operator scheduler set-config {flags}");
-        let said = kafila(line.trim()).at(NOBODY).await;
+        let said = kafila(line.trim()).at(UNREACHABLE).await;
         said.ended(1).complained(&[part]);
     }
 }

@@ -3,11 +3,11 @@
 use crate::command::kafila;
 use crate::fixtures;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn scaling_policies_are_listed() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("scaling policy list -job=web")
         .at(&gateway.address)
         .await;
@@ -27,7 +27,7 @@ async fn scaling_policies_are_listed() {
 
 #[tokio::test]
 async fn one_scaling_policy_is_shown() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("scaling policy info c1d2")
         .at(&gateway.address)
         .await;

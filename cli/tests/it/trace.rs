@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 
 use crate::command::kafila;
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<Span>>>);
@@ -52,7 +52,7 @@ async fn every_call_is_part_of_the_commands_trace() {
         .serve_with_incoming(TcpListenerStream::new(listener));
     let server = tokio::spawn(serving);
 
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let line = kafila("job status web").env("KAFILA_OTLP_ENDPOINT", &endpoint);
     line.at(&gateway.address).await.ended(0);
     server.abort();
@@ -64,9 +64,9 @@ async fn every_call_is_part_of_the_commands_trace() {
         .expect("a root span");
     assert!(root.parent_span_id.is_empty());
     let trace_id = hex(&root.trace_id);
-    let world = gateway.world();
-    assert!(world.seen.len() >= 5, "{:?}", world.seen);
-    for seen in &world.seen {
+    let state = gateway.state();
+    assert!(state.seen.len() >= 5, "{:?}", state.seen);
+    for seen in &state.seen {
         let parent = seen.trace_parent.clone().unwrap_or_default();
         assert!(
             parent.contains(&trace_id),
@@ -77,7 +77,7 @@ async fn every_call_is_part_of_the_commands_trace() {
 
 #[tokio::test]
 async fn a_collector_that_is_not_there_changes_nothing_but_the_time() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let line = kafila("job status").env("KAFILA_OTLP_ENDPOINT", "http://127.0.0.1:1");
     let said = line.at(&gateway.address).await;
     said.ended(0).printed(&["web"]);

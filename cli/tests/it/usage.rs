@@ -1,8 +1,8 @@
 //! Wrong usage, help, colours, and a reader that goes away.
 
-use crate::command::{NOBODY, PATIENCE, kafila};
+use crate::command::{TIMEOUT, UNREACHABLE, kafila};
 use crate::gateway::Gateway;
-use crate::world::World;
+use crate::state::FakeState;
 
 #[tokio::test]
 async fn an_unknown_command_ends_with_127_and_a_suggestion() {
@@ -62,7 +62,7 @@ async fn wrong_usage_ends_with_1_and_names_the_commands_help() {
 }
 
 #[tokio::test]
-async fn what_nomad_has_and_kafila_has_not_is_said_so_with_what_to_use() {
+async fn unsupported_commands_and_flags_of_nomad_name_an_alternative() {
     let table = [
         ("job restart web", 127, "'job restart'", "kafila job run"),
         (
@@ -76,13 +76,13 @@ async fn what_nomad_has_and_kafila_has_not_is_said_so_with_what_to_use() {
             "system reconcile summaries",
             127,
             "'system reconcile'",
-            "nothing to repair",
+            "nothing to reconcile",
         ),
         (
-            "node status -self",
+            "node status -stats",
             1,
-            "'-self' of 'node status'",
-            "name the node",
+            "'-stats' of 'node status'",
+            "log in to the node",
         ),
         (
             "job status -token=x web",
@@ -97,13 +97,13 @@ async fn what_nomad_has_and_kafila_has_not_is_said_so_with_what_to_use() {
         said.ended(code).complained(&[
             "Nomad's ",
             what,
-            "not in this version",
+            "not supported by this version",
             instead,
             "For additional help",
         ]);
         assert!(!said.stderr.contains("similar"), "{line}: {}", said.stderr);
     }
-    // Neither has it: no advice to make an argument of it.
+    // Unknown in Nomad, too: no advice to pass it as an argument.
     let said = kafila("node status -frobnicate").run().await;
     said.ended(1)
         .complained(&["unexpected argument '--frobnicate'"]);
@@ -111,15 +111,14 @@ async fn what_nomad_has_and_kafila_has_not_is_said_so_with_what_to_use() {
 }
 
 #[tokio::test]
-async fn the_suite_itself_takes_no_flags_for_asking_a_gateway() {
+async fn services_refuse_global_flags() {
     for (line, flag) in [
         ("dev -address=http://a:1", "-address"),
         ("-namespace x api-gateway", "-namespace"),
         ("client-node -no-color", "-no-color"),
     ] {
         let said = kafila(line).run().await;
-        said.ended(1)
-            .complained(&[flag, "is for commands that ask a gateway"]);
+        said.ended(1).complained(&[flag, "has no effect on"]);
     }
     let said = kafila("api-gateway -help").run().await;
     said.ended(0)
@@ -128,9 +127,10 @@ async fn the_suite_itself_takes_no_flags_for_asking_a_gateway() {
 }
 
 #[tokio::test]
-async fn a_timeout_that_is_over_before_it_begins_is_refused() {
+async fn a_timeout_below_a_millisecond_is_refused() {
     let said = kafila("job status -timeout=1ns").run().await;
-    said.ended(1).complained(&["it has to be 1ms or more"]);
+    said.ended(1)
+        .complained(&["the duration must be 1ms or more"]);
 }
 
 #[tokio::test]
@@ -142,7 +142,6 @@ async fn help_is_a_result_and_has_examples() {
             .ended(0)
             .printed(&["Usage: kafila", "Examples:"]);
     }
-    // Nothing is promised that there is not.
     let said = kafila("-help").run().await;
     assert!(!said.stdout.contains("container"), "{}", said.stdout);
     for line in ["job run -help", "job run -h", "help job run"] {
@@ -157,7 +156,7 @@ async fn help_is_a_result_and_has_examples() {
 
 #[tokio::test]
 async fn scenario_044_a_pipe_sees_no_colours_unless_it_is_made_to() {
-    let gateway = Gateway::start(World::running()).await;
+    let gateway = Gateway::start(FakeState::running()).await;
     let plain = kafila("job status web").at(&gateway.address).await;
     assert!(!plain.ended(0).stdout.contains('\x1b'));
     let forced = kafila("job status -force-color web")
@@ -178,18 +177,18 @@ async fn scenario_044_a_pipe_sees_no_colours_unless_it_is_made_to() {
         .await;
     assert!(!json.stdout.contains('\x1b'));
     kafila("job status -force-color -no-color web")
-        .at(NOBODY)
+        .at(UNREACHABLE)
         .await
         .ended(1);
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_is_no_crash() {
-    let gateway = Gateway::start(World::running()).await;
+async fn a_closed_pipe_is_no_crash() {
+    let gateway = Gateway::start(FakeState::running()).await;
     let mut child = kafila("job inspect web").start(&gateway.address);
-    // Nobody reads; the pipe is closed before anything is written.
+    // The pipe is closed before the first write.
     drop(child.stdout.take());
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output())
         .await
         .unwrap()
         .unwrap();
@@ -200,7 +199,7 @@ async fn a_reader_that_goes_away_is_no_crash() {
 #[tokio::test]
 async fn a_command_with_swapped_letters_is_recognised() {
     for (line, meant) in [("jbo", "job"), ("job pormote web", "promote")] {
-        let said = kafila(line).at(NOBODY).await;
+        let said = kafila(line).at(UNREACHABLE).await;
         said.ended(127).complained(&[&format!("'{meant}'")]);
     }
 }

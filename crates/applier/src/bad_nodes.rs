@@ -1,28 +1,27 @@
-//! Notices nodes whose parts of plans are rejected over and over, and says when one should take
-//! nothing new any more.
+//! Detection of bad nodes: nodes with repeated rejections, which should become ineligible.
 //!
-//! Scheduler and applier judge with the same code, so a rejection means that somebody was faster,
-//! which is rare for one node and does not last. A node that is rejected a hundred times in five
-//! minutes has something about it that only a person finds; until then it holds up every job that
-//! is planned onto it. Pure: the time is an argument, and making the node ineligible the caller's.
+//! Scheduler and applier check with the same code, so a rejection means that a concurrent plan was
+//! faster, which is rare for one node and does not last. A node with a hundred rejections in five
+//! minutes has a fault that needs an operator; until then it delays every job that is planned onto
+//! it. Pure: the time is an argument, and the caller makes the node ineligible.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use model::{NodeId, Timestamp};
 
-/// Nodes that are counted at the same time; whoever was rejected the longest ago makes way.
+/// Nodes that are tracked at the same time; the one with the oldest last rejection is dropped.
 /// Source: Nomad's bound.
 const TRACKED_MAX: usize = 50;
 
-/// Nodes that may be marked one right after the other. Source: Nomad's bound, here and below: a
-/// fault that is ours must not take the whole cluster away.
+/// Nodes that may be marked in a burst. Source: Nomad's bound, here and below: a fault of our own
+/// must not disable the whole cluster.
 const MARKS_MAX: u32 = 10;
 
-/// After this, one more may be marked: five in half an hour.
+/// Time until one more node may be marked: five in half an hour.
 const MARK_EVERY: Duration = Duration::from_secs(6 * 60);
 
-/// How many rejections are too many.
+/// Threshold of rejections, and their window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// At least 1.
@@ -40,15 +39,15 @@ impl Default for Settings {
     }
 }
 
-/// Counts rejections for the length of one leadership.
+/// Counts rejections during one leadership.
 #[derive(Debug)]
 pub struct Tracker {
     settings: Settings,
-    /// Node → when it was rejected, oldest first; at most `threshold` of them.
+    /// Node → times of its rejections, oldest first; at most `threshold` of them.
     nodes: BTreeMap<NodeId, VecDeque<Timestamp>>,
-    /// How many may be marked now.
+    /// Nodes that may be marked now.
     tokens: u32,
-    /// Since when the next token is on its way; never: there are as many as there can be.
+    /// Start of the wait for the next token; `NEVER` while all tokens are available.
     since: Timestamp,
 }
 
@@ -65,10 +64,10 @@ impl Tracker {
         }
     }
 
-    /// Notes that a node's part of a plan was rejected; tells whether to mark the node now.
+    /// Notes a rejection of a node's part of a plan; returns whether to mark the node now.
     ///
-    /// A node that is told of once begins anew. One that there was no token for is told of with the
-    /// first rejection after there is, if it still has as many.
+    /// The count of a marked node starts again. Without a token the node is marked with a later
+    /// rejection, if it still reaches the threshold.
     pub fn rejected(&mut self, now: Timestamp, node: NodeId) -> bool {
         self.make_room(node);
         let limit = usize::try_from(self.settings.threshold).unwrap_or(usize::MAX);
@@ -127,7 +126,7 @@ mod tests {
         START.plus(SECOND * u32::try_from(seconds).unwrap())
     }
 
-    /// Rejects each of `nodes` `times` times, and returns who is to be marked.
+    /// Rejects each of `nodes` `times` times, and returns the nodes to mark.
     fn reject(tracker: &mut Tracker, now: Timestamp, nodes: u128, times: u32) -> Vec<u128> {
         let mut marked = Vec::new();
         for _ in 0..times {
@@ -147,7 +146,7 @@ mod tests {
         }
         assert_eq!(marked, (1..=10).collect::<Vec<_>>());
         let last = 99 * 240 / 100;
-        // Whoever is marked takes no more work, so nothing of it is rejected.
+        // A marked node takes no more work, so none of its parts is rejected.
         let mut again = |nodes: std::ops::RangeInclusive<u128>, seconds: std::ops::Range<u64>| {
             let mut marked = Vec::new();
             for second in seconds {
@@ -168,12 +167,12 @@ mod tests {
         let mut tracker = Tracker::new(Settings::default());
         assert_eq!(reject(&mut tracker, at(0), 1, 99), []);
         assert_eq!(reject(&mut tracker, at(1), 1, 1), [1]);
-        // Marked, it begins anew.
+        // The count starts again after the mark.
         assert_eq!(reject(&mut tracker, at(2), 1, 99), []);
     }
 
     #[test]
-    fn what_is_older_than_the_window_does_not_count() {
+    fn rejections_before_the_window_do_not_count() {
         let mut tracker = Tracker::new(Settings::default());
         assert_eq!(reject(&mut tracker, at(0), 1, 99), []);
         assert_eq!(reject(&mut tracker, at(300), 1, 99), []);
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_fifty_nodes_are_counted_and_the_quietest_makes_way() {
+    fn at_most_fifty_nodes_are_tracked_and_the_quietest_is_dropped() {
         let mut tracker = Tracker::new(Settings {
             threshold: 2,
             ..Settings::default()

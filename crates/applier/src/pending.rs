@@ -1,9 +1,9 @@
-//! What is on its way into the store: the optimistic overlay that plans are verified on.
+//! Pending writes: the optimistic overlay that plans are verified on.
 //!
-//! It is not a copy of the state but the list of what will differ, laid over whatever the replica
-//! shows at the moment of the question. So a plan is always judged by the newest there is, and a
-//! write that the replica shows already is not counted twice: every entry names the revision that it
-//! is built on, and once the replica shows another, the entry has come true.
+//! It is not a copy of the state but a list of differences, applied to the replica's snapshot at the
+//! moment of a query. So a plan is always checked against the newest state. A write that the
+//! replica shows already is not counted twice: every entry has the revision that it is based on, and
+//! is ignored once the replica shows another.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,28 +11,27 @@ use std::sync::Arc;
 use model::{AllocId, AllocatedResources, Allocation, ClientStatus, JobKey, NodeId};
 use placement::VolumeWrites;
 use rustc_hash::FxHashMap;
-use state::{Entity, Key, NodeUsage, Snapshot};
+use state::{Entity, Key, NodeUsage, Snapshot, Write};
 
-use crate::cut::Piece;
-use crate::op::Op;
+use crate::piece::Piece;
 
-/// Uncommitted (or not yet shown) writes, by what they concern.
+/// Writes that are uncommitted, or not in the replica yet, by node and by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pending {
     nodes: FxHashMap<NodeId, Vec<PendingAlloc>>,
-    /// Key → the mod revision that its write is built on; 0: it is created.
+    /// Key → the mod revision that its write is based on; 0: it is created.
     keys: FxHashMap<Key, u64>,
 }
 
-/// An allocation as it will be, as far as its node's usage goes.
+/// The future usage of an allocation on its node.
 #[derive(Clone, Debug, PartialEq)]
 struct PendingAlloc {
     id: AllocId,
-    built_on: u64,
+    based_on: u64,
     /// Stopped, evicted or given up for lost.
     is_terminal: bool,
     resources: AllocatedResources,
-    /// What says which volumes it writes to.
+    /// Determines the volumes that it writes to.
     version: (JobKey, u64),
     task_group: Arc<str>,
     name_index: u32,
@@ -46,19 +45,18 @@ impl Pending {
     /// Adds the writes of a piece.
     pub(crate) fn add(&mut self, piece: &Piece) {
         for op in &piece.ops {
-            let built_on = match op {
-                Op::Create { .. } => 0,
-                Op::Update { modify_index, .. } => *modify_index,
-                Op::Check { .. } => continue,
-            };
-            self.keys.insert(op.key().clone(), built_on);
+            if op.is_compare() {
+                continue;
+            }
+            let based_on = op.expected_index();
+            self.keys.insert(op.key().clone(), based_on);
             if let Some(alloc) = alloc_of(op) {
                 self.nodes
                     .entry(alloc.node_id)
                     .or_default()
                     .push(PendingAlloc {
                         id: alloc.id,
-                        built_on,
+                        based_on,
                         is_terminal: alloc.is_server_terminal()
                             || alloc
                                 .client_status_override
@@ -72,10 +70,10 @@ impl Pending {
         }
     }
 
-    /// Takes the writes of a piece out again.
+    /// Removes the writes of a piece.
     pub(crate) fn remove(&mut self, piece: &Piece) {
         for op in &piece.ops {
-            if matches!(op, Op::Check { .. }) {
+            if op.is_compare() {
                 continue;
             }
             self.keys.remove(op.key());
@@ -89,26 +87,26 @@ impl Pending {
         }
     }
 
-    /// Tells whether a write of `key` is on its way that the replica, which shows the key at
-    /// `shown_index` (0: not at all), does not show yet.
+    /// Returns whether a write of `key` is pending that the replica, which has the key at
+    /// `shown_index` (0: absent), does not show yet.
     pub(crate) fn is_unshown(&self, key: &Key, shown_index: u64) -> bool {
         self.keys.get(key) == Some(&shown_index)
     }
 
-    /// Returns what those write to volumes of `node` who are about to come and are not shown yet.
+    /// Returns the volume writes on `node` of pending allocations that the replica does not show yet.
     pub(crate) fn writes(
         &self,
         replica: &Snapshot,
         node: NodeId,
     ) -> impl Iterator<Item = VolumeWrites> {
         let allocs = self.nodes.get(&node).into_iter().flatten();
-        let coming = allocs.filter(|one| one.built_on == 0 && replica.alloc(one.id).is_none());
+        let coming = allocs.filter(|one| one.based_on == 0 && replica.alloc(one.id).is_none());
         coming.map(|one| {
             VolumeWrites::of_version(replica, &one.version, &one.task_group, one.name_index)
         })
     }
 
-    /// Returns what `node` will hold.
+    /// Returns the future usage of `node`.
     pub(crate) fn usage<'a>(&self, replica: &'a Snapshot, node: NodeId) -> Cow<'a, NodeUsage> {
         let shown = match replica.usage(node) {
             Some(usage) => Cow::Borrowed(usage),
@@ -120,10 +118,10 @@ impl Pending {
         let mut usage = shown.into_owned();
         for pending in allocs {
             match replica.alloc(pending.id) {
-                None if pending.built_on == 0 && !pending.is_terminal => {
+                None if pending.based_on == 0 && !pending.is_terminal => {
                     usage.add(&pending.resources);
                 }
-                Some(view) if view.alloc_modify_index == pending.built_on => {
+                Some(view) if view.alloc_modify_index == pending.based_on => {
                     if !view.is_terminal() {
                         usage.remove(&view.alloc.resources);
                     }
@@ -131,7 +129,7 @@ impl Pending {
                         usage.add(&pending.resources);
                     }
                 }
-                // Shown by now, or collected.
+                // In the replica by now, or collected.
                 None | Some(_) => {}
             }
         }
@@ -139,7 +137,7 @@ impl Pending {
     }
 }
 
-fn alloc_of(op: &Op) -> Option<&Allocation> {
+fn alloc_of(op: &Write) -> Option<&Allocation> {
     match op.entity()? {
         Entity::Alloc(alloc) => Some(alloc),
         _ => None,

@@ -1,18 +1,20 @@
-//! Plans that are written as a whole although one transaction cannot hold them.
+//! Staged plans: plans that are committed atomically in several transactions.
 //!
 //! ```text
-//! put piece 0 aside … put piece n aside → commit record → move piece 0 … move piece n
-//!            nothing is valid             all of it is       (the record goes with the last)
+//! stage piece 0 … stage piece n → commit record → move piece 0 … move piece n
+//!        nothing is valid          all is valid    (the last deletes the record)
 //! ```
 //!
-//! The record's transaction carries the plan's compares, so at its revision everything was as it had
-//! been verified. What changes afterwards changes for a plan that holds: [`rebase`] writes each piece
-//! as if it had been there before the change. No other plan is committed in between, by whichever
-//! leader, so nobody else adds to what allocations hold.
+//! The record's transaction carries the plan's compares, so at its revision the state was as
+//! verified. Later changes by others happen to a committed plan: [`rebase`] writes each piece as if it
+//! had been written before the change. No leader commits another plan in between, so no other writer
+//! adds to the resources that allocations hold.
 //!
-//! **Invariant**: a piece is moved in the transaction that deletes it, so it is moved once. One that
-//! etcd finds too large is moved in parts ([`part`]), each with the record that says how far it is.
-//! **Invariant**: a leader begins by moving what holds and deleting what does not ([`left_behind`]).
+//! **Invariant**: a piece is moved in the transaction that deletes it, so it is moved once. A piece
+//! that etcd finds too large is moved in parts ([`part`]), each with an update of the record's
+//! progress.
+//! **Invariant**: a leader begins by moving committed plans and deleting uncommitted ones
+//! ([`left_behind`]).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,65 +22,52 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Allocation, EvalId, Evaluation, Indexed, Job, JobKey, Timestamp, TriggeredBy};
-use state::{Entity, Key, PlanPiece, Progress, Snapshot, StagedOp};
+use state::{Entity, Key, PlanPiece, Progress, Snapshot, Write};
 
-use crate::cut::Piece;
-use crate::op::Op;
+use crate::piece::Piece;
 
-/// Returns a piece as it is put aside.
+/// Returns the staged form of a piece.
 pub fn stage(piece: &Piece) -> PlanPiece {
-    let ops = piece.ops.iter().map(|op| StagedOp {
-        key: op.key().clone(),
-        modify_index: match op {
-            Op::Create { .. } => 0,
-            Op::Update { modify_index, .. } | Op::Check { modify_index, .. } => *modify_index,
-        },
-        entity: op.entity().cloned(),
-    });
-    PlanPiece { ops: ops.collect() }
+    PlanPiece {
+        ops: piece.ops.clone(),
+    }
 }
 
-/// Returns what the commit record's transaction compares: all that the pieces are built on, as far
-/// as there is room beside the record. Whole kinds come first that decide over the plan; nodes and
-/// allocations beyond that are looked at when their piece is moved.
-pub fn compares(pieces: &[Arc<Piece>]) -> Vec<Op> {
+/// Returns the compares of the commit record's transaction: those of all pieces, as far as one
+/// transaction has room. Objects that concern the whole plan come first, then nodes, then
+/// allocations; the rest is handled when its piece is moved.
+pub fn compares(pieces: &[Arc<Piece>]) -> Vec<Write> {
     let mut seen = BTreeSet::new();
     let mut compares = Vec::new();
     let ops = pieces.iter().flat_map(|piece| &piece.ops);
     for op in ops {
-        let modify_index = match op {
-            Op::Create { .. } => continue,
-            Op::Update { modify_index, .. } | Op::Check { modify_index, .. } => *modify_index,
-        };
-        if seen.insert(op.key().clone()) {
-            compares.push(Op::Check {
-                key: op.key().clone(),
-                modify_index,
-            });
+        let is_new = matches!(op, Write::Create { .. });
+        if !is_new && seen.insert(op.key().clone()) {
+            compares.push(Write::require(op.key().clone(), op.expected_index()));
         }
     }
-    let rank = |op: &Op| match op.key() {
+    let rank = |op: &Write| match op.key() {
         Key::Node(_) => 1,
         Key::Alloc(_) => 2,
         _ => 0,
     };
     compares.sort_by_key(rank);
     let mut room = Piece::default();
-    compares.retain(|op| room.take(op.clone()));
+    compares.retain(|op| room.try_push(op.clone()));
     compares
 }
 
-/// What a former leader has left behind of one plan.
+/// Staged pieces that a former leader has left behind of one plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftBehind {
     pub eval_id: EvalId,
-    /// Whether it is to be moved where it belongs; else it is to be deleted.
-    pub holds: bool,
-    /// Which pieces are there, in order.
+    /// Whether the plan is committed and its pieces are to be moved; otherwise they are deleted.
+    pub is_committed: bool,
+    /// The positions of the remaining pieces, ascending.
     pub positions: Vec<u32>,
 }
 
-/// Lists what was left behind; usually nothing.
+/// Lists the plans left behind; usually none.
 pub fn left_behind(snapshot: &Snapshot) -> Vec<LeftBehind> {
     let mut found = BTreeMap::<EvalId, Vec<u32>>::new();
     for (eval_id, _) in snapshot.plan_commits() {
@@ -89,87 +78,86 @@ pub fn left_behind(snapshot: &Snapshot) -> Vec<LeftBehind> {
     }
     let left = found.into_iter().map(|(eval_id, positions)| LeftBehind {
         eval_id,
-        holds: snapshot.plan_commit(eval_id).is_some(),
+        is_committed: snapshot.plan_commit(eval_id).is_some(),
         positions,
     });
     left.collect()
 }
 
-/// Returns some of a piece's operations, and what they are built on wherever that stands in the piece.
+/// Returns a range of a piece's writes, with the compares that they need from anywhere in the piece.
 pub fn part(piece: &PlanPiece, range: Range<usize>) -> Cow<'_, PlanPiece> {
     if range == (0..piece.ops.len()) {
         return Cow::Borrowed(piece);
     }
     let writes = piece.ops.iter().enumerate();
-    let writes = writes.filter(|(index, op)| range.contains(index) && op.entity.is_some());
+    let writes = writes.filter(|(index, op)| range.contains(index) && !op.is_compare());
     let writes: Vec<_> = writes.map(|(_, op)| op).collect();
-    let nodes = writes.iter().filter_map(|op| match &op.entity {
+    let nodes = writes.iter().filter_map(|op| match op.entity() {
         Some(Entity::Alloc(alloc)) => Some(alloc.node_id),
         _ => None,
     });
     let nodes: BTreeSet<_> = nodes.collect();
-    let checks = piece.ops.iter().filter(|op| match &op.key {
-        Key::Node(id) => op.entity.is_none() && nodes.contains(id),
-        _ => op.entity.is_none(),
+    let checks = piece.ops.iter().filter(|op| match op.key() {
+        Key::Node(id) => op.is_compare() && nodes.contains(id),
+        _ => op.is_compare(),
     });
     Cow::Owned(PlanPiece {
         ops: checks.chain(writes).cloned().collect(),
     })
 }
 
-/// Returns what is written for a piece of a plan that holds (or the part of one that comes after
-/// what `at` says), built on `snapshot`: what others have
-/// changed meanwhile, of what is theirs, stays.
+/// Returns the writes of a piece of a committed plan (or of its part that starts at `at`), based on
+/// `snapshot`. Changes by others since the commit are kept.
 ///
-/// - A placement whose job is gone (or another of the same name) is left out: whatever else of the job
-///   there is will be stopped, too.
-/// - A node that is not as it was verified gets its allocations all the same, as if they had been
-///   there before; and the job is looked at again, because whoever changed the node did not see them.
-/// - An allocation that was marked meanwhile keeps the mark; one that was collected stays away.
-/// - A deployment or an evaluation that has ended otherwise keeps its end.
+/// - A placement of a deleted or recreated job is left out: the job's other allocations will be
+///   stopped, too.
+/// - A changed node still gets its allocations, as if they had been written before the change. The
+///   job gets another evaluation, because the writer of that change did not see them.
+/// - An allocation that was marked meanwhile keeps the mark; a collected one is not written again.
+/// - A deployment or an evaluation that ended otherwise keeps that end.
 pub fn rebase(
     snapshot: &Snapshot,
     eval_id: EvalId,
     at: Progress,
     piece: &PlanPiece,
     now: Timestamp,
-) -> Vec<Op> {
+) -> Vec<Write> {
     let mut ops = Vec::with_capacity(piece.ops.len());
     let mut nodes_differ = false;
     let job = placed_for(snapshot, piece);
     for op in &piece.ops {
-        let current = current_index(snapshot, &op.key);
-        match (&op.entity, &op.key) {
-            (None, Key::Node(_)) => {
-                nodes_differ |= current != op.modify_index;
-                ops.push(check(&op.key, current));
-            }
-            // What the record has compared.
-            (None, _) => {}
-            (Some(entity), _) if op.modify_index == 0 => {
-                let needs_job = matches!(op.key, Key::Alloc(_) | Key::Deployment(_));
-                let is_there = current != 0;
-                if !is_there && (job.is_some() || !needs_job) {
-                    ops.push(Op::Create {
-                        key: op.key.clone(),
-                        entity: entity.clone(),
-                    });
+        let current = current_index(snapshot, op.key());
+        match op {
+            Write::RequireUnchanged { key, .. } | Write::RequireAbsent { key } => {
+                // The commit record's transaction has compared everything else.
+                if matches!(key, Key::Node(_)) {
+                    nodes_differ |= current != op.expected_index();
+                    ops.push(Write::require(key.clone(), current));
                 }
             }
-            (Some(entity), _) if current == op.modify_index => ops.push(Op::Update {
-                key: op.key.clone(),
-                entity: entity.clone(),
-                modify_index: current,
-            }),
-            (Some(entity), _) => ops.extend(merged(snapshot, entity)),
+            Write::Create { key, .. } => {
+                let needs_job = matches!(key, Key::Alloc(_) | Key::Deployment(_));
+                let is_there = current != 0;
+                if !is_there && (job.is_some() || !needs_job) {
+                    ops.push(op.clone());
+                }
+            }
+            Write::Update { modify_index, .. } | Write::Delete { modify_index, .. }
+                if current == *modify_index =>
+            {
+                ops.push(op.clone());
+            }
+            Write::Update { entity, .. } => ops.extend(merged(snapshot, entity)),
+            // Changed or deleted by others since.
+            Write::Delete { .. } => {}
         }
     }
     if let Some(job) = job {
-        // So that it is not purged, with the version that is placed, at this very moment.
-        ops.push(check(&Key::Job(job.value.key()), job.modify_index));
+        // Prevents a concurrent purge of the job and of the placed version.
+        ops.push(Write::require(Key::Job(job.value.key()), job.modify_index));
         if nodes_differ {
-            let eval = look_again(job, eval_id, at, now);
-            ops.push(Op::Create {
+            let eval = another_eval(job, eval_id, at, now);
+            ops.push(Write::Create {
                 key: Key::Eval(eval.id),
                 entity: Entity::Eval(Box::new(eval)),
             });
@@ -178,28 +166,26 @@ pub fn rebase(
     ops
 }
 
-/// Returns the job that the piece places allocations for, if it is still the same.
+/// Returns the job of the piece's placements, if it still exists and was not recreated.
 fn placed_for<'s>(snapshot: &'s Snapshot, piece: &PlanPiece) -> Option<&'s Arc<Indexed<Job>>> {
-    let mut keys = piece.ops.iter().filter_map(|op| match &op.key {
+    let mut keys = piece.ops.iter().filter_map(|op| match op.key() {
         Key::Job(key) => Some(key),
         _ => None,
     });
     let key: &JobKey = keys.next()?;
     let job = snapshot.job(key)?;
-    let mut allocs = piece.ops.iter().filter_map(|op| match &op.entity {
-        Some(Entity::Alloc(alloc)) if op.modify_index == 0 => Some(alloc),
+    let mut allocs = piece.ops.iter().filter_map(|op| match op {
+        Write::Create {
+            entity: Entity::Alloc(alloc),
+            ..
+        } => Some(alloc),
         _ => None,
     });
     let is_same = allocs.all(|alloc| alloc.job_create_index == job.create_index);
     is_same.then_some(job)
 }
 
-fn check(key: &Key, modify_index: u64) -> Op {
-    let key = key.clone();
-    Op::Check { key, modify_index }
-}
-
-/// Returns the mod revision of what a plan writes or compares; 0: it is not there.
+/// Returns the mod revision of a key that a plan writes or compares; 0: absent.
 fn current_index(snapshot: &Snapshot, key: &Key) -> u64 {
     let index = match key {
         Key::Alloc(id) => snapshot.alloc(*id).map(|view| view.alloc_modify_index),
@@ -213,17 +199,17 @@ fn current_index(snapshot: &Snapshot, key: &Key) -> u64 {
     index.unwrap_or(0)
 }
 
-/// Lays what a plan wants to be written over what others have written since; `None`: theirs stays.
-fn merged(snapshot: &Snapshot, entity: &Entity) -> Option<Op> {
+/// Merges a plan's write with later writes of others; `None`: theirs is kept.
+fn merged(snapshot: &Snapshot, entity: &Entity) -> Option<Write> {
     Some(match entity {
         Entity::Alloc(alloc) => {
             let view = snapshot.alloc(alloc.id)?;
-            // Others only ever mark it.
+            // Others only ever set its transition marks.
             let alloc = Allocation {
                 transition: view.alloc.transition,
                 ..Allocation::clone(alloc)
             };
-            Op::Update {
+            Write::Update {
                 key: Key::Alloc(alloc.id),
                 entity: Entity::Alloc(Box::new(alloc)),
                 modify_index: view.alloc_modify_index,
@@ -240,7 +226,7 @@ fn merged(snapshot: &Snapshot, entity: &Entity) -> Option<Op> {
                 .status_description
                 .clone_from(&wanted.status_description);
             deployment.modify_time = wanted.modify_time;
-            Op::Update {
+            Write::Update {
                 key: Key::Deployment(wanted.id),
                 entity: Entity::Deployment(Box::new(deployment)),
                 modify_index: stored.modify_index,
@@ -251,7 +237,7 @@ fn merged(snapshot: &Snapshot, entity: &Entity) -> Option<Op> {
             if stored.value.status.is_terminal() {
                 return None;
             }
-            Op::Update {
+            Write::Update {
                 key: Key::Eval(wanted.id),
                 entity: entity.clone(),
                 modify_index: stored.modify_index,
@@ -261,10 +247,10 @@ fn merged(snapshot: &Snapshot, entity: &Entity) -> Option<Op> {
     })
 }
 
-/// Asks for another look at a job whose new allocations are on nodes that have changed.
-fn look_again(job: &Indexed<Job>, eval_id: EvalId, at: Progress, now: Timestamp) -> Evaluation {
+/// Returns another evaluation of a job whose new allocations are on changed nodes.
+fn another_eval(job: &Indexed<Job>, eval_id: EvalId, at: Progress, now: Timestamp) -> Evaluation {
     let job = &job.value;
-    // One for each part that is moved, the same whoever moves it.
+    // One per moved part; deterministic, so that a retry by another leader creates the same.
     let part = u128::from(at.ops) << 32 | u128::from(at.piece);
     let bits = eval_id.0.as_u128().rotate_left(64) ^ (part + 1);
     let mut eval = Evaluation::pending(

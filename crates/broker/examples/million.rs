@@ -1,4 +1,4 @@
-//! What a million open evaluations cost a broker: `cargo run --release -p broker --example million`.
+//! Measures a broker with a million open evaluations: `cargo run --release -p broker --example million`.
 //!
 //! Shape: a million pending evaluations, of as many jobs and of a hundredth as many, in the replica
 //! and in the broker; then a new leader's first look, a hundred workers that are kept busy, and
@@ -44,7 +44,7 @@ fn measure(jobs: u64) {
     let mut broker = Broker::new(Config::default(), 7, 1);
     let (effects, first_look) = timed(|| broker.resync(NOW, &snapshot));
     let held = resident().saturating_sub(before + replica);
-    assert!(effects.is_empty(), "nobody asks yet");
+    assert!(effects.is_empty(), "no worker has credit yet");
     drop(snapshot);
 
     let (ended, busy) = timed(|| site.work(&mut broker));

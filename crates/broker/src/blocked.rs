@@ -1,8 +1,8 @@
-//! What waits for capacity, and what capacity came when.
+//! Blocked evaluations, and the capacity gains that unblock them.
 //!
-//! An evaluation is blocked after its scheduler looked at a snapshot; capacity that came between
-//! that snapshot and now would be missed, so the revisions of gains are remembered and compared.
-//! Gains of classes and of nodes are kept apart: an id of one kind is never taken for the other.
+//! The scheduler blocks an evaluation on the basis of a snapshot. Capacity gained between that
+//! snapshot and now would be missed, so the revisions of gains are remembered and compared.
+//! Gains of classes and of nodes are kept apart, because their ids are of different kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -145,8 +145,8 @@ impl Blocked {
                 .any(|(class, gain)| newer(gain) && on.class_eligibility.get(class) != Some(&false))
     }
 
-    /// Notes that a class (and a node) can take more, and returns whom that may help, ordered by
-    /// id. They are not tracked any more.
+    /// Records that a class (and a node) has gained capacity, and removes and returns the evaluations
+    /// that it may unblock, ordered by id.
     pub(crate) fn gain(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! The machine: every open evaluation in one state, and what moves it to the next.
+//! The state machine: every open evaluation is in exactly one state.
 
 mod capacity;
 mod delivery;

@@ -1,33 +1,33 @@
-//! How long the broker waits for whom.
+//! Timeouts, delays and limits of the broker.
 
 use std::time::Duration;
 
 /// The broker's times and limits. [`Config::default`] is what a cluster runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long a worker may keep an evaluation without a word.
+    /// How long a worker may hold an evaluation without extending it.
     pub nack_timeout: Duration,
     /// Deliveries before an evaluation counts as failed.
     pub delivery_limit: u8,
-    /// How long the first evaluation given back waits for its next delivery.
+    /// The redelivery delay of an evaluation after its first nack.
     pub initial_nack_delay: Duration,
-    /// How long each further one waits, times the deliveries before the last.
+    /// The redelivery delay after each further nack, multiplied by the deliveries before the last.
     pub subsequent_nack_delay: Duration,
-    /// The least wait of the follow-up of a failed evaluation.
+    /// The minimum delay of the follow-up of a failed evaluation.
     pub follow_up_delay: Duration,
-    /// What is added to it at most, evenly drawn, so that a wave of failures does not come back as
-    /// one.
+    /// The maximum random addition to it, uniformly distributed, which spreads the follow-ups of a
+    /// wave of failures.
     pub follow_up_spread: Duration,
-    /// How long what a lost session had may stay unanswered: a worker that lives answers by
-    /// unary call within it, or extends.
+    /// How long a worker may take to answer for its evaluations once its stream has broken: it acks,
+    /// nacks or extends them by unary calls.
     pub session_grace: Duration,
-    /// How long after its ack the outcome of an evaluation may take to be seen in the store.
+    /// How long after its ack the outcome of an evaluation may take to show in the store.
     pub outcome_timeout: Duration,
-    /// How often evaluations that lost too many races for a place are tried again.
+    /// How often evaluations that lost too many placement races are retried.
     pub conflict_retry: Duration,
-    /// How long superseded evaluations are gathered before they are cancelled together.
+    /// How long superseded evaluations are batched before they are canceled.
     pub cancel_window: Duration,
-    /// How long a write may go unseen before it is asked for again.
+    /// How long a write may take to show in the store before it is requested again.
     pub write_retry: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Default for Config {
             // The worker acks after the commit, which our watch sees within milliseconds; ten
             // seconds is a watch that has to start over.
             outcome_timeout: Duration::from_secs(10),
-            // Nobody waits for these writes, so a quarter of a second gathers a burst of acks.
+            // No caller waits for these writes, and a quarter of a second batches a burst of acks.
             cancel_window: Duration::from_millis(250),
             // Twice the deadline of a store transaction.
             write_retry: Duration::from_secs(10),
@@ -56,7 +56,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns how long an evaluation waits that was given back after `deliveries` deliveries.
+    /// Returns the redelivery delay of an evaluation that is returned after `deliveries` deliveries.
     pub(crate) fn nack_delay(&self, deliveries: u8) -> Duration {
         match deliveries {
             0 | 1 => self.initial_nack_delay,
@@ -65,16 +65,16 @@ impl Config {
     }
 }
 
-/// Timers that one step fires at most, so that a million delayed evaluations that are due at once
-/// do not keep acks waiting: 10,000 take about 10 ms.
+/// Timers that one step fires at most, so that a million evaluations due at once do not delay acks:
+/// 10,000 take about 10 ms.
 pub(crate) const TIMERS_PER_STEP: usize = 10_000;
 
 /// Evaluations that one transaction cancels at most. A store transaction takes 1,000 operations;
 /// half of that leaves room, and 500 evaluations of 1 kB stay below its 1 MiB.
 pub const CANCEL_BATCH: usize = 500;
 
-/// Credit that a session can have at most: more than any worker can use within a nack timeout
-/// would only let one worker hoard what others could do.
+/// The maximum credit of a session. More than a worker can use within a nack timeout would take
+/// evaluations away from other workers.
 pub const CREDIT_MAX: u32 = 1_024;
 
 /// How long the index at which a class last gained capacity is remembered. An evaluation is

@@ -1,4 +1,4 @@
-//! What the broker wants done.
+//! Effects: deliveries, replies and writes that the broker requests.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ pub enum Effect {
         request: RequestId,
         result: Result<(), Refusal>,
     },
-    /// Write that it has failed, and a follow-up that may run after `follow_up_after`.
+    /// Write the evaluation failed, with a follow-up that may run after `follow_up_after`.
     ///
-    /// Asked for again until the store says that the evaluation is closed.
+    /// Requested again until the store shows the evaluation closed.
     Fail {
         eval_id: EvalId,
         follow_up_after: Duration,
     },
-    /// Write that newer evaluations have made these needless; at most
+    /// Write superseded evaluations canceled, at most
     /// [`CANCEL_BATCH`](crate::config::CANCEL_BATCH) of them.
     ///
-    /// Asked for again until the store says that they are closed.
+    /// Requested again until the store shows them closed.
     Cancel { eval_ids: Vec<EvalId> },
-    /// A delivery came to nothing; for logs and metrics.
+    /// A delivery ended without an outcome; for logs and metrics.
     Returned {
         eval_id: EvalId,
         reason: ReturnReason,
@@ -41,7 +41,7 @@ pub enum Effect {
         job_type: JobType,
         /// From the last delivery to the outcome.
         processing: Duration,
-        /// From the first moment it could have been delivered to the outcome.
+        /// From the first moment that it was deliverable to the outcome.
         response: Duration,
     },
 }
@@ -58,11 +58,11 @@ pub struct Delivery {
     pub wait_index: u64,
     /// 1 for the first.
     pub attempt: u8,
-    /// How long it could have been delivered and was not.
+    /// How long it was deliverable before this delivery.
     pub waited: Duration,
 }
 
-/// Why a token opens nothing.
+/// An answer is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error(
@@ -73,11 +73,11 @@ pub enum Refusal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnReason {
-    /// The worker gave it back.
+    /// The worker nacked it.
     Nacked,
-    /// The worker was silent for too long.
+    /// The worker neither answered nor extended it in time.
     TimedOut,
-    /// The worker acked it, and the store still has it open.
+    /// The worker acked it, but the store shows no outcome.
     NoOutcome,
 }
 

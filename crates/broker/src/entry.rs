@@ -1,4 +1,4 @@
-//! One evaluation as the broker holds it: small, because a million of them are normal weather.
+//! An evaluation in the broker: small, because a million of them is a normal load.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use model::{EvalId, JobKey, JobType, Timestamp};
 
 use crate::event::OpenEval;
 
-/// Where an evaluation is. One held evaluation is in exactly one of these.
+/// The state of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Can be delivered.
+    /// Deliverable.
     Ready,
     /// Behind another evaluation of its job.
     Pending,
-    /// Waits for its time; does not keep its job's others waiting.
+    /// Delayed until a point in time; does not hold its job's turn.
     Delayed,
-    /// Was given back; keeps its job's turn.
+    /// Returned and delayed; holds its job's turn.
     BackingOff,
-    /// With a worker.
+    /// Delivered to a worker.
     Unacked,
-    /// The worker is done; the outcome has not been seen yet.
+    /// The worker has acked it; the store does not show the outcome yet.
     Acked,
-    /// Delivered too often; about to be written failed.
+    /// Delivered too often: the failure is being written.
     Failing,
-    /// Made needless by a newer one; about to be written canceled.
+    /// Superseded by a newer one: the cancellation is being written.
     Superseded,
     /// Waits for capacity.
     Blocked,
@@ -43,7 +43,7 @@ impl State {
         Self::Blocked,
     ];
 
-    /// Tells whether the evaluation has its job's turn: no other of the job is delivered.
+    /// Tells whether the evaluation holds its job's turn: no other of the job is delivered.
     pub(crate) fn has_turn(self) -> bool {
         matches!(
             self,
@@ -61,7 +61,7 @@ pub(crate) struct Entry {
     pub(crate) modify_index: u64,
     /// When the state's timer fires; never: it has none.
     pub(crate) due: Timestamp,
-    /// Since when it could have been delivered.
+    /// The time since which it is deliverable.
     pub(crate) queued_at: Timestamp,
     pub(crate) job_type: JobType,
     pub(crate) priority: u8,
@@ -71,7 +71,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Makes an entry that is in `Delayed` without a timer, for [`crate::Broker`] to move on.
+    /// Returns an entry in state `Delayed` without a timer; [`crate::Broker`] moves it on.
     pub(crate) fn new(eval: &OpenEval, job: Arc<JobKey>, now: Timestamp) -> Self {
         Self {
             job,
@@ -103,7 +103,7 @@ impl Entry {
     }
 }
 
-/// Orders what can be delivered: highest priority first, then oldest.
+/// Orders deliverable evaluations: highest priority first, then oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReadyKey {
     pub(crate) priority: Reverse<u8>,
@@ -111,8 +111,7 @@ pub(crate) struct ReadyKey {
     pub(crate) id: EvalId,
 }
 
-/// Orders what waits behind a job's turn: the last is the one to keep, the newest of the highest
-/// priority.
+/// Orders the pending evaluations of a job: the last one is kept, the newest of the highest priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PendingKey {
     pub(crate) priority: u8,

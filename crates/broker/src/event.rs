@@ -1,4 +1,4 @@
-//! What the broker is told: facts of the store, and what workers say.
+//! Events: facts of the store, requests of workers, and time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ pub struct SessionId(pub u64);
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// What one revision of the store changed, in its order.
+    /// The changes of one revision of the store, in its order.
     Facts(Vec<Fact>),
-    /// A worker asks for evaluations of these types, so many for a start.
+    /// A worker requests evaluations of these types, with an initial credit.
     SessionOpened {
         session: SessionId,
         types: JobTypes,
         credit: u32,
     },
-    /// It can take so many more.
+    /// The worker grants more credit.
     Credit {
         session: SessionId,
         credit: u32,
@@ -52,7 +52,7 @@ pub enum Event {
     Tick,
 }
 
-/// What the store says.
+/// A fact of the store.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     Open(OpenEval),
@@ -61,21 +61,21 @@ pub enum Fact {
         eval_id: EvalId,
         /// The revision that closed it.
         index: u64,
-        /// It is complete and everything of its job has a place.
+        /// It is complete and has placed everything of its job.
         placed_all: bool,
     },
-    /// Nodes of a class can take more than before.
+    /// Nodes of a class have gained capacity.
     Capacity {
         class: Arc<str>,
-        /// The one node whose own blocked evaluations this concerns too.
+        /// The node that gained it, for evaluations blocked on that node.
         node_id: Option<NodeId>,
         index: u64,
     },
-    /// Whether the operator wants nothing handed out.
+    /// Whether the operator has paused deliveries.
     Paused(bool),
 }
 
-/// What the broker needs to know of a pending or blocked evaluation.
+/// The broker's view of a pending or blocked evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenEval {
     pub id: EvalId,
@@ -84,29 +84,29 @@ pub struct OpenEval {
     pub priority: u8,
     pub create_index: u64,
     pub modify_index: u64,
-    /// Not before; never: at once.
+    /// The earliest delivery; never: at once.
     pub wait_until: Timestamp,
     /// Set when it is blocked.
     pub blocked: Option<Box<BlockedOn>>,
 }
 
-/// What would unblock an evaluation.
+/// The capacity that would unblock an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedOn {
     /// Computed class → whether its nodes could take the job; a class that is missing may.
     pub class_eligibility: BTreeMap<Arc<str>, bool>,
     /// Any capacity may help, whatever its class.
     pub escaped: bool,
-    /// The revision that the scheduler looked at.
+    /// The revision of the scheduler's snapshot.
     pub snapshot_index: u64,
-    /// System jobs: the node that it is about.
+    /// System jobs: the node of the evaluation.
     pub node_id: Option<NodeId>,
-    /// It lost too many races for a place, so time alone may help.
+    /// It lost too many placement races, so it is retried after a while.
     pub after_conflicts: bool,
 }
 
 impl OpenEval {
-    /// Picks what counts out of an evaluation and the revisions of its key.
+    /// Reads an evaluation and the revisions of its key.
     pub fn new(value: &Evaluation, create_index: u64, modify_index: u64) -> Self {
         let blocked = (value.status == EvalStatus::Blocked).then(|| {
             Box::new(BlockedOn {

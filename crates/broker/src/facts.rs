@@ -1,4 +1,4 @@
-//! From the replica to facts: what its changes, and its state as a whole, mean for the broker.
+//! Facts for the broker, derived from changes and snapshots of the replica.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

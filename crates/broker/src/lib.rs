@@ -1,18 +1,17 @@
-//! Decides which evaluation is delivered next, and to which waiting worker.
+//! The evaluation broker: which evaluation is delivered next, and to which worker.
 //!
 //! Pure: time comes in as an argument, randomness as a seed, effects go out as values, so that a
 //! test or the simulator can replay any history. The loop around it is
 //! `services/eval-broker/src/run.rs`.
 //!
-//! What is open in the store is held here, each evaluation in exactly one state ([`State`]); it
-//! leaves only when the store says that it is closed. So a worker's ack alone ends nothing: the
-//! outcome that the worker had written is what ends it, seen on the same feed that brings the next
-//! evaluation of the job.
+//! The broker holds every open evaluation, each in exactly one state ([`State`]), until the store
+//! shows it closed. So a worker's ack alone ends nothing. The written outcome does, seen on the same
+//! change feed that brings the job's next evaluation.
 //!
-//! In reading order: [`event`] and [`effect`] are the whole outside; [`config`] has the times;
-//! `broker` is the machine; `queues` holds what can be delivered, `sessions` who takes it,
-//! `blocked` what waits for capacity; [`facts`] reads the replica; [`outcome`] makes the values
-//! that are written.
+//! In reading order: [`event`] and [`effect`] are the interface; [`config`] has the timeouts;
+//! `broker` is the state machine; `queues` holds deliverable evaluations, `sessions` the workers'
+//! streams, `blocked` the evaluations that wait for capacity; [`facts`] reads the replica;
+//! [`outcome`] makes the writes.
 //!
 //! Source: Nomad's public behaviour: at-least-once delivery by priority, one evaluation of a job
 //! at a time, answered by token with ack or nack.

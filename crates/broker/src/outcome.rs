@@ -1,12 +1,54 @@
-//! The evaluations that the eval-broker writes: failed, their follow-ups, canceled.
+//! The writes of the eval-broker: evaluations that fail, their follow-ups, and canceled ones.
 
 use std::time::Duration;
 
 use model::{EvalId, EvalStatus, Evaluation, Indexed, Timestamp, TriggeredBy};
-use state::Snapshot;
+use state::{Entity, Key, Snapshot, Write};
 
-/// Returns `eval` as it is written after its last delivery, linked to its follow-up if it has one.
-pub fn failed(
+/// Returns the writes that fail an evaluation after its last delivery, with a follow-up `after` from
+/// `now` unless its job is gone; `None`: the evaluation is closed already.
+pub fn fail(
+    snapshot: &Snapshot,
+    id: EvalId,
+    delivery_limit: u8,
+    follow_up_id: EvalId,
+    after: Duration,
+    now: Timestamp,
+) -> Option<Vec<Write>> {
+    let eval = open(snapshot, id)?;
+    let job = snapshot.job(&eval.value.job);
+    let next = job.map(|_| follow_up(&eval.value, follow_up_id, now, after));
+    let next_id = next.as_ref().map(|next| next.id);
+    let mut writes = vec![update(
+        eval,
+        failed(&eval.value, delivery_limit, next_id, now),
+    )];
+    writes.extend(next.map(Write::create_eval));
+    Some(writes)
+}
+
+/// Returns the write that cancels an evaluation; `None`: it is closed already.
+pub fn cancel(snapshot: &Snapshot, id: EvalId, now: Timestamp) -> Option<Write> {
+    let eval = open(snapshot, id)?;
+    let placed_all = placed_all_since(snapshot, eval);
+    Some(update(eval, canceled(&eval.value, placed_all, now)))
+}
+
+fn open(snapshot: &Snapshot, id: EvalId) -> Option<&Indexed<Evaluation>> {
+    let eval = snapshot.eval(id)?;
+    (!eval.value.status.is_terminal()).then_some(&**eval)
+}
+
+fn update(read: &Indexed<Evaluation>, eval: Evaluation) -> Write {
+    Write::Update {
+        key: Key::Eval(eval.id),
+        modify_index: read.modify_index,
+        entity: Entity::Eval(Box::new(eval)),
+    }
+}
+
+/// Returns `eval` failed, linked to its follow-up if it has one.
+pub(crate) fn failed(
     eval: &Evaluation,
     delivery_limit: u8,
     follow_up: Option<EvalId>,
@@ -23,8 +65,13 @@ pub fn failed(
     }
 }
 
-/// Returns the evaluation that looks at the job again after `eval` failed, `after` from `now`.
-pub fn follow_up(eval: &Evaluation, id: EvalId, now: Timestamp, after: Duration) -> Evaluation {
+/// Returns the follow-up of a failed evaluation, `after` from `now`.
+pub(crate) fn follow_up(
+    eval: &Evaluation,
+    id: EvalId,
+    now: Timestamp,
+    after: Duration,
+) -> Evaluation {
     Evaluation {
         wait_until: now.plus(after),
         previous_eval: Some(eval.id),
@@ -40,8 +87,8 @@ pub fn follow_up(eval: &Evaluation, id: EvalId, now: Timestamp, after: Duration)
     }
 }
 
-/// Returns which evaluation of the job has placed everything since `eval` was blocked: the newest.
-pub fn placed_all_since(snapshot: &Snapshot, eval: &Indexed<Evaluation>) -> Option<EvalId> {
+/// Returns the newest evaluation of the job that has placed everything since `eval` was blocked.
+pub(crate) fn placed_all_since(snapshot: &Snapshot, eval: &Indexed<Evaluation>) -> Option<EvalId> {
     if eval.value.status != EvalStatus::Blocked {
         return None;
     }
@@ -54,9 +101,13 @@ pub fn placed_all_since(snapshot: &Snapshot, eval: &Indexed<Evaluation>) -> Opti
     Some(newest.value.id)
 }
 
-/// Returns `eval` as it is written once a newer one of the job has made it needless; `placed_all`
-/// is the one that left it nothing to wait for.
-pub fn canceled(eval: &Evaluation, placed_all: Option<EvalId>, now: Timestamp) -> Evaluation {
+/// Returns `eval` canceled, because a newer evaluation of the job makes it redundant. `placed_all` is
+/// the newer one if that has placed everything.
+pub(crate) fn canceled(
+    eval: &Evaluation,
+    placed_all: Option<EvalId>,
+    now: Timestamp,
+) -> Evaluation {
     let status_description = match (placed_all, eval.status) {
         (Some(id), _) => format!("evaluation \"{id}\" successful"),
         (None, EvalStatus::Blocked) => {
@@ -72,7 +123,7 @@ pub fn canceled(eval: &Evaluation, placed_all: Option<EvalId>, now: Timestamp) -
     }
 }
 
-/// Returns the time of a change: after the creation, even when clocks disagree.
+/// Returns the time of a change: later than the creation, even when clocks disagree.
 fn modified(eval: &Evaluation, now: Timestamp) -> Timestamp {
     Timestamp(now.0.max(eval.create_time.0 + 1))
 }

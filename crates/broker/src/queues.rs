@@ -1,4 +1,4 @@
-//! What can be delivered, in order; whose turn it is within each job; and every timer.
+//! Queues: deliverable evaluations in order, the turn within each job, and all timers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

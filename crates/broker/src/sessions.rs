@@ -1,4 +1,4 @@
-//! The workers' dequeue streams: who takes what, and how much more.
+//! The workers' dequeue streams, with their job types and credit.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(crate) struct Sessions {
 struct Session {
     types: JobTypes,
     credit: u32,
-    /// What it was sent and has not answered.
+    /// Delivered and unanswered evaluations.
     outstanding: FxHashSet<EvalId>,
 }
 
@@ -45,7 +45,7 @@ impl Sessions {
         }
     }
 
-    /// Forgets a session and returns what it had not answered, ordered by id.
+    /// Removes a session and returns its unanswered evaluations, ordered by id.
     pub(crate) fn close(&mut self, id: SessionId) -> Vec<EvalId> {
         self.turn.retain(|other| *other != id);
         let Some(session) = self.by_id.remove(&id) else {
@@ -88,7 +88,7 @@ impl Sessions {
         None
     }
 
-    /// Notes that `id` does not have `eval_id` any more.
+    /// Removes `eval_id` from the unanswered ones of `id`.
     pub(crate) fn answered(&mut self, id: SessionId, eval_id: EvalId) {
         if let Some(session) = self.by_id.get_mut(&id) {
             session.outstanding.remove(&eval_id);

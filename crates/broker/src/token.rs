@@ -1,4 +1,4 @@
-//! The name of one delivery.
+//! Delivery tokens.
 
 use std::fmt;
 use std::str::FromStr;

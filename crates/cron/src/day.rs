@@ -1,4 +1,4 @@
-//! Which days an expression means: days of the month, and days of the week.
+//! Day fields of an expression: days of the month, and days of the week.
 
 use jiff::civil::{Date, Weekday};
 

@@ -1,4 +1,4 @@
-//! Reads a cron expression.
+//! Parser of cron expressions.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::day::{Days, MonthDay, WeekDay};
 pub(crate) const FIRST_YEAR: i16 = 1970;
 pub(crate) const LAST_YEAR: i16 = 2099;
 
-/// Longer than anybody writes; what is longer is not read.
+/// The maximum length of an expression; a longer one is rejected.
 const MAX_BYTES: usize = 1_024;
 
 /// Why an expression cannot be read.

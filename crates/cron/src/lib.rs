@@ -1,8 +1,8 @@
-//! When a cron expression is due next, in a time zone.
+//! Cron expressions: the next due time in a time zone.
 //!
 //! Pure: an expression and a time go in, the next time comes out. In reading order: `fields` reads
-//! an expression; `day` says which days it means; `schedule` finds the next time of one, across
-//! changes of the clock.
+//! an expression; `day` matches its days; `schedule` finds its next time, across daylight-saving
+//! changes.
 //!
 //! The dialect: `minute hour day-of-month month day-of-week`, with a year after them if there are
 //! six fields, and seconds before them as well if there are seven. `*`, `?`, lists, ranges, steps,

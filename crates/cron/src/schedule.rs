@@ -1,4 +1,4 @@
-//! Finds the next time of an expression, whatever the clocks of its zone do.
+//! The next time of an expression, across daylight-saving changes of its zone.
 //!
 //! A time is due when a clock in the zone shows what the expression asks for. So a local time that
 //! a change of the clock leaves out is not due that day, and one that it repeats is due twice.

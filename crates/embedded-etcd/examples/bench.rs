@@ -1,4 +1,4 @@
-//! How fast the store is: puts, txns of 512 keys with watchers, and reading 100,000 keys.
+//! Benchmark: puts, txns of 512 keys with watchers, and reading 100,000 keys.
 //!
 //! ```text
 //! cargo run --release -p embedded-etcd --example bench -- [memory|disk|disk-none|URL of an etcd]...

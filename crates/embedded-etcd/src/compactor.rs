@@ -1,10 +1,10 @@
-//! When to compact without being asked, and at which revision.
+//! Automatic compaction: its schedule and its revisions.
 
 use std::{collections::VecDeque, time::Duration};
 
 use crate::config::AutoCompaction;
 
-/// How often the number of revisions is looked at; etcd's number.
+/// Interval of checks of the number of revisions; etcd's number.
 const REVISIONS_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The longest time between two compactions by age; etcd's number.
@@ -13,7 +13,7 @@ const AGE_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
 /// Samples of the revision taken in one interval; etcd's number.
 const SAMPLES_PER_INTERVAL: u32 = 10;
 
-/// Remembers which revision was current when, as far as the policy needs it.
+/// Samples of the current revision, as needed by the policy.
 ///
 /// Source: etcd's `v3compactor`.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl AutoCompactor {
         self.next_sample
     }
 
-    /// Hears that `revision` is current at `now`, and returns the revision to compact at, if any.
+    /// Samples `revision`, which is current at `now`; returns the revision to compact at, if any.
     pub(crate) fn sample(&mut self, now: Duration, revision: i64) -> Option<i64> {
         if now < self.next_sample {
             return None;

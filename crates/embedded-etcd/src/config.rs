@@ -1,31 +1,31 @@
-//! What a store is told when it starts: where it keeps its data, and what it refuses.
+//! Configuration of a store: storage, limits and intervals.
 
 use std::{path::PathBuf, time::Duration};
 
-/// Operations that one txn may hold, twice what Kafila's own txns are cut at (1,000).
+/// Operations per txn, twice the limit of Kafila's own txns (1,000).
 pub const DEFAULT_MAX_TXN_OPS: usize = 2_048;
 
-/// Bytes that one write request may have, four times what Kafila's own txns are cut at (1 MiB).
+/// Bytes per write request, four times the limit of Kafila's own txns (1 MiB).
 pub const DEFAULT_MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
-/// How often a quiet watch that asked for it is told the current revision; etcd's default.
+/// Interval of progress reports on quiet watches that requested them; etcd's default.
 pub const DEFAULT_WATCH_PROGRESS_INTERVAL: Duration = Duration::from_secs(600);
 
-/// How the store starts. The defaults are those Kafila runs its etcd with.
+/// Options of a store. The defaults are those of Kafila's own etcd.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the data lives; in memory unless told otherwise.
+    /// Storage of the data; in memory by default.
     pub storage: Storage,
     /// Compares, and operations per branch, that one txn may hold (etcd's `--max-txn-ops`).
     pub max_txn_ops: usize,
     /// Bytes of one write request (etcd's `--max-request-bytes`).
     pub max_request_bytes: usize,
-    /// When old revisions are dropped without anyone asking; `None` is never.
+    /// Automatic compaction; `None` is never.
     pub auto_compaction: Option<AutoCompaction>,
-    /// How often a watch with `progress_notify` hears of the revision when nothing happens.
+    /// Interval of progress reports on quiet watches with `progress_notify`.
     pub watch_progress_interval: Duration,
-    /// Makes the ids of leases whose clients leave the choice to the store repeat from run to run,
-    /// for simulations. Elsewhere `None`: a client of an earlier store must not meet its old id.
+    /// Seed of lease ids that the store chooses, for reproducible simulations. Elsewhere `None`: a
+    /// client of an earlier store must not meet its old id.
     pub lease_id_seed: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Config {
     }
 }
 
-/// Where the data lives.
+/// Storage of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// Nowhere but in memory.
@@ -75,7 +75,7 @@ pub enum Storage {
     },
 }
 
-/// What an answered write survives.
+/// The failures that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Synced to disk before it is answered: survives a crash of the process and of the machine.
@@ -85,7 +85,7 @@ pub enum Durability {
     None,
 }
 
-/// When old revisions are dropped without anyone asking (etcd's `--auto-compaction-mode`).
+/// Policy of automatic compaction (etcd's `--auto-compaction-mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutoCompaction {
     /// Every five minutes, all but this many of the newest revisions.

@@ -1,5 +1,5 @@
-//! Two kinds of failure: what a caller did wrong, in etcd's own words and codes ([`ApiError`]), and
-//! what went wrong with the store itself ([`Error`]).
+//! Errors: refusals of requests, with etcd's texts and codes ([`ApiError`]), and failures of the store
+//! itself ([`Error`]).
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ impl From<ApiError> for tonic::Status {
     }
 }
 
-/// Why the store cannot start or go on.
+/// A failure that keeps the store from starting or continuing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {action} the store file {}", path.display())]
@@ -87,7 +87,7 @@ pub enum Error {
     Failed(String),
 }
 
-/// What is wrong with something read from disk.
+/// A fault in data read from disk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corruption {
     #[error("record {main}/{sub} {fault}")]

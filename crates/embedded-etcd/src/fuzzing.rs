@@ -1,4 +1,4 @@
-//! Entry points for fuzzing what is read from disk. Not an API.
+//! Entry points for fuzzing the decoding of stored data. Not an API.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,15 +13,15 @@ use crate::{
     },
 };
 
-/// Takes `data` for the entries of a file and opens a store with them. Either that fails with a
+/// Opens a store with `data` as the entries of its file. Either that fails with a
 /// [`Corruption`], or the store works: it compacts, hashes, lets leases end, and counts on.
 ///
 /// Shape of `data`: pieces of a kind (one byte: 0 record, 1 lease, 2 compact revision; other values
 /// are taken modulo 3), a key (16 bytes), a length (one byte) and that many bytes of entry. Bit 7 of
-/// the kind says that the checksum is to be made right, or nothing would ever get past it.
+/// the kind requests a correct checksum; without it no input would pass the check.
 ///
 /// # Errors
-/// What the store calls the damage.
+/// The reported corruption.
 pub fn open(data: &[u8]) -> Result<(), Corruption> {
     let (mut records, mut leases) = (BTreeMap::new(), BTreeMap::new());
     let mut compact_revision = crate::mvcc::NEVER_COMPACTED;
@@ -72,7 +72,7 @@ struct Piece {
     entry: Vec<u8>,
 }
 
-/// Cuts the input into pieces; a last one that is cut short is left out.
+/// Splits the input into pieces; an incomplete last one is left out.
 struct Pieces<'a>(&'a [u8]);
 
 impl Iterator for Pieces<'_> {

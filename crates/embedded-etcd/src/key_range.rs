@@ -1,4 +1,4 @@
-//! Which keys a request is about: etcd's pair of `key` and `range_end`, parsed once.
+//! The keys of a request: etcd's pair of `key` and `range_end`, parsed once.
 
 use std::ops::Bound;
 
@@ -15,7 +15,7 @@ pub enum KeyRange {
     From(Bytes),
 }
 
-/// Where a set of keys begins and ends.
+/// The bounds of a set of keys.
 pub type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 impl KeyRange {

@@ -1,7 +1,7 @@
-//! Leases: how long each still lives, and which keys die with it.
+//! Leases: their expiry and their keys.
 //!
 //! Pure; time is the argument `now`, counted from the start of the store. Deleting the keys of a
-//! lease is the caller's ([`crate::machine`]), because it is a write like any other.
+//! lease is left to the caller ([`crate::machine`]), because it is a write like any other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,7 +36,7 @@ struct Lease {
     keys: BTreeSet<Bytes>,
 }
 
-/// What is known of one lease.
+/// The state of one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseInfo {
     /// Seconds left.
@@ -95,7 +95,7 @@ impl LeaseTable {
         Ok(lease.ttl)
     }
 
-    /// Forgets lease `id` and returns its keys in key order, for the caller to delete.
+    /// Removes lease `id` and returns its keys in key order, for the caller to delete.
     ///
     /// # Errors
     /// [`ApiError::LeaseNotFound`].
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(leases.first_ended(at(18)), None);
         let info = leases.info(at(18), 1).unwrap();
         assert_eq!((info.remaining, info.granted), (1, 10));
-        // Too late: whoever held it must not believe that it still does.
+        // Expired: its holder must not believe that it still holds the lease.
         assert_eq!(leases.renew(at(19), 1), Err(ApiError::LeaseNotFound));
         assert_eq!(leases.renew(at(1), 2), Err(ApiError::LeaseNotFound));
     }

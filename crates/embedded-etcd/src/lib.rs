@@ -1,20 +1,19 @@
 //! etcd's v3 KV, Txn, Watch and Lease API in process, in memory or on disk.
 //!
-//! For `kafila dev`, which needs nothing installed; for tests; and for the simulator. Services speak
-//! to it through the same `etcd-client` as to an etcd and cannot tell the difference.
+//! For `kafila dev`, which needs no installation, for tests, and for the simulator. Services use it
+//! through the same `etcd-client` as a real etcd and cannot tell the difference.
 //!
 //! In reading order:
 //! - [`record`] and [`key_range`]: the nouns; [`config`] and [`error`].
-//! - [`mvcc`]: every version of every key, compaction included; [`txn`]: what a txn is and does;
+//! - [`mvcc`]: every version of every key, compaction included; [`txn`]: validation and execution of txns;
 //!   [`lease`]; [`watch`]; [`machine`] puts these together. All of it pure: time is an argument, and
 //!   nothing waits.
-//! - [`storage`]: what survives the process, and how it looks on disk.
+//! - [`storage`]: persistence, and the format on disk.
 //! - `run`: the loop around the machine; `grpc`: etcd's services around the loop; [`EmbeddedEtcd`]
 //!   holds it all.
 
 mod compactor;
 pub mod config;
-mod crc32c;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -1,9 +1,9 @@
-//! The whole store as a value: requests in, answers and changes out.
+//! The whole store as a value: requests in, responses and changes out.
 //!
 //! Pure: time, ids and the outcome of writing to disk are arguments. A driver ([`crate::run`], or a
 //! simulator) applies writes, stores what [`Machine::take_changes`] returns, then calls
-//! [`Machine::publish`] and only then lets the answers out; so nobody ever sees, in an answer, a
-//! read or a watch, what a crash could undo.
+//! [`Machine::publish`] and only then releases the responses. So no response, read or watch ever
+//! shows a change that a crash could undo.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,14 +31,14 @@ use crate::{
 /// Leases whose end is carried out in one tick; etcd revokes at most 1,000 a second, in halves.
 const MAX_EXPIRIES_PER_TICK: usize = 500;
 
-/// Records a compaction looks at in one tick: some 3 ms during which nobody writes.
+/// Records that a compaction examines in one tick: some 3 ms without writes.
 const SWEEP_STEP: usize = 8_192;
 
 /// What etcd adds to a request before it compares it with its limit: a header with the request's id
 /// (14 bytes), the tag and the length of the request.
 const REQUEST_OVERHEAD: usize = 20;
 
-/// Who answers: fills the headers.
+/// Identity of the server, for response headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub cluster_id: u64,
@@ -71,7 +71,7 @@ pub struct Machine {
     leases: LeaseTable,
     hub: WatchHub,
     compactor: Option<AutoCompactor>,
-    /// What has not been handed to storage.
+    /// Changes that are not passed to storage yet.
     changes: Vec<Change>,
     /// Bytes of the records among them.
     changes_bytes: usize,
@@ -101,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// A store with what was read back from storage. Every lease has its full time again.
+    /// A store with the contents of storage. Every lease starts with its full time.
     ///
     /// # Errors
     /// A [`Corruption`] when the parts contradict each other.
@@ -233,7 +233,7 @@ impl Machine {
         Ok(response)
     }
 
-    /// Drops what is older than a revision. A `physical` request is answered when it is gone.
+    /// Compacts up to a revision. A `physical` request is answered after the sweep.
     ///
     /// # Errors
     /// [`ApiError::Compacted`], [`ApiError::FutureRevision`].
@@ -253,7 +253,7 @@ impl Machine {
     fn compact_at(&mut self, revision: i64) -> Result<(), ApiError> {
         self.mvcc.compact(revision)?;
         self.changes.push(Change::Compact { revision });
-        // Lagging watches that are now too old learn of it.
+        // Lagging watches behind the compaction are ended.
         self.can_sync = true;
         Ok(())
     }
@@ -310,7 +310,7 @@ impl Machine {
         }
     }
 
-    /// How long a lease still lives; -1 seconds for one that does not exist.
+    /// Remaining time of a lease; -1 seconds for an unknown one.
     #[must_use]
     pub fn lease_time_to_live(
         &self,
@@ -370,14 +370,14 @@ impl Machine {
         self.hub.request_progress(&self.mvcc, stream);
     }
 
-    /// Hears that a reader who was behind has made room.
+    /// Notes that a lagging reader has made room.
     pub fn watch_has_room(&mut self) {
         self.can_sync = true;
     }
 
     // The driver's side.
 
-    /// Carries out what time and earlier requests have made due, a bounded piece of it.
+    /// Carries out due work of time and earlier requests, in a bounded step.
     pub fn tick(&mut self, now: Duration) {
         for _ in 0..MAX_EXPIRIES_PER_TICK {
             let Some(id) = self.leases.first_ended(now) else {
@@ -389,7 +389,7 @@ impl Machine {
         if let Some(compactor) = &mut self.compactor
             && let Some(revision) = compactor.sample(now, self.mvcc.visible())
         {
-            // Someone else may have compacted further.
+            // A client may have compacted further.
             let _ = self.compact_at(revision);
         }
         self.sweep();
@@ -424,7 +424,7 @@ impl Machine {
         self.changes_bytes
     }
 
-    /// What is to be stored in one piece before [`Machine::publish`].
+    /// The changes to store atomically before [`Machine::publish`].
     pub fn take_changes(&mut self) -> Vec<Change> {
         self.changes_bytes = 0;
         std::mem::take(&mut self.changes)
@@ -469,7 +469,7 @@ impl Machine {
         self.identity.header(self.mvcc.head())
     }
 
-    /// Adds who answers to a header that holds the revision.
+    /// Adds the server's identity to a header that holds the revision.
     fn fill(&self, header: &mut Option<PbResponseHeader>) {
         let revision = header
             .as_ref()

@@ -27,16 +27,16 @@ impl Revision {
     }
 }
 
-/// What one write did to one key.
+/// The change of one key by one write.
 ///
 /// Shape: a tombstone has an empty value, and create revision, version and lease 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub key: Bytes,
     pub value: Bytes,
-    /// When the key last came into being.
+    /// The revision of the key's last creation.
     pub create_revision: i64,
-    /// When this version was written.
+    /// The revision of this version.
     pub revision: Revision,
     /// 1 at creation, one more with each put, 0 for a tombstone.
     pub version: i64,

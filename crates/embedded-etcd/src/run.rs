@@ -50,7 +50,7 @@ struct Request {
 /// Tells the caller, once the work is safe.
 type Answer = Box<dyn FnOnce() + Send>;
 
-/// The way to the store for whoever serves it. Cheap to clone.
+/// A handle of the store for its listeners. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     shared: Arc<Shared>,
@@ -100,7 +100,7 @@ impl Handle {
             arrived: self.shared.started.elapsed(),
             work: Box::new(move |machine, now| {
                 let result = work(machine, now);
-                // Nobody listens any more if the caller gave up; the work is done regardless.
+                // The caller may have given up; the work is done regardless.
                 Box::new(move || drop(sender.send(result)))
             }),
         };
@@ -111,7 +111,7 @@ impl Handle {
         receiver.await.map_err(|_| ApiError::Stopped)
     }
 
-    /// Tells who wrote `revision` to whoever wants to know.
+    /// Reports the writer of `revision` to the journal.
     pub(crate) fn note_writer(&self, peer: Option<SocketAddr>, revision: i64) {
         if let Backend::Journal(journal) = &self.shared.backend {
             journal.note_writer(peer, revision);
@@ -158,13 +158,13 @@ impl Loop {
         (this, handle)
     }
 
-    /// Runs until `stop`, or until the disk fails: then nobody is answered any more, because what
-    /// is in memory is no longer what is stored.
+    /// Runs until `stop`, or until the disk fails: then no request is answered any more, because the
+    /// memory differs from the disk.
     ///
     /// # Errors
     /// [`Error::Storage`].
     pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<(), Error> {
-        // However it ends, be it by a panic, nobody is served any more.
+        // After any end, even by a panic, no request is served.
         let _stop_when_dropped = stop.clone().drop_guard();
         let result = self.steps(&stop).await;
         if let Err(error) = &result {
@@ -199,8 +199,8 @@ impl Loop {
         self.shared.backend.flush().await
     }
 
-    /// Carries out `first` and whatever else waits, stores it and publishes it. The answers are for
-    /// the caller to let out.
+    /// Carries out `first` and further waiting requests, stores and publishes them. The caller sends
+    /// the answers.
     async fn step(&mut self, first: Option<Request>) -> Result<Vec<Answer>, Error> {
         let (answers, changes) = self.apply(first);
         if !changes.is_empty() {
@@ -230,7 +230,7 @@ impl Loop {
         machine.tick(now.unwrap_or_else(|| self.shared.started.elapsed()));
         let mut changes = machine.take_changes();
         if matches!(self.shared.backend, Backend::Memory) {
-            // Nothing to wait for: published under the same lock.
+            // Nothing to store: published under the same lock.
             changes.clear();
             machine.publish();
         }

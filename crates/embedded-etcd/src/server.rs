@@ -134,7 +134,7 @@ impl EmbeddedEtcd {
         &self,
         listener: TcpListener,
         shutdown: CancellationToken,
-    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+    ) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> {
         self.serve_on(listener.into(), shutdown)
     }
 
@@ -146,11 +146,12 @@ impl EmbeddedEtcd {
         &self,
         listener: Listener,
         shutdown: CancellationToken,
-    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+    ) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> {
         let ended = self.stop_serving.child_token();
         let router = grpc::router(server(), &self.services, ended.clone());
         let addresses = self.services.addresses.clone();
-        self.listeners.track_future(async move {
+        // Boxed here, so that the server is compiled in this crate and not in every user's.
+        Box::pin(self.listeners.track_future(async move {
             let address = listener.local_addr().ok();
             let _announced = address.map(|address| addresses.announce(format!("http://{address}")));
             let end = async {
@@ -168,7 +169,7 @@ impl EmbeddedEtcd {
             });
             let served = router.serve_with_incoming_shutdown(incoming, end).await;
             served.map_err(Error::Serve)
-        })
+        }))
     }
 
     /// A channel to the store that needs no socket, for `etcd_client::Client::from_channel`. It
@@ -233,7 +234,7 @@ async fn open(config: Config) -> Result<(Machine, Backend), Error> {
     let Storage::Disk { path, durability } = config.storage.clone() else {
         return Ok((Machine::new(identity(1), &config), Backend::Memory));
     };
-    let opening = offload::spawn(move || {
+    let opening = blocking::spawn(move || {
         let (disk, contents) = Disk::open(&path, durability)?;
         let identity = identity(contents.opened);
         let machine = Machine::restore(identity, &config, contents)

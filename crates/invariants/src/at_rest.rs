@@ -1,4 +1,4 @@
-//! What is true once nobody disturbs the suite any more and everything has had its time.
+//! Facts of a suite at rest: without faults or changes, and after all timeouts.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use state::Snapshot;
 
 use crate::violation::{Fact, Violation};
 
-/// Looks at a state at rest: no evaluation waits to be looked at, and every job runs what it asks
-/// for, as far as it has found a place; a stopped or forgotten one runs nothing.
+/// Checks a state at rest: no evaluation is pending, and every job runs its counts as far as there is
+/// room; a stopped or deleted one runs nothing.
 ///
-/// A job whose rollout has failed may run less: nothing more of that version is placed until
-/// somebody changes the job. Source: Nomad's public behaviour.
-/// Batch jobs are left out of the counts: what has ended well is not run again.
+/// A job with a failed rollout may run less: no more of that version is placed until the job is
+/// changed. Source: Nomad's public behaviour.
+/// Batch jobs are left out of the counts: successful allocations do not run again.
 pub fn check_at_rest(snapshot: &Snapshot) -> Vec<Violation> {
     let mut found = Vec::new();
     let revision = snapshot.index();
     for eval in snapshot.open_evals() {
-        // A blocked one waits for room and a delayed one for its time: both may, at rest.
+        // Blocked and delayed evaluations are allowed at rest.
         let waits = eval.value.status == EvalStatus::Blocked || !eval.value.wait_until.is_never();
         if !waits {
             let text = format!(
@@ -47,7 +47,7 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
         if view.client_status() == ClientStatus::Unknown {
             continue;
         }
-        // Those of a job that was purged and is there again are replaced like older versions.
+        // Allocations of a purged and recreated job are replaced like older versions.
         let alloc = &view.alloc;
         let group = (alloc.job_key(), alloc.task_group.to_string());
         let job = snapshot.job(&group.0);
@@ -74,7 +74,7 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
                 .unwrap_or_default();
             let wanted = if job.value.stop { 0 } else { group.count };
             let least = if has_failed(snapshot, job) { 0 } else { wanted };
-            // An old one stays until its update has a place, and is not one too many.
+            // An outdated one stays until its update has room, and is not in excess.
             let is_met =
                 least <= runs.all + waits && runs.all <= wanted && runs.current + waits <= wanted;
             if !is_met {
@@ -85,7 +85,7 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
             }
         }
     }
-    // How many of them there are is for their nodes, or their work, to say.
+    // Their number depends on the nodes, or on the work.
     let may_run = |key: &model::JobKey| {
         snapshot
             .job(key)
@@ -102,15 +102,15 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
     wrong
 }
 
-/// How many of a group run.
+/// Running allocations of a group.
 #[derive(Clone, Copy, Default)]
 struct Live {
     all: u32,
-    /// Of the version that the job has.
+    /// Of the current version.
     current: u32,
 }
 
-/// Whether the rollout of what the job asks for now has failed.
+/// Whether the rollout of the current version has failed.
 fn has_failed(snapshot: &Snapshot, job: &Indexed<Job>) -> bool {
     let rollout = snapshot.latest_deployment(&job.value.key());
     rollout.is_some_and(|rollout| {

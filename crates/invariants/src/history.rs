@@ -1,4 +1,4 @@
-//! A whole history, revision by revision.
+//! Check of a whole history, revision by revision.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::snapshot::{check_names, check_node, check_versions};
 use crate::transition::check_key;
 use crate::violation::Violation;
 
-/// How many violations are kept: the first ones tell the story, a broken history may have millions.
+/// Limit of kept violations: the first ones matter, and a broken history may have millions.
 const MOST_VIOLATIONS: usize = 100;
 
-/// Follows a history and looks at every revision; only what a revision touched is looked at, so a
-/// long history costs what its changes cost.
+/// Follows a history and checks every revision. Only objects that a revision touches are checked, so
+/// the cost is proportional to the changes.
 #[derive(Debug, Default)]
 pub struct History {
     state: State,
@@ -22,7 +22,7 @@ pub struct History {
 }
 
 impl History {
-    /// Applies everything that one revision changed, and looks.
+    /// Applies the changes of one revision and checks them.
     ///
     /// # Panics
     /// When `revision` is not after the last one.
@@ -66,12 +66,12 @@ impl History {
         self.state.snapshot()
     }
 
-    /// Returns how many revisions were looked at.
+    /// Returns the number of checked revisions.
     pub fn revisions(&self) -> u64 {
         self.revisions
     }
 
-    /// Returns what was found, oldest first, at most a hundred.
+    /// Returns the violations, oldest first, at most a hundred.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }

@@ -1,4 +1,4 @@
-//! The replica's indexes against what a look at every object gives.
+//! Check of the replica's indexes against a scan of every object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use state::Snapshot;
 
 use crate::violation::{Fact, Violation};
 
-/// Looks every index up for every name there is, and compares. Costs a look at everything.
+/// Compares every index with a scan, for every known name. Costs a scan of everything.
 pub fn check_indexes(snapshot: &Snapshot) -> Vec<Violation> {
     let (told, counted) = (Indexes::told_by(snapshot), Indexes::counted_in(snapshot));
     told.differences(&counted)
@@ -21,10 +21,10 @@ pub fn check_indexes(snapshot: &Snapshot) -> Vec<Violation> {
         .collect()
 }
 
-/// Address and port → how many hold it.
+/// Address and port → number of holders.
 type Ports = BTreeMap<(String, u16), u32>;
 
-/// Everything that can be looked up, name → what is found under it; nothing empty.
+/// All indexes, name → found objects; no entry is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Indexes {
     pub(crate) allocs_by_node: BTreeMap<NodeId, BTreeSet<AllocId>>,
@@ -35,16 +35,16 @@ pub(crate) struct Indexes {
     pub(crate) open_evals: BTreeSet<EvalId>,
     pub(crate) deployments_by_job: BTreeMap<JobKey, BTreeSet<DeploymentId>>,
     pub(crate) active_deployments: BTreeSet<DeploymentId>,
-    /// Live allocations only: how many, what they hold together, and each port's holders.
+    /// Live allocations only: number, total, and holders of each port.
     pub(crate) usage: BTreeMap<NodeId, (u32, ComparableResources, Ports)>,
 }
 
 impl Indexes {
-    /// Asks the indexes.
+    /// Reads the replica's indexes.
     pub(crate) fn told_by(snapshot: &Snapshot) -> Self {
         let mut told = Self::default();
-        // The counted ones know every name under which there should be something; nodes and jobs
-        // of their own add names under which there should be nothing.
+        // The scan knows every name with objects; nodes and jobs
+        // without any add names that must have no entry.
         let counted = Self::counted_in(snapshot);
         let nodes = snapshot.nodes().map(|node| node.value.id);
         for id in nodes.chain(counted.allocs_by_node.keys().copied()) {
@@ -109,7 +109,7 @@ impl Indexes {
         told
     }
 
-    /// Looks at every object.
+    /// Scans every object.
     pub(crate) fn counted_in(snapshot: &Snapshot) -> Self {
         let mut counted = Self::default();
         for view in snapshot.allocs() {
@@ -170,7 +170,7 @@ impl Indexes {
         counted
     }
 
-    /// Says where `self`, what is told, differs from what was counted.
+    /// Returns the differences between `self`, read from the indexes, and the scan.
     pub(crate) fn differences(&self, counted: &Self) -> Vec<String> {
         let mut found = Vec::new();
         compare(

@@ -1,16 +1,15 @@
-//! Facts true of every snapshot and of every history, whatever was killed in between.
+//! Invariants of every snapshot and of every history, whatever processes were killed meanwhile.
 //!
-//! Pure, and written without a look at how the services keep them: sums are taken anew from the
-//! allocations, not from the replica's running totals. In reading order: [`violation`] is what is
-//! found, [`snapshot`] looks at one state, [`transition`] at one change, [`history`] at a whole
-//! history revision by revision, [`at_rest`] at a suite that nobody disturbs any more, [`indexes`]
-//! at what can be looked up.
+//! Pure, and independent of the services' own code: sums are recomputed from the allocations, not
+//! taken from the replica's running totals. In reading order: [`violation`] is a finding;
+//! [`snapshot`] checks one state, [`transition`] one change, [`history`] a whole history revision by
+//! revision, [`at_rest`] a suite without further changes or faults, [`indexes`] the replica's indexes.
 //!
-//! [`check_history`] is the one part that is not pure: it feeds [`History`] from etcd's watch, from
-//! the first revision on.
+//! [`check_history`] is the only part that is not pure: it feeds [`History`] from etcd's watch,
+//! starting at the first revision.
 
 pub mod at_rest;
-mod exclusive;
+mod dedicated;
 pub mod history;
 pub mod indexes;
 mod pace;

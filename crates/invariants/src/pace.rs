@@ -1,4 +1,4 @@
-//! How fast an update replaces what is there.
+//! Check of the pace of updates.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use state::{AllocView, Key, Snapshot};
 
 use crate::violation::{Fact, Violation};
 
-/// Looks at what one revision replaced: together with what is new and not yet healthy it is at most
-/// `max_parallel` of a service's group.
+/// Checks the replacements of one revision: together with new allocations that are not healthy yet,
+/// they are at most `max_parallel` of a service's group.
 pub(crate) fn check_pace(
     before: &Snapshot,
     after: &Snapshot,
@@ -63,7 +63,7 @@ pub(crate) fn check_pace(
     }
 }
 
-/// Whether an older version makes way for a newer one, which it need not do for any other reason.
+/// Whether an older version was stopped for a newer one, and for no other reason.
 fn is_updated(before: &Snapshot, old: &AllocView, new: &AllocView) -> bool {
     old.alloc.job_version < new.alloc.job_version
         && old.alloc.job_create_index == new.alloc.job_create_index
@@ -73,7 +73,7 @@ fn is_updated(before: &Snapshot, old: &AllocView, new: &AllocView) -> bool {
         && is_on_a_node_that_is_up(before, old)
 }
 
-/// Whether a new one may still turn out badly, as part of a deployment.
+/// Whether a new allocation of a deployment may still become unhealthy.
 fn is_unproven(before: &Snapshot, view: &AllocView) -> bool {
     view.alloc.deployment_id.is_some()
         && !view.is_terminal()

@@ -1,4 +1,4 @@
-//! Looks at everything that was ever committed, by replaying etcd's watch from the first revision.
+//! Check of everything ever committed, by a replay of etcd's watch from the first revision.
 
 use state::Snapshot;
 use store::{Client, Error};
@@ -7,22 +7,22 @@ use crate::history::History;
 use crate::indexes::check_indexes;
 use crate::violation::Violation;
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How many revisions changed anything of ours.
+    /// Number of revisions with changes.
     pub revisions: u64,
-    /// Oldest first; empty when all is well.
+    /// Oldest first; empty without violations.
     pub violations: Vec<Violation>,
     /// The state at the end.
     pub snapshot: Snapshot,
 }
 
-/// Replays the whole history up to now and looks at every revision, and at the indexes at the end.
+/// Replays the whole history up to now, checks every revision, and the indexes at the end.
 /// The store must never have been compacted.
 ///
 /// # Errors
-/// The beginning was compacted away, or etcd cannot be reached.
+/// The beginning was compacted, or etcd cannot be reached.
 pub async fn check_history(client: &Client) -> Result<Report, Error> {
     let mut history = History::default();
     let mut replay = store::history::History::from(client, 1).await?;

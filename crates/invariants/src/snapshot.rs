@@ -1,4 +1,4 @@
-//! What is true of every single state.
+//! Facts of every single state.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use model::{ClientStatus, ComparableResources, JobKey, JobType, NodeId};
 use state::{AllocView, Snapshot};
 
 use crate::violation::{Fact, Violation};
-use crate::{exclusive, volumes};
+use crate::{dedicated, volumes};
 
-/// Looks at every node and every job; for one revision of a long history see [`crate::History`].
+/// Checks every node and every job; for one revision of a long history see [`crate::History`].
 pub fn check_snapshot(snapshot: &Snapshot) -> Vec<Violation> {
     let mut nodes: Vec<NodeId> = snapshot.nodes().map(|node| node.value.id).collect();
     nodes.extend(snapshot.allocs().map(|view| view.alloc.node_id));
@@ -28,7 +28,7 @@ pub fn check_snapshot(snapshot: &Snapshot) -> Vec<Violation> {
     found
 }
 
-/// Looks at what one node has to run.
+/// Checks the live allocations of one node.
 pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violation>) {
     let mut violate = |fact, text| {
         found.push(Violation {
@@ -66,13 +66,13 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
             format!("node {id}: {counted:?} counted, {sum:?} summed up"),
         );
     }
-    let held = snapshot.usage(id).and_then(|usage| usage.held());
+    let held = snapshot.usage(id).and_then(|usage| usage.dedicated());
     let held = held.cloned().unwrap_or_default();
-    if held != exclusive::sum(&live) {
+    if held != dedicated::sum(&live) {
         let text = format!("node {id}: {held:?} counted, of cores and devices");
         violate(Fact::UsageIsTheSum, text);
     }
-    for (fact, text) in exclusive::held_twice(&live) {
+    for (fact, text) in dedicated::held_twice(&live) {
         violate(fact, format!("node {id}: {text}"));
     }
     for ((address, port), views) in holders.into_iter().filter(|(_, views)| views.len() > 1) {
@@ -82,12 +82,12 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
             format!("node {id}: port {port} of {address} is held by {ids:?}"),
         );
     }
-    // A node that was forgotten offers nothing, but what runs on it is on its way out.
+    // A deleted node has no resources, but its allocations are being stopped.
     let Some(node) = snapshot.node(id) else {
         return;
     };
     for text in volumes::written_beside(snapshot, &node.value, &live) {
-        violate(Fact::VolumeWrittenAlone, format!("node {id}: {text}"));
+        violate(Fact::VolumeHasOneWriter, format!("node {id}: {text}"));
     }
     for view in &live {
         for port in &view.alloc.resources.ports {
@@ -101,7 +101,7 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
             }
         }
     }
-    if let Some(text) = exclusive::too_many(&node.value, &live) {
+    if let Some(text) = dedicated::too_many(&node.value, &live) {
         violate(Fact::NodeNotOvercommitted, format!("node {id}: {text}"));
     }
     if let Some(dimension) = sum.exceeds(node.value.available()) {
@@ -114,9 +114,9 @@ pub(crate) fn check_node(snapshot: &Snapshot, id: NodeId, found: &mut Vec<Violat
     }
 }
 
-/// Looks whether the versions that one job's live allocations run are kept.
+/// Checks that the versions of one job's live allocations are kept.
 pub(crate) fn check_versions(snapshot: &Snapshot, key: &JobKey, found: &mut Vec<Violation>) {
-    // A purged job takes its versions along; its allocations are on their way out.
+    // The versions of a purged job are deleted; its allocations are being stopped.
     let Some(job) = snapshot.job(key) else {
         return;
     };
@@ -136,7 +136,7 @@ pub(crate) fn check_versions(snapshot: &Snapshot, key: &JobKey, found: &mut Vec<
     }
 }
 
-/// Looks at the names of one job's live allocations.
+/// Checks the names of one job's live allocations.
 pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Violation>) {
     let mut holders = BTreeMap::<(u64, &str, u32, Option<NodeId>), Vec<&AllocView>>::new();
     for view in snapshot
@@ -144,7 +144,7 @@ pub(crate) fn check_names(snapshot: &Snapshot, job: &JobKey, found: &mut Vec<Vio
         .filter(|view| counts_for_its_name(snapshot, view))
     {
         let alloc = &view.alloc;
-        // A job that is everywhere has each of its names once a node.
+        // A system job has each of its names once per node.
         let node = is_everywhere(snapshot, view).then_some(alloc.node_id);
         let name = (
             alloc.job_create_index,
@@ -168,12 +168,12 @@ fn is_everywhere(snapshot: &Snapshot, view: &AllocView) -> bool {
     let key = view.alloc.job_key();
     let version = snapshot.job_version(&key, view.alloc.job_version);
     let job = version.or_else(|| snapshot.job(&key));
-    // What was forgotten may have been everywhere; its allocations are on their way out.
+    // A purged job may have been a system job; its allocations are being stopped.
     job.is_none_or(|job| matches!(job.value.job_type, JobType::System | JobType::Sysbatch))
 }
 
-/// A canary runs beside what it may replace, a promoted one until that has been stopped; and an
-/// unknown allocation may have been replaced.
+/// A canary runs beside the allocation that it may replace, a promoted one until that is stopped; and
+/// an unknown allocation may have been replaced.
 fn counts_for_its_name(snapshot: &Snapshot, view: &AllocView) -> bool {
     !view.is_terminal()
         && !view.alloc.canary

@@ -1,4 +1,4 @@
-//! Each fact, broken on purpose: a checker that misses one is worse than none.
+//! Tests that break each fact on purpose: the checker must find every violation.
 
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ fn put_rollout(job_version: u64, status: DeploymentStatus) -> Change {
     )
 }
 
-/// Plays one change a revision and returns the facts that did not hold, in order.
+/// Plays one change per revision and returns the violated facts, in order.
 fn broken(changes: impl IntoIterator<Item = Change>) -> Vec<Fact> {
     let mut history = History::default();
     for (revision, change) in (1..).zip(changes) {
@@ -386,7 +386,7 @@ fn an_allocation_that_moves_is_found() {
         put_alloc(&alloc(1, &builders::node(1), 0)),
         put_alloc(&moved),
     ];
-    // Its old node's totals are wrong then too: the replica counts on the fact.
+    // The old node's totals are wrong, too, because the replica relies on the fact.
     assert_eq!(
         broken(changes).first(),
         Some(&Fact::AllocationKeepsItsPlace)
@@ -394,7 +394,7 @@ fn an_allocation_that_moves_is_found() {
 }
 
 #[test]
-fn an_eviction_that_nobody_follows_up_is_found() {
+fn an_eviction_without_an_evaluation_is_found() {
     let node = builders::node(1);
     let first = alloc(1, &node, 0);
     let mut evicted = first.clone();
@@ -409,11 +409,11 @@ fn an_eviction_that_nobody_follows_up_is_found() {
     };
     for (with, job, expected) in [
         (vec![followed_up(4)], Some(web(1)), vec![]),
-        (vec![], Some(web(1)), vec![Fact::EvictionIsFollowedUp]),
+        (vec![], Some(web(1)), vec![Fact::EvictionHasEvaluation]),
         (
             vec![followed_up(3)],
             Some(web(1)),
-            vec![Fact::EvictionIsFollowedUp],
+            vec![Fact::EvictionHasEvaluation],
         ),
         (vec![], None, vec![]),
     ] {
@@ -434,7 +434,7 @@ fn an_eviction_that_nobody_follows_up_is_found() {
 }
 
 #[test]
-fn somebody_too_important_who_makes_way_is_found() {
+fn a_victim_of_too_high_priority_is_found() {
     let (node, other_node) = (builders::node(1), builders::node(2));
     let named = |name: &str, priority| {
         let mut job = builders::service(name, 1);
@@ -447,7 +447,7 @@ fn somebody_too_important_who_makes_way_is_found() {
     let live = alloc(1, &node, 0);
     let mut elsewhere = alloc(1, &other_node, 0);
     elsewhere.desired_status = DesiredStatus::Stop;
-    let wrong = vec![Fact::OnlyTheLessImportantMakeWay];
+    let wrong = vec![Fact::VictimsHaveLowerPriority];
     for (winner_job, priority, victim, expected) in [
         ("db", 60, &gone, vec![]),
         ("db", 59, &gone, wrong.clone()),
@@ -534,7 +534,7 @@ fn at_rest_a_job_runs_what_it_asks_for() {
     let with_former = |count| at_rest(vec![put_alloc(&former), put_job(&web(count))]);
     assert_eq!(with_former(1), [], "as an older version's");
     assert_eq!(with_former(0), [Fact::CountIsMet]);
-    // Others have as many as their nodes, or their work, need.
+    // The number of others depends on their nodes or on their work.
     let mut everywhere = web(1);
     for job_type in [JobType::Batch, JobType::System, JobType::Sysbatch] {
         everywhere.job_type = job_type;
@@ -709,7 +709,7 @@ fn an_allocation_of_a_job_that_is_stopped_is_found() {
 }
 
 #[test]
-fn a_drain_that_is_gone_without_a_word_is_found() {
+fn a_drain_without_a_record_of_its_end_is_found() {
     let idle = builders::node(1);
     let mut draining = idle.clone();
     let strategy = model::DrainStrategy::new(None, false, Timestamp(5));
@@ -766,7 +766,7 @@ fn an_update_that_replaces_too_many_at_once_is_found() {
     // The second has to wait until the first is healthy.
     let one_by_one = vec![replaced(0).to_vec(), replaced(1).to_vec()];
     assert_eq!(found(one_by_one), [Fact::UpdatesKeepTheirPace]);
-    // What its node has lost is replaced at once.
+    // A lost allocation is replaced at once.
     let mut down = node.clone();
     down.status = model::NodeStatus::Down;
     let both = [replaced(0), replaced(1)].concat();

@@ -1,14 +1,14 @@
-//! What is true of every single change: from the state before it to the state after it.
+//! Facts of every single change, from the state before it to the state after it.
 
 use model::{Allocation, DesiredStatus, DrainStatus, NodeEligibility, NodeStatus, TriggeredBy};
 use state::{Key, Snapshot};
 
 use crate::violation::{Fact, Violation};
 
-/// How much more important than its victims a job is at least. Source: Nomad's public behaviour.
+/// Least difference of priority between a job and its victims. Source: Nomad's public behaviour.
 const PRIORITY_DELTA: u16 = 10;
 
-/// Looks at one key that changed between `before` and `after`.
+/// Checks one key that changed between `before` and `after`.
 pub(crate) fn check_key(
     before: &Snapshot,
     after: &Snapshot,
@@ -67,7 +67,7 @@ fn eval_goes_back(
     })
 }
 
-/// A record that goes back would launch times again.
+/// A launch record that goes back would repeat launches.
 fn launch_goes_back(
     before: &Snapshot,
     after: &Snapshot,
@@ -159,14 +159,14 @@ fn report_goes_back(
     })
 }
 
-/// Looks at a new allocation's job and node, as they were when the allocation was written.
+/// Checks a new allocation's job and node as of the write of the allocation.
 fn comes_where_nothing_may(
     before: &Snapshot,
     after: &Snapshot,
     id: model::AllocId,
 ) -> Option<(Fact, String)> {
     let alloc = &after.alloc(id)?.alloc;
-    // A plan that was promised before is moved where it belongs whatever has happened since.
+    // A plan that was committed before is moved whatever has changed since.
     if before.alloc(id).is_some() || before.plan_commit(alloc.eval_id).is_some() {
         return None;
     }
@@ -188,7 +188,7 @@ fn comes_where_nothing_may(
     })
 }
 
-/// A drain that is lost between two writers leaves a node that nobody empties.
+/// A drain lost between two writers would leave a node with its allocations.
 fn drain_is_forgotten(
     before: &Snapshot,
     after: &Snapshot,
@@ -223,12 +223,12 @@ fn eviction_is_forgotten(
         eval.value.triggered_by == TriggeredBy::Preemption && eval.create_index == after.index()
     });
     (!is_followed_up).then(|| {
-        let text = format!("allocation {id} is evicted, and nobody looks at {job}");
-        (Fact::EvictionIsFollowedUp, text)
+        let text = format!("allocation {id} is evicted without an evaluation of {job}");
+        (Fact::EvictionHasEvaluation, text)
     })
 }
 
-/// Looks at a new allocation and those that made way for it.
+/// Checks a new allocation and its victims.
 fn makes_the_wrong_go(
     before: &Snapshot,
     after: &Snapshot,
@@ -252,8 +252,8 @@ fn makes_the_wrong_go(
         };
         let is_own = alloc.job_key() == winner.job_key();
         if is_too_important || is_own || alloc.node_id != winner.node_id || !victim.is_terminal() {
-            let text = format!("allocation {} makes way for {id}", alloc.id);
-            return Some((Fact::OnlyTheLessImportantMakeWay, text));
+            let text = format!("allocation {} is preempted by {id}", alloc.id);
+            return Some((Fact::VictimsHaveLowerPriority, text));
         }
     }
     None

@@ -1,14 +1,14 @@
-//! A fact that does not hold.
+//! Violations: facts that do not hold.
 
 use std::fmt;
 
-/// One thing found wrong, and when.
+/// One violation and its revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The revision at which it first did not hold.
+    /// The first revision with the violation.
     pub revision: u64,
     pub fact: Fact,
-    /// What was found instead, with the ids to look for.
+    /// Details, with the ids concerned.
     pub found: String,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What must be true.
+/// A fact that must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fact {
     /// A node's live allocations fit into what it offers, in every dimension, and are not too many.
@@ -33,13 +33,13 @@ pub enum Fact {
     CoreHeldOnce,
     /// No two live allocations of a node hold one device instance.
     DeviceHeldOnce,
-    /// Who wants to write to a volume alone does, as far as live allocations go.
-    VolumeWrittenAlone,
+    /// A volume with a single writer has at most one live writer.
+    VolumeHasOneWriter,
     /// One live allocation for each name of a job, canaries and unknown ones aside.
     NameUsedOnce,
-    /// The replica's running totals are what a sum over the allocations gives.
+    /// The replica's running totals equal the sums over the allocations.
     UsageIsTheSum,
-    /// Everything that can be looked up is found, and nothing else.
+    /// The indexes return exactly the matching objects.
     IndexesAreRight,
     /// No live allocation holds a port that its node keeps for itself.
     ReservedPortsAreFree,
@@ -47,44 +47,44 @@ pub enum Fact {
     VersionIsKept,
     /// An object that has reached an end stays there.
     EndIsFinal,
-    /// What a node tells of an allocation is replaced only by what it told later.
+    /// A node's report on an allocation is replaced only by a later report.
     ReportsInOrder,
-    /// A task group that was promoted stays so as long as it is in its deployment.
+    /// A promoted task group stays promoted within its deployment.
     PromotionIsKept,
-    /// What an allocation is (its node, job, group and number) never changes.
+    /// An allocation's identity (its node, job, group and number) never changes.
     AllocationKeepsItsPlace,
-    /// Allocations make way only for another job whose priority is at least ten higher.
-    OnlyTheLessImportantMakeWay,
-    /// Whoever is evicted has its job looked at: the evaluation comes with the eviction.
-    EvictionIsFollowedUp,
+    /// Allocations are preempted only by another job whose priority is at least ten higher.
+    VictimsHaveLowerPriority,
+    /// Every eviction comes with an evaluation of the victim's job.
+    EvictionHasEvaluation,
     /// A job's version goes up by one with each change.
     VersionsCountUp,
     /// A periodic job is launched for later and later times.
     LaunchesGoForward,
-    /// Within one leader's term nobody else holds its election key.
+    /// Within one leader's term no other process holds its election key.
     OneLeaderATerm,
-    /// Of a service that has a leader, nobody else writes.
+    /// Of a service with a leader, only the leader writes.
     OneWriterATerm,
-    /// Revisions count up, and what was written stays written.
+    /// Revisions count up, and committed changes stay committed.
     HistoryIsOne,
     /// Every key and every value can be read.
     KeysAreKnown,
-    /// What a user was told is done is done, and is not undone but by a user.
+    /// An acknowledged request is carried out, and undone by users only.
     AcknowledgedIsKept,
-    /// What a user was told is refused is not done.
+    /// A refused request is not carried out.
     RefusedIsNotDone,
-    /// What is asked for once is done once, however often it is sent.
+    /// A request is carried out once, however often it is sent.
     DoneOnce,
     /// A new allocation is of a job that is not stopped, on a node that is ready and eligible.
     PlacedWhereAllowed,
-    /// A drain ends as complete or canceled, and says so.
+    /// A drain ends as complete or canceled, with a record of it.
     DrainsEnd,
     /// A node never acts on a revision lower than one that it has acted on.
     NodesGoForward,
     /// An update replaces no more than `max_parallel` that are not yet healthy.
     UpdatesKeepTheirPace,
     /// No service ends by itself.
-    ServicesGoOn,
+    ServicesKeepRunning,
     /// At rest: no deployment is under way.
     DeploymentsEnd,
     /// At rest: every node is ready.
@@ -93,8 +93,8 @@ pub enum Fact {
     EvaluationsEnd,
     /// At rest: a job runs exactly what it asks for.
     CountIsMet,
-    /// At rest: what is to run runs, and what is to end has ended.
-    NodesDoAsTold,
+    /// At rest: every allocation is in its desired state.
+    DesiredStateIsReached,
 }
 
 impl fmt::Display for Fact {
@@ -104,7 +104,7 @@ impl fmt::Display for Fact {
             Self::PortHeldOnce => "a port is held once",
             Self::CoreHeldOnce => "a core is held once",
             Self::DeviceHeldOnce => "a device is held once",
-            Self::VolumeWrittenAlone => "who wants to write to a volume alone does",
+            Self::VolumeHasOneWriter => "a single-writer volume has one writer",
             Self::NameUsedOnce => "a name is used by one live allocation",
             Self::UsageIsTheSum => "a node's usage is the sum over its allocations",
             Self::IndexesAreRight => "indexes are right",
@@ -114,27 +114,27 @@ impl fmt::Display for Fact {
             Self::ReportsInOrder => "reports are kept in the order in which they were made",
             Self::PromotionIsKept => "a promotion is kept",
             Self::AllocationKeepsItsPlace => "an allocation keeps its place",
-            Self::OnlyTheLessImportantMakeWay => "only the less important make way",
-            Self::EvictionIsFollowedUp => "an eviction is followed up",
+            Self::VictimsHaveLowerPriority => "only lower priorities are preempted",
+            Self::EvictionHasEvaluation => "an eviction comes with an evaluation",
             Self::VersionsCountUp => "job versions count up by one",
             Self::LaunchesGoForward => "launches go forward",
             Self::OneLeaderATerm => "one leader a term",
             Self::OneWriterATerm => "one writer a term",
             Self::HistoryIsOne => "there is one history",
             Self::KeysAreKnown => "every key can be read",
-            Self::AcknowledgedIsKept => "what is acknowledged is kept",
-            Self::RefusedIsNotDone => "what is refused is not done",
-            Self::DoneOnce => "what is asked for once is done once",
-            Self::PlacedWhereAllowed => "nothing is placed that may not be there",
-            Self::DrainsEnd => "a drain ends and says how",
+            Self::AcknowledgedIsKept => "acknowledged requests are kept",
+            Self::RefusedIsNotDone => "refused requests are not carried out",
+            Self::DoneOnce => "requests are carried out once",
+            Self::PlacedWhereAllowed => "allocations are placed where allowed",
+            Self::DrainsEnd => "a drain ends with a record",
             Self::NodesGoForward => "nodes go forward",
             Self::UpdatesKeepTheirPace => "updates keep their pace",
-            Self::ServicesGoOn => "services go on",
+            Self::ServicesKeepRunning => "services keep running",
             Self::DeploymentsEnd => "every deployment ends",
             Self::NodesComeBack => "every node comes back",
             Self::EvaluationsEnd => "every evaluation ends",
             Self::CountIsMet => "a job runs what it asks for",
-            Self::NodesDoAsTold => "nodes do as they are told",
+            Self::DesiredStateIsReached => "allocations reach their desired state",
         })
     }
 }

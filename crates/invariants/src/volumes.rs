@@ -1,12 +1,12 @@
-//! Volumes that only one may write to.
+//! Check of volumes with a single writer.
 
 use std::collections::BTreeMap;
 
 use model::{AccessMode, AllocId, Node};
 use state::{AllocView, Snapshot};
 
-/// Looks for registered volumes of a node to which several of its live allocations write, although
-/// one of them wanted to be alone.
+/// Finds registered volumes of a node with several live writers, one of which requested to be the
+/// single one.
 pub(crate) fn written_beside(snapshot: &Snapshot, node: &Node, live: &[&AllocView]) -> Vec<String> {
     if !snapshot.has_volumes() {
         return Vec::new();

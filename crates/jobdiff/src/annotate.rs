@@ -1,4 +1,4 @@
-//! What the differences do to allocations, in words.
+//! Annotations: the effects of differences on allocations.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const DESTROY: &str = "forces destroy";
 const IN_PLACE: &str = "forces in-place update";
 const DESTRUCTIVE: &str = "forces create/destroy update";
 
-/// How many allocations of a task group the scheduler would do something about.
+/// Numbers of allocations of a task group by what the scheduler would do with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupUpdates {
     pub ignore: u64,
@@ -28,12 +28,13 @@ pub struct GroupUpdates {
     pub reschedule_later: u64,
 }
 
-/// Says in the diff of `old` and `new` what the differences do to allocations: by task group what
-/// the scheduler would do, and for each field and task what it forces.
+/// Adds to the diff of `old` and `new` the effects on allocations: the scheduler's updates to each
+/// task group, and what each count and task forces.
 ///
-/// A task that is as it was is told of if what is around it forces something.
+/// An unchanged task is annotated too, if a change of its job or group replaces it.
 ///
-/// Source: Nomad's words; the rule is the scheduler's own.
+/// Source: Nomad's words. The rule is the scheduler's own; Nomad's annotations go by field names and
+/// call changes of `kill_signal`, `leader` and `logs` destructive, which its scheduler makes in place.
 pub fn annotate(
     diff: &mut JobDiff,
     old: Option<&Job>,
@@ -70,7 +71,7 @@ fn words(updates: &GroupUpdates) -> BTreeMap<String, u64> {
 
 fn annotate_count(fields: &mut [FieldDiff]) {
     for field in fields.iter_mut().filter(|field| field.name == "Count") {
-        // What was added or deleted has no other side.
+        // An added or deleted count has no other side.
         let number = |text: &str| text.parse::<u64>().unwrap_or(0);
         let (old, new) = (number(&field.old), number(&field.new));
         if new > old {
@@ -81,13 +82,13 @@ fn annotate_count(fields: &mut [FieldDiff]) {
     }
 }
 
-/// Returns what becomes of a task: what its own difference forces, or what differs around it.
+/// Returns what the change of a task, or of its job and group, forces.
 fn forced(task: &TaskDiff, of_group: DiffType, sides: &Sides<'_>) -> Option<&'static str> {
     match (of_group, task.diff_type) {
         (DiffType::Added, _) => Some(CREATE),
         (DiffType::Deleted, _) => Some(DESTROY),
         (_, DiffType::Added | DiffType::Deleted) => Some(DESTRUCTIVE),
-        (_, _) if sides.start_anew(&task.name) => Some(DESTRUCTIVE),
+        (_, _) if sides.is_replaced(&task.name) => Some(DESTRUCTIVE),
         (_, DiffType::None) => None,
         (_, DiffType::Edited) => Some(IN_PLACE),
     }
@@ -108,8 +109,8 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Asks what the scheduler asks of allocations: whether the task has to be started anew.
-    fn start_anew(&self, task: &str) -> bool {
+    /// Reports whether the scheduler replaces the task's allocation.
+    fn is_replaced(&self, task: &str) -> bool {
         let (Some((old_job, old)), Some((new_job, new))) = (self.old, self.new) else {
             return false;
         };

@@ -1,33 +1,38 @@
-//! The differences of two shapes.
+//! Comparison of two shapes.
 
 use std::collections::BTreeMap;
 
 use crate::shape::{Field, Shape};
 use crate::tree::{DiffType, FieldDiff, ObjectDiff};
 
-/// What differs in the values of a shape, and in the blocks in it.
+/// Differences in the fields of a shape and in its objects.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     pub(crate) fields: Vec<FieldDiff>,
     pub(crate) objects: Vec<ObjectDiff>,
+    /// Whether anything differs that is not listed.
+    unshown: bool,
 }
 
 impl Differences {
-    /// Compares two versions of the same thing; `contextual`: its blocks, if anything differs in
-    /// one, show what is the same in it too.
+    /// Compares two versions of a shape; `contextual`: objects with differences list their unchanged
+    /// fields too.
     pub(crate) fn of(old: Option<&Shape>, new: Option<&Shape>, contextual: bool) -> Self {
         Self {
             fields: fields(old, new, false),
             objects: objects(old, new, contextual),
+            unshown: old
+                .zip(new)
+                .is_some_and(|(old, new)| old.unshown != new.unshown),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.fields.is_empty() && self.objects.is_empty()
+        self.fields.is_empty() && self.objects.is_empty() && !self.unshown
     }
 }
 
-/// Returns what became of something that was `old` and is `new`.
+/// Returns the kind of the change from `old` to `new`.
 pub(crate) fn diff_type<T>(old: Option<&T>, new: Option<&T>, is_same: bool) -> DiffType {
     match (old, new) {
         (None, None) => DiffType::None,
@@ -73,6 +78,7 @@ fn fields(old: Option<&Shape>, new: Option<&Shape>, with_same: bool) -> Vec<Fiel
             annotations: Vec::new(),
         });
     }
+    found.sort();
     found
 }
 
@@ -101,6 +107,7 @@ fn object(old: Option<&Shape>, new: Option<&Shape>, contextual: bool) -> Option<
     let Differences {
         mut fields,
         objects,
+        ..
     } = differences;
     if contextual {
         fields = self::fields(old, new, true);

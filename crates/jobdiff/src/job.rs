@@ -1,37 +1,34 @@
-//! Jobs, compared.
+//! The diff of two jobs, their task groups and their tasks.
 
-use model::{Job, TaskGroup};
+use std::collections::BTreeMap;
+
+use model::Job;
+use serde_json::{Map, Value};
+use spec::fields::{self, Message};
 
 use crate::compare::{Differences, diff_type, paired};
-use crate::launches::{parameterized, periodic};
-use crate::policies::{affinity, constraint, spread};
-use crate::shape::{Shape, words};
-use crate::tree::{DiffType, JobDiff};
-use crate::{group, tree};
+use crate::shape::Shape;
+use crate::tree::{DiffType, JobDiff, TaskDiff, TaskGroupDiff};
 
-/// Returns what differs between two versions of a job; `None` stands for no job.
+/// Returns the differences between two versions of a job; `None` stands for no job.
 ///
-/// With `contextual`, groups and tasks that are the same are listed as well, and blocks in which
-/// anything differs show what is the same in them too.
+/// With `contextual`, groups and tasks without differences are listed as well, and objects with
+/// differences list their unchanged fields too.
 ///
-/// Versions and times of submission do not count, nor does the order of what has none: groups,
-/// tasks, datacenters, constraints, affinities, spreads.
-/// Source: Nomad's names of fields and objects, and which of them it leaves out.
+/// Versions and times of submission do not count, nor does the order of groups, tasks, datacenters,
+/// constraints, affinities and spreads.
 pub fn diff(old: Option<&Job>, new: Option<&Job>, contextual: bool) -> JobDiff {
-    let (old_shape, new_shape) = (old.map(shape), new.map(shape));
-    let own = Differences::of(old_shape.as_ref(), new_shape.as_ref(), contextual);
-    let pairs = paired(groups(old), groups(new), |group| group.name.as_str());
-    let mut task_groups: Vec<tree::TaskGroupDiff> = pairs
-        .into_values()
-        .map(|(old, new)| group::diff(old, new, contextual))
-        .collect();
-    let is_same = |group: &tree::TaskGroupDiff| group.diff_type == DiffType::None;
+    let (old, new) = (old.map(job), new.map(job));
+    let (old, new) = (old.as_ref(), new.as_ref());
+    let own = own(old, new, contextual);
+    let mut task_groups = parts(old, new, |old, new| group(old, new, contextual));
+    let is_same = |group: &TaskGroupDiff| group.diff_type == DiffType::None;
     let all_same = own.is_empty() && task_groups.iter().all(is_same);
     if !contextual {
         task_groups.retain(|group| !is_same(group));
     }
     JobDiff {
-        id: new.or(old).map_or(String::new(), |job| job.id.clone()),
+        id: name(old, new),
         diff_type: diff_type(old, new, all_same),
         fields: own.fields,
         objects: own.objects,
@@ -39,61 +36,90 @@ pub fn diff(old: Option<&Job>, new: Option<&Job>, contextual: bool) -> JobDiff {
     }
 }
 
-fn groups(job: Option<&Job>) -> &[TaskGroup] {
-    job.map_or(&[], |job| &job.task_groups)
+fn group(old: Option<&Part>, new: Option<&Part>, contextual: bool) -> TaskGroupDiff {
+    let own = own(old, new, contextual);
+    let mut tasks = parts(old, new, |old, new| task(old, new, contextual));
+    let is_same = |task: &TaskDiff| task.diff_type == DiffType::None;
+    let all_same = own.is_empty() && tasks.iter().all(is_same);
+    if !contextual {
+        tasks.retain(|task| !is_same(task));
+    }
+    TaskGroupDiff {
+        name: name(old, new),
+        diff_type: diff_type(old, new, all_same),
+        fields: own.fields,
+        objects: own.objects,
+        tasks,
+        updates: BTreeMap::new(),
+    }
 }
 
-fn shape(job: &Job) -> Shape {
-    let Job {
-        namespace,
-        // The same on both sides, or it would be another job.
-        id: _,
-        name,
-        region,
-        job_type,
-        priority,
-        all_at_once,
-        datacenters,
-        node_pool,
-        constraints,
-        affinities,
-        spreads,
-        // They have a place of their own in the tree.
-        task_groups: _,
-        meta,
-        periodic: launched,
-        parameterized: told,
-        parent_id,
-        dispatched,
-        payload,
-        dispatch_token,
-        stop,
-        // What the store says about the job, not the user.
-        version: _,
-        submit_time: _,
-    } = job;
-    Shape::new("Job")
-        .field("Namespace", namespace)
-        .field("Name", name)
-        .field("Region", region)
-        .field("Type", job_type.as_str())
-        .field("Priority", priority)
-        .field("AllAtOnce", all_at_once)
-        .field("NodePool", node_pool)
-        .field("Stop", stop)
-        .field("ParentID", parent_id)
-        .field("Dispatched", dispatched)
-        // What it says is for the task alone.
-        .optional(
-            "Payload",
-            (!payload.is_empty()).then(|| format!("{} bytes", payload.0.len())),
-        )
-        .field("DispatchIdempotencyToken", dispatch_token)
-        .map("Meta", meta)
-        .object(words("Datacenters", datacenters))
-        .object(launched.as_ref().map(periodic))
-        .object(told.as_ref().map(parameterized))
-        .set(constraints.iter().map(constraint))
-        .set(affinities.iter().map(affinity))
-        .set(spreads.iter().map(spread))
+fn task(old: Option<&Part>, new: Option<&Part>, contextual: bool) -> TaskDiff {
+    let own = own(old, new, contextual);
+    TaskDiff {
+        name: name(old, new),
+        diff_type: diff_type(old, new, own.is_empty()),
+        fields: own.fields,
+        objects: own.objects,
+        annotations: Vec::new(),
+    }
+}
+
+/// A job, a task group or a task.
+struct Part {
+    name: String,
+    shape: Shape,
+    /// The groups of a job, the tasks of a group.
+    parts: Vec<Part>,
+}
+
+/// Returns the job as it is compared: the canonical one, in the JSON of the HTTP API.
+fn job(job: &Job) -> Part {
+    let json = serde_json::to_value(spec::Job::from(job)).expect("a job has only JSON's types");
+    let mut groups = Vec::new();
+    for json in list(&json, "TaskGroups") {
+        let tasks = list(json, "Tasks").iter();
+        let tasks = tasks.map(|task| part(&fields::TASK, "Name", task, Vec::new()));
+        groups.push(part(&fields::TASK_GROUP, "Name", json, tasks.collect()));
+    }
+    part(&fields::JOB, "ID", &json, groups)
+}
+
+fn list<'a>(json: &'a Value, key: &str) -> &'a [Value] {
+    json[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn part(message: &'static Message, label: &str, json: &Value, parts: Vec<Part>) -> Part {
+    let none = Map::new();
+    Part {
+        name: json[label].as_str().unwrap_or_default().to_owned(),
+        shape: Shape::of(message.name, message, json.as_object().unwrap_or(&none)),
+        parts,
+    }
+}
+
+fn name(old: Option<&Part>, new: Option<&Part>) -> String {
+    new.or(old).map_or(String::new(), |part| part.name.clone())
+}
+
+fn own(old: Option<&Part>, new: Option<&Part>, contextual: bool) -> Differences {
+    let shape = |part: Option<&Part>| part.map(|part| part.shape.clone());
+    Differences::of(shape(old).as_ref(), shape(new).as_ref(), contextual)
+}
+
+/// Compares the parts of two parts, ordered by name.
+fn parts<D>(
+    old: Option<&Part>,
+    new: Option<&Part>,
+    compare: impl Fn(Option<&Part>, Option<&Part>) -> D,
+) -> Vec<D> {
+    let pairs = paired(parts_of(old), parts_of(new), |part| part.name.as_str());
+    pairs
+        .into_values()
+        .map(|(old, new)| compare(old, new))
+        .collect()
+}
+
+fn parts_of(part: Option<&Part>) -> &[Part] {
+    part.map_or(&[], |part| &part.parts)
 }

@@ -1,22 +1,15 @@
-//! What differs between two jobs, field by field, and what that does to their allocations.
+//! The diff of two jobs, field by field, and its effects on their allocations.
 //!
-//! Pure. In reading order: `tree` is what a difference looks like; `shape` is the form that jobs
-//! are compared in, fields and objects by name; `job`, `group`, `task`, `launches` and `policies` say what the
-//! parts of a job are in that form; `compare` finds the differences of two shapes, whatever they
-//! are shapes of; `annotate` adds what the scheduler would do about them.
-//!
-//! The names are Nomad's, because programs look for them. Every part of the model is taken apart
-//! by name, so a field that is added there does not compile here until somebody says what it is
-//! called.
+//! Pure. Jobs are compared in the JSON of the HTTP API, defaults filled in, so a new field of a job
+//! shows here by its JSON name without further code. In reading order: `tree` is the diff; `shape`
+//! turns JSON into fields and objects by name; `names` lists the exceptions; `compare` finds the
+//! differences of two shapes; `job` puts the tree together; `annotate` adds the scheduler's updates.
 
 mod annotate;
 mod compare;
-mod group;
 mod job;
-mod launches;
-mod policies;
+mod names;
 mod shape;
-mod task;
 mod tree;
 
 pub use annotate::{GroupUpdates, annotate};

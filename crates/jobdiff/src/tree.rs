@@ -1,13 +1,13 @@
-//! A difference: a tree of what was added, deleted and edited.
+//! The diff of two jobs: a tree of additions, deletions and edits.
 //!
 //! Every list is sorted by name; objects of one name by their content.
 
 use std::collections::BTreeMap;
 
-/// What became of one part of a job.
+/// The change of one part of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DiffType {
-    /// It is as it was.
+    /// Unchanged.
     #[default]
     None,
     Added,
@@ -28,7 +28,7 @@ impl DiffType {
     }
 }
 
-/// One value. Numbers and booleans as text, spans in nanoseconds.
+/// One value. Numbers and booleans as text, durations in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldDiff {
     /// Entries of maps and lists have their key in the name, as in `Env[PORT]`.
@@ -38,7 +38,7 @@ pub struct FieldDiff {
     pub old: String,
     /// Empty when it was deleted.
     pub new: String,
-    /// What it does to allocations, as in `forces create`.
+    /// Effects on allocations, as in `forces create`.
     pub annotations: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct TaskDiff {
     pub diff_type: DiffType,
     pub fields: Vec<FieldDiff>,
     pub objects: Vec<ObjectDiff>,
-    /// What it does to allocations, as in `forces create/destroy update`.
+    /// Effects on allocations, as in `forces create/destroy update`.
     pub annotations: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub struct TaskGroupDiff {
     pub fields: Vec<FieldDiff>,
     pub objects: Vec<ObjectDiff>,
     pub tasks: Vec<TaskDiff>,
-    /// Kind of update, as in `create` → how many allocations it befalls; never 0.
+    /// Kind of update, as in `create` → number of allocations; never 0.
     pub updates: BTreeMap<String, u64>,
 }
 

@@ -4,13 +4,14 @@
 //! are integer nanoseconds. What this version does not carry out is refused unless it is empty,
 //! because Nomad writes every field of a job, empty ones too.
 
+use hcl::collector::Collector;
+use hcl::json::{Json, Key, Node, plain};
+use hcl::schema::{Attribute, Child, Form, Kind, Refused, Repeat, Schema};
+use hcl::source::Fault;
+use hcl::suggest::nearest;
 use serde_json::{Map, Value};
 
-use crate::collector::Collector;
-use crate::document::json::{Json, Key, Node};
-use crate::schema::{Attribute, Child, Form, JOB, Kind, Refused, Repeat, Schema};
-use crate::source::Fault;
-use crate::suggest::nearest;
+use crate::schema::JOB;
 
 /// Returns the job with the API's own spelling of every key; what is wrong goes to `out`.
 pub(crate) fn job(json: &Json, out: &mut Collector) -> Map<String, Value> {
@@ -208,8 +209,8 @@ fn convert(kind: Kind, json: &Json) -> Result<Option<Value>, Fault> {
     let wanted = match (kind, &json.node) {
         (_, Node::Null) => return Ok(None),
         (Kind::Text, Node::Text(_)) | (Kind::Flag, Node::Bool(_)) => "",
-        (Kind::Whole | Kind::Span, Node::Number(number)) if number.is_i64() => "",
-        (Kind::Span, Node::Text(text)) => {
+        (Kind::Whole | Kind::Duration, Node::Number(number)) if number.is_i64() => "",
+        (Kind::Duration, Node::Text(text)) => {
             let nanoseconds = model::duration::parse_nanoseconds(text);
             let hint = nanoseconds
                 .map(|ns| format!(", {ns} for {text:?}"))
@@ -224,7 +225,7 @@ fn convert(kind: Kind, json: &Json) -> Result<Option<Value>, Fault> {
         (Kind::Text, _) => "a string",
         (Kind::Flag, _) => "true or false",
         (Kind::Whole, _) => "an integer",
-        (Kind::Span, _) => "integer nanoseconds",
+        (Kind::Duration, _) => "integer nanoseconds",
         (Kind::TextList, _) => "a list of strings",
         (Kind::TextMap, _) => "an object with string values",
         (Kind::Config, _) => "an object",
@@ -240,25 +241,8 @@ fn is_text(json: &Json) -> bool {
     matches!(json.node, Node::Text(_))
 }
 
-/// Returns the value without its places; of a repeated key the last value counts.
-pub(crate) fn plain(json: &Json) -> Value {
-    match &json.node {
-        Node::Null => Value::Null,
-        Node::Bool(flag) => Value::Bool(*flag),
-        Node::Number(number) => Value::Number(number.clone()),
-        Node::Text(text) => Value::String(text.clone()),
-        Node::List(items) => Value::Array(items.iter().map(plain).collect()),
-        Node::Object(entries) => Value::Object(
-            entries
-                .iter()
-                .map(|(key, v)| (key.name.clone(), plain(v)))
-                .collect(),
-        ),
-    }
-}
-
 fn refuse(refused: &Refused, key: &Key, value: &Json, out: &mut Collector) {
-    if is_empty(value) || (refused.json == "Identity" && is_default_identity(value)) {
+    if is_empty(value) {
         return;
     }
     let detail = format!(
@@ -278,16 +262,6 @@ fn is_empty(json: &Json) -> bool {
         Node::List(items) => items.is_empty(),
         Node::Object(entries) => entries.iter().all(|(_, value)| is_empty(value)),
     }
-}
-
-/// Tells whether this is the identity that Nomad gives every task, which no task sees.
-fn is_default_identity(json: &Json) -> bool {
-    entries(json).is_some_and(|entries| {
-        let shows = |key: &Key| matches!(key.name.as_str(), "Env" | "File" | "Filepath");
-        entries
-            .iter()
-            .all(|(key, value)| !shows(key) || is_empty(value))
-    })
 }
 
 fn near_miss(key: &Key, schema: &'static Schema, out: &mut Collector) {

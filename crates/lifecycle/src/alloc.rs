@@ -1,4 +1,4 @@
-//! The machine of one allocation: it owns a machine per task and decides what concerns several.
+//! State machine of one allocation: owns a machine per task and makes the decisions across tasks.
 
 mod apply;
 mod settle;
@@ -19,11 +19,11 @@ use crate::spec::AllocSpec;
 use crate::task::{Context, TaskRunner};
 use crate::time::{Now, Uptime};
 
-/// Whether the machine booted since the state was stored.
+/// The boot of the stored state, relative to the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boot {
     Same,
-    /// No process of then is left, and the uptime began anew.
+    /// The machine was rebooted: no earlier process is left, and the uptime restarted.
     New,
 }
 
@@ -32,13 +32,13 @@ pub enum Boot {
 pub struct AllocRunner {
     spec: AllocSpec,
     state: AllocState,
-    /// Whether a server has been heard since the agent started.
+    /// A server has answered since the agent started.
     is_contacted: bool,
-    /// Set with every change that users can see, until the step's end reports it.
+    /// A visible change was made, which the end of the step reports.
     is_changed: bool,
 }
 
-/// What has to be stored to go on after a restart of the agent.
+/// The stored state, from which a restarted agent continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocState {
     stage: Stage,
@@ -46,11 +46,11 @@ pub struct AllocState {
     tasks: BTreeMap<String, TaskRunner>,
     kill: Option<AllocKill>,
     health: HealthWatch,
-    /// When it will have run for long enough.
+    /// Deadline of `max_run_duration`.
     run_deadline: Option<Uptime>,
-    /// When it will have been without a server for too long.
+    /// Deadline of `stop_on_client_after`.
     contact_deadline: Option<Uptime>,
-    /// Set once it has ended: nothing of it runs, and nothing will.
+    /// No task runs, and none will.
     is_ended: bool,
     modify_time: Timestamp,
 }
@@ -60,22 +60,22 @@ pub struct AllocState {
 enum Prerun {
     #[default]
     Pending,
-    /// Was done before the agent was restarted, and is looked at again.
+    /// Done before the agent was restarted; to be checked again.
     Again,
     Done,
     Failed(String),
 }
 
 impl AllocState {
-    /// Tells whether it has got as far as its directories, so that whatever it had to wait for
-    /// before its [`Event::Begin`] is over.
+    /// Returns whether the directories were created, so that the wait for predecessors before
+    /// [`Event::Begin`] is over.
     pub fn has_begun(&self) -> bool {
         self.prerun != Prerun::Pending
     }
 }
 
 impl AllocRunner {
-    /// Makes the machine of an allocation that a server has just handed over.
+    /// Creates the machine of a newly assigned allocation.
     pub fn new(spec: AllocSpec, now: Now) -> Self {
         let tasks = spec
             .tasks
@@ -101,9 +101,9 @@ impl AllocRunner {
         }
     }
 
-    /// Makes the machine of an allocation whose state was stored by an earlier run of the agent.
+    /// Creates the machine of an allocation from the state of an earlier run of the agent.
     ///
-    /// Its [`Event::Begin`] asks the driver for every process that may exist.
+    /// Its [`Event::Begin`] recovers every process that may exist.
     pub fn restore(spec: AllocSpec, state: AllocState, now: Now, boot: Boot) -> Self {
         let mut runner = Self {
             spec,
@@ -127,10 +127,10 @@ impl AllocRunner {
         runner
     }
 
-    /// Records one event and returns everything that follows from it.
+    /// Applies one event and returns the effects.
     ///
-    /// A step that returns nothing changed nothing that a restart of the agent would miss, so its
-    /// state need not be stored.
+    /// A step without effects changed nothing that a restarted agent needs, so its state need not be
+    /// stored.
     pub fn step(&mut self, now: Now, event: Event, rng: &mut dyn Rng) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.apply(now, event, &mut effects, rng);
@@ -139,7 +139,7 @@ impl AllocRunner {
         effects
     }
 
-    /// When the loop must send [`Event::Tick`]; `None` while only events can change anything.
+    /// Returns when the loop must send [`Event::Tick`]; `None`: there is no deadline.
     pub fn next_deadline(&self, now: Now) -> Option<Uptime> {
         if self.state.is_ended {
             return None;
@@ -156,7 +156,7 @@ impl AllocRunner {
             .state
             .contact_deadline
             .filter(|_| !self.is_killed_for_good());
-        let health = if self.is_judged() {
+        let health = if self.is_health_watched() {
             self.state.health.next_deadline(
                 self.spec.health,
                 &self.spec.tasks,
@@ -172,7 +172,7 @@ impl AllocRunner {
             .min()
     }
 
-    /// What to store before the effects of a step are performed.
+    /// Returns the state, to be stored before the effects of a step are performed.
     pub fn state(&self) -> &AllocState {
         &self.state
     }
@@ -181,7 +181,7 @@ impl AllocRunner {
         &self.spec
     }
 
-    /// What servers are to know.
+    /// Returns the state to report.
     pub fn client(&self) -> AllocClient {
         let (status, description) = self.status();
         let task_states = self
@@ -195,28 +195,38 @@ impl AllocRunner {
             description,
             task_states,
             health: self.health(status),
-            // Whoever tells it says which one it is.
+            // The queue of reports numbers it.
             report: 0,
             modify_time: self.state.modify_time,
         }
     }
 
-    /// Tells whether nothing of it runs, and nothing will.
+    /// Returns whether no task runs, and none will.
     pub fn is_ended(&self) -> bool {
         self.state.is_ended
     }
 
-    /// Returns, for each task that is not dead, the attempt that may have a process, or that will
-    /// be started next. What is kept of any other attempt is of no use.
+    /// Returns the end of the last task; `None` while a task runs or will.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        if !self.state.is_ended {
+            return None;
+        }
+        let tasks = self.state.tasks.values();
+        let ends = tasks.map(|task| task.visible().finished_at);
+        Some(ends.max().unwrap_or(self.state.modify_time))
+    }
+
+    /// Returns, for each task that is not dead, the attempt that may have a process or starts next.
+    /// Driver records of other attempts are obsolete.
     pub fn expected_attempts(&self) -> impl Iterator<Item = (&str, u32)> {
         let alive = self.state.tasks.iter().filter(|(_, task)| !task.is_dead());
         alive.map(|(name, task)| (name.as_str(), task.expected_attempt()))
     }
 
-    /// Passes an answer on, unless it is about an attempt that is over.
+    /// Passes an answer to its task, unless the attempt is over.
     fn answer(
         &mut self,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
         name: &str,
         attempt: u32,
         then: impl FnOnce(&mut TaskRunner, &mut Context<'_>),
@@ -227,13 +237,13 @@ impl AllocRunner {
             .get(name)
             .is_some_and(|task| task.attempt() == attempt)
         {
-            self.with_task(turn, name, then);
+            self.with_task(step, name, then);
         }
     }
 
     fn with_task(
         &mut self,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
         name: &str,
         then: impl FnOnce(&mut TaskRunner, &mut Context<'_>),
     ) {
@@ -242,18 +252,18 @@ impl AllocRunner {
             return;
         };
         let mut cx = Context {
-            now: turn.now,
+            now: step.now,
             name,
             spec,
-            effects: turn.effects,
-            rng: turn.rng,
+            effects: step.effects,
+            rng: step.rng,
         };
         then(task, &mut cx);
     }
 
     fn each_task(
         &mut self,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
         mut then: impl FnMut(&mut TaskRunner, &mut Context<'_>),
     ) {
         for (name, task) in &mut self.state.tasks {
@@ -261,11 +271,11 @@ impl AllocRunner {
                 continue;
             };
             let mut cx = Context {
-                now: turn.now,
+                now: step.now,
                 name,
                 spec,
-                effects: turn.effects,
-                rng: turn.rng,
+                effects: step.effects,
+                rng: step.rng,
             };
             then(task, &mut cx);
         }
@@ -276,13 +286,13 @@ impl AllocRunner {
         debug_assert_eq!(self.state.is_ended, !is_any_alive, "ended and alive");
         debug_assert!(
             !self.state.is_ended || self.next_deadline(Now::default()).is_none(),
-            "what has ended waits for nothing"
+            "an ended allocation has no deadline"
         );
     }
 }
 
-/// What a step has at hand besides the machine itself.
-struct Turn<'a> {
+/// Inputs and outputs of a step.
+struct Step<'a> {
     now: Now,
     effects: &'a mut Vec<Effect>,
     rng: &'a mut dyn Rng,

@@ -1,27 +1,27 @@
-//! What a machine wants done.
+//! Effects: the outputs of the machine, for the loop to perform.
 
 use std::time::Duration;
 
-/// One thing for the loop to do, after the state that asks for it has been stored.
+/// One effect, performed after the state is stored.
 ///
-/// A crash between the two is why each effect can be performed twice: attempts have numbers, and
-/// stopping or forgetting what is gone is no error.
+/// Effects are idempotent, because a crash may come between the two: attempts have numbers, and
+/// stopping or forgetting a missing process is no error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Build the allocation's directories; answered by [`crate::Event::PrerunDone`].
     Prerun {
-        /// They were built by an earlier run of the agent: that they are missing is an error.
+        /// An earlier run of the agent created them, so missing ones are an error.
         must_exist: bool,
     },
     /// Prepare the task and start its process; answered by [`crate::Event::Started`] or
     /// [`crate::Event::StartFailed`], later by [`crate::Event::Exited`].
     Start { task: String, attempt: u32 },
-    /// A start that is under way is not wanted any more; it is still answered.
+    /// Cancel a start in progress; it is still answered.
     CancelStart { task: String, attempt: u32 },
     /// Find the process of this attempt; answered by [`crate::Event::Recovered`],
     /// [`crate::Event::Exited`] or [`crate::Event::NotRecovered`].
     Recover { task: String, attempt: u32 },
-    /// Ask the process to end, and make it after `grace`; answered by [`crate::Event::Exited`] or
+    /// Signal the process to end, and kill it after `grace`; answered by [`crate::Event::Exited`] or
     /// [`crate::Event::StopFailed`]. An empty signal is the driver's choice.
     Stop {
         task: String,
@@ -29,10 +29,10 @@ pub enum Effect {
         signal: String,
         grace: Duration,
     },
-    /// Remove what the driver keeps of this attempt: its end has been stored.
+    /// Remove the driver's records of this attempt; its end is stored.
     Forget { task: String, attempt: u32 },
-    /// What servers know is out of date: send [`crate::AllocRunner::client`].
+    /// The servers' state is outdated: send [`crate::AllocRunner::client`].
     Report,
-    /// Nothing of it runs, and nothing will.
+    /// No task runs, and none will.
     Ended,
 }

@@ -1,4 +1,4 @@
-//! What a machine is told.
+//! Events: the inputs of the machine.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use model::ExitResult;
 
 use crate::spec::AllocSpec;
 
-/// One thing that happened to the allocation.
+/// One event of the allocation.
 ///
-/// Answers to an [`crate::Effect`] carry the attempt they are about; an answer about an attempt
-/// that is over changes nothing.
+/// Answers to an [`crate::Effect`] carry their attempt; an answer for a finished attempt changes
+/// nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The loop runs; sent once after `new` or `restore`.
+    /// The loop has started; sent once after `new` or `restore`.
     Begin,
-    /// Answers [`crate::Effect::Prerun`]: the directories stand, or why not.
+    /// Answers [`crate::Effect::Prerun`]: the directories exist, or an error.
     PrerunDone(Result<(), String>),
     /// Answers [`crate::Effect::Start`]: the process exists.
     Started { task: String, attempt: u32 },
@@ -26,8 +26,8 @@ pub enum Event {
     },
     /// Answers [`crate::Effect::Recover`]: the process still runs.
     Recovered { task: String, attempt: u32 },
-    /// Answers [`crate::Effect::Recover`]: no process of the attempt runs, and nobody knows how
-    /// it ended. Had it ended while someone watched, [`Event::Exited`] would have been the answer.
+    /// Answers [`crate::Effect::Recover`]: no process of the attempt runs, and its exit is unknown.
+    /// With a known exit the answer is [`Event::Exited`].
     NotRecovered {
         task: String,
         attempt: u32,
@@ -45,48 +45,48 @@ pub enum Event {
         attempt: u32,
         error: String,
     },
-    /// The driver has something to tell the user.
+    /// A message of the driver for the user.
     DriverMessage { task: String, message: String },
-    /// A server's answer has been applied for the first time since the agent started.
+    /// A server's list was applied for the first time since the agent started.
     ServersContacted,
-    /// A server answered `age` ago.
+    /// The last answer of a server is `age` old.
     Contact { age: Duration },
-    /// The server took this node for lost, and finds it back.
+    /// The servers gave the node up, and it is back.
     Reconnected,
-    /// The job changed in a way that needs no new process.
+    /// The job changed in place, without a new process.
     Update(AllocSpec),
     /// The allocation is to end.
     Stop { skip_delays: bool },
-    /// Somebody asks for fresh processes; costs no attempt.
+    /// A requested restart, which costs no attempt.
     Restart { scope: RestartScope, reason: String },
     /// A deadline may have passed.
     Tick,
 }
 
-/// Which tasks to restart.
+/// The tasks to restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestartScope {
-    /// This one, if it runs.
+    /// One task, if it runs.
     Task(String),
-    /// Those that run.
+    /// All running tasks.
     Running,
-    /// Dead ones too, in the order of a first start.
+    /// All tasks, dead ones included, in the order of a first start.
     All,
 }
 
-/// Why a task could not be started.
+/// A failed start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartFailure {
     pub step: StartStep,
     pub message: String,
-    /// Whether another try may succeed; if not, the restart policy is not asked.
+    /// A retry may succeed. Otherwise the restart policy does not apply.
     pub recoverable: bool,
 }
 
-/// Which part of a start failed.
+/// The failed part of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartStep {
-    /// The task's configuration makes no sense.
+    /// The task's configuration is invalid.
     Validation,
     /// Directories, environment and the like.
     Hook,

@@ -1,7 +1,7 @@
-//! Which tasks may start at the moment: the stages of an allocation's life.
+//! Stages of an allocation, which gate the start of its tasks.
 //!
-//! A stage, once left, is not entered again (but by "restart all"), so a main task restarts
-//! without waiting for a prestart sidecar that happens to restart too.
+//! A stage is not entered again, except by "restart all", so a main task restarts without waiting
+//! for a prestart sidecar that restarts at the same time.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 use crate::spec::{Role, TaskSpec};
 use crate::task::TaskRunner;
 
-/// How far the allocation's start has come.
+/// Stage of an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stage {
-    /// Prestart tasks run; left when those that end have ended well and the sidecars run.
+    /// Prestart tasks run. Ends when the ephemeral ones have succeeded and the sidecars run.
     #[default]
     Prestart,
-    /// Main tasks may start; left when none is pending any more.
+    /// Main tasks may start. Ends when none is pending.
     Main,
-    /// Poststart tasks may start; left when those that end have ended.
+    /// Poststart tasks may start. Ends when the ephemeral ones have ended.
     Poststart,
-    /// Everything has started; tasks may restart.
+    /// Every task has started; tasks may restart.
     Settled,
-    /// All others are dead, whatever the stage was.
+    /// All other tasks are dead.
     Poststop,
 }
 
@@ -32,7 +32,7 @@ type Tasks = BTreeMap<String, TaskRunner>;
 type Specs = BTreeMap<String, TaskSpec>;
 
 impl Stage {
-    /// Tells whether a task of this role may start, or start again.
+    /// Returns whether a task of this role may start or restart.
     pub(crate) fn is_open(self, role: Role) -> bool {
         match role {
             Role::Prestart => self == Self::Prestart,
@@ -44,7 +44,7 @@ impl Stage {
         }
     }
 
-    /// Returns the stage that the tasks' states have reached, never an earlier one.
+    /// Returns the stage for the tasks' states, never an earlier one.
     pub(crate) fn advanced(self, specs: &Specs, tasks: &Tasks) -> Self {
         if all(
             specs,
@@ -95,7 +95,7 @@ impl Stage {
     }
 }
 
-/// Tells whether `holds` for every task whose role is `wanted`.
+/// Returns whether every task with a `wanted` role `holds`.
 pub(crate) fn all(
     specs: &Specs,
     tasks: &Tasks,

@@ -1,5 +1,5 @@
-//! Whether an allocation is healthy, judged by its tasks' states: for its deployment, or so that a
-//! drain knows whether it stands in for another.
+//! Health of an allocation, derived from its tasks' states, for its deployment or for a drain that
+//! waits for its replacement.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ use crate::time::Uptime;
 type Tasks = BTreeMap<String, TaskRunner>;
 type Specs = BTreeMap<String, TaskSpec>;
 
-/// The search for one verdict, and the verdict once it is found.
+/// The health watch of one deployment, and its verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HealthWatch {
-    /// Which deployment the search is for, if any, and when it is given up.
+    /// The deployment, if any, and the deadline of the watch.
     watched: Option<(Option<DeploymentId>, Uptime)>,
     pub(crate) verdict: Option<DeploymentHealth>,
 }
 
-/// What the tasks' states say at one instant.
+/// Health at one instant.
 enum Sign {
     Healthy,
-    /// Will be, if nothing changes until then.
+    /// Healthy from then on, if nothing changes.
     HealthyAt(Uptime),
-    /// May still become so.
+    /// May still become healthy.
     NotYet,
     Unhealthy,
 }
 
 impl HealthWatch {
-    /// Begins a search when the deployment is a new one; a verdict for another is dropped.
+    /// Starts a watch for a new deployment; drops the verdict of another one.
     pub(crate) fn watch(
         &mut self,
         deployment_id: Option<DeploymentId>,
@@ -54,16 +54,16 @@ impl HealthWatch {
         self.watched = Some((deployment_id, now.plus(spec.healthy_deadline)));
     }
 
-    /// Gives a search that is still on its full time again: the clock it was measured on is gone.
+    /// Restarts an open watch after a reboot, because its clock is gone.
     pub(crate) fn rebase(&mut self) {
         if self.verdict.is_none() {
             self.watched = None;
         }
     }
 
-    /// Looks at the tasks and settles the verdict if they allow one.
+    /// Sets the verdict if the tasks' states allow one.
     ///
-    /// Returns why it is bad news, task by task, when the deadline has passed.
+    /// Returns a reason per task when the deadline has passed.
     pub(crate) fn judge(
         &mut self,
         spec: Option<HealthSpec>,
@@ -95,7 +95,7 @@ impl HealthWatch {
         Vec::new()
     }
 
-    /// When [`Self::judge`] may say something else though nothing happens.
+    /// Returns when [`Self::judge`] may give another result without an event.
     pub(crate) fn next_deadline(
         &self,
         spec: Option<HealthSpec>,
@@ -146,7 +146,7 @@ fn sign(spec: &HealthSpec, specs: &Specs, tasks: &Tasks, now: Uptime) -> Sign {
     }
 }
 
-/// Task → why it kept the allocation from being healthy.
+/// Task → the reason why it kept the allocation from being healthy.
 fn reasons(spec: &HealthSpec, specs: &Specs, tasks: &Tasks) -> Vec<(String, String)> {
     let mut reasons = Vec::new();
     for (name, task_spec) in specs {

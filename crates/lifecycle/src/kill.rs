@@ -1,7 +1,7 @@
-//! Why an allocation is being killed, and which of its tasks are next.
+//! Kill of an allocation: its reason, and the order of its tasks.
 //!
-//! The order is read off the tasks' states at every step instead of being kept, so it is right
-//! after any restart of the agent.
+//! The order is derived from the tasks' states at every step, not stored, so it is right after any
+//! restart of the agent.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::spec::{Role, TaskSpec};
 use crate::task::TaskRunner;
 use crate::time::Uptime;
 
-/// A wish to end the allocation, under way.
+/// A kill in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AllocKill {
     pub(crate) reason: KillReason,
-    /// Until when the group's shutdown delay holds; `None`: it is over.
+    /// End of the group's shutdown delay; `None`: it is over.
     pub(crate) delay_until: Option<Uptime>,
     pub(crate) skip_delays: bool,
 }
@@ -23,13 +23,13 @@ pub(crate) struct AllocKill {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KillReason {
-    /// A server, or the agent's own end in dev mode.
+    /// Requested by a server, or at the end of an agent in dev mode.
     Stopped,
     SiblingFailed,
     LeaderDead,
     MainTasksDead,
     SetupFailed,
-    /// Spares not even the poststop tasks.
+    /// Kills the poststop tasks as well.
     RanTooLong,
     NoContact,
 }

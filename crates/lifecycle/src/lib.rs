@@ -1,25 +1,30 @@
-//! Decides what happens to one allocation on its node: when each task starts, whether it starts
-//! again, in which order tasks are killed, when the allocation is healthy, and when it has ended.
+//! Lifecycle of allocations on one node: assignments, starts, restarts, kill order, health, end,
+//! reports and collection.
 //!
-//! Pure: time and randomness come in as arguments, effects go out as values, so a test or the
-//! simulator can replay any history. The loop around it is `services/client-node/src/runner.rs`,
-//! which stores [`AllocState`] before it performs what a step returned; so a node's agent can be
-//! killed at any instruction and go on from there ([`AllocRunner::restore`]).
+//! Pure: time and randomness are arguments, effects are values, so a test or the simulator can
+//! replay any history. The loop around an allocation is `services/client-node/src/tasks/runner.rs`.
+//! It stores [`AllocState`] before it performs the effects of a step, so a node's agent can be killed
+//! at any instruction and continue from there ([`AllocRunner::restore`]).
 //!
-//! In reading order: [`time`] is the two clocks a machine is told; [`spec`] is what of a job this
-//! crate needs; [`event`] and [`effect`] are the machine's whole outside; [`alloc`] is the machine
-//! of an allocation and owns one machine per task ([`task`]); [`restart`] is the restart policy,
-//! [`gates`] the order of starting, [`kill`] the order of killing, [`health`] the verdict for a
-//! deployment, [`task_event`] the words that users read.
+//! In reading order: [`assignment`] compares the servers' updates with the node's allocations;
+//! [`time`] holds the two clocks of a machine; [`spec`] is the part of a job that the machines need;
+//! [`event`] and [`effect`] are a machine's interface; [`alloc`] is the machine of an allocation and
+//! owns one machine per task ([`task`]); [`restart`] is the restart policy, [`gates`] the start
+//! order, [`kill`] the kill order, [`health`] the verdict for a deployment, [`task_event`] the
+//! events that users read; [`reports`] queues reports to the servers; [`gc`] chooses allocations to
+//! remove.
 //!
 //! Source: Nomad 2.0 behaviour, apart from what the comments name.
 
 pub mod alloc;
+pub mod assignment;
 pub mod effect;
 pub mod event;
 mod gates;
+pub mod gc;
 mod health;
 mod kill;
+pub mod reports;
 mod restart;
 pub mod spec;
 mod task;
@@ -30,7 +35,12 @@ pub mod time;
 mod tests;
 
 pub use alloc::{AllocRunner, AllocState, Boot};
+pub use assignment::{
+    Assigned, Assignment, Changes, InvalidAssignment, JoblessAssignment, Known, Update, changes,
+    predecessors_first,
+};
 pub use effect::Effect;
 pub use event::{Event, RestartScope, StartFailure, StartStep};
+pub use reports::{LastReport, Report, ReportQueue};
 pub use spec::{AllocSpec, HealthSpec, Limits, Role, TaskSpec};
 pub use time::{Now, Uptime};

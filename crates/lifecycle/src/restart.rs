@@ -1,4 +1,4 @@
-//! The restart policy: whether a task that ended starts again here, and when.
+//! Restart policy: the decision whether and when an ended task restarts on this node.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::{Uptime, written};
 
-/// How a run, or the try to start one, ended.
+/// The end of a run or of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Success,
@@ -17,23 +17,23 @@ pub(crate) enum Ended {
     StartError { recoverable: bool },
 }
 
-/// What follows.
+/// The decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Restart {
         delay: Duration,
         reason: String,
     },
-    /// The task has done what it was for.
+    /// The task has succeeded.
     Done,
     GiveUp {
         reason: String,
     },
 }
 
-/// Counts restarts within fixed windows, the first of which begins with the task runner.
+/// Counts restarts within fixed windows, the first of which starts with the task.
 ///
-/// Stored with the allocation, so that a restart of the agent forgives nothing.
+/// Stored with the allocation, so that a restart of the agent does not reset the count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RestartTracker {
     window_start: Uptime,
@@ -48,12 +48,12 @@ impl RestartTracker {
         }
     }
 
-    /// Starts the window anew: the clock it was measured on is gone.
+    /// Restarts the window after a reboot, because its clock is gone.
     pub(crate) fn rebase(&mut self, now: Uptime) {
         *self = Self::new(now);
     }
 
-    /// Judges one end of the task that nobody asked for, and counts it.
+    /// Counts an unrequested end of the task, and decides on the restart.
     pub(crate) fn decide(
         &mut self,
         now: Uptime,
@@ -112,7 +112,7 @@ fn exceeded(policy: &RestartPolicy) -> String {
     )
 }
 
-/// Returns `delay` and up to a quarter more, so that tasks which fell together do not rise together.
+/// Returns `delay` plus jitter of up to a quarter, to spread the restarts of tasks that failed together.
 fn jittered(delay: Duration, rng: &mut dyn Rng) -> Duration {
     let spread = duration_ns::nanos(delay / 4);
     if spread == 0 {
@@ -178,7 +178,7 @@ mod tests {
             .to_owned()
     }
 
-    /// What it shows, policy, restart on success, (second, end) pairs, what [`letters`] makes of it.
+    /// Name, policy, restart on success, (second, end) pairs, expected [`letters`].
     type Case = (
         &'static str,
         RestartPolicy,
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_drawn_from_the_whole_quarter() {
+    fn jitter_covers_the_whole_quarter() {
         let mut rng = StdRng::seed_from_u64(1);
         let delay = Duration::from_secs(100);
         let drawn: Vec<u64> = (0..1000)

@@ -1,4 +1,5 @@
-//! What of a job and an allocation the machines need, with every choice between job types made.
+//! Specification of the machines: the needed part of a job and its allocation, with the defaults of
+//! the job type applied.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,10 +7,10 @@ use std::time::Duration;
 use model::job::{HealthCheck, LifecycleHook, RestartPolicy};
 use model::{Allocation, DeploymentId, Job, JobType, Task, Timestamp};
 
-/// What the operator of the node bounds.
+/// Limits set by the node's operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest a task may take between its kill signal and the end, whatever its job says.
+    /// Upper bound of a job's kill timeout.
     pub max_kill_timeout: Duration,
 }
 
@@ -22,40 +23,40 @@ impl Default for Limits {
     }
 }
 
-/// One allocation, as its machine sees it.
+/// Specification of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocSpec {
     pub job_type: JobType,
     /// Name → task; never empty.
     pub tasks: BTreeMap<String, TaskSpec>,
-    /// Between the wish to stop and the first kill.
+    /// Delay between the stop request and the first kill.
     pub shutdown_delay: Duration,
-    /// When it must have ended, counted from its creation on the server.
+    /// Deadline of its run, counted from its creation on the server.
     pub run_until: Option<Timestamp>,
-    /// How long it may run without word from a server.
+    /// Longest run without contact to a server.
     pub stop_on_client_after: Option<Duration>,
-    /// The deployment that waits for a verdict on it.
+    /// The deployment that waits for its health.
     pub deployment_id: Option<DeploymentId>,
-    /// How the verdict is found; `None`: the user gives it.
+    /// The health check; `None`: the user sets the health.
     pub health: Option<HealthSpec>,
 }
 
-/// What makes the allocation healthy: its tasks' states.
+/// Health check of an allocation, based on its tasks' states.
 ///
-/// There are no service checks yet, so `checks` asks for the same as `task_states`.
+/// There are no service checks yet, so `checks` means the same as `task_states`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthSpec {
     pub min_healthy_time: Duration,
     pub healthy_deadline: Duration,
 }
 
-/// One task, as its machine sees it.
+/// Specification of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
     pub role: Role,
     pub leader: bool,
     pub restart: RestartPolicy,
-    /// Whether an exit with success is an end (`false`) or a reason to start again.
+    /// A successful exit leads to a restart (`true`) or ends the task (`false`).
     pub restart_on_success: bool,
     /// Already bounded by [`Limits::max_kill_timeout`].
     pub kill_timeout: Duration,
@@ -64,7 +65,7 @@ pub struct TaskSpec {
     pub shutdown_delay: Duration,
 }
 
-/// When a task runs in its allocation's life.
+/// Role of a task in its allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Prestart,
@@ -95,7 +96,7 @@ impl Role {
 }
 
 impl AllocSpec {
-    /// Extracts what the machine needs; `None` when `job` has no such task group.
+    /// Extracts the specification; `None`: `job` has no such task group.
     pub fn new(job: &Job, alloc: &Allocation, limits: Limits) -> Option<Self> {
         let group = job.task_group(&alloc.task_group)?;
         let tasks = group
@@ -119,8 +120,8 @@ impl AllocSpec {
     }
 }
 
-/// Source: Nomad's public behaviour: in a deployment `update` says how health is found, in none
-/// `migrate` does, so that drains know when a replacement stands.
+/// Source: Nomad's public behaviour: `update` configures the health check in a deployment, `migrate`
+/// without one, so that drains know when a replacement is healthy.
 fn health(
     job: &Job,
     group: &model::TaskGroup,

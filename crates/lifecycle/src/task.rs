@@ -1,8 +1,7 @@
-//! The machine of one task: waiting for its gate, starting, running, being killed, restarting.
+//! State machine of one task: gate, start, run, kill, restart.
 //!
-//! It knows nothing of its siblings: its allocation's machine ([`crate::alloc`]) opens its gate,
-//! kills it, and passes on what the driver answered. Killing is in [`kill`], the agent's restart in
-//! [`restore`].
+//! Independent of its siblings: the allocation's machine ([`crate::alloc`]) opens its gate, kills it,
+//! and passes the driver's answers on. [`kill`] has the kill, [`restore`] the restart of the agent.
 
 mod kill;
 mod restore;
@@ -20,7 +19,7 @@ use crate::spec::TaskSpec;
 use crate::task_event;
 use crate::time::{Now, Uptime};
 
-/// What one step of a task sees and may cause.
+/// Inputs and outputs of a task's step.
 pub(crate) struct Context<'a> {
     pub(crate) now: Now,
     pub(crate) name: &'a str,
@@ -32,14 +31,14 @@ pub(crate) struct Context<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TaskRunner {
     visible: TaskState,
-    /// When the process that runs was started.
+    /// Start of the running process.
     started_at: Uptime,
-    /// The number of the latest start; 0: none yet.
+    /// Number of the latest start; 0: none yet.
     attempt: u32,
     phase: Phase,
     tracker: RestartTracker,
     kill: Option<Kill>,
-    /// Set with every change that users can see; cleared by [`Self::take_changed`].
+    /// A visible change was made; cleared by [`Self::take_changed`].
     #[serde(skip)]
     changed: bool,
 }
@@ -47,48 +46,49 @@ pub(crate) struct TaskRunner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Phase {
-    /// For its gate to open.
+    /// Its gate is closed.
     Waiting,
-    /// The driver has been asked to start a process.
+    /// The driver starts a process.
     Starting,
-    /// The agent was restarted and the driver has been asked for the process.
+    /// The agent was restarted, and the driver looks for the process.
     Recovering {
-        /// Whether its start had been confirmed.
+        /// The start was confirmed.
         was_running: bool,
     },
-    /// The process is gone and nobody knows how; a server may have replaced it meanwhile.
+    /// The process is gone, and its exit is unknown. The servers may have replaced the allocation.
     Lost,
     Running,
-    /// Between two runs.
+    /// Waits for the restart delay.
     BackingOff {
         until: Uptime,
     },
     Dead,
 }
 
-/// A wish to end the process, under way.
+/// A kill in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Kill {
-    then: Then,
+    then: Purpose,
     step: KillStep,
 }
 
+/// Purpose of a kill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Then {
+enum Purpose {
     End,
-    /// Somebody asked for a fresh process, and why.
+    /// A requested restart, with its reason.
     Restart(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum KillStep {
-    /// The process is only being started, or looked for.
+    /// The process is being started or recovered.
     AwaitProcess { skip_delay: bool },
     /// The shutdown delay.
     Delay { until: Uptime },
-    /// The driver has been asked to stop it, this many times in vain.
+    /// The driver stops it, after this many failures.
     Stopping {
         failures: u32,
         retry_at: Option<Uptime>,
@@ -134,7 +134,7 @@ impl TaskRunner {
         self.phase == Phase::Waiting
     }
 
-    /// Tells whether a process may exist.
+    /// Returns whether a process may exist.
     pub(crate) fn may_have_process(&self) -> bool {
         matches!(
             self.phase,
@@ -142,7 +142,7 @@ impl TaskRunner {
         )
     }
 
-    /// Returns the attempt that may have a process, or that will be started next.
+    /// Returns the attempt that may have a process or starts next.
     pub(crate) fn expected_attempt(&self) -> u32 {
         if self.may_have_process() {
             self.attempt
@@ -155,7 +155,7 @@ impl TaskRunner {
         self.attempt
     }
 
-    /// Tells whether users see something else than when this was last asked.
+    /// Returns whether the visible state has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
@@ -170,7 +170,7 @@ impl TaskRunner {
         self.changed = true;
     }
 
-    /// Stamps the end on a task that never ran, when its allocation has ended.
+    /// Sets the end of a task that never ran, when its allocation has ended.
     pub(crate) fn stamp_finished(&mut self, wall: Timestamp) {
         if self.visible.finished_at.is_never() {
             self.visible.finished_at = wall;
@@ -195,7 +195,7 @@ impl TaskRunner {
             return;
         }
         self.run(cx.now);
-        self.go_on_killing(cx);
+        self.continue_kill(cx);
     }
 
     fn run(&mut self, now: Now) {
@@ -244,17 +244,17 @@ impl TaskRunner {
         });
     }
 
-    /// Decides what follows now that no process exists.
+    /// Decides the next phase once no process exists.
     fn after_end(&mut self, cx: &mut Context<'_>, ended: Ended) {
         match self.kill.take() {
             Some(Kill {
-                then: Then::End, ..
+                then: Purpose::End, ..
             }) => {
                 self.record(task_event::killed(cx.now.wall));
                 self.die(cx.now.wall, false);
             }
             Some(Kill {
-                then: Then::Restart(reason),
+                then: Purpose::Restart(reason),
                 ..
             }) => {
                 self.back_off(cx.now, Duration::ZERO, &reason);
@@ -301,7 +301,7 @@ impl TaskRunner {
         self.set_visible_phase(TaskPhase::Dead);
     }
 
-    /// Ends a task that cannot begin; its process, if any, is killed by [`Self::kill`] first.
+    /// Fails a task whose setup failed; [`Self::kill`] ends its process first, if there is one.
     pub(crate) fn fail_setup(&mut self, cx: &mut Context<'_>, error: &str) {
         if self.phase == Phase::Dead {
             return;

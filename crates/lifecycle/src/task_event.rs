@@ -1,5 +1,4 @@
-//! The events of a task, in the words of Nomad's API: `Type` and `Details` are read by programs,
-//! the message by people.
+//! Task events in the terms of Nomad's API: programs read `Type` and `Details`, people the message.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -100,7 +99,7 @@ pub(crate) fn skipping_shutdown_delay(time: Timestamp) -> TaskEvent {
     event(
         "Skipping shutdown delay",
         time,
-        "The stop asks for no delay",
+        "The stop was requested without a delay",
     )
 }
 
@@ -189,7 +188,7 @@ pub(crate) fn failed_restoring(time: Timestamp, reason: &str, may_start: bool) -
     let next = if may_start {
         "starting it again"
     } else {
-        "waiting for a server's word"
+        "waiting for contact to a server"
     };
     event(
         "Failed Restoring Task",

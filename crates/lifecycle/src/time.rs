@@ -1,14 +1,14 @@
-//! The two clocks that a machine is told at every step.
+//! The two clocks of a machine, passed to every step.
 //!
-//! Deadlines run on the uptime, which no operator can set back or forward and which goes on while
-//! the agent is dead; what users see is wall time.
+//! Deadlines use the uptime, which cannot be set and continues while the agent is down; visible times
+//! are wall time.
 
 use std::time::Duration;
 
 use model::{Timestamp, duration_ns};
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds since the machine booted, sleep included (Linux: `CLOCK_BOOTTIME`).
+/// Nanoseconds since the machine booted, suspend included (Linux: `CLOCK_BOOTTIME`).
 ///
 /// Comparable across restarts of the agent, not across boots.
 #[derive(
@@ -18,26 +18,26 @@ use serde::{Deserialize, Serialize};
 pub struct Uptime(pub u64);
 
 impl Uptime {
-    /// Returns the point `span` later, at most the end of time.
+    /// Returns the uptime `span` later, saturating.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(duration_ns::nanos(span)))
     }
 
-    /// Returns how long after `earlier` this is; zero when it is not after it.
+    /// Returns the duration since `earlier`; zero if it is not earlier.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// What both clocks say at one step.
+/// Both clocks at one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     pub uptime: Uptime,
     pub wall: Timestamp,
 }
 
-/// Writes `span` as in `15s`, `1m30s`, `250ms`, the way users write durations in job files.
+/// Formats `span` as in `15s`, `1m30s`, `250ms`, the way users write durations in job files.
 pub(crate) fn written(span: Duration) -> String {
     let seconds = span.as_secs();
     let millis = span.subsec_millis();

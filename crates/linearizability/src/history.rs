@@ -1,13 +1,13 @@
-//! What clients saw.
+//! Operations as observed by clients.
 
 /// One operation of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation<I, O> {
     pub input: I,
-    /// When it was asked, on a clock that all clients share; in any unit.
+    /// Time of the call, on a clock shared by all clients, in any unit.
     pub invoked: u64,
-    /// When it was answered, and what; `None`: no answer came, so it may have been carried out at
-    /// any time since, or never. One that surely was not carried out is left out of a history.
+    /// Time and value of the answer; `None`: without an answer it may have been carried out at any
+    /// later time, or never. An operation that was not carried out is left out of a history.
     pub completed: Option<(u64, O)>,
 }
 

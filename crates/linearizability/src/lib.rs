@@ -1,12 +1,12 @@
-//! Whether a concurrent history could have happened one operation at a time.
+//! Linearizability checker: whether a concurrent history is equivalent to a sequential one.
 //!
-//! Clients record when they asked and when they were answered. A history is linearizable when every
+//! Clients record the times of each call and of its answer. A history is linearizable when every
 //! operation can be given one instant between the two, so that the answers are those of a single
-//! thread that does one operation after the other. [`check`] looks for such an order: Wing and
-//! Gong's search with Lowe's memory of what was tried, as the porcupine checker has it.
+//! thread that executes the operations in that order. [`check`] searches such an order: Wing and
+//! Gong's algorithm with Lowe's cache of tried states, as in the porcupine checker.
 //!
-//! Pure. In reading order: [`model`] is what a system may do, [`history`] what was seen of it,
-//! [`search`] finds the order, or shows how far it came.
+//! Pure. In reading order: [`model`] is the sequential specification, [`history`] the observed
+//! operations, [`search`] finds the order or shows the longest prefix of one.
 
 pub mod history;
 pub mod model;

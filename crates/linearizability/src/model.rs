@@ -1,21 +1,21 @@
-//! What a system may do, one operation at a time.
+//! Sequential specification of a system.
 
 use std::hash::Hash;
 
 /// A sequential specification.
 pub trait Model {
-    /// Everything that later answers depend on.
+    /// The state that later answers depend on.
     type State: Clone + Eq + Hash;
-    /// What was asked.
+    /// The call.
     type Input: PartialEq;
-    /// What was answered.
+    /// The answer.
     type Output;
 
     /// Returns the state before the first operation.
     fn initial(&self) -> Self::State;
 
-    /// Returns the state after `input`, when a system in `state` may answer `output`; `None` when
-    /// it may not. Without an output nobody knows the answer, so every one is allowed.
+    /// Returns the state after `input` if a system in `state` may answer `output`; `None` if it may
+    /// not. Without an output every answer is allowed.
     fn step(
         &self,
         state: &Self::State,
@@ -23,7 +23,7 @@ pub trait Model {
         output: Option<&Self::Output>,
     ) -> Option<Self::State>;
 
-    /// Tells whether `input` only looks, in any state. Saying so makes the search shorter.
+    /// Returns whether `input` never changes the state, which shortens the search.
     fn only_looks(&self, _input: &Self::Input) -> bool {
         false
     }

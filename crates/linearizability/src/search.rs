@@ -1,35 +1,36 @@
-//! The search for an order.
+//! The search for a linearization.
 //!
-//! Calls and answers stand in one list, by time. Only calls before the first answer can be next in
-//! an order: one that comes after an answer began when another operation had already ended. The
-//! next is tried, taken out of the list with its answer, and the search begins again at the front;
-//! when an answer is met first, the last choice is taken back. What was tried is remembered as the
-//! set of operations done and the state they led to: the rest of the search depends on nothing else.
+//! Calls and answers are in one list, ordered by time. Only calls before the first answer are
+//! candidates for the next operation: a call after an answer began when that operation had already
+//! ended. A candidate is tried, removed from the list together with its answer, and the search
+//! starts again at the front. When an answer comes first, the last choice is undone. Tried states are
+//! cached as pairs of the executed operations and the resulting state, because the rest of the search
+//! depends on nothing else.
 //!
-//! Three shortcuts lose no order. What only looks and sees what it was answered is never better done
-//! later, so that choice is not taken back. What has no answer and changes nothing now may as well not be
-//! done now. And of equal operations without an answer the one that was asked first is done first:
-//! it may stand wherever the others may.
+//! Three shortcuts lose no order. A read with a matching answer is never better executed later, so
+//! that choice is not undone. An operation without an answer that changes nothing now need not be
+//! executed now. Of equal operations without an answer the earliest call is executed first, because
+//! it may take the place of any other.
 
 use std::collections::HashSet;
 
 use crate::history::Operation;
 use crate::model::Model;
 
-/// What the search found.
+/// The result of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The operations in an order that explains every answer, by their positions in the history; of
-    /// those of unknown outcome the ones that may have been carried out.
+    /// Positions of the operations in an order that explains every answer; operations without an
+    /// answer are included as far as they may have been carried out.
     Linearizable(Vec<usize>),
     /// There is no such order.
     Impossible {
-        /// The longest beginning of one that was found.
+        /// The longest prefix of an order that was found.
         longest: Vec<usize>,
-        /// Those that were under way where it ended: none of them could be next.
+        /// The operations under way at its end: none of them can be next.
         stuck: Vec<usize>,
     },
-    /// More was tried than allowed.
+    /// The limit of tried states was exceeded.
     Undecided,
 }
 
@@ -39,8 +40,8 @@ impl Verdict {
     }
 }
 
-/// Looks for an order of `history`, whose operations may stand in any. `most_tried` bounds the
-/// search's time and memory: so many pairs of a set of operations and a state.
+/// Searches an order of `history`, whose operations may be listed in any order. `most_tried` bounds the
+/// search's time and memory: it is the limit of cached pairs of operations and state.
 pub fn check<M: Model>(
     model: &M,
     history: &[Operation<M::Input, M::Output>],
@@ -109,12 +110,12 @@ pub fn check<M: Model>(
     Verdict::Linearizable(order_of(&chosen, &entries))
 }
 
-/// An operation that was taken to be the next.
+/// An operation chosen as the next one.
 struct Choice<S> {
     call: usize,
     /// The state before it.
     before: S,
-    /// No other would have been better.
+    /// No other choice is better.
     is_final: bool,
 }
 
@@ -123,7 +124,7 @@ fn order_of<S>(chosen: &[Choice<S>], entries: &Entries) -> Vec<usize> {
     calls.map(|call| entries.operation(call)).collect()
 }
 
-/// Returns, for each operation without an answer, the one before it that asked the same.
+/// Returns, for each operation without an answer, the previous one with an equal call.
 fn earlier_twins<I: PartialEq, O>(history: &[Operation<I, O>]) -> Vec<Option<usize>> {
     let unknown = history.iter().enumerate();
     let mut unknown: Vec<_> = unknown.filter(|(_, op)| op.completed.is_none()).collect();
@@ -148,7 +149,7 @@ fn flip(set: &mut [u64], number: usize) {
     set[number / 64] ^= 1 << (number % 64);
 }
 
-/// Calls and answers by time, in a list out of which they can be taken and put back in the reverse
+/// Calls and answers by time, in a linked list whose entries can be removed, and restored in reverse
 /// order. Entry 0 is the list's head.
 struct Entries {
     entries: Vec<Entry>,
@@ -156,7 +157,7 @@ struct Entries {
 
 struct Entry {
     operation: usize,
-    /// Of a call: its answer, if one came.
+    /// Of a call: its answer, if any.
     answer: Option<usize>,
     is_answer: bool,
     before: usize,
@@ -165,7 +166,7 @@ struct Entry {
 
 impl Entries {
     fn new<I, O>(history: &[Operation<I, O>]) -> Self {
-        // At one instant calls come first: what touches may overlap.
+        // At one instant calls come first: adjacent operations may overlap.
         let mut moments = Vec::new();
         for (number, operation) in history.iter().enumerate() {
             moments.push((operation.invoked, false, number));
@@ -219,7 +220,7 @@ impl Entries {
         Some(self.entries[entry].after).filter(|next| *next != 0)
     }
 
-    /// Returns the operations whose calls stand before the first answer.
+    /// Returns the operations with calls before the first answer.
     fn under_way(&self) -> Vec<usize> {
         let mut found = Vec::new();
         let mut at = self.first();

@@ -1,5 +1,5 @@
-//! Histories of a register, good and bad, written as tables; and random ones that were made by
-//! something that is linearizable, with a lie put in.
+//! Histories of a register as tables, linearizable and not; and random linearizable histories, also
+//! with a false answer.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ enum Input {
 impl Model for Register {
     type State = u32;
     type Input = Input;
-    /// What was read; of a write, what was written.
+    /// The value read or written.
     type Output = u32;
 
     fn initial(&self) -> u32 {
@@ -147,7 +147,7 @@ fn what_no_single_thread_could_have_answered_is_not() {
              r0     |-|",
         ),
         (
-            "a value that nobody wrote",
+            "a value that was never written",
             "w1 |-|
              r3     |-|",
         ),
@@ -215,8 +215,8 @@ fn the_order_and_where_it_ends_are_told() {
 
 #[test]
 fn many_equal_operations_without_an_answer_are_as_one() {
-    // Of forty writes of the same that nobody was told of, each may have been carried out; the
-    // reads in between show another value.
+    // Each of forty equal writes without an answer may have been carried out; the reads in between
+    // show another value.
     let mut seen: Vec<Seen> = (0..40)
         .map(|at| Operation::unknown(Input::Write(7), at))
         .collect();
@@ -240,8 +240,8 @@ fn a_search_that_becomes_too_long_is_given_up() {
     assert_eq!(check(&Register, &seen, 1_000), Verdict::Undecided);
 }
 
-/// Something linearizable: each operation takes effect at an instant of its own, and is seen from
-/// some time before to some time after it. Values are written once.
+/// Returns a linearizable history: each operation takes effect at an instant of its own, between its
+/// call and its answer. Values are written once.
 fn made_by_one_thread() -> impl Strategy<Value = Vec<Seen>> {
     let operation = (any::<bool>(), 0..40_u64, 0..40_u64, 0..8_u8);
     prop::collection::vec(operation, 1..40).prop_map(|operations| {
@@ -255,7 +255,7 @@ fn made_by_one_thread() -> impl Strategy<Value = Vec<Seen>> {
             } else {
                 Input::Read
             };
-            // One in eight gets no answer; half of those were not carried out either.
+            // One in eight has no answer; half of those are not carried out.
             let is_known = luck != 0;
             if is_write && (is_known || number % 2 == 0) {
                 value = number;
@@ -270,7 +270,7 @@ fn made_by_one_thread() -> impl Strategy<Value = Vec<Seen>> {
     })
 }
 
-/// Tries every order there is, for short histories: the definition, written down.
+/// Tries every order of a short history: the definition itself.
 fn by_trying_everything(seen: &[Seen]) -> bool {
     fn search(seen: &[Seen], left: &BTreeSet<usize>, state: u32) -> bool {
         if left.iter().all(|number| seen[*number].completed.is_none()) {

@@ -1,7 +1,7 @@
-//! One task group placed on one node: what was decided, and what the node tells of it.
+//! Allocations: one task group placed on one node, with its desired and its reported state.
 //!
-//! The two sides are separate objects under separate keys, because they have separate writers:
-//! the plan-applier writes [`Allocation`], the node (through a gateway) writes [`AllocClient`].
+//! The two are separate objects under separate keys, because they have separate writers: the
+//! plan-applier writes [`Allocation`], the node (through a gateway) writes [`AllocClient`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::resources::AllocatedResources;
 use crate::task_state::TaskState;
 use crate::time::{Timestamp, duration_ns};
 
-/// The desired side of an allocation: the value of `alloc/<id>`, at most 400 bytes as stored when
+/// The desired state of an allocation: the value of `alloc/<id>`, at most 400 bytes as stored when
 /// it is a plain placement.
 ///
 /// It names its job version and does not carry the job; its name is derived.
@@ -57,11 +57,10 @@ pub struct Allocation {
     pub deployment_id: Option<DeploymentId>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub canary: bool,
-    /// Set when the server itself decides the client's status (lost, unknown), for want of a node
-    /// that could tell.
+    /// Status set by the servers (lost, unknown) because the node cannot report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_status_override: Option<ClientStatus>,
-    /// Since when the server has called it unknown; never: it does not.
+    /// When the servers set the status to unknown; never: they did not.
     #[serde(default, skip_serializing_if = "Timestamp::is_never")]
     pub unknown_since: Timestamp,
     #[serde(rename = "prev", default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +71,7 @@ pub struct Allocation {
     pub followup_eval_id: Option<EvalId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempted_by: Option<AllocId>,
-    /// Those that had to make way for it, on its node.
+    /// Allocations of other jobs on its node that were preempted for it.
     #[serde(rename = "pre", default, skip_serializing_if = "Vec::is_empty")]
     pub preempted_allocs: Vec<AllocId>,
     /// Oldest first.
@@ -103,7 +102,7 @@ impl Allocation {
         format!("{}.{}[{}]", self.job_id, self.task_group, self.name_index)
     }
 
-    /// Tells whether the server wants it stopped or evicted.
+    /// Tells whether the servers want it stopped or evicted.
     pub fn is_server_terminal(&self) -> bool {
         self.desired_status != DesiredStatus::Run
     }
@@ -132,7 +131,7 @@ impl DesiredStatus {
     }
 }
 
-/// What somebody asked the scheduler to do with a running allocation.
+/// Requests to the scheduler about an allocation: migrate, stop, reschedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DesiredTransition {
@@ -162,7 +161,7 @@ pub struct RescheduleEvent {
     pub delay: Duration,
 }
 
-/// The client side of an allocation: the value of `alloc-client/<id>`.
+/// The reported state of an allocation: the value of `alloc-client/<id>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocClient {
     pub status: ClientStatus,
@@ -172,8 +171,7 @@ pub struct AllocClient {
     pub task_states: BTreeMap<String, TaskState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<DeploymentHealth>,
-    /// Which of the node's reports this is: later ones have higher numbers. 0: from a node that does
-    /// not number them.
+    /// Report number: later reports have higher numbers. 0: the node does not number its reports.
     #[serde(default, skip_serializing_if = "is_unnumbered")]
     pub report: u64,
     pub modify_time: Timestamp,
@@ -207,24 +205,24 @@ impl ClientStatus {
         }
     }
 
-    /// Tells whether nothing of the allocation runs any more.
+    /// Tells whether no task of the allocation runs any more.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Complete | Self::Failed | Self::Lost)
     }
 }
 
-/// A node's verdict on an allocation: for the deployment that it is part of, or without one for
-/// whoever wants to know whether it stands in for another, such as a drain.
+/// The health check result of an allocation: for its deployment, or without one for drains, which
+/// wait for healthy replacements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeploymentHealth {
     pub healthy: bool,
     pub time: Timestamp,
-    /// The deployment the verdict is about: a new one asks for a new verdict.
+    /// The deployment of the result: a new deployment needs a new result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment_id: Option<DeploymentId>,
 }
 
-/// Why an allocation was placed where it is, or could not be placed.
+/// Placement metrics: the reasons for a placement, or for a failed one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AllocMetric {
@@ -237,23 +235,23 @@ pub struct AllocMetric {
     /// Nodes in the job's pool and datacenters.
     #[serde(rename = "pool", skip_serializing_if = "is_zero")]
     pub nodes_in_pool: u32,
-    /// The job's, where something has no place; empty in a placed allocation, which is stored a
-    /// thousand times as often: readers get it from the job's version.
+    /// The job's node pool, in metrics of failed placements; empty in placed allocations, which are
+    /// stored a thousand times as often: reads take it from the job's version.
     #[serde(rename = "np", skip_serializing_if = "str::is_empty")]
     pub node_pool: Arc<str>,
-    /// Reason → how many nodes failed for it, as in `${attr.kernel.name} = linux`.
+    /// Constraint → nodes that failed it, as in `${attr.kernel.name} = linux`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub constraint_filtered: BTreeMap<String, u32>,
-    /// Dimension → how many nodes had too little of it, as in `cpu`, `memory`.
+    /// Resource → nodes with too little of it, as in `cpu`, `memory`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub dimension_exhausted: BTreeMap<String, u32>,
-    /// Node class → how many of `nodes_filtered` are of it; nodes without a class are left out.
+    /// Node class → filtered nodes; nodes without a class are left out.
     #[serde(rename = "cf", skip_serializing_if = "BTreeMap::is_empty")]
     pub class_filtered: BTreeMap<String, u32>,
-    /// Node class → how many of `nodes_exhausted` are of it; nodes without a class are left out.
+    /// Node class → exhausted nodes; nodes without a class are left out.
     #[serde(rename = "ce", skip_serializing_if = "BTreeMap::is_empty")]
     pub class_exhausted: BTreeMap<String, u32>,
-    /// Task → what all allocations without a place would have taken for it.
+    /// Task → resources that all unplaced allocations together need for it.
     #[serde(rename = "re", skip_serializing_if = "BTreeMap::is_empty")]
     pub resources_exhausted: BTreeMap<String, ExhaustedResources>,
     /// Datacenter → ready nodes in it.
@@ -262,13 +260,13 @@ pub struct AllocMetric {
     /// The chosen node's score in thousandths.
     #[serde(rename = "s", skip_serializing_if = "is_level")]
     pub score_per_mille: i32,
-    /// What made up the chosen node's score.
+    /// Parts of the chosen node's score.
     #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
     pub score_parts: Option<ScoreParts>,
-    /// The next best nodes, best first; told once a group and plan, with its first placement.
+    /// The next best nodes, best first; kept for the first placement of each group in a plan.
     #[serde(rename = "ru", skip_serializing_if = "Vec::is_empty")]
     pub runners_up: Vec<NodeScore>,
-    /// Further placements of the group that were not tried after one failed.
+    /// Further placements of the group that were skipped after the first one failed.
     #[serde(skip_serializing_if = "is_zero")]
     pub coalesced_failures: u32,
 }
@@ -281,7 +279,7 @@ fn is_level(score: &i32) -> bool {
     *score == 0
 }
 
-/// What a task would have taken of dimensions that some node had too little of; 0: no node had.
+/// Resources that a task needs and that some node had too little of; 0: no node had too little.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExhaustedResources {
@@ -295,37 +293,37 @@ fn is_nothing(amount: &u64) -> bool {
     *amount == 0
 }
 
-/// What the scorers said of a node, in thousandths; `None`: that scorer did not count.
+/// Parts of a node's score, in thousandths; `None`: the scorer does not apply.
 ///
-/// The score is the mean of those that counted, or their sum where that is less than nothing.
+/// The score is the mean of the parts, or their sum where that is below 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScoreParts {
-    /// How well the allocation fits beside what the node holds: 0 to 1000.
+    /// 0 to 1000: utilization of the node with the allocation, or free room with the spread algorithm.
     #[serde(rename = "b")]
     pub fit: i32,
-    /// Below 0: others of the group are there.
+    /// Below 0: other allocations of the group are on the node.
     #[serde(rename = "a", skip_serializing_if = "Option::is_none")]
     pub anti_affinity: Option<i32>,
-    /// −1000: a predecessor failed there.
+    /// −1000: a predecessor failed on the node.
     #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     pub reschedule_penalty: Option<i32>,
-    /// −1000 to 1000: the weights of the affinities that match.
+    /// −1000 to 1000: weights of the matching affinities.
     #[serde(rename = "n", skip_serializing_if = "Option::is_none")]
     pub affinity: Option<i32>,
-    /// How far the node's values are below (or above) their share.
+    /// −1000 to 1000: distance of the node's values from their target share.
     #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
     pub spread: Option<i32>,
-    /// −1000 to 1000: the weights of the device requests' affinities that match.
+    /// −1000 to 1000: weights of the matching affinities of device requests.
     #[serde(rename = "d", skip_serializing_if = "Option::is_none")]
     pub devices: Option<i32>,
-    /// 1000 to 0: how few and unimportant those are that have to make way.
+    /// 0 to 1000: higher for fewer victims with lower priorities.
     #[serde(rename = "e", skip_serializing_if = "Option::is_none")]
     pub preemption: Option<i32>,
 }
 
 impl ScoreParts {
-    /// Returns the scorers that counted with what they said, under the names that Nomad shows.
+    /// Returns the applicable scorers with their values, under Nomad's names.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, i32)> {
         [
             ("binpack", Some(self.fit)),
@@ -341,7 +339,7 @@ impl ScoreParts {
     }
 }
 
-/// The score of a node that was not chosen.
+/// Score of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeScore {
     #[serde(rename = "id")]

@@ -1,4 +1,4 @@
-//! What a job demands of a node, and what it would rather have.
+//! Constraints and affinities: tests of a node by a job.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,11 @@ pub struct Constraint {
     /// A literal, or an interpolation such as `${attr.cpu.arch}`, `${meta.rack}`, `${node.datacenter}`.
     pub left: String,
     pub operator: Operator,
-    /// Empty where the operator takes none.
+    /// Empty if the operator takes no right side.
     pub right: String,
 }
 
-/// How the two sides of a constraint or an affinity are compared.
+/// Comparison of the two sides of a constraint or an affinity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Operator {
     #[default]
@@ -114,7 +114,7 @@ pub struct Affinity {
     pub weight: i8,
 }
 
-/// A wish to spread allocations over the values of an attribute.
+/// A preference to spread allocations over the values of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Spread {
     pub attribute: String,

@@ -1,7 +1,7 @@
-//! The rollout of one job version.
+//! Deployments: the rollout of one job version.
 //!
-//! Counts of placed and healthy allocations are not stored: they are folds over the allocations
-//! that name the deployment, which the replica keeps.
+//! Counts of placed and healthy allocations are not stored: the replica derives them from the
+//! allocations of the deployment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,13 +20,13 @@ pub struct Deployment {
     #[serde(flatten)]
     pub job: JobKey,
     pub job_version: u64,
-    /// The job key's mod revision when the deployment was made.
+    /// The job key's mod revision when the deployment was created.
     pub job_modify_index: u64,
     pub job_create_index: u64,
     pub status: DeploymentStatus,
     pub status_description: String,
     pub groups: BTreeMap<String, DeploymentGroup>,
-    /// The priority of evaluations made for it.
+    /// Priority of the evaluations made for it.
     pub eval_priority: u8,
     pub create_time: Timestamp,
     pub modify_time: Timestamp,
@@ -37,7 +37,7 @@ pub struct Deployment {
 pub struct DeploymentGroup {
     pub auto_revert: bool,
     pub auto_promote: bool,
-    /// Zero: none.
+    /// Zero: no deadline.
     #[serde(with = "duration_ns")]
     pub progress_deadline: Duration,
     pub promoted: bool,
@@ -45,13 +45,13 @@ pub struct DeploymentGroup {
     pub desired_total: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed_canaries: Vec<AllocId>,
-    /// How far it had come when its deployment ended; unset while that is under way. Allocations
-    /// outlive their deployment: a later version takes them over, and they are collected.
+    /// Counts at the end of the deployment; unset before. They are stored because allocations do not
+    /// stay with an ended deployment: later versions take them over, and they are garbage collected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_counts: Option<DeploymentCounts>,
 }
 
-/// How far one task group of a deployment has come.
+/// Progress of one task group of a deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentCounts {
     pub placed: u32,
@@ -60,14 +60,14 @@ pub struct DeploymentCounts {
 }
 
 impl DeploymentGroup {
-    /// Tells whether the rest of the group waits for its canaries.
+    /// Tells whether the group waits for the promotion of its canaries.
     pub fn awaits_promotion(&self) -> bool {
         self.desired_canaries > 0 && !self.promoted
     }
 }
 
 impl Deployment {
-    /// Returns how it is described while it runs.
+    /// Returns the status description of a running deployment.
     ///
     /// Source: wire format; Nomad's clients show and compare these texts.
     pub fn running_description(&self) -> &'static str {
@@ -85,8 +85,8 @@ impl Deployment {
         }
     }
 
-    /// Tells whether every group that waits for its canaries goes on by itself once they are
-    /// healthy; `false` when none waits.
+    /// Tells whether every group that waits for a promotion is promoted automatically; `false` when
+    /// none waits.
     pub fn promotes_itself(&self) -> bool {
         let mut waiting = self
             .groups
@@ -138,7 +138,7 @@ impl DeploymentStatus {
         }
     }
 
-    /// Tells whether it is still being worked on.
+    /// Tells whether the deployment is in progress.
     pub fn is_active(self) -> bool {
         !matches!(self, Self::Successful | Self::Failed | Self::Cancelled)
     }

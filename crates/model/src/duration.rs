@@ -1,11 +1,11 @@
-//! Spans of time as people write them: `1h30m`, `500ms`, `1.5s`.
+//! Durations as text: `1h30m`, `500ms`, `1.5s`.
 //!
 //! The syntax is that of Go's `time.ParseDuration`, which Nomad's job files use: an optional sign,
 //! then numbers with a unit each, largest first or not. There is no unit for days.
 
 use std::time::Duration;
 
-/// What `parse_duration` accepts, longest unit names first so that `ms` is not read as `m`.
+/// Accepted units, longest names first so that `ms` is not read as `m`.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),

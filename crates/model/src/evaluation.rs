@@ -1,4 +1,4 @@
-//! "Look at this job again", and why.
+//! Evaluations: requests to schedule one job, with cause and outcome.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::ids::{DeploymentId, EvalId, JobKey, NodeId};
 use crate::job::JobType;
 use crate::time::Timestamp;
 
-/// One look at one job, the value of `eval/<id>`.
+/// A request to schedule one job: the value of `eval/<id>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Stands in the key, so the stored value leaves it out; filled in on read.
@@ -24,12 +24,12 @@ pub struct Evaluation {
     pub status: EvalStatus,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status_description: String,
-    /// The node whose change caused it.
+    /// The node whose change caused the evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment_id: Option<DeploymentId>,
-    /// Not to be looked at before; never: at once.
+    /// Earliest time of delivery; never: at once.
     #[serde(default, skip_serializing_if = "Timestamp::is_never")]
     pub wait_until: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,24 +38,25 @@ pub struct Evaluation {
     pub previous_eval: Option<EvalId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_eval: Option<EvalId>,
-    /// Task group → why some of it could not be placed.
+    /// Task group → reasons for its failed placements.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failed_task_groups: BTreeMap<String, AllocMetric>,
-    /// Task group → how many still wait for a place.
+    /// Task group → allocations without a place.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub queued_allocs: BTreeMap<String, u32>,
-    /// Blocked only: computed class → whether a node of it could take the group.
+    /// Blocked only: computed node class → whether its nodes are eligible.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub class_eligibility: BTreeMap<String, bool>,
-    /// Blocked only: the constraints look past classes, so any change may help.
+    /// Blocked only: the constraints depend on more than the node class, so a change of any node may
+    /// unblock it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub escaped_computed_class: bool,
-    /// The revision of the snapshot that the scheduler used; 0 before it ran.
+    /// The revision of the snapshot that was scheduled on; 0: not scheduled yet.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub snapshot_index: u64,
     pub create_time: Timestamp,
     pub modify_time: Timestamp,
-    /// The trace that its creation was part of, as a W3C `traceparent`; empty: none.
+    /// Trace context of its creation, as a W3C `traceparent`; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trace_parent: String,
 }
@@ -65,7 +66,7 @@ fn is_zero(value: &u64) -> bool {
 }
 
 impl Evaluation {
-    /// Makes a pending evaluation with nothing but what every one has.
+    /// Creates a pending evaluation with the required fields.
     pub fn pending(
         id: EvalId,
         job: JobKey,
@@ -134,7 +135,7 @@ impl EvalStatus {
     }
 }
 
-/// Why an evaluation was made.
+/// Cause of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TriggeredBy {

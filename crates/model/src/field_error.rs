@@ -1,15 +1,15 @@
-//! What is wrong with a field of a request, and how to mend it.
+//! Validation errors: an invalid field of a request, and the values that are accepted.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing wrong with a request: where, what, and what would be right.
+/// One invalid field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldError {
     /// The path of the field, as in `group["web"].task["server"].resources.memory`.
     pub field: String,
-    /// What is wrong and how to mend it, lowercase unless it quotes, no final full stop.
+    /// The problem and the accepted values; lowercase unless it quotes, no final full stop.
     pub message: String,
 }
 
@@ -37,7 +37,7 @@ impl FieldErrors {
         self.0.push(FieldError::new(field, message));
     }
 
-    /// Returns `value` when nothing was found wrong.
+    /// Returns `value` if there are no errors.
     ///
     /// # Errors
     /// Itself, when it holds an error.

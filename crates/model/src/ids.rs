@@ -1,4 +1,4 @@
-//! Names of things. Ids made by Kafila are UUIDs; job ids and namespaces are the user's words.
+//! Ids of objects. Ids made by Kafila are UUIDs; job ids and namespaces are chosen by users.
 
 use std::fmt;
 use std::str::FromStr;
@@ -74,7 +74,7 @@ uuid_id!(
 );
 
 uuid_id!(
-    /// Names one volume that was registered, for commands.
+    /// Names one registered volume, for commands.
     VolumeId,
     "volume"
 );

@@ -1,7 +1,7 @@
 //! A job in canonical form: every default filled in, durations and operators parsed.
 //!
-//! This is what is stored, compared and scheduled. [`crate::spec`] is the form that users write;
-//! the crate `jobspec` turns one into the other and knows the defaults and the rules.
+//! This form is stored, compared and scheduled. The crate `spec` has the form that users write;
+//! the crate `jobspec` turns it into this one by defaults and rules.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::scaling::Scaling;
 use crate::time::{Timestamp, duration_ns};
 use crate::volume::{AccessMode, AttachmentMode, Capability};
 
-/// What a user asks for: task groups, each to be placed `count` times.
+/// A job: task groups, each to be placed `count` times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     pub namespace: String,
@@ -39,25 +39,25 @@ pub struct Job {
     /// Names distinct; never empty.
     pub task_groups: Vec<TaskGroup>,
     pub meta: BTreeMap<String, String>,
-    /// When it is launched, if the clock does that.
+    /// Launch times of a periodic job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periodic: Option<Periodic>,
-    /// What it has to be told, if it is dispatched.
+    /// Parameters of its dispatches, if it is dispatched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameterized: Option<Parameterized>,
-    /// The job that it is a child of; empty: none.
+    /// The job that registered this one as its child; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub parent_id: String,
-    /// It is the child of a parameterized job.
+    /// Set for the child of a parameterized job.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dispatched: bool,
-    /// What it was dispatched with.
+    /// Input of the dispatch.
     #[serde(default, skip_serializing_if = "Payload::is_empty")]
     pub payload: Payload,
-    /// What made its dispatch happen once; empty: nothing.
+    /// Deduplicates its dispatch; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub dispatch_token: String,
-    /// Told to stop; kept so that it can be inspected and started again.
+    /// Stopped; kept so that it can be inspected and started again.
     pub stop: bool,
     /// 0 for the first, one more with each change of the job.
     pub version: u64,
@@ -73,7 +73,7 @@ impl Job {
         self.task_groups.iter().find(|group| group.name == name)
     }
 
-    /// Tells whether the user changed anything between `self` and `other`: everything counts but
+    /// Reports whether the user changed anything between `self` and `other`: every field counts but
     /// the version and the time of submission.
     pub fn spec_differs(&self, other: &Self) -> bool {
         let mut aligned = other.clone();
@@ -83,7 +83,7 @@ impl Job {
     }
 }
 
-/// Which scheduler serves a job.
+/// The scheduler of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobType {
@@ -113,7 +113,9 @@ impl JobType {
 }
 
 /// Tasks that are placed together on one node, `count` times.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// The default is empty and for tests: a canonical group has a name, a task and its policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskGroup {
     pub name: String,
     pub count: u32,
@@ -124,7 +126,7 @@ pub struct TaskGroup {
     pub spreads: Vec<Spread>,
     pub networks: Vec<Network>,
     pub restart: RestartPolicy,
-    /// `None` for system and sysbatch jobs.
+    /// `None` for system and sysbatch jobs, unless their policy has attempts or is unlimited.
     pub reschedule: Option<ReschedulePolicy>,
     /// `None` for batch and sysbatch jobs.
     pub update: Option<UpdateStrategy>,
@@ -150,12 +152,12 @@ impl TaskGroup {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// Returns what one allocation of this group holds on a node.
+    /// Returns the resources that one allocation of this group holds on a node.
     ///
     /// Tasks of different lifecycle stages do not run at the same time, so each dimension is the
     /// largest of three sums: before the main tasks, with them, after them. Disk is the group's
-    /// ephemeral disk, once. What cores of a task's own come to depends on the node, and is not in
-    /// it: they are held all the time, beside the largest sum.
+    /// ephemeral disk, once. The MHz of a task's reserved cores depend on the node and are left out:
+    /// they are held all the time, beside the largest sum.
     /// Source: Nomad 2.0 behaviour.
     pub fn ask(&self) -> ComparableResources {
         let mut prestart = ComparableResources::default();
@@ -195,14 +197,14 @@ impl TaskGroup {
 }
 
 /// One process (or container) of a task group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     pub name: String,
-    /// What starts it: `raw_exec`, `mock_driver`.
+    /// `raw_exec` or `mock_driver`.
     pub driver: String,
     /// Empty: the driver's own choice.
     pub user: String,
-    /// For the driver alone to understand.
+    /// Options of the driver.
     pub config: serde_json::Map<String, serde_json::Value>,
     pub env: BTreeMap<String, String>,
     pub meta: BTreeMap<String, String>,
@@ -214,7 +216,7 @@ pub struct Task {
     pub kill_timeout: Duration,
     /// As in `SIGINT`; empty: the driver's own choice.
     pub kill_signal: String,
-    /// When the leader ends, so do the others.
+    /// The end of the leader ends the other tasks.
     pub leader: bool,
     #[serde(with = "duration_ns")]
     pub shutdown_delay: Duration,
@@ -226,16 +228,16 @@ pub struct Task {
     pub dispatch_payload: Option<DispatchPayload>,
 }
 
-/// What one task may use.
+/// Resources of one task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskResources {
     /// 0 when the task asks for `cores`.
     pub cpu_mhz: u32,
-    /// How many cores it has for itself; 0: none.
+    /// Number of reserved cores; 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cores: u32,
     pub memory_mib: u32,
-    /// How far memory may go beyond `memory_mib` if the operator allows it.
+    /// Memory beyond `memory_mib`, if the operator enables oversubscription.
     #[serde(rename = "memory_max_mib")]
     pub memory_max: MemoryMax,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -262,7 +264,7 @@ pub struct VolumeRequest {
     pub sticky: bool,
     /// Each allocation asks for a volume of its own: `source[index]`.
     pub per_alloc: bool,
-    /// `None`: what [`Self::capability`] says.
+    /// `None`: by [`Self::capability`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_mode: Option<AccessMode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,9 +272,9 @@ pub struct VolumeRequest {
 }
 
 impl VolumeRequest {
-    /// Returns how it wants to use a volume that was registered.
+    /// Returns the access that it asks for on a registered volume.
     ///
-    /// Source: Nomad's public behaviour: what is not said follows from `read_only`.
+    /// Source: Nomad's public behaviour: unset modes follow from `read_only`.
     pub fn capability(&self) -> Capability {
         let usual = if self.read_only {
             AccessMode::SingleNodeReaderOnly
@@ -311,7 +313,7 @@ impl VolumeType {
     }
 }
 
-/// Where a task finds a volume of its group.
+/// The mount of a group's volume in a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeMount {
     /// A name in the group's `volumes`.
@@ -338,7 +340,7 @@ impl TaskResources {
     }
 }
 
-/// When a task runs that is not a main task.
+/// The stage of a task that is not a main task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lifecycle {
     pub hook: LifecycleHook,
@@ -354,8 +356,8 @@ pub enum LifecycleHook {
     Poststop,
 }
 
-/// How much of a task's output is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Limits of a task's log files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogConfig {
     pub max_files: u32,
     pub max_file_size_mib: u32,
@@ -377,15 +379,15 @@ pub struct Port {
     pub static_port: Option<u16>,
     /// The port inside the task's network; `None`: the same as on the host.
     pub to: Option<u16>,
-    /// An alias of addresses of the node, or a reference to what names it, as in `${meta.network}`.
+    /// An alias of addresses of the node, or a reference to one, as in `${meta.network}`.
     pub host_network: String,
-    /// A static port that somebody else may hold on the same address.
+    /// Assigns a static port that is in use already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_collision: bool,
 }
 
-/// What happens on the same node when a task ends that should not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Restarts on the same node after a task fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartPolicy {
     pub attempts: u32,
     #[serde(with = "duration_ns")]
@@ -395,17 +397,18 @@ pub struct RestartPolicy {
     pub mode: RestartMode,
 }
 
-/// What follows once the attempts of an interval are used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The reaction to the last attempt of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RestartMode {
     /// Wait for the next interval.
     Delay,
     /// Give up: the task has failed.
+    #[default]
     Fail,
 }
 
-/// What happens when an allocation fails: when and how often it is placed again, elsewhere.
+/// Replacements of a failed allocation: delays and attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReschedulePolicy {
     pub attempts: u32,
@@ -427,10 +430,10 @@ pub enum DelayFunction {
     Fibonacci,
 }
 
-/// How the next version of a group replaces the last.
+/// Replacement of a group's old version by the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateStrategy {
-    /// How many at once; 0: all, and no deployment.
+    /// Number replaced at once; 0: all, and no deployment.
     pub max_parallel: u32,
     pub health_check: HealthCheck,
     #[serde(with = "duration_ns")]
@@ -447,7 +450,7 @@ pub struct UpdateStrategy {
     pub stagger: Duration,
 }
 
-/// What makes an allocation healthy.
+/// The source of an allocation's health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthCheck {
@@ -456,7 +459,7 @@ pub enum HealthCheck {
     Manual,
 }
 
-/// How a group's allocations leave a draining node.
+/// Migration of a group's allocations from a draining node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MigrateStrategy {
     pub max_parallel: u32,
@@ -467,7 +470,7 @@ pub struct MigrateStrategy {
     pub healthy_deadline: Duration,
 }
 
-/// What happens to allocations whose node is out of reach.
+/// Treatment of allocations on a disconnected node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisconnectStrategy {
     #[serde(with = "duration_ns::option")]
@@ -478,7 +481,7 @@ pub struct DisconnectStrategy {
     pub reconcile: ReconcileChoice,
 }
 
-/// Which allocation stays when one that was replaced comes back.
+/// Choice between a replaced allocation that reconnects and its replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReconcileChoice {
@@ -489,7 +492,7 @@ pub enum ReconcileChoice {
 }
 
 /// The disk that an allocation's tasks share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EphemeralDisk {
     pub size_mib: u64,
     pub sticky: bool,

@@ -1,4 +1,4 @@
-//! Names that users give to versions of a job.
+//! Tags of job versions.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// The value of `job-tags/<namespace>/<id>`: which versions of a job are tagged. A tagged version
-/// is kept, however many come after it.
+/// The value of `job-tags/<namespace>/<id>`: the tagged versions of a job. A tagged version is
+/// kept, however many come after it.
 ///
-/// One value for all of them, so that whoever tags and whoever deletes versions see each other.
+/// All tags share one value, so that tagging and deleting versions conflict instead of racing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobTags {
-    /// Version → its tag; no name twice.
+    /// Version → its tag; names are unique.
     pub versions: BTreeMap<u64, VersionTag>,
 }
 
@@ -27,7 +27,7 @@ pub struct VersionTag {
 }
 
 impl JobTags {
-    /// Returns the version that is called `name`.
+    /// Returns the version with the tag `name`.
     pub fn find(&self, name: &str) -> Option<u64> {
         let mut tags = self.versions.iter();
         tags.find(|(_, tag)| tag.name == name)

@@ -1,12 +1,12 @@
-//! Who leads a singleton service.
+//! Leader of a singleton service.
 
 use serde::{Deserialize, Serialize};
 
-/// The value of an election key: how to reach the leader.
+/// The value of an election key: the leader's address and name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaderInfo {
     /// The leader's gRPC address, as in `http://127.0.0.1:7101`.
     pub address: String,
-    /// Which replica it is; unique among the replicas of one service, for people and logs.
+    /// Name of the replica; unique among the replicas of one service, for people and logs.
     pub replica: String,
 }

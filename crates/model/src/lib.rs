@@ -1,25 +1,26 @@
-//! Kafila's nouns and their arithmetic: what a user asks for, what was decided, what runs.
+//! Kafila's nouns and their arithmetic: jobs, nodes, evaluations, plans, allocations.
 //!
-//! In reading order: [`ids`] names things; [`spec`] is a job as a user may write it, everything
-//! optional; [`job`] is the same job with every default filled in, the form that is stored;
-//! [`needs_new_tasks`] is what becomes of what runs when it changes; [`launch`] is about jobs that
-//! have children, [`scaling`] about counts that change; [`node`] is a machine, [`drain`] how its
-//! allocations leave it, [`node_pool`] a named part of them, [`namespace`] a named part of the jobs;
-//! [`evaluation`] says "look at this job again"; [`scheduler_config`] is what operators choose about
-//! that; [`plan`] is what a scheduler
-//! proposes; [`allocation`] is one task group placed on one node; [`deployment`] is the rollout of
-//! one job version; [`volume`] is a directory of a node that users registered.
+//! In reading order: [`ids`] names things; [`job`] is a job with every default filled in, the form
+//! that is stored; [`needs_new_tasks`] decides between updates in place and replacements; [`launch`]
+//! is about jobs with children, [`scaling`] about counts that change; [`node`] is a machine, [`drain`]
+//! the migration of its allocations, [`node_pool`] a named set of nodes, [`namespace`] a named set of
+//! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
+//! configuration of schedulers; [`plan`] is a scheduler's proposal; [`allocation`] is one task group
+//! placed on one node; [`deployment`] is the rollout of one job version; [`volume`] is a registered
+//! directory of a node. [`refusal`] sorts refused requests into the kinds that an API has codes for.
 //!
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
 
 pub mod allocation;
+pub mod children;
 pub mod constraint;
 pub mod deployment;
 pub mod drain;
 pub mod duration;
 pub mod evaluation;
 pub mod field_error;
+pub mod glob;
 pub mod ids;
 pub mod job;
 mod job_tags;
@@ -29,12 +30,14 @@ pub mod memory_max;
 pub mod namespace;
 mod new_tasks;
 pub mod node;
+mod node_drain;
 pub mod node_pool;
 pub mod plan;
+pub mod refusal;
+mod reschedule;
 pub mod resources;
 pub mod scaling;
 pub mod scheduler_config;
-pub mod spec;
 pub mod tally;
 pub mod task_state;
 pub mod time;
@@ -62,6 +65,7 @@ pub use new_tasks::{changes_surroundings, needs_new_tasks, restarts_task};
 pub use node::{Node, NodeEligibility, NodeStatus};
 pub use node_pool::NodePool;
 pub use plan::{Plan, PlanResult};
+pub use refusal::Refusal;
 pub use resources::{
     AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources, ComparableResources,
     Dimension,

@@ -1,14 +1,14 @@
-//! How far a task's memory may go beyond what it asks for.
+//! Memory limit of a task with oversubscription.
 
 use serde::{Deserialize, Serialize};
 
-/// The limit of a task's memory where the operator lets memory be oversubscribed.
+/// Memory limit of a task where the operator enables oversubscription.
 ///
 /// Stored and shown as a number: 0, MiB or −1. Source: Nomad's public job format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "i64", try_from = "i64")]
 pub enum MemoryMax {
-    /// What the task asks for is all it may use.
+    /// The task's own reservation is the limit.
     #[default]
     AsAsked,
     Mib(u32),
@@ -17,7 +17,7 @@ pub enum MemoryMax {
 }
 
 impl MemoryMax {
-    /// Tells whether memory may go beyond what is asked for at all.
+    /// Tells whether memory may exceed the reservation.
     pub fn is_more(self) -> bool {
         self != Self::AsAsked
     }
@@ -33,7 +33,7 @@ impl From<MemoryMax> for i64 {
     }
 }
 
-/// A number that is no limit of memory.
+/// An invalid memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be between 0 and {max}, or -1 for no limit; got {number}", max = u32::MAX)]
 pub struct NoMemoryMax {

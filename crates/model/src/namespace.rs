@@ -1,4 +1,4 @@
-//! A named part of the cluster's jobs, and what they may ask for.
+//! Namespaces: named groups of jobs, with rules for drivers and node pools.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::field_error::FieldErrors;
 use crate::node_pool::NodePool;
 
-/// The longest name. Source: Nomad's public limits, as are the others here.
+/// Longest name. Source: Nomad's public limits, as are the others here.
 pub const MAX_NAME_CHARS: usize = 128;
-/// The longest description.
+/// Longest description.
 pub const MAX_DESCRIPTION_CHARS: usize = 256;
 
 /// The value of `namespace/<name>`.
 ///
-/// The namespace [`Namespace::DEFAULT`] is there without being stored: with nothing but its name,
-/// until somebody changes it.
+/// The namespace [`Namespace::DEFAULT`] always exists; it is stored once it is changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// Stands in the key, so the stored value leaves it out; filled in on read.
@@ -29,19 +28,19 @@ pub struct Namespace {
     pub capabilities: Capabilities,
     #[serde(default, skip_serializing_if = "NodePoolRules::is_empty")]
     pub node_pools: NodePoolRules,
-    /// About to be deleted: takes no new jobs and volumes. Deleting takes two steps, because what
-    /// joins a namespace compares its key and not the other way round.
+    /// Being deleted: accepts no new jobs and volumes. Deletion takes two steps, because jobs and
+    /// volumes compare the namespace's key when they are written, and not the other way round.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleting: bool,
 }
 
-/// What tasks of a namespace may use.
+/// Task drivers that jobs of a namespace may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Empty: every driver.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub enabled_task_drivers: Vec<String>,
-    /// Not these, even if they are enabled.
+    /// Refused drivers; wins over `enabled_task_drivers`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disabled_task_drivers: Vec<String>,
 }
@@ -58,13 +57,13 @@ impl Capabilities {
     }
 }
 
-/// Which node pools jobs of a namespace may name.
+/// Node pools that jobs of a namespace may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePoolRules {
-    /// That of jobs that name none, and always allowed; empty: [`NodePool::DEFAULT`].
+    /// Pool of jobs that name none; always allowed; empty: [`NodePool::DEFAULT`].
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub default: String,
-    /// Patterns, in which `*` stands for anything; `None`: every pool that is not denied.
+    /// Patterns, in which `*` matches any text; `None`: every pool that is not denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
     /// Patterns; empty when `allowed` is set.
@@ -104,7 +103,7 @@ impl NodePoolRules {
         ];
         for (field, patterns) in lists {
             for (position, pattern) in patterns.iter().enumerate() {
-                // A star stands for letters, so it may stand where they may.
+                // A star matches letters, so it may stand wherever they may.
                 if let Some(problem) = NodePool::name_problem(&pattern.replace('*', "x")) {
                     errors.push(format!("{}[{position}]", path(field)), problem);
                 }
@@ -114,10 +113,10 @@ impl NodePoolRules {
 }
 
 impl Namespace {
-    /// The namespace of jobs that name none; nobody can delete it.
+    /// The namespace of jobs that name none; it cannot be deleted.
     pub const DEFAULT: &str = "default";
 
-    /// Returns a namespace with nothing but a name.
+    /// Returns a namespace with a name and no settings.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -125,7 +124,7 @@ impl Namespace {
         }
     }
 
-    /// Returns [`Self::DEFAULT`] as it is while nobody has changed it.
+    /// Returns [`Self::DEFAULT`] in its unchanged form.
     pub fn built_in() -> Self {
         Self {
             description: "Default shared namespace".to_owned(),
@@ -133,7 +132,7 @@ impl Namespace {
         }
     }
 
-    /// Says what is wrong with a name; `None`: nothing.
+    /// Returns the problem of an invalid name; `None`: the name is valid.
     pub fn name_problem(name: &str) -> Option<String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.is_empty() {
@@ -148,10 +147,10 @@ impl Namespace {
         None
     }
 
-    /// Checks what a user may get wrong. Paths begin at the namespace.
+    /// Validates the fields that users set. Paths begin at the namespace.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All invalid fields.
     pub fn check(&self) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         if let Some(problem) = Self::name_problem(&self.name) {
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_named() {
+    fn all_invalid_fields_are_named() {
         let wrong = Namespace {
             description: "x".repeat(257),
             capabilities: Capabilities {

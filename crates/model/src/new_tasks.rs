@@ -1,6 +1,6 @@
-//! Whether what runs may take over a changed job as it runs, or its tasks have to be started anew.
+//! Destructive and in-place updates: the changes of a job that need new tasks.
 //!
-//! The scheduler decides by it, and a dry run says it of each task.
+//! The scheduler and the annotations of a dry run share this rule.
 //!
 //! Source: Nomad's public behaviour, and the lifecycle hook besides, which it updates in place
 //! although the tasks then run in another order than the job says.
@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::job::{Job, Task, TaskGroup};
 
-/// Tells whether `group` of `new` differs from the same group of `old` in what tasks are started
-/// with.
+/// Tells whether `group` differs between `old` and `new` in a way that needs new tasks.
 pub fn needs_new_tasks(old: &Job, new: &Job, group: &TaskGroup) -> bool {
     let Some(old_group) = old.task_group(&group.name) else {
         return true;
@@ -25,15 +24,15 @@ pub fn needs_new_tasks(old: &Job, new: &Job, group: &TaskGroup) -> bool {
     })
 }
 
-/// Tells whether two versions of a group differ in what all its tasks are started in.
+/// Tells whether two versions of a group differ in the environment of all its tasks.
 pub fn changes_surroundings(old: &TaskGroup, new: &TaskGroup) -> bool {
     old.ephemeral_disk != new.ephemeral_disk
         || old.networks != new.networks
         || old.volumes != new.volumes
 }
 
-/// Tells whether two versions of a task, each with its job and group, differ in what it is started
-/// with.
+/// Tells whether two versions of a task, each with its job and group, differ in a way that needs a new
+/// task.
 pub fn restarts_task(old: (&Job, &TaskGroup, &Task), new: (&Job, &TaskGroup, &Task)) -> bool {
     task_differs(old.2, new.2) || meta(old) != meta(new)
 }
@@ -49,7 +48,7 @@ fn task_differs(old: &Task, new: &Task) -> bool {
         || old.volume_mounts != new.volume_mounts
 }
 
-/// Returns the meta that the task sees: its own words win over its group's, those over the job's.
+/// Returns the task's effective meta: its own wins over its group's, that over the job's.
 fn meta<'a>((job, group, task): (&'a Job, &'a TaskGroup, &'a Task)) -> BTreeMap<&'a str, &'a str> {
     let layers = [&job.meta, &group.meta, &task.meta];
     let words = layers.into_iter().flatten();

@@ -1,6 +1,7 @@
-//! A machine that runs allocations.
+//! Nodes: machines that run allocations.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +10,16 @@ use crate::ids::NodeId;
 use crate::resources::ComparableResources;
 use crate::time::Timestamp;
 
-/// Attributes and meta keys that start like this differ from node to node by intent.
+/// Prefix of attributes and meta keys that differ from node to node by intent.
 pub const UNIQUE_PREFIX: &str = "unique.";
 
 /// The host network that a port is on when its job names none.
 pub const DEFAULT_HOST_NETWORK: &str = "default";
+
+/// The default of `heartbeat_ttl`, of which a gateway passes its value to the nodes and the
+/// cluster-controller expects its value of them. 10 s at every cluster size: a heartbeat costs no
+/// write, so there is no reason for a longer interval.
+pub const DEFAULT_HEARTBEAT_TTL: Duration = Duration::from_secs(10);
 
 /// The value of `node/<id>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,37 +27,37 @@ pub struct Node {
     /// Stands in the key, so the stored value leaves it out; filled in on read.
     #[serde(skip)]
     pub id: NodeId,
-    /// Proves that a session is the node's own; never sent to API callers.
+    /// Proves the identity of the node's sessions; never sent to API callers.
     pub secret: String,
     pub name: String,
     pub datacenter: String,
     pub node_pool: String,
-    /// The operator's word for a kind of machine; empty: none.
+    /// Set by the node's operator; empty: none.
     pub node_class: String,
-    /// Where the node's own gRPC service (logs, files) answers, as in `http://127.0.0.1:7201`.
+    /// Address of the node's own gRPC service (logs, files), as in `http://127.0.0.1:7201`.
     pub address: String,
-    /// Fingerprints, as in `kernel.name` → `linux`; read as `${attr.kernel.name}`.
+    /// Fingerprint, as in `kernel.name` → `linux`; read as `${attr.kernel.name}`.
     pub attributes: BTreeMap<String, String>,
-    /// The operator's own words; read as `${meta.rack}`.
+    /// Set by the node's operator; read as `${meta.rack}`.
     pub meta: BTreeMap<String, String>,
     pub drivers: BTreeMap<String, DriverInfo>,
     pub resources: ComparableResources,
-    /// What of `resources` is not for allocations.
+    /// The part of `resources` that allocations cannot use.
     pub reserved: ComparableResources,
-    /// Ports not for allocations.
+    /// Ports that allocations cannot use.
     pub reserved_ports: Vec<u16>,
-    /// The range of ports chosen by the scheduler, both ends inclusive.
+    /// Range of the dynamic ports, both ends inclusive.
     pub min_dynamic_port: u16,
     pub max_dynamic_port: u16,
-    /// The address that ports are on, unless `host_networks` has another for the alias `default`.
+    /// Address of ports without a host network, unless `host_networks` has the alias `default`.
     pub host_ip: String,
-    /// Alias → addresses that ports may be on; a job's `host_network` names an alias.
+    /// Alias → addresses; the `host_network` of a port names an alias.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_networks: BTreeMap<String, HostNetwork>,
-    /// Core → MHz: those that tasks may have for themselves.
+    /// Core → MHz; only cores that tasks may reserve.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cores: BTreeMap<u16, u32>,
-    /// How many allocations it takes at most; 0: as many as fit.
+    /// Largest number of allocations; 0: no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_allocs: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,14 +65,15 @@ pub struct Node {
     /// Name → directory that jobs may mount.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_volumes: BTreeMap<String, HostVolume>,
-    /// Hash of what constraints can see and several nodes can share; equal classes, equal answers.
+    /// Hash of the properties that constraints can refer to and that nodes can share: nodes of one class
+    /// are equally feasible.
     pub computed_class: String,
     pub status: NodeStatus,
     pub status_description: String,
     pub eligibility: NodeEligibility,
     /// When `status` last changed.
     pub status_updated_at: Timestamp,
-    /// The drain under way; `None`: there is none.
+    /// The drain in progress; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainStrategy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,13 +84,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns what allocations may use.
+    /// Returns the resources that allocations may use.
     pub fn available(&self) -> ComparableResources {
         self.resources.minus(self.reserved)
     }
 
-    /// Returns the addresses of a host network in the order in which they are tried; `None`: the
-    /// node does not know this alias.
+    /// Returns the addresses of a host network in the order in which they are tried; `None`: unknown
+    /// alias.
     pub fn addresses(&self, alias: &str) -> Option<&[String]> {
         match self.host_networks.get(alias) {
             Some(network) => Some(&network.addresses),
@@ -92,7 +99,7 @@ impl Node {
         }
     }
 
-    /// Tells whether a port of one of its addresses is not for allocations.
+    /// Tells whether a port of one of its addresses is reserved.
     pub fn is_port_reserved(&self, address: &str, port: u16) -> bool {
         if self.reserved_ports.contains(&port) {
             return true;
@@ -104,7 +111,7 @@ impl Node {
         })
     }
 
-    /// Tells whether something new may be placed on it.
+    /// Tells whether new allocations may be placed on it.
     pub fn is_schedulable(&self) -> bool {
         self.status == NodeStatus::Ready && self.eligibility == NodeEligibility::Eligible
     }
@@ -117,14 +124,14 @@ fn is_zero(value: &u32) -> bool {
 /// Addresses of a node under one alias.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostNetwork {
-    /// The first one on which a port is free is taken.
+    /// Tried in this order: a port is assigned on the first address where it is free.
     pub addresses: Vec<String>,
-    /// Ports not for allocations on these addresses.
+    /// Ports of these addresses that allocations cannot use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved_ports: Vec<u16>,
 }
 
-/// Devices of one kind, as in `nvidia/gpu/1080ti`.
+/// Devices of one model, as in `nvidia/gpu/1080ti`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeDevice {
     pub vendor: String,
@@ -134,7 +141,7 @@ pub struct NodeDevice {
     /// As in `memory` → `8 GiB`; read as `${device.attr.memory}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
-    /// The variable that tells a task which instances are its own; empty: none.
+    /// Environment variable that lists the task's instances; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub env: String,
     pub instances: Vec<DeviceInstance>,
@@ -154,7 +161,7 @@ pub struct HostVolume {
     pub read_only: bool,
 }
 
-/// A driver as its node finds it.
+/// State of a task driver on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverInfo {
     pub detected: bool,

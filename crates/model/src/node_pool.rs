@@ -1,4 +1,4 @@
-//! A named part of the cluster's nodes.
+//! Node pools: named groups of nodes.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::field_error::FieldErrors;
 use crate::scheduler_config::PoolConfiguration;
 
-/// The longest name. Source: Nomad's public limits, as are the others here.
+/// Longest name. Source: Nomad's public limits, as are the others here.
 pub const MAX_NAME_CHARS: usize = 128;
-/// The longest description.
+/// Longest description.
 pub const MAX_DESCRIPTION_CHARS: usize = 256;
 
 /// The value of `node-pool/<name>`.
 ///
-/// The pools [`NodePool::ALL`] and [`NodePool::DEFAULT`] are there without being stored, and
-/// nobody can change them.
+/// The pools [`NodePool::ALL`] and [`NodePool::DEFAULT`] are built in: they always exist, are not
+/// stored, and cannot be changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePool {
     /// Stands in the key, so the stored value leaves it out; filled in on read.
@@ -25,11 +25,12 @@ pub struct NodePool {
     pub description: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub meta: BTreeMap<String, String>,
-    /// What holds for its jobs instead of the cluster's configuration.
+    /// Overrides the cluster's scheduler configuration for the pool's jobs.
     #[serde(default, skip_serializing_if = "PoolConfiguration::is_empty")]
     pub scheduler_config: PoolConfiguration,
-    /// About to be deleted: takes no new jobs. Deleting takes two steps, because a job that is
-    /// being registered compares the pool's key and not the other way round.
+    /// Marked for deletion: the pool accepts no new jobs. The mark is the first step of a deletion. It
+    /// changes the pool's key, which every registration of a job compares, so a registration decided
+    /// before it fails. The second step, the deletion, cannot compare keys of jobs yet to be created.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleting: bool,
 }
@@ -40,7 +41,7 @@ impl NodePool {
     /// The pool of nodes and jobs that name none.
     pub const DEFAULT: &str = "default";
 
-    /// Returns a pool with nothing but a name.
+    /// Returns a pool with a name and no settings.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -48,12 +49,12 @@ impl NodePool {
         }
     }
 
-    /// Tells whether a pool of this name is always there and never changes.
+    /// Tells whether the pool with this name is built in.
     pub fn is_built_in(name: &str) -> bool {
         name == Self::ALL || name == Self::DEFAULT
     }
 
-    /// Returns the pools that are always there, ordered by name.
+    /// Returns the built-in pools, ordered by name.
     pub fn built_in() -> [Self; 2] {
         let pool = |name: &str, description: &str| Self {
             description: description.to_owned(),
@@ -65,7 +66,7 @@ impl NodePool {
         ]
     }
 
-    /// Says what is wrong with a name; `None`: nothing.
+    /// Returns the problem of an invalid name; `None`: the name is valid.
     pub fn name_problem(name: &str) -> Option<String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() {
@@ -80,10 +81,10 @@ impl NodePool {
         None
     }
 
-    /// Checks what a user may get wrong. Paths begin at the pool.
+    /// Validates the fields that users set. Paths begin at the pool.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All invalid fields.
     pub fn check(&self) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         if let Some(problem) = Self::name_problem(&self.name) {
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_named() {
+    fn all_invalid_fields_are_named() {
         let pool = NodePool {
             description: "x".repeat(257),
             ..NodePool::named("a/b")

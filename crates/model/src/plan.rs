@@ -1,4 +1,4 @@
-//! What a scheduler proposes, and what was committed of it.
+//! Plans: the changes that a scheduler proposes, and the committed parts.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use crate::deployment::{Deployment, DeploymentStatus};
 use crate::evaluation::Evaluation;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
 
-/// Everything that one run of a scheduler wants written, for one job.
+/// The changes that one run of a scheduler proposes, for one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub eval_id: EvalId,
-    /// The delivery that allowed the work; empty in tests and dry runs.
+    /// Token of the evaluation's delivery; empty in tests and dry runs.
     pub eval_token: String,
-    /// The eval key's mod revision in the snapshot; whoever changed it since has overtaken the plan.
+    /// The eval key's mod revision in the snapshot; a later change makes the plan stale.
     pub eval_modify_index: u64,
     pub job: JobKey,
     pub priority: u8,
-    /// All placements or none.
+    /// Commit the plan completely or not at all.
     pub all_at_once: bool,
-    /// The revision of the snapshot it was made on.
+    /// The revision of the snapshot that the plan was made on.
     pub snapshot_index: u64,
     /// The job key's mod revision in that snapshot; 0: the job was purged.
     pub job_modify_index: u64,
@@ -32,16 +32,16 @@ pub struct Plan {
     /// A deployment to create or to replace.
     pub deployment: Option<Deployment>,
     pub deployment_updates: Vec<DeploymentUpdate>,
-    /// Evaluations made together with the plan: a blocked one, delayed follow-ups.
+    /// Evaluations created together with the plan: a blocked one, delayed follow-ups.
     pub followup_evals: Vec<Evaluation>,
-    /// The evaluation as it is to be once the plan is wholly committed; `None`: it stays as it is.
+    /// The evaluation after a complete commit of the plan; `None`: unchanged.
     pub eval_outcome: Option<Box<Evaluation>>,
-    /// The trace that the plan is part of, as a W3C `traceparent`; empty: none.
+    /// Trace context as a W3C `traceparent`; empty: none.
     pub trace_parent: String,
 }
 
 impl Plan {
-    /// Tells whether committing it would change nothing but how the evaluation ended.
+    /// Tells whether the plan changes nothing but the evaluation's outcome.
     pub fn is_no_op(&self) -> bool {
         self.stops.values().all(Vec::is_empty)
             && self.placements.values().all(Vec::is_empty)
@@ -61,7 +61,7 @@ impl Plan {
 pub struct Stop {
     pub alloc_id: AllocId,
     pub description: String,
-    /// Set when the node cannot tell any more: lost, or unknown.
+    /// Lost or unknown, when the node cannot report.
     pub client_status: Option<ClientStatus>,
     pub followup_eval_id: Option<EvalId>,
     pub preempted_by: Option<AllocId>,
@@ -74,7 +74,7 @@ pub struct DeploymentUpdate {
     pub description: String,
 }
 
-/// What was committed of a plan.
+/// The committed parts of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanResult {
     /// The ids of the placements that were committed.
@@ -85,6 +85,7 @@ pub struct PlanResult {
     pub refused: Option<String>,
     /// The revision of the commit; 0: nothing was written.
     pub commit_index: u64,
-    /// When not 0, the plan was not wholly committed: look again at this revision or later.
+    /// Not 0: the plan was not committed completely; plan again on a snapshot with this index or a later
+    /// one.
     pub refresh_index: u64,
 }

@@ -26,7 +26,7 @@ impl ComparableResources {
         }
     }
 
-    /// Returns what is left of `self`; a dimension that would be negative is 0.
+    /// Returns `self` minus `other`; a dimension that would be negative is 0.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -90,35 +90,35 @@ pub struct Dimension {
     pub unit: &'static str,
 }
 
-/// What one allocation holds on its node, all tasks together, as stored with the allocation.
+/// Resources that one allocation holds on its node, summed over its tasks, as stored with it.
 ///
-/// What each task may use stands in the job version that the allocation names.
+/// The share of each task is in the allocation's job version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocatedResources {
     #[serde(rename = "sum")]
     pub total: ComparableResources,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<AllocatedPort>,
-    /// Cores that are one task's alone; a task is listed once.
+    /// Reserved cores; a task is listed once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<AllocatedCores>,
-    /// Device instances that are one task's alone.
+    /// Reserved device instances.
     #[serde(rename = "dev", default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<AllocatedDevice>,
-    /// Tasks may use memory up to their `memory_max`: the operator allowed it when this was placed.
+    /// Tasks may use memory up to their `memory_max`: oversubscription was enabled at the placement.
     #[serde(rename = "over", default, skip_serializing_if = "std::ops::Not::not")]
     pub memory_oversubscribed: bool,
 }
 
-/// Cores given to a task.
+/// Cores reserved for a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocatedCores {
     pub task: String,
-    /// As the kernel counts them, lowest first.
+    /// Core numbers of the kernel, ascending.
     pub ids: Vec<u16>,
 }
 
-/// Instances of one kind of device given to a task.
+/// Device instances of one model reserved for a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocatedDevice {
     pub task: String,
@@ -129,7 +129,7 @@ pub struct AllocatedDevice {
     pub instance_ids: Vec<String>,
 }
 
-/// A port of the node given to an allocation.
+/// A host port assigned to an allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocatedPort {
     pub label: String,
@@ -137,9 +137,9 @@ pub struct AllocatedPort {
     pub value: u16,
     /// The port inside the task's network; equal to `value` when the job left it open.
     pub to: u16,
-    /// The host address it is on.
+    /// Host address of the port.
     pub host_ip: String,
-    /// Others may hold it, too: the job said that its tasks get along.
+    /// Assigned even if the port is in use; it still counts as in use for other allocations.
     #[serde(rename = "share", default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_collision: bool,
 }

@@ -1,4 +1,4 @@
-//! How many allocations a group may have, and what was done about it.
+//! Scaling: the limits of a group's count and the events that scaled it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,36 +7,36 @@ use serde::{Deserialize, Serialize};
 use crate::ids::EvalId;
 use crate::time::Timestamp;
 
-/// Within which counts a group may be scaled, and what an autoscaler goes by.
+/// The limits of a group's count, and the policy of an autoscaler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scaling {
     pub enabled: bool,
     pub min: u32,
     /// Not less than `min`.
     pub max: u32,
-    /// For an autoscaler alone to understand.
+    /// Parameters of an autoscaler.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub policy: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What was asked of a group's count.
+/// A request to scale a group, or a remark of an autoscaler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScalingEvent {
     pub time: Timestamp,
-    /// `None`: nothing was changed, somebody had something to say.
+    /// `None`: a remark that changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     pub previous_count: u32,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Whoever scales says that something went wrong.
+    /// The autoscaler reports an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub meta: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eval_id: Option<EvalId>,
-    /// The revision that wrote it; 0 for the newest of a group, whose key says so.
+    /// The revision that wrote it; 0 for the newest of a group, whose key has it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub create_index: u64,
 }
@@ -45,10 +45,10 @@ fn is_zero(index: &u64) -> bool {
     *index == 0
 }
 
-/// What was asked of one group lately: the value of `scaling-events/<namespace>/<job>/<group>`.
+/// The latest events of one group: the value of `scaling-events/<namespace>/<job>/<group>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScalingEvents {
-    /// The create index of the job, which tells its incarnations apart.
+    /// The create index of the job, which identifies its incarnation.
     #[serde(rename = "jci")]
     pub job_create_index: u64,
     /// Newest first, at most [`Self::MAX_KEPT`].
@@ -56,10 +56,10 @@ pub struct ScalingEvents {
 }
 
 impl ScalingEvents {
-    /// How many are kept for a group. Source: Nomad's limit.
+    /// Number of kept events of a group. Source: Nomad's limit.
     pub const MAX_KEPT: usize = 20;
 
-    /// Puts `event` before the others, the newest of which was written at `index`.
+    /// Adds `event` as the newest; the newest before it was written at `index`.
     pub fn push(&mut self, event: ScalingEvent, index: u64) {
         if let Some(newest) = self.events.front_mut() {
             newest.create_index = index;
@@ -89,7 +89,7 @@ mod tests {
             .map(|event| (event.count.unwrap(), event.create_index))
             .collect();
         assert_eq!(kept.len(), 20);
-        // The key tells when the newest was written, the next write when this one was.
+        // The key has the index of the newest; the next write stores it.
         assert_eq!((kept[0], kept[1], kept[19]), ((25, 0), (24, 124), (6, 106)));
     }
 }

@@ -1,4 +1,4 @@
-//! What an operator may choose about scheduling, for the whole region.
+//! The scheduler configuration: the operator's settings for the whole region.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::job::JobType;
 #[serde(default)]
 pub struct SchedulerConfiguration {
     pub algorithm: Algorithm,
-    /// Tasks may use memory up to their `memory_max`, which is not set aside for them.
+    /// Tasks may use memory up to their `memory_max`; only `memory` is reserved for them.
     pub memory_oversubscription_enabled: bool,
     pub preemption: Preemption,
-    /// New and changed jobs are refused; what runs goes on.
+    /// New and changed jobs are refused; running jobs stay as they are.
     pub reject_job_registration: bool,
-    /// Evaluations are kept and none is handed out.
+    /// The eval-broker delivers no evaluations; new ones are stored and wait.
     pub pause_eval_broker: bool,
-    /// Node pool → what holds for its jobs instead. Stored with the pools.
+    /// Node pool → overrides for its jobs. Stored with the pools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pools: BTreeMap<String, PoolConfiguration>,
 }
@@ -30,7 +30,7 @@ impl SchedulerConfiguration {
         of_pool.unwrap_or(self.algorithm)
     }
 
-    /// Tells whether tasks of jobs in `node_pool` may use memory beyond what they ask for.
+    /// Tells whether tasks of jobs in `node_pool` may use memory beyond their reservation.
     pub fn oversubscribes_memory(&self, node_pool: &str) -> bool {
         let pool = self.pools.get(node_pool);
         let of_pool = pool.and_then(|pool| pool.memory_oversubscription_enabled);
@@ -38,7 +38,7 @@ impl SchedulerConfiguration {
     }
 }
 
-/// What differs for the jobs of one node pool; `None`: nothing.
+/// Overrides for the jobs of one node pool; `None`: as in the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PoolConfiguration {
@@ -49,20 +49,20 @@ pub struct PoolConfiguration {
 }
 
 impl PoolConfiguration {
-    /// Tells whether nothing differs.
+    /// Tells whether there are no overrides.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Which of two feasible nodes is better, everything else being equal.
+/// Preference between feasible nodes by utilization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Algorithm {
-    /// The fuller one: nodes fill up one after the other, and whole nodes stay free.
+    /// Fuller nodes first: nodes fill up one after the other, and whole nodes stay free.
     #[default]
     Binpack,
-    /// The emptier one: every node keeps room to spare.
+    /// Emptier nodes first: every node keeps spare room.
     Spread,
 }
 
@@ -77,7 +77,7 @@ impl Algorithm {
     }
 }
 
-/// Which jobs may push aside allocations of jobs with a lower priority.
+/// Job types that may preempt allocations of jobs with a lower priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_has_the_last_word_for_its_jobs() {
+    fn a_pools_settings_override_the_clusters() {
         let mut config = SchedulerConfiguration {
             memory_oversubscription_enabled: true,
             ..SchedulerConfiguration::default()
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_without_a_field_has_its_default() {
+    fn missing_fields_get_their_defaults() {
         let config: SchedulerConfiguration = serde_json::from_str("{}").unwrap();
         assert_eq!(config, SchedulerConfiguration::default());
         assert!(config.preemption.is_enabled(JobType::System));

@@ -1,24 +1,24 @@
-//! What became of allocations that are no longer stored.
+//! Tallies: counts of allocations and children that were garbage collected.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How many of a job's allocations, and of its children, have ended and were collected since, the value of
-/// `job-tally/<namespace>/<id>`: a summary's counts of what has ended never go down.
+/// Number of a job's allocations and children that ended and were garbage collected: the value of
+/// `job-tally/<namespace>/<id>`. With it, a summary's counts of ended allocations never go down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobTally {
     /// The create index of the job, which tells its incarnations apart.
     #[serde(rename = "jci")]
     pub job_create_index: u64,
-    /// Task group → how many.
+    /// Task group → counts.
     pub groups: BTreeMap<String, Ended>,
-    /// How many of its children are gone.
+    /// Number of garbage collected children.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub children: u32,
 }
 
-/// How many allocations have ended which way.
+/// Number of ended allocations, by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ended {
@@ -35,7 +35,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl JobTally {
-    /// Adds the counts of `more`, which is of the same incarnation.
+    /// Adds the counts of `more`, which belongs to the same incarnation.
     pub fn add(&mut self, more: &Self) {
         for (group, ended) in &more.groups {
             let sum = self.groups.entry(group.clone()).or_default();

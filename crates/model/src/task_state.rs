@@ -1,4 +1,4 @@
-//! What a node tells of a task: its phase, and the events that led there.
+//! Task states: a task's phase and events, as its node reports them.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// How many events of a task are kept, the newest. Source: Nomad's public behaviour.
+/// Number of kept events of a task. Source: Nomad's public behaviour.
 pub const MAX_TASK_EVENTS: usize = 10;
 
-/// A task's state as its node last saw it.
+/// A task's state as its node last reported it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskState {
     pub phase: TaskPhase,
-    /// Its restart policy gave up, or it could not be started at all.
+    /// The task used up its restart policy, or could not be started.
     pub failed: bool,
     pub restarts: u32,
     pub last_restart: Timestamp,
@@ -24,7 +24,7 @@ pub struct TaskState {
 }
 
 impl TaskState {
-    /// Appends `event`, forgetting the oldest beyond [`MAX_TASK_EVENTS`].
+    /// Appends `event`, and drops the oldest beyond [`MAX_TASK_EVENTS`].
     pub fn record(&mut self, event: TaskEvent) {
         self.events.push(event);
         if self.events.len() > MAX_TASK_EVENTS {
@@ -56,16 +56,16 @@ impl TaskPhase {
     }
 }
 
-/// How one run of a task ended.
+/// Result of one run of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitResult {
-    /// As a shell shows it: 128 + the signal when one ended the process.
+    /// Exit code as a shell shows it: 128 + the signal when one ended the process.
     pub code: i32,
-    /// The signal that ended the process; 0: none did.
+    /// The signal that ended the process; 0: none.
     pub signal: i32,
     #[serde(default)]
     pub oom_killed: bool,
-    /// What else went wrong, for people; empty: nothing.
+    /// Another failure, for people; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -76,7 +76,7 @@ impl ExitResult {
     }
 }
 
-/// Something that happened to a task.
+/// One event of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskEvent {
     /// As in `Received`, `Task Setup`, `Started`, `Terminated`: the words of Nomad's API.

@@ -1,4 +1,4 @@
-//! Points in time and spans as they are stored and sent.
+//! Points in time and durations as they are stored and sent.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Directories of nodes that users register by name (dynamic host volumes), who may use them how,
-//! and which groups keep coming back to them (claims).
+//! Dynamic host volumes: directories of nodes registered by name, their access modes, and the claims
+//! of task groups.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::field_error::FieldErrors;
 use crate::ids::{JobKey, NodeId, VolumeClaimId, VolumeId};
 use crate::time::Timestamp;
 
-/// The longest name. Source: Nomad's public limits for names.
+/// Longest name. Source: Nomad's public limits for names.
 pub const MAX_NAME_CHARS: usize = 128;
-/// The longest path. Source: `PATH_MAX` of Linux, without the final zero.
+/// Longest path. Source: `PATH_MAX` of Linux, without the final zero.
 pub const MAX_PATH_BYTES: usize = 4_095;
 
-/// The name of one volume: what a job's `source` says, in the job's namespace, on one node.
+/// The key of one volume: a job's `source`, in the job's namespace, on one node.
 ///
-/// It is the key, so two of the same name on one node cannot both be made.
+/// Volumes are stored under it, so their names are unique on a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeKey {
     pub namespace: Arc<str>,
@@ -26,7 +26,7 @@ pub struct VolumeKey {
 
 /// The value of `host-volume/<namespace>/<name>/<node id>`: a directory of one node.
 ///
-/// Who uses it is not stored but read off the allocations; whether it is ready, off its node.
+/// Its users are not stored but derived from the allocations; its state is derived from its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
     /// Stands in the key, as do the name and the node; filled in on read.
@@ -36,14 +36,14 @@ pub struct Volume {
     pub name: String,
     #[serde(skip)]
     pub node_id: NodeId,
-    /// What commands name it by; never reused.
+    /// Names the volume in commands; never reused.
     pub id: VolumeId,
     /// Absolute, on the node.
     pub host_path: String,
-    /// In which ways it may be used; at least one.
+    /// Accepted ways to use it; at least one.
     pub capabilities: Vec<Capability>,
-    /// About to be deleted: takes no new allocations. Deleting takes two steps, because a plan
-    /// compares the volume's key and not the other way round.
+    /// Being deleted: accepts no new allocations. Deletion takes two steps, because a plan compares the
+    /// volume's key, and not the other way round.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleting: bool,
     pub create_time: Timestamp,
@@ -57,13 +57,13 @@ pub struct Capability {
     pub attachment_mode: AttachmentMode,
 }
 
-/// Who may use a volume at the same time, and how.
+/// Concurrent use of a volume: readers and writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessMode {
     SingleNodeReaderOnly,
     SingleNodeWriter,
-    /// One allocation writes, and no other.
+    /// At most one allocation writes.
     SingleNodeSingleWriter,
     SingleNodeMultiWriter,
 }
@@ -89,13 +89,13 @@ impl AccessMode {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
-    /// Lists them for people.
+    /// Lists all modes for people.
     pub fn words() -> String {
         words(&Self::ALL.map(Self::as_str))
     }
 }
 
-/// What a task sees of a volume.
+/// Form in which tasks see a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttachmentMode {
@@ -117,7 +117,7 @@ impl AttachmentMode {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
-    /// Lists them for people.
+    /// Lists all modes for people.
     pub fn words() -> String {
         words(&Self::ALL.map(Self::as_str))
     }
@@ -136,12 +136,12 @@ impl Volume {
         }
     }
 
-    /// Tells whether it may be used in this way.
+    /// Tells whether the volume accepts this use.
     pub fn allows(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }
 
-    /// Says what is wrong with a name; `None`: nothing.
+    /// Returns the problem of an invalid name; `None`: the name is valid.
     ///
     /// Brackets are for jobs with `per_alloc`, which ask for `data[0]`, `data[1]` and so on.
     pub fn name_problem(name: &str) -> Option<String> {
@@ -158,10 +158,10 @@ impl Volume {
         None
     }
 
-    /// Checks what a user may get wrong. Paths begin at the volume.
+    /// Validates the fields that users set. Paths begin at the volume.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All invalid fields.
     pub fn check(&self) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         if let Some(problem) = Self::name_problem(&self.name) {
@@ -214,7 +214,7 @@ impl Volume {
             if self.capabilities[..position].contains(capability) {
                 errors.push(
                     format!("capability[{position}]"),
-                    "stands there twice: leave it out",
+                    "duplicate capability: leave it out",
                 );
             }
         }
@@ -222,16 +222,16 @@ impl Volume {
     }
 }
 
-/// The value of `volume-claim/<id>`: a group's allocations that ask for a sticky volume come back to
-/// this one.
+/// The value of `volume-claim/<id>`: allocations of the group that ask for the sticky volume are placed
+/// with this one.
 ///
-/// It holds as long as the job and the volume exist, whatever becomes of the allocation that made it.
+/// It lasts as long as the job and the volume, and outlives the allocation that created it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeClaim {
     pub namespace: String,
     pub job_id: String,
     pub task_group: String,
-    /// The one that was placed with it first.
+    /// The first allocation that was placed with the volume.
     pub alloc_id: crate::ids::AllocId,
     pub volume_id: VolumeId,
     pub volume_name: String,
@@ -251,14 +251,14 @@ impl VolumeClaim {
         }
     }
 
-    /// Returns the claim's name, made of what it is about: a group claims a volume once, whoever
-    /// writes it down.
+    /// Returns the claim's id: a hash of namespace, job, group and volume, so that a group claims a volume
+    /// once.
     pub fn id(&self) -> VolumeClaimId {
         let parts = [&self.namespace, &self.job_id, &self.task_group];
         let mut hash = Fnv::default();
         for part in parts {
             hash.add(part.as_bytes());
-            // No name contains it, so two lists of names are never one text.
+            // No name contains it, so different lists of names have different hashes.
             hash.add(&[0]);
         }
         hash.add(self.volume_id.0.as_bytes());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_with_a_volume_is_named() {
+    fn all_invalid_fields_of_a_volume_are_named() {
         volume().check().unwrap();
         let block = Capability {
             access_mode: AccessMode::SingleNodeWriter,
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claims_name_says_whose_and_of_what_it_is_and_nothing_else() {
+    fn a_claims_id_depends_on_namespace_job_group_and_volume_only() {
         let claim = |job: &str, group: &str, volume: u128| VolumeClaim {
             namespace: "default".into(),
             job_id: job.into(),

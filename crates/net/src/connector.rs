@@ -1,4 +1,4 @@
-//! How a channel opens a connection on a network that is not the machine's.
+//! Connector of channels on a simulated network.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -7,7 +7,8 @@ use http::Uri;
 use hyper_util::rt::TokioIo;
 use tower::Service;
 
-use crate::{BoxFuture, Io, Network};
+use crate::network::{BoxFuture, Network};
+use crate::stream::Io;
 
 #[derive(Clone)]
 pub(crate) struct Connector {

@@ -1,60 +1,25 @@
-//! Connections and listeners: TCP, or a network that a simulation puts in its place.
+//! Connections and listeners: TCP, or a simulated network in its place.
 //!
-//! The one place that opens a socket. In reading order: [`Network`] is what a simulation provides
-//! and [`install`]s; [`Listener`] and [`Stream`] are what servers hold; [`connect_lazy`] is how a
-//! client gets its channel.
+//! The only place that opens sockets. In reading order: [`Network`] is implemented and [`install`]ed
+//! by a simulation; [`Listener`] and [`Stream`] are for servers; [`connect_lazy`] creates a client's
+//! channel.
 
 mod connector;
 mod listener;
+mod network;
 mod stream;
 
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::OnceLock;
 
+use network::installed;
 use tonic::transport::{Channel, Endpoint};
 
 pub use listener::{Accept, Listener};
+pub use network::{BoxFuture, Network, install, is_simulated};
 pub use stream::{Io, Stream};
 
-/// A future that is boxed, for traits that are objects.
-pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// A network that is not the machine's.
-pub trait Network: Send + Sync {
-    /// Connects the caller to `host:port`.
-    fn connect(&self, authority: &str) -> BoxFuture<io::Result<Box<dyn Io>>>;
-
-    /// Listens at an address of the caller's; port 0 is any.
-    ///
-    /// # Errors
-    /// The address is taken, or not the caller's.
-    fn listen(&self, address: SocketAddr) -> io::Result<Box<dyn Accept>>;
-}
-
-static INSTALLED: OnceLock<Box<dyn Network>> = OnceLock::new();
-
-/// Has everything in this process use `network` instead of TCP, for as long as it lives.
-///
-/// # Panics
-/// There is one already.
-pub fn install(network: Box<dyn Network>) {
-    let is_first = INSTALLED.set(network).is_ok();
-    assert!(is_first, "a process has one network");
-}
-
-fn installed() -> Option<&'static dyn Network> {
-    INSTALLED.get().map(Box::as_ref)
-}
-
-/// Returns whether a network of a simulation is in the place of TCP.
-pub fn is_simulated() -> bool {
-    installed().is_some()
-}
-
-/// Returns a channel to `endpoint` that connects when first used and again whenever it has to.
+/// Returns a channel to `endpoint` that connects on first use and reconnects as needed.
 pub fn connect_lazy(endpoint: &Endpoint) -> Channel {
     match installed() {
         Some(network) => endpoint.connect_with_connector_lazy(connector::Connector { network }),
@@ -62,7 +27,7 @@ pub fn connect_lazy(endpoint: &Endpoint) -> Channel {
     }
 }
 
-/// Binds a listener; port 0 lets the system choose, and `local_addr` tells which it was.
+/// Binds a listener; with port 0 the system chooses a port, which `local_addr` returns.
 ///
 /// # Errors
 /// The address is taken or not this machine's.

@@ -1,4 +1,4 @@
-//! Where connections come in.
+//! Listeners: TCP or simulated.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::stream::{Io, Stream};
 
-/// A listener of a network that is not the machine's.
+/// A listener of a simulated network.
 pub trait Accept: Send {
     /// Returns the next connection.
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Box<dyn Io>>>;
@@ -18,7 +18,7 @@ pub trait Accept: Send {
     fn local_addr(&self) -> SocketAddr;
 }
 
-/// A bound port. As a stream, it is the connections that come in; it never ends.
+/// A bound port. As a stream it yields incoming connections and never ends.
 pub enum Listener {
     Tcp(TcpListener),
     Simulated(Box<dyn Accept>),
@@ -40,7 +40,7 @@ impl From<TcpListener> for Listener {
 }
 
 impl Listener {
-    /// Returns the address that was bound.
+    /// Returns the bound address.
     ///
     /// # Errors
     /// Those of the system.

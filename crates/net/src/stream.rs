@@ -1,4 +1,4 @@
-//! A connection that was accepted.
+//! An accepted connection.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-/// What a connection can do.
+/// The operations of a connection.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {
     fn local_addr(&self) -> SocketAddr;
     fn peer_addr(&self) -> SocketAddr;
@@ -38,7 +38,7 @@ impl From<TcpStream> for Stream {
 }
 
 impl Stream {
-    /// Sends small messages at once instead of waiting to fill a packet, if told to.
+    /// Disables the delay of small messages (Nagle's algorithm) when `is_on`.
     ///
     /// # Errors
     /// Those of the system.

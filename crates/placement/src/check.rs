@@ -1,4 +1,4 @@
-//! One constraint made ready to be asked of many nodes: targets parsed, patterns compiled.
+//! Compiled constraints: parsed targets and patterns, for checks of many nodes.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::target::Target;
 use crate::version::{Bounds, Style, Version};
 
-/// A constraint or the test of an affinity, ready to be asked of nodes.
+/// A compiled constraint, or the test of an affinity.
 #[derive(Clone, Debug)]
 pub struct Check {
     left: Target,
@@ -19,15 +19,15 @@ pub struct Check {
     escapes_class: bool,
 }
 
-/// The right side; compiled once where it is a literal.
+/// The right side, compiled once where it is a literal.
 #[derive(Clone, Debug)]
 enum Right {
     Target(Target),
-    /// `None`: the text is not a pattern, so nothing matches.
+    /// `None`: the text is no pattern, and nothing matches.
     Pattern(Option<Regex>),
-    /// `None`: the text is not a list of bounds, so nothing is within.
+    /// `None`: the text is no list of bounds, and nothing is within.
     Bounds(Option<Bounds>),
-    /// The items of a list, sorted: lists of racks or hosts are long.
+    /// The items of a list, sorted, as lists of racks or hosts may be long.
     Items(Vec<String>),
 }
 
@@ -36,7 +36,7 @@ impl Check {
         Self::from_parts(&constraint.left, constraint.operator, &constraint.right)
     }
 
-    /// Makes the test `left operator right`, as constraints and affinities both have it.
+    /// Compiles the test `left operator right` of a constraint or an affinity.
     pub fn from_parts(left: &str, operator: Operator, right: &str) -> Self {
         let left_target = Target::parse(left);
         let right_target = Target::parse(right);
@@ -73,25 +73,25 @@ impl Check {
         }
     }
 
-    /// Returns what is shown for a node that fails, as in `${attr.kernel.name} = linux`.
+    /// Returns the reason of a node that fails, as in `${attr.kernel.name} = linux`.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// Tells whether nodes of one computed class may answer differently.
+    /// Tells whether nodes of one computed class may differ.
     pub fn escapes_class(&self) -> bool {
         self.escapes_class
     }
 
     /// Tells whether `node` passes. `distinct_hosts` and `distinct_property` always pass here: they
-    /// depend on where allocations are.
+    /// depend on allocations.
     pub fn passes(&self, node: &Node) -> bool {
         let left = self.left.resolve(node);
         match self.operator {
             Operator::DistinctHosts | Operator::DistinctProperty => true,
             Operator::IsSet => left.is_some(),
             Operator::IsNotSet => left.is_none(),
-            // A missing fact counts as the empty text and needs no presence.
+            // A missing fact counts as empty, and need not be present.
             Operator::NotEqual => {
                 left.unwrap_or_default() != self.right_text(node).unwrap_or_default()
             }
@@ -102,8 +102,8 @@ impl Check {
         }
     }
 
-    /// Returns what `node` says where the constraint asks it for a fact, the left side first;
-    /// `None`: it has no such fact.
+    /// Returns the values of the facts that the constraint reads, the left side first; `None`: the
+    /// node has no such fact.
     pub fn facts<'a>(&'a self, node: &'a Node) -> Vec<Option<Cow<'a, str>>> {
         let right = match &self.right {
             Right::Target(target) => Some(target),
@@ -153,10 +153,10 @@ fn within(version: &str, bounds: Option<&Bounds>) -> bool {
     }
 }
 
-/// Compares two texts by an operator that wants both.
+/// Compares two texts by an operator with two sides.
 ///
 /// # Panics
-/// When it does not.
+/// On an operator without two sides.
 pub(crate) fn compare_texts(left: &str, operator: Operator, right: &str) -> bool {
     match operator {
         Operator::Equal => left == right,
@@ -181,7 +181,7 @@ pub(crate) fn compare_texts(left: &str, operator: Operator, right: &str) -> bool
     }
 }
 
-/// Compares as whole numbers, else as decimals, else byte by byte; `None`: not a number is compared.
+/// Compares as whole numbers, else as decimals, else byte by byte; `None`: one is not a number.
 fn order(left: &str, right: &str) -> Option<Ordering> {
     if let (Ok(left), Ok(right)) = (left.parse::<i64>(), right.parse::<i64>()) {
         return Some(left.cmp(&right));
@@ -194,6 +194,15 @@ fn order(left: &str, right: &str) -> Option<Ordering> {
 
 fn items(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim)
+}
+
+/// Parses a truth value in the spellings of Nomad's attributes and constraints.
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

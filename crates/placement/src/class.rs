@@ -1,8 +1,8 @@
-//! The computed class of a node: a hash of what constraints can see and several nodes can share.
+//! Computed class of a node: a hash of the facts that constraints can read and nodes can share.
 //!
-//! Nodes of one class give the same answer to every constraint that does not look at a `unique.`
-//! fact, so a question is asked once per class. Amounts, status, driver health and ports are not
-//! part of it, and no answer that depends on them is remembered by class.
+//! Nodes of one class give the same answer to every constraint without `unique.` facts, so it is
+//! checked once per class. Amounts, status, driver health and ports are not part of it, and no
+//! answer that depends on them is cached by class.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use model::node::{NodeDevice, UNIQUE_PREFIX};
 
 /// Returns `v1:` and 16 hexadecimal digits.
 ///
-/// Source: Nomad's public behaviour for what goes in: datacenter, class, pool, attributes and meta
-/// that are not unique, and devices, but for their instances.
+/// Source: Nomad's public behaviour for the hashed facts: datacenter, class, pool, attributes and
+/// meta that are not unique, and devices without their instances.
 pub fn computed_class(node: &Node) -> String {
     let mut hash = Fnv::new();
     hash.field(&node.datacenter);
@@ -36,7 +36,7 @@ fn names(device: &NodeDevice) -> [&str; 3] {
     [&device.vendor, &device.device_type, &device.name]
 }
 
-/// FNV-1a, 64 bits: written out because the class is stored, so it must never change with a
+/// FNV-1a, 64 bits: written out because the class is stored, so it must not change with a
 /// dependency's version.
 struct Fnv(u64);
 
@@ -45,16 +45,16 @@ impl Fnv {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Takes in a text and its end, so that `ab` + `c` differs from `a` + `bc`.
+    /// Hashes a text and its end, so that `ab` + `c` differs from `a` + `bc`.
     fn field(&mut self, text: &str) {
         for byte in text.bytes() {
             self.byte(byte);
         }
-        // No UTF-8 text holds this byte.
+        // No UTF-8 text contains this byte.
         self.byte(0xff);
     }
 
-    /// Takes in those that several nodes may share.
+    /// Hashes the entries that several nodes may share.
     fn facts(&mut self, facts: &BTreeMap<String, String>) {
         for (key, value) in facts {
             if !key.starts_with(UNIQUE_PREFIX) {

@@ -1,20 +1,20 @@
-//! Constraints on where a job's allocations may be relative to each other.
+//! Distinctness constraints between the allocations of a job.
 //!
-//! They are the scheduler's alone: one evaluation of a job runs at a time, so nobody else places
-//! the job's allocations meanwhile, and the plan-applier need not ask again.
+//! Only the scheduler checks them: one evaluation of a job runs at a time, so no concurrent plan
+//! places allocations of the job, and the plan-applier need not check again.
 
 use model::{Constraint, Node, Operator};
 use rustc_hash::FxHashMap;
 
-use crate::feasible::parse_bool;
+use crate::check::parse_bool;
 use crate::target::Target;
 
-/// Which allocations a distinct constraint counts.
+/// The allocations that a distinctness constraint counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// All of the job's.
+    /// All allocations of the job.
     Job,
-    /// The task group's.
+    /// The allocations of the task group.
     Group,
 }
 
@@ -25,10 +25,10 @@ pub struct DistinctHosts {
 }
 
 impl DistinctHosts {
-    /// What is shown for a node that already has one.
+    /// The reason of a node that already has one.
     pub const REASON: &'static str = "distinct_hosts";
 
-    /// Returns the first such constraint, unless it is switched off (`"false"`).
+    /// Returns the first such constraint, unless it is disabled (`"false"`).
     pub(crate) fn find(levels: [(Level, &Vec<Constraint>); 2]) -> Option<Self> {
         let (level, constraint) = all(levels, Operator::DistinctHosts).next()?;
         (parse_bool(&constraint.right) != Some(false)).then_some(Self { level })
@@ -41,7 +41,7 @@ pub struct DistinctProperty {
     pub level: Level,
     property: String,
     target: Target,
-    /// The text that should have been a number is kept, and no node passes.
+    /// An invalid number is kept as text, and no node passes.
     allowed: Result<u32, String>,
 }
 
@@ -61,20 +61,20 @@ impl DistinctProperty {
         &self.target
     }
 
-    /// Returns how many may share a value.
+    /// Returns the number of allocations that may share a value.
     ///
     /// # Errors
-    /// What is shown for every node when the job's count is none.
+    /// The reason of every node when the job's number is invalid.
     pub fn allowed(&self) -> Result<u32, &str> {
         self.allowed.as_ref().copied().map_err(String::as_str)
     }
 
-    /// Returns what is shown for a node that has no value.
+    /// Returns the reason of a node without a value.
     pub fn missing(&self) -> String {
         format!("missing property \"{}\"", self.property)
     }
 
-    /// Returns what is shown for a node whose `value` is used up.
+    /// Returns the reason of a node whose `value` is used up.
     pub fn used_up(&self, value: &str, used: u32) -> String {
         let property = &self.property;
         format!("distinct_property: {property}={value} used by {used} allocs")
@@ -101,12 +101,11 @@ fn all(
     })
 }
 
-/// How many allocations are on nodes of each value of one property, kept as allocations come and
-/// go.
+/// The use of each value of one property, updated as allocations come and go.
 #[derive(Clone, Debug)]
 pub struct PropertyUse<'a> {
     rule: &'a DistinctProperty,
-    /// Value → allocations; a value that none uses is absent.
+    /// Value → number of allocations; an unused value is absent.
     used: FxHashMap<String, u32>,
 }
 
@@ -140,15 +139,15 @@ impl<'a> PropertyUse<'a> {
         }
     }
 
-    /// Tells whether `node` has no value to share.
+    /// Tells whether `node` has no value.
     pub fn is_missing(&self, node: &Node) -> bool {
         self.rule.target.resolve(node).is_none()
     }
 
-    /// Asks whether one more may be on `node`.
+    /// Checks whether one more may be on `node`.
     ///
     /// # Errors
-    /// What is shown for a node that must not have one more.
+    /// The reason of a node that must not have one more.
     pub fn check(&self, node: &Node) -> Result<(), String> {
         let allowed = self.rule.allowed()?;
         let Some(value) = self.rule.target.resolve(node) else {

@@ -1,9 +1,8 @@
-//! Whether a node can run a task group at all, whatever else runs there.
+//! Feasibility: whether a node can run a task group, regardless of its allocations.
 //!
-//! What depends only on facts that a computed class holds is decided once per class; constraints
-//! on unique facts, devices, the health of drivers, host networks and host volumes are asked of every
-//! node. (Remembering those by class would let one node's broken driver, or its few devices, rule out
-//! its whole class.)
+//! Constraints on facts of a computed class are checked once per class; constraints on unique
+//! facts, devices, driver health, host networks and host volumes are checked on every node. (Cached
+//! by class, one node's broken driver, or its few devices, would rule out its whole class.)
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,23 +10,23 @@ use std::collections::BTreeSet;
 use model::{Job, Node, Operator, TaskGroup};
 use rustc_hash::FxHashMap;
 
-use crate::check::Check;
+use crate::check::{Check, parse_bool};
+use crate::dedicated::DedicatedAsk;
 use crate::distinct::{DistinctHosts, DistinctProperty, Level};
-use crate::exclusive::ExclusiveAsk;
 use crate::ports::PortAsk;
 use crate::scope::Scope;
 use crate::volumes::VolumeAsks;
 
-/// What is shown for a node without a network of the group's mode.
+/// The reason of a node without a network of the group's mode.
 const LACKS_NETWORK: &str = "missing network";
 
-/// Everything that one task group demands of a node, made ready to be asked.
+/// All requirements of a task group, compiled.
 #[derive(Clone, Debug)]
 pub struct Requirements {
     pub scope: Scope,
-    /// The job's, the group's and its tasks' constraints that a class can answer.
+    /// Constraints of the job, the group and its tasks that a class can answer.
     class_checks: Vec<Check>,
-    /// Those that look at unique facts.
+    /// Constraints on unique facts.
     node_checks: Vec<Check>,
     drivers: BTreeSet<String>,
     /// No node has a network of the group's mode.
@@ -39,7 +38,7 @@ pub struct Requirements {
     /// Ports are on a host network that not every node has.
     names_host_networks: bool,
     pub volumes: VolumeAsks,
-    pub exclusive: ExclusiveAsk,
+    pub dedicated: DedicatedAsk,
 }
 
 impl Requirements {
@@ -73,47 +72,47 @@ impl Requirements {
             names_host_networks: !ports.iter().all(PortAsk::is_on_default),
             ports,
             volumes: VolumeAsks::of_group(job, group),
-            exclusive: ExclusiveAsk::of_group(group),
+            dedicated: DedicatedAsk::of_group(group),
         }
     }
 
-    /// Lets it know which volumes users have registered.
+    /// Uses the registered volumes of a snapshot.
     #[must_use]
     pub fn looking_in(mut self, snapshot: &state::Snapshot) -> Self {
         self.volumes.look_in(snapshot);
         self
     }
 
-    /// Tells whether where the job's other allocations are keeps any off a node.
+    /// Tells whether distinctness against the job's other allocations may rule out nodes.
     pub fn is_distinct(&self) -> bool {
         self.distinct_hosts.is_some() || !self.distinct_properties.is_empty()
     }
 
-    /// Tells whether a constraint looks past classes, so that any node's change may help.
+    /// Tells whether a constraint reads unique facts, so that any node's change may help.
     pub fn escapes_class(&self) -> bool {
         !self.node_checks.is_empty()
     }
 
-    /// Tells whether each node has to be asked itself, because nodes that share all that a class
-    /// holds may answer differently: by unique facts, devices, addresses or volumes.
+    /// Tells whether each node has to be checked, because nodes of one class may differ: by unique
+    /// facts, devices, addresses or volumes.
     pub fn asks_nodes(&self) -> bool {
         self.escapes_class()
-            || self.exclusive.asks_devices()
+            || self.dedicated.asks_devices()
             || self.names_host_networks
             || !self.volumes.is_empty()
     }
 
-    /// Returns whether the nodes of `node`'s class are in scope and pass every constraint that a
+    /// Tells whether the nodes of `node`'s class are in scope and pass every constraint that a
     /// class can answer.
     pub fn class_passes(&self, node: &Node) -> bool {
         self.scope.contains(node) && self.failed_in_class(node).is_none()
     }
 
-    /// Asks what is the same for all nodes that share their facts and drivers, but for the scope:
-    /// one of them answers for all.
+    /// Checks what is the same for all nodes with the same facts and drivers, without scope: one
+    /// node stands for all.
     ///
     /// # Errors
-    /// The first reason against them, in the order: constraints, drivers, network.
+    /// The first reason, in the order: constraints, drivers, network.
     pub fn check_shared(&self, node: &Node) -> Result<(), Infeasible<'_>> {
         match self.failed_in_class(node) {
             Some(check) => Err(Infeasible::Constraint(check.reason())),
@@ -121,33 +120,33 @@ impl Requirements {
         }
     }
 
-    /// Asks what only `node` itself can answer: constraints on unique facts, then what it has. A
-    /// volume of one allocation's own is not asked for here.
+    /// Checks what may differ between nodes of a class: constraints on unique facts, host networks
+    /// and volumes. An allocation's own volumes are not checked here.
     ///
     /// # Errors
-    /// The first reason against it, in the order: constraints, host networks, host volumes.
+    /// The first reason, in the order: constraints, host networks, host volumes.
     pub fn check_own(&self, node: &Node) -> Result<(), Infeasible<'_>> {
         self.check_unique(node)?;
         self.check_belongings(node)
     }
 
-    /// Asks for constraints on unique facts, and devices, of which nodes of one class may have
+    /// Checks constraints on unique facts, and devices, of which nodes of one class may have
     /// different numbers.
     ///
     /// # Errors
-    /// The first constraint that it fails, or that its devices will not do.
+    /// The first constraint that fails, or the lack of devices.
     pub fn check_unique(&self, node: &Node) -> Result<(), Infeasible<'_>> {
         if let Some(check) = self.node_checks.iter().find(|check| !check.passes(node)) {
             return Err(Infeasible::Constraint(check.reason()));
         }
-        match self.exclusive.lacks_devices(node) {
+        match self.dedicated.lacks_devices(node) {
             Some(reason) => Err(Infeasible::Devices(reason)),
             None => Ok(()),
         }
     }
 
-    /// Returns every constraint that `node` fails, for people: who only wants to know whether asks
-    /// [`Self::check_shared`] and [`Self::check_unique`].
+    /// Returns every constraint that `node` fails, for explanations; [`Self::check_shared`] and
+    /// [`Self::check_unique`] are faster.
     pub fn failed_checks(&self, node: &Node) -> impl Iterator<Item = &Check> {
         let checks = self.class_checks.iter().chain(&self.node_checks);
         checks.filter(|check| !check.passes(node))
@@ -159,7 +158,7 @@ impl Requirements {
         drivers.filter(|driver| !has_driver(node, driver))
     }
 
-    /// Returns why no node can serve the group's network, if so.
+    /// Returns why no node can serve the group's network; `None`: nodes can.
     pub fn network_fault(&self) -> Option<&str> {
         self.lacks_network.then_some(LACKS_NETWORK)
     }
@@ -178,7 +177,7 @@ impl Requirements {
         Ok(())
     }
 
-    /// Returns which host networks and volumes `node` lacks: its own matter, and in no class.
+    /// Returns the host networks and volumes that `node` lacks, which no class covers.
     pub fn missing_belongings(&self, node: &Node) -> impl Iterator<Item = Infeasible<'_>> {
         let asks = if self.names_host_networks {
             self.ports.as_slice()
@@ -196,7 +195,7 @@ impl Requirements {
     }
 }
 
-/// Why a node cannot run a group.
+/// The reason why a node cannot run a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Infeasible<'a> {
     /// The first constraint that the node fails.
@@ -204,12 +203,12 @@ pub enum Infeasible<'a> {
     Drivers,
     Network(Cow<'a, str>),
     Volumes,
-    /// It has too few devices of the kinds asked for, even if all were free.
+    /// Too few devices of the requested kinds, even if all were free.
     Devices(Cow<'static, str>),
 }
 
 impl Infeasible<'_> {
-    /// Returns the words shown in an allocation's metrics.
+    /// Returns the reason in metrics.
     pub fn reason(&self) -> &str {
         match self {
             Self::Constraint(reason) => reason,
@@ -220,7 +219,7 @@ impl Infeasible<'_> {
     }
 }
 
-/// Asks nodes, and remembers per class what its constraints came to.
+/// Checks nodes, with a cache of constraint checks per class.
 #[derive(Clone, Debug)]
 pub struct Feasibility<'a> {
     requirements: &'a Requirements,
@@ -237,12 +236,11 @@ impl<'a> Feasibility<'a> {
         }
     }
 
-    /// Asks everything but scope, amounts, ports, the distinct constraints and the volumes of one
-    /// allocation.
+    /// Checks everything except scope, amounts, ports, distinctness and an allocation's own
+    /// volumes.
     ///
     /// # Errors
-    /// The first reason against `node`, in the order: constraints, devices, drivers, network, host
-    /// volumes.
+    /// The first reason, in the order: constraints, devices, drivers, network, host volumes.
     pub fn check(&mut self, node: &'a Node) -> Result<(), Infeasible<'a>> {
         if let Some(check) = self.failed_in_class(node) {
             return Err(Infeasible::Constraint(check.reason()));
@@ -254,7 +252,7 @@ impl<'a> Feasibility<'a> {
 
     fn failed_in_class(&mut self, node: &'a Node) -> Option<&'a Check> {
         let requirements = self.requirements;
-        // A node that has not said its class shares it with nobody.
+        // A node without a class stands for itself alone.
         let class = node.computed_class.as_str();
         if class.is_empty() {
             return requirements.failed_in_class(node);
@@ -266,8 +264,8 @@ impl<'a> Feasibility<'a> {
     }
 }
 
-/// Tells whether the node can start tasks with `driver`: its own report decides, else the
-/// attribute `driver.<name>`.
+/// Tells whether the node can start tasks with `driver`: by its own report, else by the attribute
+/// `driver.<name>`.
 fn has_driver(node: &Node, driver: &str) -> bool {
     match node.drivers.get(driver) {
         Some(info) => info.detected && info.healthy,
@@ -275,15 +273,6 @@ fn has_driver(node: &Node, driver: &str) -> bool {
             let attribute = node.attributes.get(&format!("driver.{driver}"));
             attribute.is_some_and(|text| parse_bool(text) == Some(true))
         }
-    }
-}
-
-/// Reads a truth value in the spellings that Nomad's attributes and constraints have.
-pub(crate) fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-        _ => None,
     }
 }
 

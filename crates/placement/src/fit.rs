@@ -1,56 +1,13 @@
-//! Whether amounts and ports fit on a node beside what it holds already.
-
-use std::fmt;
+//! Fit: amounts, ports, cores and devices against what a node holds.
 
 use model::{AllocatedResources, ComparableResources, Node};
 use state::NodeUsage;
 
-use crate::exclusive;
+use crate::dedicated;
+use crate::exhausted::Exhausted;
 use crate::ports::check_given;
 
-/// What a node has too little of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exhausted {
-    /// `cpu`, `memory` or `disk`, or one of the constants below.
-    Amount(&'static str),
-    /// A static port is held already, or never given out.
-    PortCollision { label: String, port: u16 },
-    /// No port of the dynamic range is free.
-    DynamicPorts,
-    /// The host network has no address.
-    NoAddresses { network: String },
-}
-
-impl Exhausted {
-    /// There are as many allocations as the node takes, whatever their size.
-    pub const MAX_ALLOCS: &'static str = "max allocation exceeded";
-    /// Too few cores are free, or one of them is not.
-    pub const CORES: &'static str = "cores";
-    /// The node has devices that would do, and too few of them are free.
-    pub const NO_DEVICES: &'static str = "devices: no devices match request";
-    /// A device is not free.
-    pub const DEVICE_OVERSUBSCRIBED: &'static str = "device oversubscribed";
-}
-
-/// The dimension's name in metrics.
-impl fmt::Display for Exhausted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Amount(dimension) => f.write_str(dimension),
-            Self::PortCollision { label, port } => {
-                write!(f, "network: reserved port collision {label}={port}")
-            }
-            Self::DynamicPorts => f.write_str("network: dynamic port selection failed"),
-            Self::NoAddresses { network } => {
-                write!(f, "network: no addresses available for {network} network")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Exhausted {}
-
-/// Asks whether `ask` more fits beside `usage` in `available`.
+/// Checks whether `ask` fits beside `usage` in `available`.
 ///
 /// # Errors
 /// The first dimension that is short: cpu, memory, disk.
@@ -65,14 +22,14 @@ pub fn fits(
     }
 }
 
-/// Asks whether `node`, holding `usage`, can give up `removed` and then hold `added` as well.
+/// Checks whether `node`, which holds `usage`, can hold `added` after releasing `removed`.
 ///
 /// Shape: `removed` are all counted in `usage`; ports of `added` are checked against the node's
-/// reserved ones, what stays, and each other. What the node holds already is not judged, but it
-/// counts: a node that has shrunk takes nothing more.
+/// reserved ones, what stays, and each other. What the node holds already counts without being
+/// checked: a node that has shrunk takes nothing more.
 ///
 /// # Errors
-/// The first thing that the node is short of: ports, cores, devices, then allocations, cpu, memory,
+/// The first dimension that is short: ports, cores, devices, then allocations, cpu, memory,
 /// disk.
 pub fn check_change<'a>(
     node: &Node,
@@ -86,7 +43,7 @@ pub fn check_change<'a>(
     }
     for resources in added {
         check_given(node, &after.ports, &resources.ports)?;
-        exclusive::check(node, usage, &after, resources)?;
+        dedicated::check(node, usage, &after, resources)?;
         after.add(resources);
     }
     if node.max_allocs > 0 && after.alloc_count > node.max_allocs {

@@ -1,29 +1,33 @@
-//! May this task group run on this node, and does it fit: the one answer that the scheduler
-//! plans with and the plan-applier checks with. Two copies would be how a plan gets rejected for ever.
+//! Placement: whether a task group may run on a node, and whether it fits.
 //!
-//! Pure and without memory of its own between calls, but for [`Feasibility`], which remembers the
-//! answer per computed node class for as long as one evaluation is looked at.
+//! The scheduler plans with these answers and the plan-applier checks with them. With two copies, a plan
+//! could be rejected for ever. Pure; only [`Feasibility`] caches answers, per computed node class, for
+//! one evaluation.
 //!
-//! In reading order: [`target`] is what a side of a constraint stands for on a node, [`version`]
-//! compares versions, [`check`] is one constraint made ready, [`scope`] is the job's pool and
-//! datacenters, [`feasible`] asks a node everything that does not depend on what runs there,
-//! [`distinct`] asks what depends on where the job's other allocations are, [`fit`] is about
-//! amounts, [`ports`] hands out ports, [`volumes`] is about directories of a node and who writes to them, [`exclusive`]
-//! hands out cores and devices, which `devices` compares as `quantity` reads them; [`class`] names
-//! what several nodes share.
+//! In reading order: [`target`] resolves a side of a constraint on a node, [`version`] compares versions,
+//! [`check`] is a compiled constraint, [`scope`] the job's node pool and datacenters, [`feasible`] checks
+//! a node regardless of its allocations, [`distinct`] checks distinctness against the job's allocations,
+//! [`fit`] checks amounts, [`ports`] assigns ports, [`volumes`] checks volumes and their writers,
+//! [`dedicated`] assigns cores and devices, with `devices` and `quantity`; [`class`] computes node
+//! classes; [`reschedule`] decides whether and when a failed allocation may be replaced; [`node_evals`] names
+//! the jobs that a changed node concerns.
 //!
-//! **Usage, for everybody:** an allocation holds its share of a node until it is terminal: stopped
-//! or evicted by the server, or ended on its node. `state` keeps that sum ([`state::NodeUsage`]).
+//! **Usage**, here and in the scheduler: an allocation holds its resources until it is terminal: stopped
+//! or evicted by the server, or ended on its node. `state` keeps the sum ([`state::NodeUsage`]).
 
 pub mod check;
 pub mod class;
+pub mod dedicated;
 mod devices;
 pub mod distinct;
-pub mod exclusive;
+mod exhausted;
 pub mod feasible;
 pub mod fit;
+mod holds;
+pub mod node_evals;
 pub mod ports;
 mod quantity;
+pub mod reschedule;
 pub mod scope;
 pub mod target;
 pub mod version;
@@ -31,11 +35,15 @@ pub mod volumes;
 
 pub use check::Check;
 pub use class::computed_class;
+pub use dedicated::{Dedicated, DedicatedAsk, Shortage};
+pub use devices::shortage::{DeviceRefusal, DeviceShortage};
 pub use distinct::{DistinctHosts, DistinctProperty, Level};
-pub use exclusive::{DeviceRefusal, DeviceShortage, Exclusive, ExclusiveAsk, Holds, Shortage};
+pub use exhausted::Exhausted;
 pub use feasible::{Feasibility, Infeasible, Requirements};
-pub use fit::{Exhausted, check_change, fits};
+pub use fit::{check_change, fits};
+pub use holds::Holds;
+pub use node_evals::NodeEvals;
 pub use ports::{PortAsk, assign_ports};
-pub use scope::{Scope, glob_matches};
+pub use scope::Scope;
 pub use target::Target;
 pub use volumes::{VolumeAsks, VolumeWrites};

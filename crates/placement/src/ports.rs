@@ -1,7 +1,7 @@
-//! Ports: what a group asks for, and which ones of a node it gets.
+//! Ports: the requests of a group, and their assignment on a node.
 //!
-//! A port is on one address of the node. A job names addresses by the alias of a host network,
-//! which may have several: the first one on which the port is free is taken.
+//! A port is on one address of the node. A job selects addresses by the alias of a host network,
+//! which may have several: the first with a free port is taken.
 
 mod free;
 #[cfg(test)]
@@ -13,31 +13,30 @@ use model::node::DEFAULT_HOST_NETWORK;
 use model::{AllocatedPort, Node, TaskGroup};
 use state::PortUse;
 
-use crate::fit::Exhausted;
+use crate::exhausted::Exhausted;
 use crate::target::Target;
 
-/// How many ports are drawn at random before all free ones are counted.
-/// Source: Nomad's public behaviour.
+/// The number of random draws before all free ports are counted. Source: Nomad's public behaviour.
 const RANDOM_TRIES: u32 = 20;
 
-/// One port that a group asks for.
+/// A port request of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PortAsk {
     pub label: String,
-    /// This very port; `None`: any of the node's dynamic range.
+    /// A static port; `None`: a dynamic one.
     pub static_port: Option<u16>,
     /// The port inside the task's network; `None`: the same as on the host.
     pub to: Option<u16>,
-    /// As the job has it.
+    /// The alias of the host network in the job.
     host_network: String,
-    /// What stands for the alias on a node.
+    /// The host network of the alias on a node.
     alias: Target,
-    /// A static port is given out whoever holds it.
+    /// A static port may collide with others.
     pub ignore_collision: bool,
 }
 
 impl PortAsk {
-    /// Returns what `group`'s first network asks for: nodes know no other.
+    /// Returns the port requests of `group`'s first network; nodes support only one.
     pub fn of_group(group: &TaskGroup) -> Vec<Self> {
         let ports = group.networks.first().map(|network| &network.ports);
         ports
@@ -65,10 +64,10 @@ impl PortAsk {
         self.host_network == DEFAULT_HOST_NETWORK
     }
 
-    /// Asks whether `node` has the host network.
+    /// Checks whether `node` has the host network.
     ///
     /// # Errors
-    /// What is shown for a node that has not.
+    /// The reason of a node that has not.
     pub(crate) fn check_network(&self, node: &Node) -> Result<(), String> {
         let label = &self.label;
         let Some(alias) = self.alias.resolve(node) else {
@@ -83,12 +82,13 @@ impl PortAsk {
         }
     }
 
-    /// Returns the addresses of `node` that the port may be on; empty: it has none of its network.
+    /// Returns the possible addresses of the port on `node`; empty: it has none of the host
+    /// network.
     pub fn addresses_on<'a>(&'a self, node: &'a Node) -> &'a [String] {
         self.addresses(node).map_or(&[], |(_, addresses)| addresses)
     }
 
-    /// Returns the alias and the addresses that the port may be on.
+    /// Returns the alias and the possible addresses of the port.
     fn addresses<'a>(&'a self, node: &'a Node) -> Result<(Cow<'a, str>, &'a [String]), Exhausted> {
         let alias = self.alias.resolve(node);
         let alias = alias.unwrap_or(Cow::Borrowed(self.host_network.as_str()));
@@ -101,16 +101,17 @@ impl PortAsk {
     }
 }
 
-/// Asks whether every static port of `asks` is free on `node`, whose allocations hold `held`.
+/// Checks whether every static port of `asks` is free on `node`, whose allocations hold `held`.
 ///
 /// # Errors
-/// The first that is not.
+/// The first one that is not.
 pub fn check_static(node: &Node, held: &PortUse, asks: &[PortAsk]) -> Result<(), Exhausted> {
     let mut given = Vec::new();
     for (position, ask) in asks.iter().enumerate() {
         if let Some(port) = ask.static_port {
             let address = static_address(node, held, &given, ask, port)?;
-            // Only who asks for the same port needs to know: most groups' ports all differ.
+            // Ports in the same group matter only if they are equal; those of most groups all
+            // differ.
             let mut later = asks[position + 1..].iter();
             if later.any(|later| later.static_port == Some(port)) {
                 given.push((address, port));
@@ -120,8 +121,8 @@ pub fn check_static(node: &Node, held: &PortUse, asks: &[PortAsk]) -> Result<(),
     Ok(())
 }
 
-/// Returns the first address on which a static port is free, beside those that are `given` to
-/// others of the same group: the same port under another alias may be on the same address.
+/// Returns the first address on which a static port is free, beside the ports `given` to the same
+/// group: the same port under another alias may be on the same address.
 fn static_address<'a>(
     node: &'a Node,
     held: &PortUse,
@@ -144,14 +145,13 @@ fn static_address<'a>(
         })
 }
 
-/// Gives each of `asks` a port of `node` that is free beside what its allocations hold.
+/// Assigns each of `asks` a free port of `node`.
 ///
-/// `draw(n)` returns a random number below `n`; which dynamic port is chosen is random so that a
-/// port just given up is not given out again at once.
+/// `draw(n)` returns a random number below `n`; dynamic ports are random so that a released port is
+/// not assigned again at once.
 ///
 /// # Errors
-/// A static port that is taken, a host network without addresses, or a dynamic range that is used
-/// up.
+/// A static port that is held, a host network without addresses, or an exhausted dynamic range.
 pub fn assign_ports(
     node: &Node,
     held: &PortUse,
@@ -203,9 +203,9 @@ pub fn assign_ports(
     Ok(assigned.collect())
 }
 
-/// A port that this offer gives out.
+/// A port assigned by this offer.
 struct Picked<'a> {
-    /// The position of its ask.
+    /// The position of its request.
     position: usize,
     port: u16,
     address: &'a str,
@@ -214,10 +214,11 @@ struct Picked<'a> {
 }
 
 impl Picked<'_> {
-    /// Tells whether its port is none to choose on `address` of the host network `alias`.
+    /// Tells whether a further dynamic port on `address` of the host network `alias` must have
+    /// another number.
     ///
-    /// Dynamic ports of one offer differ wherever they are; a static one may be had again on
-    /// another network.
+    /// The dynamic ports of one offer all have different numbers, on whatever addresses. The number
+    /// of a static port is free for a dynamic one on another address of another host network.
     fn keeps_off(&self, alias: &str, address: &str) -> bool {
         self.is_dynamic || self.alias == alias || self.address == address
     }
@@ -260,11 +261,11 @@ fn pick_dynamic<'a>(
     Err(Exhausted::DynamicPorts)
 }
 
-/// Asks whether an allocation may hold `ports` beside `held`: the plan-applier's question, about
-/// ports that somebody else has chosen.
+/// Checks whether an allocation may hold `ports` beside `held`: for the plan-applier, which did not
+/// choose them.
 ///
 /// # Errors
-/// The first that is held, reserved or listed twice.
+/// The first one that is held, reserved or listed twice.
 pub fn check_given(node: &Node, held: &PortUse, ports: &[AllocatedPort]) -> Result<(), Exhausted> {
     for (position, port) in ports.iter().enumerate() {
         if port.ignore_collision {

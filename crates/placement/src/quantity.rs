@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// A value as it is compared.
+/// A value, parsed for comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Quantity<'a> {
     Number { amount: Amount, base: Base },
@@ -10,14 +10,14 @@ pub(crate) enum Quantity<'a> {
     Text(&'a str),
 }
 
-/// How much, in the base unit.
+/// The amount, in the base unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Amount {
     Whole(i128),
     Decimal(f64),
 }
 
-/// What is measured; amounts of different things are not compared.
+/// The dimension; amounts of different dimensions are not comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Nothing,
@@ -27,7 +27,7 @@ pub(crate) enum Base {
     Milliwatts,
 }
 
-/// Unit → base and how many of it. Source: Nomad's public list of units of device attributes.
+/// Unit → base and factor. Source: Nomad's public list of units of device attributes.
 const UNITS: [(&str, Base, i64); 20] = [
     ("KiB", Base::Bytes, 1 << 10),
     ("MiB", Base::Bytes, 1 << 20),
@@ -52,8 +52,8 @@ const UNITS: [(&str, Base, i64); 20] = [
 ];
 
 impl<'a> Quantity<'a> {
-    /// Reads `text`; what is neither a number, with or without a unit that is known, nor true or
-    /// false is a text.
+    /// Parses `text`; everything but numbers, with or without a known unit, and truth values is a
+    /// text.
     pub(crate) fn parse(text: &'a str) -> Self {
         let trimmed = text.trim();
         match trimmed {
@@ -64,7 +64,7 @@ impl<'a> Quantity<'a> {
         number(trimmed).unwrap_or(Self::Text(text))
     }
 
-    /// Compares two values of a kind; `None`: they are not comparable.
+    /// Compares two values; `None`: they are not comparable.
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (
@@ -79,7 +79,7 @@ impl<'a> Quantity<'a> {
         }
     }
 
-    /// Tells whether two values of a kind are the same; `None`: they are not comparable.
+    /// Tells whether two values are equal; `None`: they are not comparable.
     pub(crate) fn equals(self, other: Self) -> Option<bool> {
         match (self, other) {
             (Self::Flag(left), Self::Flag(right)) => Some(left == right),

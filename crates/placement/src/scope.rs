@@ -1,11 +1,12 @@
-//! Which nodes a job may use at all: its pool and its datacenters.
+//! Scope of a job: its node pool and its datacenters.
 
+use model::glob::glob_matches;
 use model::{Job, Node};
 
-/// The pool that stands for every node.
+/// The pool of all nodes.
 const POOL_ALL: &str = "all";
 
-/// A job's pool and datacenters.
+/// The node pool and datacenters of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// Empty or `all`: every pool.
@@ -38,52 +39,5 @@ impl Scope {
         self.datacenters
             .iter()
             .any(|glob| glob_matches(glob, &node.datacenter))
-    }
-}
-
-/// Tells whether `text` matches `glob`, in which only `*` is special: any run of characters.
-pub fn glob_matches(glob: &str, text: &str) -> bool {
-    let Some((head, tail)) = glob.split_once('*') else {
-        return glob == text;
-    };
-    let Some(mut rest) = text.strip_prefix(head) else {
-        return false;
-    };
-    let mut parts = tail.split('*').collect::<Vec<_>>();
-    let last = parts.pop().unwrap_or_default();
-    // Each part where it comes first leaves the most for the others.
-    for part in parts {
-        match rest.find(part) {
-            Some(position) => rest = &rest[position + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_star_is_special() {
-        for (glob, text, want) in [
-            ("*", "", true),
-            ("*", "dc1", true),
-            ("dc1", "dc1", true),
-            ("dc1", "dc10", false),
-            ("dc*", "dc10", true),
-            ("*-west", "us-west", true),
-            ("*-west", "us-west-2", false),
-            ("us-*-1*", "us-east-1a", true),
-            ("us-*-1*", "us-east", false),
-            ("a*a", "a", false),
-            ("a*b*a", "aba", true),
-            ("dc?", "dc1", false),
-            ("dc[12]", "dc1", false),
-            ("**", "x", true),
-        ] {
-            assert_eq!(glob_matches(glob, text), want, "{glob} {text}");
-        }
     }
 }

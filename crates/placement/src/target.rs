@@ -1,4 +1,4 @@
-//! What a side of a constraint stands for on a node: a literal, or a fact about the node.
+//! Targets: a side of a constraint, resolved on a node. It is a literal or a fact about the node.
 
 use std::borrow::Cow;
 
@@ -14,16 +14,16 @@ pub enum Target {
     Datacenter,
     NodeClass,
     NodePool,
-    /// A fingerprint, as in `kernel.name`.
+    /// A fingerprinted attribute, as in `kernel.name`.
     Attribute(String),
-    /// The operator's word, as in `rack`.
+    /// The operator's metadata, as in `rack`.
     Meta(String),
-    /// An interpolation that names nothing: never found.
+    /// An unknown interpolation, which is never found.
     Unknown,
 }
 
 impl Target {
-    /// Parses `text`; what does not start with `${` is a literal.
+    /// Parses `text`; without a leading `${` it is a literal.
     pub fn parse(text: &str) -> Self {
         let Some(rest) = text.strip_prefix("${") else {
             return Self::Literal(text.to_owned());
@@ -51,7 +51,7 @@ impl Target {
         }
     }
 
-    /// Returns the value on `node`; `None` when the node has none.
+    /// Returns the value on `node`; `None`: the node has none.
     ///
     /// A literal and the node's own fields are always found, though they may be empty.
     pub fn resolve<'a>(&'a self, node: &'a Node) -> Option<Cow<'a, str>> {
@@ -69,7 +69,7 @@ impl Target {
         Some(Cow::Borrowed(found))
     }
 
-    /// Tells whether the answer can differ between nodes of one computed class.
+    /// Tells whether values can differ between nodes of one computed class.
     pub fn escapes_class(&self) -> bool {
         match self {
             Self::NodeId | Self::NodeName => true,

@@ -1,7 +1,8 @@
-//! Versions as `version` and `semver` constraints compare them.
+//! Versions, in the order of `version` and `semver` constraints.
 //!
-//! Versions are read leniently (`1.2`, `v1.2.3-beta1+build`), because fingerprints carry whatever a
-//! program prints. Build metadata never counts. Source: Nomad's public behaviour.
+//! Parsing is lenient (`1.2`, `v1.2.3-beta1+build`, leading zeros, `~`), because fingerprints contain what
+//! programs print; the crate `semver` rejects these. Build metadata never counts.
+//! Source: Nomad's public behaviour.
 
 use std::cmp::Ordering;
 
@@ -116,7 +117,7 @@ fn cmp_prerelease(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Which of the two comparisons an operator asks for.
+/// The comparison of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// `version`: a pre-release satisfies only bounds that name a pre-release of the same numbers.

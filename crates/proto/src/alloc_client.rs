@@ -1,4 +1,4 @@
-//! The client side of an allocation: its status, its tasks' states, its health.
+//! The reported state of an allocation: its status, its tasks' states, its health.
 
 use model::{
     AllocClient, ClientStatus, DeploymentHealth, FieldErrors, TaskEvent, TaskPhase, TaskState,
@@ -36,7 +36,7 @@ fn read(wire: v1::AllocClient) -> Read<AllocClient> {
             .map(read_health)
             .transpose()
             .at("deployment_health")?,
-        report: wire.report,
+        report: wire.report_number,
         modify_time: time(wire.modify_time_ns),
     })
 }
@@ -62,7 +62,7 @@ fn read_task_state(wire: v1::TaskState) -> Read<TaskState> {
         phase: word(&wire.state, &TASK_PHASES, TaskPhase::as_str).at("state")?,
         failed: wire.failed,
         restarts: wire.restarts,
-        last_restart: time(wire.last_restart_ns),
+        last_restart: time(wire.last_restart_at_ns),
         started_at: time(wire.started_at_ns),
         finished_at: time(wire.finished_at_ns),
         events: wire.events.into_iter().map(TaskEvent::from).collect(),
@@ -92,7 +92,7 @@ impl From<&AllocClient> for v1::AllocClient {
                 .collect(),
             deployment_health: client.health.map(Into::into),
             modify_time_ns: client.modify_time.0,
-            report: client.report,
+            report_number: client.report,
         }
     }
 }
@@ -113,7 +113,7 @@ impl From<&TaskState> for v1::TaskState {
             state: state.phase.as_str().to_owned(),
             failed: state.failed,
             restarts: state.restarts,
-            last_restart_ns: state.last_restart.0,
+            last_restart_at_ns: state.last_restart.0,
             started_at_ns: state.started_at.0,
             finished_at_ns: state.finished_at.0,
             events: state.events.iter().map(Into::into).collect(),

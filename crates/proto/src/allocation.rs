@@ -1,4 +1,4 @@
-//! Allocations: the desired side both ways, and the view that readers get of both sides.
+//! Allocations: the desired state in both directions, and the joined view for readers.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const DESIRED_STATUSES: [DesiredStatus; 3] = [
 impl TryFrom<v1::Allocation> for Allocation {
     type Error = FieldErrors;
 
-    /// Reads the desired side; what only the client side or a reader's view has is ignored.
+    /// Reads the desired state; fields of the reported state and of reads are ignored.
     fn try_from(wire: v1::Allocation) -> Result<Self, FieldErrors> {
         read(wire).at("allocation")
     }
@@ -65,12 +65,12 @@ pub(crate) fn read(wire: v1::Allocation) -> Read<Allocation> {
         )
         .at("client_status_override")?,
         unknown_since: time(wire.unknown_since_ns),
-        previous_alloc: optional_id(&wire.previous_allocation).at("previous_allocation")?,
-        next_alloc: optional_id(&wire.next_allocation).at("next_allocation")?,
+        previous_alloc: optional_id(&wire.previous_alloc_id).at("previous_alloc_id")?,
+        next_alloc: optional_id(&wire.next_alloc_id).at("next_alloc_id")?,
         followup_eval_id: optional_id(&wire.followup_eval_id).at("followup_eval_id")?,
-        preempted_by: optional_id(&wire.preempted_by_allocation).at("preempted_by_allocation")?,
-        preempted_allocs: each(wire.preempted_allocations, |text| id(&text))
-            .at("preempted_allocations")?,
+        preempted_by: optional_id(&wire.preempted_by_alloc_id).at("preempted_by_alloc_id")?,
+        preempted_allocs: each(wire.preempted_alloc_ids, |text| id(&text))
+            .at("preempted_alloc_ids")?,
         reschedules: each(wire.reschedules, read_reschedule).at("reschedules")?,
         create_time: time(wire.create_time_ns),
         modify_time: time(wire.modify_time_ns),
@@ -86,9 +86,9 @@ pub(crate) fn read(wire: v1::Allocation) -> Read<Allocation> {
 fn read_resources(wire: v1::AllocatedResources) -> Read<AllocatedResources> {
     Ok(AllocatedResources {
         total: ComparableResources {
-            cpu_mhz: wire.cpu,
-            memory_mib: wire.memory_mb,
-            disk_mib: wire.disk_mb,
+            cpu_mhz: wire.cpu_mhz,
+            memory_mib: wire.memory_mib,
+            disk_mib: wire.disk_mib,
         },
         ports: each(wire.ports, read_port).at("ports")?,
         cores: each(wire.cores, read_cores).at("cores")?,
@@ -159,9 +159,9 @@ impl From<&AllocatedResources> for v1::AllocatedResources {
             ignore_collision: port.ignore_collision,
         };
         Self {
-            cpu: resources.total.cpu_mhz,
-            memory_mb: resources.total.memory_mib,
-            disk_mb: resources.total.disk_mib,
+            cpu_mhz: resources.total.cpu_mhz,
+            memory_mib: resources.total.memory_mib,
+            disk_mib: resources.total.disk_mib,
             ports: resources.ports.iter().map(port).collect(),
             cores: resources.cores.iter().map(Into::into).collect(),
             devices: resources.devices.iter().map(Into::into).collect(),
@@ -204,7 +204,7 @@ impl From<&AllocatedDevice> for v1::AllocatedDevice {
 }
 
 impl From<&Allocation> for v1::Allocation {
-    /// Writes the desired side; the client side stays empty.
+    /// Writes the desired state; the fields of the reported state stay empty.
     fn from(alloc: &Allocation) -> Self {
         let reschedule = |event: &RescheduleEvent| v1::RescheduleEvent {
             time_ns: event.time.0,
@@ -231,11 +231,11 @@ impl From<&Allocation> for v1::Allocation {
             desired_transition: transition,
             deployment_id: id_or_empty(alloc.deployment_id),
             canary: alloc.canary,
-            previous_allocation: id_or_empty(alloc.previous_alloc),
-            next_allocation: id_or_empty(alloc.next_alloc),
+            previous_alloc_id: id_or_empty(alloc.previous_alloc),
+            next_alloc_id: id_or_empty(alloc.next_alloc),
             followup_eval_id: id_or_empty(alloc.followup_eval_id),
-            preempted_by_allocation: id_or_empty(alloc.preempted_by),
-            preempted_allocations: alloc
+            preempted_by_alloc_id: id_or_empty(alloc.preempted_by),
+            preempted_alloc_ids: alloc
                 .preempted_allocs
                 .iter()
                 .map(ToString::to_string)
@@ -253,24 +253,24 @@ impl From<&Allocation> for v1::Allocation {
     }
 }
 
-/// What reading an allocation adds to its two sides.
+/// Fields of an allocation that are set on read.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationRead<'a> {
-    /// The status that counts: the servers' verdict where there is one.
+    /// The effective status: the servers' override, if any, else the node's report.
     pub client_status: ClientStatus,
     /// Empty when the node is gone.
     pub node_name: &'a str,
     /// Empty when the job version is gone.
     pub job_type: &'a str,
     pub create_index: u64,
-    /// Of whichever side changed last.
+    /// Last change of the desired or the reported state.
     pub modify_index: u64,
-    /// Of the desired side.
+    /// Last change of the desired state.
     pub alloc_modify_index: u64,
 }
 
 impl v1::Allocation {
-    /// Writes both sides of an allocation as readers get them.
+    /// Writes the desired and the reported state of an allocation as readers get them.
     pub fn joined(
         desired: &Allocation,
         client: Option<&AllocClient>,

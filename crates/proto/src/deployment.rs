@@ -1,4 +1,4 @@
-//! Deployments: what is stored both ways, and the counts that readers get on top.
+//! Deployments: the stored form in both directions, and the counts for readers.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ fn read_group(wire: v1::DeploymentGroup) -> Read<DeploymentGroup> {
         promoted: wire.promoted,
         desired_canaries: wire.desired_canaries,
         desired_total: wire.desired_total,
-        placed_canaries: each(wire.placed_canaries, |text| id(&text)).at("placed_canaries")?,
-        // Whoever ends a deployment counts; nobody is told.
+        placed_canaries: each(wire.placed_canary_ids, |text| id(&text)).at("placed_canary_ids")?,
+        // Set by the writer that ends the deployment; not on the wire.
         final_counts: None,
     })
 }
@@ -88,7 +88,7 @@ impl From<&DeploymentGroup> for v1::DeploymentGroup {
             promoted: group.promoted,
             desired_canaries: group.desired_canaries,
             desired_total: group.desired_total,
-            placed_canaries: group
+            placed_canary_ids: group
                 .placed_canaries
                 .iter()
                 .map(ToString::to_string)
@@ -101,7 +101,7 @@ impl From<&DeploymentGroup> for v1::DeploymentGroup {
     }
 }
 
-/// What reading a deployment adds to one of its groups: counted over the allocations.
+/// Fields of a deployment's group that are set on read, counted over its allocations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeploymentGroupRead {
     pub placed_allocs: u32,

@@ -7,10 +7,10 @@ use model::{DrainStatus, DrainStrategy, LastDrain, NodeEvent, duration_ns};
 use crate::fields::{At as _, Read, required, time, word};
 use crate::v1;
 
-/// Writes what has to go at once. Source: Nomad's "-1s".
+/// Deadline on the wire for a drain at once. Source: Nomad's "-1s".
 const AT_ONCE_NS: i64 = -1_000_000_000;
 
-/// Reads how long allocations may take to leave; `None`: as long as they need.
+/// Reads the deadline of a drain; `None`: no deadline.
 ///
 /// Source: Nomad's form: below 0 at once, 0 without a deadline.
 pub fn read_deadline(spec: &v1::DrainSpec) -> Option<Duration> {
@@ -20,7 +20,7 @@ pub fn read_deadline(spec: &v1::DrainSpec) -> Option<Duration> {
     }
 }
 
-/// Writes how long allocations may take to leave.
+/// Writes the deadline of a drain.
 pub fn write_deadline(deadline: Option<Duration>) -> i64 {
     match deadline.map(duration_ns::nanos) {
         None => 0,

@@ -30,9 +30,9 @@ pub(crate) fn read(wire: v1::Evaluation) -> Read<Evaluation> {
         node_id: optional_id(&wire.node_id).at("node_id")?,
         deployment_id: optional_id(&wire.deployment_id).at("deployment_id")?,
         wait_until: time(wire.wait_until_ns),
-        next_eval: optional_id(&wire.next_eval).at("next_eval")?,
-        previous_eval: optional_id(&wire.previous_eval).at("previous_eval")?,
-        blocked_eval: optional_id(&wire.blocked_eval).at("blocked_eval")?,
+        next_eval: optional_id(&wire.next_eval_id).at("next_eval_id")?,
+        previous_eval: optional_id(&wire.previous_eval_id).at("previous_eval_id")?,
+        blocked_eval: optional_id(&wire.blocked_eval_id).at("blocked_eval_id")?,
         failed_task_groups: failed_groups(wire.failed_task_groups).at("failed_task_groups")?,
         queued_allocs: wire.queued_allocations.into_iter().collect(),
         class_eligibility: wire.class_eligibility.into_iter().collect(),
@@ -68,9 +68,9 @@ impl From<&Evaluation> for v1::Evaluation {
             node_id: id_or_empty(eval.node_id),
             deployment_id: id_or_empty(eval.deployment_id),
             wait_until_ns: eval.wait_until.0,
-            next_eval: id_or_empty(eval.next_eval),
-            previous_eval: id_or_empty(eval.previous_eval),
-            blocked_eval: id_or_empty(eval.blocked_eval),
+            next_eval_id: id_or_empty(eval.next_eval),
+            previous_eval_id: id_or_empty(eval.previous_eval),
+            blocked_eval_id: id_or_empty(eval.blocked_eval),
             failed_task_groups: eval
                 .failed_task_groups
                 .iter()

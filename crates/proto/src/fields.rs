@@ -1,8 +1,7 @@
-//! Reading single fields of a message, with errors that know where they are.
+//! Field readers: conversions of single fields, whose errors carry the field's path.
 //!
-//! A reader returns errors relative to what it reads (an empty path is the value itself);
-//! [`At::at`] puts the name of the field in front on the way out, so that the full path is only
-//! ever built for an error.
+//! A reader returns errors relative to its value (an empty path is the value itself); [`At::at`]
+//! prepends the name of the field on the way out, so that paths are built only for errors.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -13,16 +12,16 @@ use model::{FieldErrors, Timestamp};
 
 pub(crate) type Read<T> = Result<T, FieldErrors>;
 
-/// Returns an error about the value that is being read.
-pub(crate) fn wrong(message: impl Into<String>) -> FieldErrors {
+/// Returns an error for the value itself.
+pub(crate) fn invalid(message: impl Into<String>) -> FieldErrors {
     let mut errors = FieldErrors::default();
     errors.push("", message);
     errors
 }
 
-/// Says where an error is.
+/// Prepends paths to errors.
 pub(crate) trait At {
-    /// Puts `field` in front of the path of every error.
+    /// Prepends `field` to the path of every error.
     fn at(self, field: impl Display) -> Self;
 }
 
@@ -45,7 +44,7 @@ impl<T> At for Read<T> {
     }
 }
 
-/// Reads every item; an error carries the position of the first that is wrong.
+/// Reads every item; an error carries the position of the first invalid one.
 pub(crate) fn each<W, T>(items: Vec<W>, read: impl Fn(W) -> Read<T>) -> Read<Vec<T>> {
     let mut out = Vec::with_capacity(items.len());
     for (position, item) in items.into_iter().enumerate() {
@@ -54,7 +53,7 @@ pub(crate) fn each<W, T>(items: Vec<W>, read: impl Fn(W) -> Read<T>) -> Read<Vec
     Ok(out)
 }
 
-/// Reads every value; an error carries the key of one that is wrong.
+/// Reads every value; an error carries the key of an invalid one.
 pub(crate) fn each_value<W, T>(
     items: HashMap<String, W>,
     read: impl Fn(W) -> Read<T>,
@@ -67,13 +66,13 @@ pub(crate) fn each_value<W, T>(
     Ok(out)
 }
 
-/// Reads an id that must be there.
+/// Reads a required id.
 pub(crate) fn id<I: FromStr<Err = model::ids::InvalidId>>(text: &str) -> Read<I> {
     text.parse()
-        .map_err(|error: model::ids::InvalidId| wrong(error.to_string()))
+        .map_err(|error: model::ids::InvalidId| invalid(error.to_string()))
 }
 
-/// Reads an id that may be missing: an empty text.
+/// Reads an optional id; an empty text is none.
 pub(crate) fn optional_id<I: FromStr<Err = model::ids::InvalidId>>(text: &str) -> Read<Option<I>> {
     if text.is_empty() {
         Ok(None)
@@ -82,7 +81,7 @@ pub(crate) fn optional_id<I: FromStr<Err = model::ids::InvalidId>>(text: &str) -
     }
 }
 
-/// Writes an id that may be missing.
+/// Writes an optional id.
 pub(crate) fn id_or_empty<I: ToString>(id: Option<I>) -> String {
     id.map_or_else(String::new, |id| id.to_string())
 }
@@ -94,14 +93,14 @@ pub(crate) fn word<T: Copy>(text: &str, all: &[T], as_str: impl Fn(T) -> &'stati
         .find(|one| as_str(*one) == text)
         .ok_or_else(|| {
             let known: Vec<&str> = all.iter().map(|one| as_str(*one)).collect();
-            wrong(format!(
+            invalid(format!(
                 "{text:?} is not known here: want one of {}",
                 known.join(", ")
             ))
         })
 }
 
-/// Reads a word that may be missing: an empty text.
+/// Reads an optional word; an empty text is none.
 pub(crate) fn optional_word<T: Copy>(
     text: &str,
     all: &[T],
@@ -116,17 +115,17 @@ pub(crate) fn optional_word<T: Copy>(
 
 /// Reads a number into a narrower type.
 pub(crate) fn narrow<N: TryFrom<u32> + Display>(value: u32, largest: N) -> Read<N> {
-    N::try_from(value).map_err(|_| wrong(format!("{value} is too large: want at most {largest}")))
+    N::try_from(value).map_err(|_| invalid(format!("{value} is too large: want at most {largest}")))
 }
 
 /// Reads a job's or an evaluation's priority.
 pub(crate) fn priority(value: u32) -> Read<u8> {
-    u8::try_from(value).map_err(|_| wrong(format!("{value} is not a priority: want 1 to 100")))
+    u8::try_from(value).map_err(|_| invalid(format!("{value} is not a priority: want 1 to 100")))
 }
 
-/// Reads a part that must be there.
+/// Reads a required part.
 pub(crate) fn required<T>(part: Option<T>) -> Read<T> {
-    part.ok_or_else(|| wrong("missing: it has to be set"))
+    part.ok_or_else(|| invalid("missing: it has to be set"))
 }
 
 pub(crate) fn time(nanoseconds: u64) -> Timestamp {
@@ -135,11 +134,11 @@ pub(crate) fn time(nanoseconds: u64) -> Timestamp {
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
-/// Reads a span as whole nanoseconds, whatever their number.
+/// Reads a duration as whole nanoseconds.
 fn total_nanoseconds(span: prost_types::Duration) -> Read<i128> {
     let (seconds, nanos) = (i128::from(span.seconds), i128::from(span.nanos));
     if nanos.abs() >= NANOS_PER_SECOND || seconds.signum() * nanos.signum() < 0 {
-        return Err(wrong(format!(
+        return Err(invalid(format!(
             "{seconds} s and {nanos} ns are not a duration: want less than a second of \
              nanoseconds, of the same sign as the seconds"
         )));
@@ -147,40 +146,21 @@ fn total_nanoseconds(span: prost_types::Duration) -> Read<i128> {
     Ok(seconds * NANOS_PER_SECOND + nanos)
 }
 
-/// Reads a span as whole nanoseconds, which may be negative.
-pub(crate) fn nanoseconds(span: prost_types::Duration) -> Read<i64> {
-    i64::try_from(total_nanoseconds(span)?).map_err(|_| {
-        wrong(format!(
-            "{} s is too long: want at most 292 years",
-            span.seconds
-        ))
-    })
-}
-
-/// Reads a span that cannot be negative.
+/// Reads a duration that cannot be negative.
 pub(crate) fn span(span: prost_types::Duration) -> Read<Duration> {
     let nanos = total_nanoseconds(span)?;
     if nanos < 0 {
-        return Err(wrong(format!("{nanos} ns is negative: want 0 or more")));
+        return Err(invalid(format!("{nanos} ns is negative: want 0 or more")));
     }
     u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| {
-        wrong(format!(
+        invalid(format!(
             "{} s is too long: want at most 584 years",
             span.seconds
         ))
     })
 }
 
-/// Writes nanoseconds, which may be negative.
-pub(crate) fn nanoseconds_to_wire(nanos: i64) -> prost_types::Duration {
-    let remainder = i32::try_from(nanos % 1_000_000_000).expect("less than a second fits in i32");
-    prost_types::Duration {
-        seconds: nanos / 1_000_000_000,
-        nanos: remainder,
-    }
-}
-
-/// Writes a span; what is beyond the end of time is written as the end of time.
+/// Writes a duration; one too long for the wire is written as the longest.
 pub fn duration_to_wire(span: Duration) -> prost_types::Duration {
     prost_types::Duration {
         seconds: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
@@ -188,10 +168,10 @@ pub fn duration_to_wire(span: Duration) -> prost_types::Duration {
     }
 }
 
-/// Reads a span that must be there and cannot be negative; `field` is its path.
+/// Reads a duration that is required and cannot be negative; `field` is its path.
 ///
 /// # Errors
-/// A span that is missing, negative or not a duration.
+/// A duration that is missing, negative or malformed.
 pub fn required_duration(
     field: &str,
     wire: Option<prost_types::Duration>,

@@ -1,5 +1,4 @@
-//! What differs between two versions of a job, and what the scheduler would do about it. Only ever
-//! told, so there is one direction.
+//! The diff of two versions of a job and the scheduler's updates, towards readers.
 
 use jobdiff::{DiffType, FieldDiff, GroupUpdates, JobDiff, ObjectDiff, TaskDiff, TaskGroupDiff};
 

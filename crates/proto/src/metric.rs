@@ -1,4 +1,4 @@
-//! Why an allocation was placed where it is, or could not be placed.
+//! Placement metrics.
 
 use model::{AllocMetric, ExhaustedResources, FieldErrors, NodeScore, ScoreParts};
 
@@ -39,15 +39,15 @@ pub(crate) fn read(wire: v1::AllocMetric) -> Read<AllocMetric> {
 
 fn exhausted(wire: v1::ExhaustedResources) -> ExhaustedResources {
     ExhaustedResources {
-        cpu_mhz: wire.cpu,
-        memory_mib: wire.memory_mb,
+        cpu_mhz: wire.cpu_mhz,
+        memory_mib: wire.memory_mib,
     }
 }
 
 fn node_score(wire: v1::NodeScore) -> Read<NodeScore> {
     Ok(NodeScore {
         node_id: id(&wire.node_id).at("node_id")?,
-        per_mille: wire.per_mille,
+        per_mille: wire.score_per_mille,
         parts: score_parts(wire.parts.unwrap_or_default()),
     })
 }
@@ -93,8 +93,8 @@ impl From<&AllocMetric> for v1::AllocMetric {
 impl From<ExhaustedResources> for v1::ExhaustedResources {
     fn from(amounts: ExhaustedResources) -> Self {
         Self {
-            cpu: amounts.cpu_mhz,
-            memory_mb: amounts.memory_mib,
+            cpu_mhz: amounts.cpu_mhz,
+            memory_mib: amounts.memory_mib,
         }
     }
 }
@@ -117,7 +117,7 @@ impl From<&NodeScore> for v1::NodeScore {
     fn from(score: &NodeScore) -> Self {
         Self {
             node_id: score.node_id.to_string(),
-            per_mille: score.per_mille,
+            score_per_mille: score.per_mille,
             parts: Some(score.parts.into()),
         }
     }

@@ -1,4 +1,4 @@
-//! Nodes. The secret never stands in the message: it is empty after reading one.
+//! Nodes. Messages do not contain the secret: it is empty after reading one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,8 +23,8 @@ const ELIGIBILITIES: [NodeEligibility; 2] =
 impl TryFrom<v1::Node> for Node {
     type Error = FieldErrors;
 
-    /// Reads a node's record. A node that registers leaves out what the servers set: it is
-    /// initializing and eligible then.
+    /// Reads a node's record. Registrations leave out the fields of the servers: the node is then
+    /// initializing and eligible.
     fn try_from(wire: v1::Node) -> Result<Self, FieldErrors> {
         read(wire).at("node")
     }
@@ -54,7 +54,7 @@ fn read(wire: v1::Node) -> Read<Node> {
         max_dynamic_port: narrow(wire.max_dynamic_port, u16::MAX).at("max_dynamic_port")?,
         host_ip: wire.host_ip,
         host_networks: each_value(wire.host_networks, read_host_network).at("host_networks")?,
-        cores: read_cores(wire.cores).at("cores")?,
+        cores: read_cores(wire.core_mhz).at("core_mhz")?,
         max_allocs: wire.max_allocs,
         devices: wire.devices.into_iter().map(NodeDevice::from).collect(),
         host_volumes: wire
@@ -161,9 +161,9 @@ impl From<&HostVolume> for v1::HostVolume {
 impl From<v1::NodeResources> for ComparableResources {
     fn from(wire: v1::NodeResources) -> Self {
         Self {
-            cpu_mhz: wire.cpu,
-            memory_mib: wire.memory_mb,
-            disk_mib: wire.disk_mb,
+            cpu_mhz: wire.cpu_mhz,
+            memory_mib: wire.memory_mib,
+            disk_mib: wire.disk_mib,
         }
     }
 }
@@ -171,9 +171,9 @@ impl From<v1::NodeResources> for ComparableResources {
 impl From<ComparableResources> for v1::NodeResources {
     fn from(resources: ComparableResources) -> Self {
         Self {
-            cpu: resources.cpu_mhz,
-            memory_mb: resources.memory_mib,
-            disk_mb: resources.disk_mib,
+            cpu_mhz: resources.cpu_mhz,
+            memory_mib: resources.memory_mib,
+            disk_mib: resources.disk_mib,
         }
     }
 }
@@ -225,7 +225,7 @@ impl From<&Node> for v1::Node {
                 .iter()
                 .map(|(alias, network)| (alias.clone(), network.into()))
                 .collect(),
-            cores: node
+            core_mhz: node
                 .cores
                 .iter()
                 .map(|(core, mhz)| (u32::from(*core), *mhz))

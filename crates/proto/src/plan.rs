@@ -65,7 +65,7 @@ fn read_stop(wire: internal::Stop) -> Read<(NodeId, Stop)> {
         client_status: optional_word(&wire.client_status, &CLIENT_STATUSES, ClientStatus::as_str)
             .at("client_status")?,
         followup_eval_id: optional_id(&wire.followup_eval_id).at("followup_eval_id")?,
-        preempted_by: optional_id(&wire.preempted_by_allocation).at("preempted_by_allocation")?,
+        preempted_by: optional_id(&wire.preempted_by_alloc_id).at("preempted_by_alloc_id")?,
     };
     Ok((id(&wire.node_id).at("node_id")?, stop))
 }
@@ -102,7 +102,7 @@ impl From<&Plan> for internal::Plan {
     }
 }
 
-/// Writes the placements of one node: the key is the node that counts.
+/// Writes the placements of one node: the map's key decides, not the allocation's field.
 fn write_placements(
     (node_id, allocs): (&NodeId, &Vec<Allocation>),
 ) -> impl Iterator<Item = v1::Allocation> {
@@ -125,7 +125,7 @@ fn write_stops(nodes: &BTreeMap<NodeId, Vec<Stop>>) -> Vec<internal::Stop> {
                     .client_status
                     .map_or_else(String::new, |status| status.as_str().to_owned()),
                 followup_eval_id: id_or_empty(stop.followup_eval_id),
-                preempted_by_allocation: id_or_empty(stop.preempted_by),
+                preempted_by_alloc_id: id_or_empty(stop.preempted_by),
             });
         }
     }

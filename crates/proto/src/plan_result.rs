@@ -1,4 +1,4 @@
-//! What was committed of a plan.
+//! Plan results: the committed parts of a plan.
 
 use model::{FieldErrors, PlanResult};
 

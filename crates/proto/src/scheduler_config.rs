@@ -1,4 +1,4 @@
-//! What is chosen about scheduling.
+//! The scheduler configuration.
 
 use model::{Algorithm, FieldErrors, Indexed, Preemption, SchedulerConfiguration};
 
@@ -8,7 +8,7 @@ use crate::v1;
 impl TryFrom<v1::SchedulerConfiguration> for SchedulerConfiguration {
     type Error = FieldErrors;
 
-    /// Reads all that can be chosen. What node pools have of their own stands in their messages.
+    /// Reads the cluster's settings; overrides of node pools are part of their own messages.
     fn try_from(wire: v1::SchedulerConfiguration) -> Result<Self, FieldErrors> {
         read(wire).at("scheduler_config")
     }
@@ -30,7 +30,7 @@ fn read(wire: v1::SchedulerConfiguration) -> Read<SchedulerConfiguration> {
     })
 }
 
-/// Reads an algorithm; empty: none is chosen.
+/// Reads an algorithm; empty: none.
 pub(crate) fn algorithm(text: &str) -> Read<Option<Algorithm>> {
     optional_word(text, &Algorithm::ALL, Algorithm::as_str)
 }

@@ -1,4 +1,4 @@
-//! How errors travel: a gRPC status, with the particulars for programs in its metadata.
+//! Errors on the wire: a gRPC status, with machine-readable details in its metadata.
 //!
 //! The metadata key is [`DETAIL_KEY`]; its value is an encoded [`crate::v1::ErrorDetail`].
 //! `grpc-status-details-bin` is not used: by convention that holds a `google.rpc.Status`.
@@ -16,17 +16,16 @@ use crate::v1::{ErrorDetail, FieldViolation};
 /// The metadata key of the encoded [`ErrorDetail`].
 pub const DETAIL_KEY: &str = "kafila-error-bin";
 
-/// How long a message may be, in bytes. A status travels in HTTP/2 headers, of which peers accept
-/// 16 KiB in all; a message may triple when it is percent-encoded.
+/// Longest message, in bytes. A status is sent in HTTP/2 headers, of which peers accept 16 KiB in all;
+/// percent-encoding may triple a message.
 const MAX_MESSAGE_BYTES: usize = 2_048;
 
-/// How long the encoded detail may be, in bytes: with base64's third on top, the other half of
-/// the 16 KiB.
+/// Longest encoded detail, in bytes: with base64's overhead of a third, the other half of the 16 KiB.
 const MAX_DETAIL_BYTES: usize = 5_120;
 
-/// Says that a request is wrong, and everything that is wrong with it.
+/// Returns INVALID_ARGUMENT with all errors of a request.
 ///
-/// What does not fit (see the limits above) is counted at the end of the message.
+/// Errors beyond the limits above are counted at the end of the message.
 pub fn invalid(errors: FieldErrors) -> Status {
     let message = message_of(&errors);
     let mut detail = ErrorDetail::default();
@@ -46,12 +45,12 @@ pub fn invalid(errors: FieldErrors) -> Status {
     with_detail(Code::InvalidArgument, message, &detail)
 }
 
-/// Says that one field of a request is wrong.
+/// Returns INVALID_ARGUMENT for one field of a request.
 pub fn invalid_field(field: impl Into<String>, message: impl Into<String>) -> Status {
     invalid(FieldErrors(vec![FieldError::new(field, message)]))
 }
 
-/// Lists errors as people read them, cut off where the message would become too long.
+/// Lists errors for people, truncated at the longest message.
 fn message_of(errors: &FieldErrors) -> String {
     let count = errors.0.len();
     let plural = if count == 1 { "" } else { "s" };
@@ -85,7 +84,7 @@ fn truncated(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Says that the asked replica is not the leader, and who is, as far as it knows.
+/// Says that the called replica is not the leader, with the leader's address if known.
 pub fn not_leader(leader_hint: Option<&str>) -> Status {
     let message = match leader_hint {
         Some(address) => format!("this replica is not the leader: ask {address}"),
@@ -98,12 +97,12 @@ pub fn not_leader(leader_hint: Option<&str>) -> Status {
     with_detail(Code::FailedPrecondition, message, &detail)
 }
 
-/// Says that there is too much to do already, and when to try again.
+/// Refuses a request because of overload, with the time to retry.
 pub fn exhausted(message: impl Into<String>, retry_after: Duration) -> Status {
     retry_later(Code::ResourceExhausted, message, retry_after)
 }
 
-/// Says that something the request needs cannot be reached, and when to try again.
+/// Says that a dependency of the request is unavailable, with the time to retry.
 pub fn unavailable(message: impl Into<String>, retry_after: Duration) -> Status {
     retry_later(Code::Unavailable, message, retry_after)
 }
@@ -131,20 +130,20 @@ fn with_detail(code: Code, message: impl Into<String>, detail: &ErrorDetail) -> 
 }
 
 impl ErrorDetail {
-    /// Reads the detail that came with `status`; `None` when there is none, or it is garbled.
+    /// Reads the detail of `status`; `None`: it has none, or a malformed one.
     pub fn from_status(status: &Status) -> Option<Self> {
         let bytes = status.metadata().get_bin(DETAIL_KEY)?.to_bytes().ok()?;
         Self::decode(bytes).ok()
     }
 
-    /// Returns the violations as the model has them.
+    /// Returns the violations as the model's errors.
     pub fn field_errors(&self) -> FieldErrors {
         let error =
             |violation: &FieldViolation| FieldError::new(&*violation.field, &*violation.message);
         FieldErrors(self.violations.iter().map(error).collect())
     }
 
-    /// Returns when to try again; `None`: no advice.
+    /// Returns the wait before a retry; `None`: no advice.
     pub fn retry_after(&self) -> Option<Duration> {
         (self.retry_after_ms != 0).then(|| Duration::from_millis(self.retry_after_ms))
     }

@@ -1,4 +1,4 @@
-//! What goes over the wire comes back as it was, and what is wrong with it is named.
+//! Tests of the conversions: round trips, and errors with paths.
 
 mod draw;
 mod errors;

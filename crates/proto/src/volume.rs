@@ -1,4 +1,4 @@
-//! Volumes that were registered, and claims of them.
+//! Registered volumes, and claims on them.
 
 use model::{
     AccessMode, AttachmentMode, Capability, FieldErrors, Indexed, NodeId, Timestamp, Volume,
@@ -8,12 +8,12 @@ use model::{
 use crate::fields::{At as _, Read};
 use crate::v1;
 
-/// The type of volumes that are directories of nodes.
+/// The type of host volumes.
 const HOST: &str = "host";
-/// The namespace of what names none.
+/// The default namespace.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What a user registers. The id may be missing, and times are the servers' matter.
+/// Reads a registration. The id may be missing; times are set by the servers.
 impl TryFrom<v1::Volume> for Volume {
     type Error = FieldErrors;
 
@@ -111,8 +111,8 @@ impl From<&Volume> for v1::Volume {
                     attachment_mode: capability.attachment_mode.as_str().to_owned(),
                 })
                 .collect(),
-            create_time: volume.create_time.0,
-            modify_time: volume.modify_time.0,
+            create_time_ns: volume.create_time.0,
+            modify_time_ns: volume.modify_time.0,
             ..Self::default()
         }
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_field_and_what_to_do() {
+    fn invalid_fields_are_named_with_the_accepted_values() {
         let mut wrong = wire();
         wrong.r#type = "csi".to_owned();
         wrong.node_id.clear();

@@ -1,35 +1,16 @@
-//! What is to be written, one transaction each.
+//! Actions: one transaction of conditional writes each, with its reason.
 
-use model::{AllocClient, AllocId, Deployment, DeploymentId, Evaluation, Indexed, Job, JobKey};
-use state::Key;
+use model::{Deployment, DeploymentId, Evaluation, Indexed, Job};
+use state::{Entity, Key, Write};
 
-/// One transaction. Whatever stands with an index is written only if it has not changed since.
+/// One transaction. Every write compares the revision that the decision was made on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
     pub deployment_id: DeploymentId,
     pub reason: Reason,
-    /// The deployment as it is to be, with the indexes it was read at.
-    pub deployment: Option<Indexed<Deployment>>,
-    /// The job as it is to be, with the indexes it was read at; its version is new, and goes under
-    /// a key of its own in the same transaction.
-    pub job: Option<Indexed<Job>>,
-    /// An evaluation to create. Its trace is the caller's to fill in.
-    pub eval: Option<Evaluation>,
-    /// A version to mark as stable, with the modify index that its key must have.
-    pub stable: Option<Indexed<(JobKey, u64)>>,
-    /// Client sides of allocations, as a user's word on their health makes them.
-    pub clients: Vec<ClientWrite>,
-    /// What was looked at and is not written, with the modify index that it must still have.
-    pub unchanged: Vec<(Key, u64)>,
-}
-
-/// The client side of an allocation as it is to be.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClientWrite {
-    pub alloc_id: AllocId,
-    pub client: AllocClient,
-    /// The modify index that its key must have; 0: it must not exist.
-    pub modify_index: u64,
+    /// At most one deployment, one job with its new version, and one evaluation, whose trace the
+    /// caller fills in ([`state::set_trace_parent`]).
+    pub writes: Vec<Write>,
 }
 
 impl Action {
@@ -37,33 +18,95 @@ impl Action {
         Self {
             deployment_id,
             reason,
-            deployment: None,
-            job: None,
-            eval: None,
-            stable: None,
-            clients: Vec::new(),
-            unchanged: Vec::new(),
+            writes: Vec::new(),
         }
     }
+
+    pub(crate) fn with(mut self, writes: impl IntoIterator<Item = Write>) -> Self {
+        self.writes.extend(writes);
+        self
+    }
+
+    /// Returns the deployment that is written.
+    pub fn deployment(&self) -> Option<&Deployment> {
+        self.entities().find_map(|entity| match entity {
+            Entity::Deployment(deployment) => Some(&**deployment),
+            _ => None,
+        })
+    }
+
+    /// Returns the job that is written: the version that a failed deployment reverts to.
+    pub fn job(&self) -> Option<&Job> {
+        self.entities().find_map(|entity| match entity {
+            Entity::Job(job) => Some(&**job),
+            _ => None,
+        })
+    }
+
+    /// Returns the evaluation that is created.
+    pub fn eval(&self) -> Option<&Evaluation> {
+        self.entities().find_map(|entity| match entity {
+            Entity::Eval(eval) => Some(&**eval),
+            _ => None,
+        })
+    }
+
+    fn entities(&self) -> impl Iterator<Item = &Entity> {
+        self.writes.iter().filter_map(Write::entity)
+    }
+
+    pub(crate) fn deployment_mut(&mut self) -> Option<&mut Deployment> {
+        self.writes.iter_mut().find_map(|write| match write {
+            Write::Update {
+                entity: Entity::Deployment(deployment),
+                ..
+            } => Some(&mut **deployment),
+            _ => None,
+        })
+    }
+}
+
+/// Replaces `read` by `deployment`.
+pub(crate) fn update_deployment(read: &Indexed<Deployment>, deployment: Deployment) -> Write {
+    Write::Update {
+        key: Key::Deployment(deployment.id),
+        modify_index: read.modify_index,
+        entity: Entity::Deployment(Box::new(deployment)),
+    }
+}
+
+/// Replaces `read` by `job`, whose version is new and is created under its own key.
+pub(crate) fn update_job(read: &Indexed<Job>, job: Job) -> [Write; 2] {
+    let key = job.key();
+    let version = Write::Create {
+        key: Key::JobVersion(key.clone(), job.version),
+        entity: Entity::JobVersion(Box::new(job.clone())),
+    };
+    let current = Write::Update {
+        key: Key::Job(key),
+        modify_index: read.modify_index,
+        entity: Entity::Job(Box::new(job)),
+    };
+    [current, version]
 }
 
 /// Why something is written; for logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Allocations have become healthy (or not) since the job was last looked at.
+    /// The health of allocations has changed since the scheduler last looked at the job.
     Health,
     Failed(Cause),
-    /// The job is gone, or is another job of the same name.
+    /// The job was purged, perhaps registered anew under the same name.
     JobGone,
     /// A deployment of the version succeeded.
     Stable,
-    /// The canaries are healthy, and nobody has to be asked.
+    /// Every group that waits for promotion has `auto_promote` and healthy canaries.
     AutoPromoted,
-    /// A user says that the rest may follow the canaries.
+    /// A user promoted the canaries.
     Promoted,
     Paused,
     Resumed,
-    /// A user says how allocations are.
+    /// A user set the health of allocations.
     HealthSet,
 }
 
@@ -85,13 +128,13 @@ impl Reason {
     }
 }
 
-/// What a deployment failed of.
+/// Why a deployment failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// An allocation is unhealthy and nothing may replace it.
+    /// An allocation is unhealthy and must not be replaced.
     Unhealthy,
-    /// A group did not get further in time.
+    /// A group missed its progress deadline.
     ProgressDeadline,
-    /// A user said so.
+    /// A user failed the deployment.
     User,
 }

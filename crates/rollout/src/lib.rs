@@ -1,35 +1,35 @@
-//! Decides what becomes of deployments: when the next look at the job is due, when a rollout has
-//! failed, and what it goes back to.
+//! Rollouts: evaluations for new health, failed deployments, reverts, promotions.
 //!
-//! Pure: time and ids come in as arguments, what is to be written goes out as [`Action`]s, each of
-//! them one transaction. The loop around it is `services/deployment-watcher/src/run.rs`.
+//! Pure: time and ids come in as arguments, writes go out as [`Action`]s, each of them one
+//! transaction. The loop around it is `services/deployment-watcher/src/run.rs`.
 //!
-//! Level-triggered: [`Rollout::step`] looks at a deployment as it stands in a snapshot and does
-//! what is missing, so an action that got lost is asked for again by the next look. A new leader
-//! looks at every deployment once.
+//! Level-triggered: [`Rollout::step`] examines a deployment in a snapshot and returns the missing
+//! action, so a lost action is returned again. A new leader examines every deployment once.
 //!
-//! In reading order: [`progress`] derives counts and deadlines from the replica; `verdict` judges
-//! one deployment; `machine` keeps the timers; [`outcome`] makes the values that are written.
+//! In reading order: [`progress`] derives counts and deadlines from the replica; `verdict` decides
+//! about one deployment; `machine` keeps the timers; [`outcome`] and [`action`] make the writes.
 //!
-//! Success is not decided here: the scheduler sees it while it plans, and says so in its plan.
-//! This crate sees to it that the scheduler looks once the last allocation is healthy, and marks
-//! the version stable afterwards.
+//! Success is not decided here: the scheduler finds it while planning, and its plan records it.
+//! This crate creates the evaluation once the last allocation is healthy, and afterwards marks the
+//! version as stable.
 //!
-//! What users ask for (to promote, pause, resume or fail a deployment, to say how an allocation is)
-//! is decided in [`user`], for whoever answers them; the watcher promotes with it by itself. A
-//! paused deployment is left alone.
+//! [`requests`] decides requests of users for the gateway: promote, pause, resume or fail a deployment,
+//! set the health of an allocation. The watcher uses it for automatic promotions. A paused deployment
+//! is left alone.
 
 pub mod action;
+pub mod config;
 mod machine;
+mod memory;
 pub mod outcome;
 pub mod progress;
-mod reschedule;
-pub mod user;
+pub mod requests;
 mod verdict;
 
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, Cause, ClientWrite, Reason};
-pub use machine::{Config, Rollout};
+pub use action::{Action, Cause, Reason};
+pub use config::Config;
+pub use machine::Rollout;
 pub use progress::{healthy_canaries, require_progress_by, require_progress_by_at};

@@ -1,54 +1,38 @@
-//! Which deployments to look at, and when to look again.
+//! The state machine of a leader: deployments to examine, with their timers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use model::{AllocId, DeploymentHealth, DeploymentId, EvalId, JobKey, Timestamp};
-use rustc_hash::FxHashMap;
 use state::{Change, Entity, Key, Snapshot};
 
 use crate::action::Action;
+use crate::config::Config;
+use crate::memory::Memory;
 use crate::verdict;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// How long health verdicts are gathered before the scheduler is asked to look.
-    pub health_window: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        // Allocations that were started together become healthy within a batch of reports or two
-        // (50 ms each); a quarter of a second gathers them, and no rollout step feels it.
-        Self {
-            health_window: Duration::from_millis(250),
-        }
-    }
-}
 
 /// Watches deployments for the length of one leadership.
 ///
-/// What it remembers is small and can be lost: after [`Rollout::resync`] a deployment may get one
-/// evaluation more than it needs, never one less.
+/// Its memory can be lost: after [`Rollout::resync`] a deployment may get one redundant evaluation,
+/// but never misses one.
 #[derive(Debug)]
 pub struct Rollout {
     config: Config,
     memory: BTreeMap<DeploymentId, Memory>,
-    /// When to look at a deployment again though nothing has changed; one time each at most.
+    /// Deadlines of deployments; at most one each.
     timers: BTreeSet<(Timestamp, DeploymentId)>,
     dirty: BTreeSet<DeploymentId>,
-    /// Deployments for which something could not be written.
+    /// Backoffs of deployments with a failed write.
     held: BTreeMap<DeploymentId, Hold>,
 }
 
-/// How long to leave a deployment alone whose action could not be written, at first; twice as long
-/// each time.
+/// The first backoff of a deployment after a failed write; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The longest such pause: once the store is well again, rollouts go on within it.
+/// The longest such backoff: rollouts continue within it once the store has recovered.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Leaves one deployment alone, without holding up the others.
+/// The backoff of one deployment, which does not delay the others.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     until: Timestamp,
@@ -56,22 +40,10 @@ struct Hold {
 }
 
 impl Hold {
-    /// A clock that was set back must not make it longer.
+    /// A clock that is set back does not extend the backoff.
     fn is_over(&self, now: Timestamp) -> bool {
         self.until <= now || self.until > now.plus(self.pause)
     }
-}
-
-/// What is remembered of an active deployment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Memory {
-    /// The last verdict on each allocation: one that is repeated with other news is none itself.
-    verdicts: FxHashMap<AllocId, DeploymentHealth>,
-    /// The revision of the newest health verdict: what a scheduler must have looked at.
-    pub(crate) health_index: u64,
-    /// Until when verdicts are being gathered.
-    pub(crate) look_due: Option<Timestamp>,
-    look_at: Option<Timestamp>,
 }
 
 impl Rollout {
@@ -85,8 +57,8 @@ impl Rollout {
         }
     }
 
-    /// Looks at every deployment with the next step: after an election, and whenever the change
-    /// feed has been lost.
+    /// Marks every deployment for the next step: after an election, and whenever the change feed was
+    /// interrupted.
     pub fn resync(&mut self, snapshot: &Snapshot) {
         for deployment in snapshot.deployments() {
             let id = deployment.value.id;
@@ -109,7 +81,7 @@ impl Rollout {
         self.dirty.extend(gone);
     }
 
-    /// Notes the changes of one revision; `snapshot` is of that revision or a later one.
+    /// Records the changes of one revision; `snapshot` is of that revision or a later one.
     pub fn note(&mut self, changes: &[Change], snapshot: &Snapshot) {
         for change in changes {
             match change {
@@ -159,14 +131,13 @@ impl Rollout {
         }
     }
 
-    /// Looks at a deployment with the next step: what was to be written for it was, or another
-    /// write was faster.
+    /// Examines a deployment with the next step: its write has succeeded, or another write was faster.
     pub fn look_again(&mut self, id: DeploymentId) {
         self.held.remove(&id);
         self.dirty.insert(id);
     }
 
-    /// Looks at a deployment again after a pause: what was to be written for it was not.
+    /// Examines a deployment again after a backoff: its write has failed.
     pub fn look_later(&mut self, now: Timestamp, id: DeploymentId) {
         let before = self.held.get(&id);
         let pause = before.map_or(FIRST_PAUSE, |hold| (hold.pause * 2).min(LONGEST_PAUSE));
@@ -193,11 +164,11 @@ impl Rollout {
         }
     }
 
-    /// Looks at what has changed or is due in `snapshot` and returns what is to be written, in the
-    /// order of the deployments' ids, at most one transaction for each.
+    /// Examines the changed and due deployments in `snapshot` and returns their actions, ordered by
+    /// deployment id, at most one for each.
     ///
-    /// `next_id` draws the ids of new evaluations. The caller writes, waits until its snapshots
-    /// have what was written, and only then steps again: else the same is asked for twice.
+    /// `next_id` draws the ids of new evaluations. The caller performs the actions, waits until its
+    /// snapshots show them, and only then steps again. Otherwise the same actions are returned twice.
     pub fn step(
         &mut self,
         now: Timestamp,
@@ -257,8 +228,7 @@ impl Rollout {
         verdict.action
     }
 
-    /// When to call [`Rollout::step`] though nothing has changed; `None`: not before something
-    /// does.
+    /// Returns the time of the next [`Rollout::step`]; `None`: only a change requires one.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let timer = self.timers.first().map(|(due, _)| *due);
         let waiting = self.dirty.iter().filter_map(|id| self.held.get(id));
@@ -266,7 +236,7 @@ impl Rollout {
         timer.into_iter().chain(hold).min()
     }
 
-    /// Tells whether there is something to look at now.
+    /// Tells whether a deployment is to be examined now.
     pub fn has_work(&self) -> bool {
         self.dirty.iter().any(|id| !self.held.contains_key(id))
     }

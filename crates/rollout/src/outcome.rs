@@ -1,24 +1,24 @@
-//! The values that the deployment-watcher writes.
+//! The transactions that end a deployment, revert its job, or request an evaluation of it.
 
 use model::{
-    Deployment, DeploymentStatus, EvalId, Evaluation, Indexed, Job, JobKey, NodePool, Timestamp,
+    Deployment, DeploymentStatus, EvalId, Evaluation, Indexed, Job, NodePool, Timestamp,
     TriggeredBy,
 };
-use state::{Key, Snapshot};
+use state::{Entity, Key, Snapshot, Write};
 
-use crate::action::{Action, Cause, Reason};
+use crate::action::{Action, Cause, Reason, update_deployment, update_job};
 
-/// What a failed deployment goes back to.
+/// The revert of a failed deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Revert {
     NotWanted,
     /// No version of the job was ever stable.
     NoStableVersion,
-    /// The newest stable version is what runs already.
+    /// The newest stable version has the same specification as the current one.
     SameSpec {
         version: u64,
     },
-    /// The node pool that the stable version ran in is gone, or going.
+    /// The node pool of the stable version is deleted, or being deleted.
     NoNodePool {
         version: u64,
         pool: String,
@@ -26,13 +26,13 @@ pub enum Revert {
     To {
         version: u64,
         job: Box<Job>,
-        /// The job's node pool, with its modify index; `None`: it is built in.
-        pool: Option<(Key, u64)>,
+        /// Requires that the job's node pool is unchanged; `None`: it is built in.
+        pool: Option<Write>,
     },
 }
 
-/// Returns what the job of a failed deployment is to go back to: its newest stable version, as a
-/// version of its own.
+/// Returns the revert of a failed deployment's job: its newest stable version, under a new version
+/// number.
 pub fn choose_revert(
     snapshot: &Snapshot,
     job: &Indexed<Job>,
@@ -70,27 +70,30 @@ pub fn choose_revert(
     }
 }
 
-/// The pool is not there, or is being deleted.
+/// The pool does not exist, or is being deleted.
 struct PoolGone;
 
-/// Returns what has to stay as it is of a job's node pool; `None`: the pool is built in.
+/// Returns the compare that keeps a job's node pool in existence; `None`: the pool is built in.
 ///
-/// Whoever deletes a pool marks it first, and then looks whose jobs are in it: a job that joins
-/// compares the pool in its own transaction, a registration as well as a revert.
-fn node_pool(snapshot: &Snapshot, job: &Job) -> Result<Option<(Key, u64)>, PoolGone> {
+/// A deletion marks the pool first and then looks for jobs in it. So every job that joins, by a
+/// registration or a revert, compares the pool in its own transaction.
+fn node_pool(snapshot: &Snapshot, job: &Job) -> Result<Option<Write>, PoolGone> {
     let name = &job.node_pool;
     if NodePool::is_built_in(name) {
         return Ok(None);
     }
     let stored = snapshot.node_pool(name).filter(|pool| !pool.value.deleting);
     let stored = stored.ok_or(PoolGone)?;
-    Ok(Some((Key::NodePool(name.clone()), stored.modify_index)))
+    Ok(Some(Write::RequireUnchanged {
+        key: Key::NodePool(name.clone()),
+        modify_index: stored.modify_index,
+    }))
 }
 
-/// Returns the transaction that fails a deployment, reverts its job if that is wanted, and has the
-/// scheduler look.
+/// Returns the transaction that fails a deployment, reverts its job if `revert` says so, and creates
+/// an evaluation.
 ///
-/// Source of the texts: they are wire format, Nomad's clients show and compare them.
+/// Source of the texts: they are wire format, which Nomad's clients show and compare.
 pub fn fail(
     snapshot: &Snapshot,
     deployment: &Indexed<Deployment>,
@@ -111,97 +114,82 @@ pub fn fail(
         Revert::SameSpec { version } => format!(
             " - not rolling back to stable job version {version} as current job has same specification"
         ),
-        // Ours: there a revert does not ask.
+        // Ours: Nomad reverts without this check.
         Revert::NoNodePool { version, pool } => format!(
             " - not rolling back to stable job version {version} as its node pool {pool:?} is gone"
         ),
         Revert::To { version, .. } => format!(" - rolling back to job version {version}"),
     };
-    let (reverted, pool) = match revert {
-        Revert::To {
-            job: value, pool, ..
-        } => {
-            let reverted = Indexed {
-                create_index: job.create_index,
-                modify_index: job.modify_index,
-                value: *value,
-            };
-            (Some(reverted), pool)
-        }
-        _ => (None, None),
-    };
     let status = DeploymentStatus::Failed;
-    Action {
-        deployment: Some(ended(
-            snapshot,
-            deployment,
-            status,
-            format!("{what}{and}"),
-            now,
-        )),
-        job: reverted,
-        eval: Some(eval(&deployment.value, &job.value, eval_id, now)),
-        unchanged: pool.into_iter().collect(),
-        ..Action::new(deployment.value.id, Reason::Failed(cause))
-    }
+    let failed = ended(snapshot, deployment, status, format!("{what}{and}"), now);
+    let action = Action::new(deployment.value.id, Reason::Failed(cause))
+        .with([update_deployment(deployment, failed)]);
+    let action = match revert {
+        Revert::To {
+            job: reverted,
+            pool,
+            ..
+        } => action.with(update_job(job, *reverted)).with(pool),
+        _ => action,
+    };
+    action.with([create_eval(&deployment.value, &job.value, eval_id, now)])
 }
 
-/// Returns the transaction that fails a deployment without reverting its job, where both together
-/// are more than one transaction takes: a rollout that could not end would be worse.
+/// Returns the transaction that fails a deployment without reverting its job. It is used where both
+/// together exceed a transaction: a rollout that could not end would be worse.
 pub fn without_revert(mut action: Action) -> Action {
-    if action.job.take().is_none() {
+    if action.job().is_none() {
         return action;
     }
-    // What it goes back to would have joined its node pool.
-    action.unchanged.clear();
-    if let Some(deployment) = &mut action.deployment {
-        let description = &mut deployment.value.status_description;
+    // The compare of the node pool goes too: without the revert no job joins it.
+    action.writes.retain(|write| {
+        let is_job = matches!(write.key(), Key::Job(_) | Key::JobVersion(..));
+        !is_job && write.entity().is_some()
+    });
+    if let Some(deployment) = action.deployment_mut() {
+        let description = &mut deployment.status_description;
         *description = description.replacen(" - rolling back to", " - not rolling back to", 1);
         description.push_str(" as the job is too large to be stored together with that");
     }
     action
 }
 
-/// Returns the transaction that ends a deployment whose job is no more.
+/// Returns the transaction that cancels a deployment whose job is gone.
 pub fn cancel(snapshot: &Snapshot, deployment: &Indexed<Deployment>, now: Timestamp) -> Action {
-    // The same text as for a job that was stopped: to its users it is.
+    // The same text as for a stopped job: for the user there is no difference.
     let description = "Cancelled because job is stopped".to_owned();
     let status = DeploymentStatus::Cancelled;
-    Action {
-        deployment: Some(ended(snapshot, deployment, status, description, now)),
-        ..Action::new(deployment.value.id, Reason::JobGone)
-    }
+    let cancelled = ended(snapshot, deployment, status, description, now);
+    Action::new(deployment.value.id, Reason::JobGone)
+        .with([update_deployment(deployment, cancelled)])
 }
 
-/// Returns the transaction that has the scheduler look at a deployment's job.
+/// Returns the transaction that creates an evaluation of a deployment's job.
 pub fn look_again(deployment: &Deployment, job: &Job, eval_id: EvalId, now: Timestamp) -> Action {
-    Action {
-        eval: Some(eval(deployment, job, eval_id, now)),
-        ..Action::new(deployment.id, Reason::Health)
-    }
+    Action::new(deployment.id, Reason::Health).with([create_eval(deployment, job, eval_id, now)])
 }
 
 /// Returns the transaction that marks a successful deployment's version as stable; `None` when it
-/// is, or when the version is no more.
+/// is marked already, or when the version is gone.
 pub fn mark_stable(snapshot: &Snapshot, deployment: &Deployment) -> Option<Action> {
     let (key, version) = (&deployment.job, deployment.job_version);
     if snapshot.is_stable(key, version) {
         return None;
     }
-    // A job of the same name that came after a purge is another job.
+    // A job of the same name that was registered after a purge is another job.
     snapshot
         .job(key)
         .filter(|job| job.create_index == deployment.job_create_index)?;
     let kept = snapshot.job_version(key, version)?;
-    let stable: Indexed<(JobKey, u64)> = Indexed {
-        create_index: kept.create_index,
+    let unchanged = Write::RequireUnchanged {
+        key: Key::JobVersion(key.clone(), version),
         modify_index: kept.modify_index,
-        value: (key.clone(), version),
     };
-    Some(Action {
-        stable: Some(stable),
-        ..Action::new(deployment.id, Reason::Stable)
-    })
+    let mark = Write::Create {
+        key: Key::JobStable(key.clone(), version),
+        entity: Entity::JobStable,
+    };
+    Some(Action::new(deployment.id, Reason::Stable).with([unchanged, mark]))
 }
 
 fn ended(
@@ -210,36 +198,33 @@ fn ended(
     status: DeploymentStatus,
     description: String,
     now: Timestamp,
-) -> Indexed<Deployment> {
-    let mut ended = moved(deployment, status, description, now);
-    snapshot.note_final_counts(&mut ended.value);
+) -> Deployment {
+    let mut ended = moved(&deployment.value, status, description, now);
+    snapshot.note_final_counts(&mut ended);
     ended
 }
 
 pub(crate) fn moved(
-    deployment: &Indexed<Deployment>,
+    deployment: &Deployment,
     status: DeploymentStatus,
     status_description: String,
     now: Timestamp,
-) -> Indexed<Deployment> {
-    Indexed {
-        create_index: deployment.create_index,
-        modify_index: deployment.modify_index,
-        value: Deployment {
-            status,
-            status_description,
-            modify_time: now,
-            ..deployment.value.clone()
-        },
+) -> Deployment {
+    Deployment {
+        status,
+        status_description,
+        modify_time: now,
+        ..deployment.clone()
     }
 }
 
-pub(crate) fn eval(deployment: &Deployment, job: &Job, id: EvalId, now: Timestamp) -> Evaluation {
+/// Creates an evaluation of a deployment's job.
+pub(crate) fn create_eval(deployment: &Deployment, job: &Job, id: EvalId, now: Timestamp) -> Write {
     let priority = match deployment.eval_priority {
         0 => job.priority,
         priority => priority,
     };
-    Evaluation {
+    Write::create_eval(Evaluation {
         deployment_id: Some(deployment.id),
         ..Evaluation::pending(
             id,
@@ -249,5 +234,5 @@ pub(crate) fn eval(deployment: &Deployment, job: &Job, id: EvalId, now: Timestam
             TriggeredBy::DeploymentWatcher,
             now,
         )
-    }
+    })
 }

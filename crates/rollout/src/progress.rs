@@ -1,4 +1,4 @@
-//! How far a deployment has come, and until when it must get further: derived, never stored.
+//! Progress and deadlines of deployments: derived from the replica, never stored.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use state::{AllocView, Snapshot};
 /// Returns when `group` must have progressed, or it fails; `None`: no deadline, or nothing of it
 /// has been placed yet.
 ///
-/// The clock starts with the first allocation placed, and starts anew with each that becomes
-/// healthy and when a user resumes or promotes the deployment. Of one that has ended, it is told
-/// without the latter: its own time is that of its end.
+/// The clock starts with the first placement. It restarts with each allocation that becomes healthy,
+/// and when a user resumes or promotes the deployment. The latter is ignored for an ended deployment,
+/// whose modify time is that of its end.
 /// Source: Nomad's public behaviour of `RequireProgressBy`.
 pub fn require_progress_by(
     snapshot: &Snapshot,
@@ -20,7 +20,7 @@ pub fn require_progress_by(
     require_progress_by_at(snapshot, deployment, group, u64::MAX)
 }
 
-/// Does the same for a deployment as it was at `index`, with what has not changed since.
+/// Does the same for a deployment at `index`, as far as its allocations have not changed since.
 pub fn require_progress_by_at(
     snapshot: &Snapshot,
     deployment: &Deployment,
@@ -32,7 +32,7 @@ pub fn require_progress_by_at(
         return None;
     }
     let mut first_placed: Option<Timestamp> = None;
-    // A user's change is what moves the deployment's own time while it is active.
+    // While a deployment is active, only a user's change updates its modify time.
     let mut last_step = if deployment.status.is_active() {
         deployment.modify_time
     } else {
@@ -53,12 +53,12 @@ pub fn require_progress_by_at(
     Some(first_placed?.max(last_step).plus(deadline))
 }
 
-/// Tells whether a group has what it wants at this stage: all its canaries healthy until it is
-/// promoted, then as many healthy allocations as it set out for.
+/// Tells whether a group has reached the goal of its stage: all canaries healthy until it is promoted,
+/// then the desired number of healthy allocations.
 ///
-/// To wait for a user's promotion is no failure, whatever has become of the canaries meanwhile: the
-/// user decides. Where nobody is waited for, only those count that run: else a rollout whose
-/// canaries were healthy once, one after the other, would go on for ever.
+/// Waiting for a user's promotion is no failure, even if canaries have ended meanwhile: the user
+/// decides. With `auto_promote` only running canaries count. Otherwise a rollout whose canaries were
+/// healthy one after the other would never end.
 pub(crate) fn is_satisfied(
     snapshot: &Snapshot,
     deployment: &Deployment,

@@ -1,17 +1,19 @@
-//! What one deployment needs, as it stands in a snapshot.
+//! The decision about one deployment in a snapshot.
 
 use model::{Deployment, DeploymentStatus, EvalId, Indexed, Job, Timestamp};
+use placement::reschedule;
 use state::{AllocView, Snapshot};
 
 use crate::action::{Action, Cause};
-use crate::machine::{Config, Memory};
-use crate::{outcome, progress, reschedule, user};
+use crate::config::Config;
+use crate::memory::Memory;
+use crate::{outcome, progress, requests};
 
-/// What a look at a deployment found.
+/// The decision about a deployment.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) action: Option<Action>,
-    /// When to look again though nothing has changed.
+    /// The time of the next decision if nothing changes.
     pub(crate) look_at: Option<Timestamp>,
 }
 
@@ -49,8 +51,8 @@ pub(crate) fn judge(
     let Some(job) = job else {
         return Verdict::act(outcome::cancel(snapshot, deployment, now));
     };
-    // A stopped or newer job ends the deployment when the scheduler looks, and its own change has
-    // seen to that; a paused deployment waits for a user.
+    // A stopped or newer job ends the deployment with its next evaluation, which its change has
+    // created. A paused deployment waits for a user.
     let superseded = job.value.stop || job.value.version != value.job_version;
     if superseded || value.status == DeploymentStatus::Paused {
         return Verdict::default();
@@ -67,7 +69,7 @@ pub(crate) fn judge(
             now,
         ));
     }
-    if let Some(action) = user::auto_promote(snapshot, deployment, now, next_id) {
+    if let Some(action) = requests::auto_promote(snapshot, deployment, now, next_id) {
         return Verdict::act(action);
     }
     let look_due = look_due(config, now, snapshot, value, memory);
@@ -80,7 +82,7 @@ pub(crate) fn judge(
     }
 }
 
-/// Returns what the deployment has failed of, if it has, and whether that calls for a revert.
+/// Returns the cause of the failure if the deployment has failed, and whether to revert the job.
 fn find_failure(
     now: Timestamp,
     snapshot: &Snapshot,
@@ -102,8 +104,8 @@ fn find_failure(
         .allocs_by_deployment(deployment.id)
         .find(|view| is_beyond_help(view, deployment, job))?;
     let group = deployment.groups.get(&*beyond_help.alloc.task_group);
-    // Who fails after the time has passed, as canaries may while a user takes time to promote
-    // them, fails of that: what was to be waited for is over.
+    // A canary may fail after the deadline, while the deployment waits for a promotion. Then the
+    // cause is the deadline.
     let is_overdue = deployment.groups.iter().any(|(name, group)| {
         let by = progress::require_progress_by(snapshot, deployment, name);
         group.awaits_promotion() && by.is_some_and(|by| by <= now)
@@ -116,8 +118,8 @@ fn find_failure(
     Some((cause, group.is_some_and(|group| group.auto_revert)))
 }
 
-/// Tells whether an allocation is unhealthy and nothing may take its place: its group has no time
-/// to progress, or no attempt left.
+/// Tells whether an allocation is unhealthy and must not be replaced: its group has no progress
+/// deadline, or no reschedule attempt left.
 fn is_beyond_help(view: &AllocView, deployment: &Deployment, job: &Job) -> bool {
     let unhealthy = view.health().is_some_and(|health| !health.healthy);
     if !unhealthy || view.alloc.is_server_terminal() || view.alloc.next_alloc.is_some() {
@@ -129,11 +131,14 @@ fn is_beyond_help(view: &AllocView, deployment: &Deployment, job: &Job) -> bool 
     let policy = job
         .task_group(&view.alloc.task_group)
         .and_then(|group| group.reschedule);
-    group.progress_deadline.is_zero()
-        || !policy.is_some_and(|policy| reschedule::is_allowed(&policy, view))
+    let next_attempt = policy.and_then(|policy| {
+        let failed_at = reschedule::failed_at(&view.alloc, view.client.as_deref());
+        reschedule::next_attempt(&policy, &view.alloc.reschedules, failed_at)
+    });
+    group.progress_deadline.is_zero() || next_attempt.is_none()
 }
 
-/// Returns the groups that have less than they want, each with its deadline if it has one.
+/// Returns the groups that have not reached their goal, each with its deadline if it has one.
 fn unsatisfied<'a>(
     snapshot: &'a Snapshot,
     deployment: &'a Deployment,
@@ -155,10 +160,10 @@ fn next_deadline(snapshot: &Snapshot, deployment: &Deployment) -> Option<Timesta
         .min()
 }
 
-/// Returns when the scheduler must be asked to look because of new health, if it must.
+/// Returns the time at which new health requires an evaluation, if it does.
 ///
-/// While allocations of the deployment still owe their verdict, a short window gathers those that
-/// come at the same time; once all have given it there is nothing to wait for.
+/// While allocations of the deployment have no health yet, a short window batches reports; once all
+/// have reported there is nothing to wait for.
 fn look_due(
     config: &Config,
     now: Timestamp,
@@ -166,7 +171,7 @@ fn look_due(
     deployment: &Deployment,
     memory: &mut Memory,
 ) -> Option<Timestamp> {
-    if memory.health_index <= snapshot.looked_at(&deployment.job, now) {
+    if memory.health_index <= snapshot.covered_index(&deployment.job, now) {
         memory.look_due = None;
         return None;
     }

@@ -1,5 +1,5 @@
 //! `cargo bench -p scheduler`: one evaluation that places a whole group, one that places a single
-//! allocation in a full cluster, and one for which others have to make way.
+//! allocation in a full cluster, and one with preemption.
 //!
 //! Measures a part of the grid; `KAFILA_BENCH=full` measures all of it, and a filter as in
 //! `cargo bench -p scheduler -- spread/10000` chooses by name. The example `grid` prints the grid as
@@ -35,7 +35,7 @@ fn placements(criterion: &mut Criterion) {
                             seed += 1;
                             seed
                         };
-                        // A plan is dropped by whoever takes it, so that is not measured.
+                        // Callers drop the plan, so that is not measured.
                         bencher.iter_batched(
                             next,
                             |seed| setup::plan(&snapshot, &eval, seed),
@@ -63,10 +63,10 @@ fn steady_state(criterion: &mut Criterion) {
     }
 }
 
-/// Others make way: ten allocations on every node, and none has room.
+/// Preemption: ten allocations on every node, and no room.
 fn preemption(criterion: &mut Criterion) {
     for nodes in [1_000, 10_000] {
-        let full = setup::crowd(&setup::cluster(nodes, 50), nodes * 10);
+        let full = setup::fill_up(&setup::cluster(nodes, 50), nodes * 10);
         let mut group = criterion.benchmark_group(format!("preemption/{nodes}x50"));
         for shape in [Shape::Plain, Shape::Spread, Shape::Ports] {
             for count in [1, 300] {

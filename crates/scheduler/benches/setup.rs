@@ -1,4 +1,4 @@
-//! The clusters and jobs that the scheduler is measured with.
+//! Clusters and jobs for measurements of the scheduler.
 
 #![allow(
     dead_code,
@@ -23,13 +23,13 @@ pub(crate) const COUNTS: [u32; 5] = [50, 300, 600, 900, 1_200];
 
 const NOW: Timestamp = Timestamp(1);
 
-/// What a job asks for beside cpu and memory.
+/// The requirements of a job besides cpu and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Plain,
     /// Evenly over the racks.
     Spread,
-    /// A quarter of the racks is liked.
+    /// An affinity for a quarter of the racks.
     Affinity,
     SpreadAndAffinity,
     DistinctHosts,
@@ -39,7 +39,7 @@ pub(crate) enum Shape {
     HostSpread,
     /// At most 100 in a rack.
     DistinctProperty,
-    /// A constraint that every node is asked.
+    /// A constraint that is checked on every node.
     UniqueConstraint,
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn fill(snapshot: &Snapshot, allocs: u32) -> Snapshot {
 
 /// Fills the nodes of `snapshot` so that none has room for one of [`job`]: with `allocs` allocations of
 /// a thousand other jobs, whose priorities go from 10 to 50.
-pub(crate) fn crowd(snapshot: &Snapshot, allocs: u32) -> Snapshot {
+pub(crate) fn fill_up(snapshot: &Snapshot, allocs: u32) -> Snapshot {
     let nodes: Vec<_> = snapshot.nodes().map(|node| node.value.id).collect();
     let per_node = (allocs as usize / nodes.len()).max(1) as u64;
     let mut state = snapshot.to_state();
@@ -262,7 +262,7 @@ pub(crate) fn plan(snapshot: &Snapshot, eval: &Indexed<Evaluation>, seed: u64) -
     schedule(snapshot, eval, NOW, seed)
 }
 
-/// As [`plan`], by an operator who lets services push others aside.
+/// As [`plan`], with preemption enabled for services.
 pub(crate) fn plan_with_preemption(
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,
@@ -273,7 +273,7 @@ pub(crate) fn plan_with_preemption(
     schedule_with(&config, snapshot, eval, NOW, seed)
 }
 
-/// Returns the time that this thread was on a core: what else the machine does is no part of it.
+/// Returns the thread's time on a core, without other processes.
 pub(crate) fn timed<T>(body: impl FnOnce() -> T) -> (T, Duration) {
     let began = on_core();
     let value = body();

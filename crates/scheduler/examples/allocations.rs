@@ -1,9 +1,9 @@
-//! How often the heap is asked for memory to decide one placement, as a Markdown table:
+//! Heap allocations per placement, as a Markdown table:
 //! `cargo run --release -p scheduler --example allocations`.
 //!
-//! Counts, so the machine and whatever else it does make no difference. A placement itself is some
-//! objects on the heap (the allocation, its name, its ports), which are part of the figure; the
-//! snapshot, the evaluation and dropping the plan are not.
+//! Counts, so other load on the machine makes no difference. A placement itself is some heap
+//! objects (the allocation, its name, its ports), which are included; the snapshot, the evaluation
+//! and dropping the plan are not.
 
 #[path = "../benches/setup.rs"]
 mod setup;
@@ -30,7 +30,7 @@ fn main() {
 /// Returns the allocations and bytes that each placement of one evaluation takes.
 fn count_one(cluster: &state::Snapshot, shape: Shape, count: u32) -> (f64, f64) {
     let (snapshot, eval) = setup::register(cluster, setup::job(shape, count, RACKS));
-    // What is made once and kept by the snapshot is not the first evaluation's to pay.
+    // Caches of the snapshot are not part of the first evaluation.
     let decision = setup::plan(&snapshot, &eval, 0);
     let placed = decision.plan.placement_count();
     let mut kept = None;

@@ -1,12 +1,12 @@
-//! How long an explanation takes: `cargo run --release -p scheduler --example explanations`.
+//! Time of an explanation: `cargo run --release -p scheduler --example explanations`.
 //!
 //! A job that fits nowhere, and one that fits everywhere and is not placed yet, on empty nodes of
-//! fifty classes. The best of several rounds is shown: the machine does other things, too.
+//! fifty classes. Shows the best of several rounds, because of other load on the machine.
 
 use std::time::{Duration, Instant};
 
 use model::{Evaluation, Indexed, Job, Timestamp};
-use scheduler::explain::{Inquest, explain};
+use scheduler::explain::{ExplainRequest, explain};
 use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
@@ -36,14 +36,14 @@ fn measure(name: &str, nodes: u128, edit: impl FnOnce(&mut Job)) {
     let (snapshot, eval) = cluster(nodes, job);
     let mut best = Duration::MAX;
     for seed in 0..ROUNDS {
-        let inquest = Inquest {
+        let request = ExplainRequest {
             eval: &eval,
             node: None,
             now: Timestamp(1),
             seed,
         };
         let began = Instant::now();
-        let explanation = explain(&snapshot, &inquest);
+        let explanation = explain(&snapshot, &request);
         best = best.min(began.elapsed());
         let asked = explanation.groups[0].counts.total();
         assert_eq!(u128::from(asked), nodes, "every node is asked");

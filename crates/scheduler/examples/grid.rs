@@ -1,5 +1,5 @@
-//! How many placements a second one core decides, for the whole grid of clusters and jobs, as one
-//! Markdown table: `cargo run --release -p scheduler --example grid`.
+//! Placements per second of one core, for the whole grid of clusters and jobs, as one Markdown
+//! table: `cargo run --release -p scheduler --example grid`.
 //!
 //! A figure is the median of several runs of one evaluation that places the whole group, in time on
 //! the core; what had no place (distinct hosts, when there are fewer than allocations) does not count. Building the
@@ -15,7 +15,7 @@ use state::Snapshot;
 use setup::{COUNTS, NODES, RACKS, Shape};
 
 const RUNS: u64 = 41;
-/// Evaluations of which the slowest hundredth is told.
+/// The number of evaluations for the 99th percentile.
 const SINGLE_RUNS: u64 = 3_000;
 
 fn main() {
@@ -46,9 +46,9 @@ fn print_grid() {
     }
 }
 
-/// Returns how many were placed, and the median time of one evaluation, for each shape.
+/// Returns the number of placements, and the median time of one evaluation, for each shape.
 ///
-/// The shapes take turns, so that an hour in which the machine is slower is slower for all.
+/// The shapes take turns, so that slow phases of the machine affect all of them.
 fn measure<const N: usize>(
     cluster: &Snapshot,
     shapes: [Shape; N],

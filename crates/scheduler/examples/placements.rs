@@ -1,8 +1,8 @@
-//! How many placements a second one core decides: `cargo run --release -p scheduler --example placements`.
+//! Placements per second of one core: `cargo run --release -p scheduler --example placements`.
 //!
 //! One batch job of 10,000 allocations on empty nodes, planned at once; then the plan is verified
-//! as the plan-applier would, on one thread. The best of several rounds is shown: the machine does
-//! other things, too.
+//! as the plan-applier would, on one thread. Shows the best of several rounds, because of other
+//! load on the machine.
 
 use std::time::{Duration, Instant};
 

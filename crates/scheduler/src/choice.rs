@@ -1,21 +1,20 @@
-//! Which of several nodes that are about as good is taken.
+//! Choice among nodes with nearly equal scores.
 
-/// How far from the best node a choice may go, so that workers that plan at the same time differ.
+/// The tolerance of a choice, which makes concurrent workers choose different nodes.
 ///
-/// Public for the example `contention` alone, which measures other choices than ours.
+/// Public only for the example `contention`, which measures other values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
-    /// Scores closer than this are near-ties, between which a number that every node draws decides.
+    /// Scores closer than this are near-ties, broken by a random number of each node.
     pub near_tie: f64,
-    /// The node is drawn among this many of the best, of which only the fit may be worse; 0 and 1:
-    /// it is the best.
+    /// The number of best nodes to draw from, of which only the fit may be worse; 0 and 1: no draw.
     pub among: u32,
 }
 
 impl Choice {
-    /// The choice of who knows of no others: the best, and of equals any.
+    /// Default without known competitors: highest score, near-ties broken at random.
     ///
-    /// The near-tie is the resolution that scores are shown with.
+    /// The near-tie is the resolution of displayed scores.
     pub const FIRST: Self = Self {
         near_tie: 0.001,
         among: 1,

@@ -1,31 +1,31 @@
-//! The nodes as the plan so far leaves them: the snapshot's table, and what differs from it.
+//! Nodes as the draft leaves them: the snapshot's table, with an overlay of changes.
 //!
 //! A plan touches few nodes of many, so only those are copied.
 
 use model::{AllocatedResources, ComparableResources, NodeId};
 use placement::{Holds, VolumeWrites};
 use rustc_hash::FxHashMap;
-use state::held::DeviceRef;
-use state::{Held, NO_PORTS, NodeRow, NodeTable, NodeUsage, PortUse, Snapshot};
+use state::dedicated::DeviceRef;
+use state::{DedicatedUse, NO_PORTS, NodeRow, NodeTable, NodeUsage, PortUse, Snapshot};
 
 use crate::choice::Choice;
 
-/// One node that the plan, or the job being placed, has something on.
+/// The changes of one node that the plan or the job's allocations touch.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) used: ComparableResources,
-    /// How many live allocations of the job are on it.
+    /// The number of the job's live allocations on it.
     pub(crate) of_job: u32,
-    /// How many of them are of the group being placed.
+    /// Of these, the allocations of the group being placed.
     pub(crate) of_group: u32,
-    /// How many of those that `distinct_hosts` looks at keep nobody off.
+    /// Of the allocations that `distinct_hosts` counts, those that may share the node.
     pub(crate) of_other_generation: u32,
     /// As in [`state::NodeRow`].
     pub(crate) free_allocs: i32,
-    /// By how much the plan changes which cores and devices are held; `None`, as mostly: not at all.
-    /// Apart, because there is a slot for every node that a plan touches.
-    held: Option<Box<Held>>,
-    /// The ports that are held; `None`: as in the snapshot.
+    /// Changes of the held cores and devices; boxed, because there is a slot for every node that a
+    /// plan touches and most have none.
+    held: Option<Box<DedicatedUse>>,
+    /// `None`: the held ports are as in the snapshot.
     ports: Option<PortUse>,
 }
 
@@ -33,18 +33,18 @@ impl Slot {
     fn change_held(
         &mut self,
         resources: &AllocatedResources,
-        count: impl FnOnce(&mut Held, &AllocatedResources),
+        count: impl FnOnce(&mut DedicatedUse, &AllocatedResources),
     ) {
         if !resources.cores.is_empty() || !resources.devices.is_empty() {
             count(self.held.get_or_insert_default(), resources);
         }
     }
 
-    /// Puts what differs from the snapshot into what the node holds there.
+    /// Applies the changes to what the node holds in the snapshot.
     fn put_into(&self, usage: &mut NodeUsage) {
         usage.total = self.used;
         if let Some(change) = &self.held {
-            usage.change_held(change);
+            usage.change_dedicated(change);
         }
         if let Some(ports) = &self.ports {
             usage.ports = ports.clone();
@@ -52,14 +52,14 @@ impl Slot {
     }
 }
 
-/// What allocations hold of a node's cores and devices, as the plan leaves it.
+/// Held cores and devices of a node as the draft leaves them.
 pub(crate) struct Holding<'a> {
-    stored: Option<&'a Held>,
-    change: Option<&'a Held>,
+    stored: Option<&'a DedicatedUse>,
+    change: Option<&'a DedicatedUse>,
 }
 
 impl Holding<'_> {
-    fn count(&self, of: impl Fn(&Held) -> i32) -> i32 {
+    fn count(&self, of: impl Fn(&DedicatedUse) -> i32) -> i32 {
         let both = [self.stored, self.change].into_iter();
         both.flatten().map(of).sum()
     }
@@ -80,14 +80,14 @@ impl Holds for Holding<'_> {
 pub(crate) struct Cluster<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) table: &'a NodeTable,
-    /// The table's rows by position: a placement reads a dozen of them, and each would be looked for
-    /// in the table's tree.
+    /// The table's rows by position: a placement reads a dozen of them, which would each be a
+    /// look-up in the table's tree.
     rows: Vec<&'a NodeRow>,
-    /// Position → what differs from the table.
+    /// Position → changes against the table.
     slots: FxHashMap<usize, Slot>,
-    /// Position → what the plan's allocations there write to.
+    /// Position → volume writes of the plan's allocations.
     writes: FxHashMap<usize, Vec<VolumeWrites>>,
-    /// What near-ties between nodes are broken by.
+    /// Seeds the random numbers that break near-ties.
     seed: u64,
     /// Scores closer than this are near-ties.
     pub(crate) near_tie: f64,
@@ -106,17 +106,17 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Returns the position of `node`, if it is known.
+    /// Returns the position of `node`; `None`: it is unknown.
     pub(crate) fn position(&self, node: NodeId) -> Option<usize> {
         self.table.position(node)
     }
 
-    /// Returns the row of the node at `position`, as the snapshot has it.
+    /// Returns the row of the node at `position` in the snapshot.
     pub(crate) fn row(&self, position: usize) -> &'a NodeRow {
         self.rows[position]
     }
 
-    /// Returns what differs from the table at `position`; `None`: nothing.
+    /// Returns the changes at `position`; `None`: there are none.
     pub(crate) fn slot(&self, position: usize) -> Option<&Slot> {
         self.slots.get(&position)
     }
@@ -134,12 +134,12 @@ impl<'a> Cluster<'a> {
         })
     }
 
-    /// Returns the positions where something differs from the table, in no particular order.
+    /// Returns the positions with changes, in no particular order.
     pub(crate) fn touched(&self) -> impl Iterator<Item = usize> {
         self.slots.keys().copied()
     }
 
-    /// Forgets where the job's allocations are, before another group counts them.
+    /// Resets the counts of the job's allocations, before another group is placed.
     pub(crate) fn forget_job(&mut self) {
         for slot in self.slots.values_mut() {
             slot.of_job = 0;
@@ -155,7 +155,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Returns how many more allocations the node takes, whatever their size; below 1: none.
+    /// Returns how many more allocations the node takes by their number alone; below 1: none.
     pub(crate) fn free_allocs(&self, position: usize) -> i32 {
         match self.slot(position) {
             Some(slot) => slot.free_allocs,
@@ -163,16 +163,16 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Returns which of the node's cores and devices are held.
+    /// Returns the held cores and devices of the node.
     pub(crate) fn holding(&self, position: usize) -> Holding<'_> {
         let usage = self.snapshot.usage(self.row(position).id);
         Holding {
-            stored: usage.and_then(NodeUsage::held),
+            stored: usage.and_then(NodeUsage::dedicated),
             change: self.slot(position).and_then(|slot| slot.held.as_deref()),
         }
     }
 
-    /// Returns what the node holds as the plan so far leaves it.
+    /// Returns what the node holds as the draft leaves it.
     pub(crate) fn usage(&self, position: usize) -> NodeUsage {
         let id = self.row(position).id;
         let mut usage = self.snapshot.usage(id).cloned().unwrap_or_default();
@@ -184,7 +184,7 @@ impl<'a> Cluster<'a> {
         usage
     }
 
-    /// Returns the ports that allocations on the node hold.
+    /// Returns the held ports of the node.
     pub(crate) fn ports(&self, position: usize) -> &PortUse {
         let slot = self.slot(position);
         match slot.and_then(|slot| slot.ports.as_ref()) {
@@ -202,24 +202,24 @@ impl<'a> Cluster<'a> {
         usage.map_or(&NO_PORTS, |usage| &usage.ports)
     }
 
-    /// Notes what an allocation of the plan writes to.
+    /// Adds the volume writes of a new allocation.
     pub(crate) fn add_writes(&mut self, position: usize, writes: VolumeWrites) {
         if !writes.is_empty() {
             self.writes.entry(position).or_default().push(writes);
         }
     }
 
-    /// Returns what the plan's allocations on the node write to.
+    /// Returns the volume writes of the new allocations on the node.
     pub(crate) fn writes(&self, position: usize) -> impl Iterator<Item = &VolumeWrites> {
         self.writes.get(&position).into_iter().flatten()
     }
 
-    /// Counts what an allocation takes.
+    /// Adds the resources of an allocation.
     pub(crate) fn hold(&mut self, position: usize, resources: &AllocatedResources) {
         let slot = self.slot_mut(position);
         slot.used = slot.used.plus(resources.total);
         slot.free_allocs = slot.free_allocs.saturating_sub(1);
-        slot.change_held(resources, Held::add);
+        slot.change_held(resources, DedicatedUse::add);
         if !resources.ports.is_empty() {
             let before = self.ports_before(position);
             let ports = &mut self.slot_mut(position).ports;
@@ -228,7 +228,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Counts what a stopped allocation gives up.
+    /// Subtracts the resources of a stopped allocation.
     pub(crate) fn release(&mut self, node: NodeId, resources: &AllocatedResources) {
         let Some(position) = self.position(node) else {
             return;
@@ -236,7 +236,7 @@ impl<'a> Cluster<'a> {
         let slot = self.slot_mut(position);
         slot.used = slot.used.minus(resources.total);
         slot.free_allocs = slot.free_allocs.saturating_add(1);
-        slot.change_held(resources, Held::remove);
+        slot.change_held(resources, DedicatedUse::remove);
         if !resources.ports.is_empty() {
             let before = self.ports_before(position);
             let ports = &mut self.slot_mut(position).ports;
@@ -245,10 +245,10 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Returns a number from 0 to 1 that is the node's own for this plan.
+    /// Returns the node's random number in this plan, from 0 to 1.
     ///
-    /// It depends on the node's id and not on its position, so that replicas with different pasts
-    /// agree.
+    /// It depends on the node's id and not on its position, so that replicas with different
+    /// histories agree.
     pub(crate) fn lot(&self, node: NodeId) -> f64 {
         let (high, low) = node.0.as_u64_pair();
         // Source: the finalizer of SplitMix64 (public domain), which spreads every bit.

@@ -1,7 +1,8 @@
-//! Whether an allocation may take the job's new version where it is, while its tasks run on.
+//! In-place updates: whether an allocation can take the job's new version on its node while its
+//! tasks run.
 //!
-//! What an update in place can change never changes amounts or ports (those updates are
-//! destructive), so this asks for feasibility alone.
+//! In-place updates never change amounts or ports (such updates are destructive), so only
+//! feasibility is checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +13,13 @@ use placement::{Feasibility, Level, Requirements};
 use rustc_hash::FxHashMap;
 use state::{AllocView, Snapshot};
 
-/// Asks allocations whether they can stay; remembers what it has worked out per group.
+/// Checks in-place updates, with a cache per group.
 pub(crate) struct InPlace<'a> {
     snapshot: &'a Snapshot,
     key: &'a JobKey,
     requirements: &'a BTreeMap<String, Requirements>,
-    /// They are in nobody's way: they go, though not all of them now.
+    /// Allocations that will be stopped anyway, though perhaps not now: distinctness does not count
+    /// them.
     leaving: BTreeSet<AllocId>,
     groups: FxHashMap<&'a str, Group<'a>>,
 }
@@ -44,7 +46,7 @@ impl<'a> InPlace<'a> {
         }
     }
 
-    /// Tells whether `view`'s node satisfies the current job, whether or not it takes new work.
+    /// Tells whether `view`'s node satisfies the current job, schedulable or not.
     pub(crate) fn can_stay(&mut self, group: &'a TaskGroup, view: &AllocView) -> bool {
         let snapshot = self.snapshot;
         let Some(node) = snapshot.node(view.alloc.node_id).map(|node| &node.value) else {
@@ -122,7 +124,7 @@ fn shares_host(
     })
 }
 
-/// Asks for `node` as if the allocation on it, which is counted, were placed anew.
+/// Checks `node` as if the allocation on it, which is counted, were placed again.
 fn passes_properties(properties: &mut [PropertyUse<'_>], node: &Node) -> bool {
     let mut passes = true;
     for property in properties {

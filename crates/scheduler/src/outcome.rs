@@ -1,136 +1,138 @@
-//! How an evaluation ends, and the blocked evaluation that waits for what had no place.
+//! End of an evaluation, and the blocked evaluation that waits for failed placements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    DeploymentId, EvalStatus, Evaluation, ExhaustedResources, NodeId, Plan, Timestamp, TriggeredBy,
+    DeploymentId, EvalStatus, Evaluation, ExhaustedResources, NodeId, Timestamp, TriggeredBy,
 };
 use placement::Requirements;
 use rustc_hash::FxHashMap;
 use state::Snapshot;
 
-use crate::planner::Planner;
+use crate::draft::Draft;
+use crate::inputs::Inputs;
+use crate::run_rng::RunRng;
 
 const BLOCKED: &str = "created to place remaining allocations";
 const CONFLICTS: &str = "created due to placement conflicts";
 
-/// How many classes a blocked evaluation names. Nodes have a handful of classes unless somebody
-/// gives each a word of its own; then the list would outgrow everything else in the evaluation.
+/// The maximum number of classes that a blocked evaluation names. Nodes have a handful of classes,
+/// unless each has its own; then the list would outgrow the rest of the evaluation.
 const CLASSES_MAX: usize = 256;
 
-/// How many classes a metric names, those with the most nodes. An operator has a handful, unless
-/// each node has a class of its own; then they would outgrow everything else in the evaluation.
+/// The maximum number of classes in a metric, those with the most nodes, for the same reason.
 const COUNTED_CLASSES_MAX: usize = 64;
 
-/// Which changes of nodes may help a blocked evaluation.
+/// The changes of nodes that may unblock an evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Hope {
-    /// Class → whether its nodes could run one of the groups that wait; absent: not known.
+struct UnblockHints {
+    /// Class → its nodes could run one of the blocked groups; absent: not known.
     classes: BTreeMap<String, bool>,
     /// Any change may help.
     escaped: bool,
 }
 
-/// Writes into the plan how the evaluation ends once all of it is committed.
-pub(crate) fn settle(planner: &mut Planner<'_>) {
-    complete_metrics(planner);
-    let eval = planner.eval;
+/// Adds the end of the evaluation to a complete draft.
+pub(crate) fn settle(inputs: &Inputs<'_>, draft: &mut Draft<'_>, rng: &mut RunRng) {
+    complete_metrics(inputs, draft);
+    let eval = inputs.eval;
     let mut outcome = eval.clone();
-    outcome.modify_time = planner.now;
-    outcome.snapshot_index = planner.plan.snapshot_index;
-    outcome.failed_task_groups = planner.failed.clone();
-    outcome.queued_allocs = planner.queued.clone();
-    outcome.next_eval = planner
-        .plan
-        .followup_evals
-        .last()
-        .map(|eval| eval.id)
-        .or(eval.next_eval);
-    outcome.deployment_id = match &planner.plan.deployment {
+    outcome.modify_time = inputs.now;
+    outcome.snapshot_index = draft.plan().snapshot_index;
+    outcome.failed_task_groups = draft.failed().clone();
+    outcome.queued_allocs = draft.queued().clone();
+    let followup = draft.plan().followup_evals.last();
+    outcome.next_eval = followup.map(|eval| eval.id).or(eval.next_eval);
+    outcome.deployment_id = match &draft.plan().deployment {
         Some(deployment) => Some(deployment.id),
-        None => eval.deployment_id.or_else(|| under_way(planner)),
+        None => eval.deployment_id.or_else(|| active_deployment(inputs)),
     };
-    let waits = match &planner.waiting_nodes {
+    let is_blocked = match draft.full_nodes() {
         Some(nodes) => !nodes.is_empty(),
-        None => !planner.failed.is_empty(),
+        None => !draft.failed().is_empty(),
     };
-    if waits && eval.status == EvalStatus::Blocked {
-        // The same one waits on, with what is known now.
-        let hope = hope(planner);
-        outcome.class_eligibility = hope.classes;
-        outcome.escaped_computed_class = hope.escaped;
+    if is_blocked && eval.status == EvalStatus::Blocked {
+        // It stays blocked, with new hints.
+        let hints = unblock_hints(inputs, draft);
+        outcome.class_eligibility = hints.classes;
+        outcome.escaped_computed_class = hints.escaped;
     } else {
         outcome.status = EvalStatus::Complete;
         outcome.status_description = String::new();
         outcome.class_eligibility = BTreeMap::new();
         outcome.escaped_computed_class = false;
-        if waits {
-            let blocked = blocked_eval(planner, TriggeredBy::QueuedAllocs, BLOCKED);
+        if is_blocked {
+            let blocked = blocked_eval(inputs, draft, rng, TriggeredBy::QueuedAllocs, BLOCKED);
             outcome.blocked_eval = Some(blocked.id);
-            planner.plan.followup_evals.push(blocked);
+            draft.add_followup(blocked);
         }
     }
-    planner.plan.eval_outcome = Some(Box::new(outcome));
+    draft.set_outcome(outcome);
 }
 
-/// Returns the deployment of the job's current version while it goes on: whoever waits for the
-/// evaluation waits for it as well.
-fn under_way(planner: &Planner<'_>) -> Option<DeploymentId> {
-    let job = planner.snapshot.job(&planner.eval.job)?;
-    let newest = planner.snapshot.latest_deployment(&planner.eval.job)?;
-    let goes_on = newest.value.status.is_active()
+/// Returns the active deployment of the job's current version: waiting for the evaluation includes
+/// waiting for it.
+fn active_deployment(inputs: &Inputs<'_>) -> Option<DeploymentId> {
+    let snapshot = inputs.snapshot;
+    let job = snapshot.job(&inputs.eval.job)?;
+    let newest = snapshot.latest_deployment(&inputs.eval.job)?;
+    let is_active = newest.value.status.is_active()
         && newest.value.job_version == job.value.version
         && !job.value.stop;
-    goes_on.then_some(newest.value.id)
+    is_active.then_some(newest.value.id)
 }
 
-/// Writes into an otherwise empty plan that the evaluation failed.
-pub(crate) fn fail(plan: &mut Plan, eval: &Evaluation, now: Timestamp, description: String) {
+/// Returns the failed evaluation.
+pub(crate) fn failed(
+    eval: &Evaluation,
+    snapshot_index: u64,
+    now: Timestamp,
+    description: String,
+) -> Evaluation {
     let mut outcome = eval.clone();
     outcome.modify_time = now;
-    outcome.snapshot_index = plan.snapshot_index;
+    outcome.snapshot_index = snapshot_index;
     outcome.status = EvalStatus::Failed;
     outcome.status_description = description;
-    plan.eval_outcome = Some(Box::new(outcome));
+    outcome
 }
 
-/// Turns a plan into the last word on an evaluation whose plans were refused too often: nothing is
-/// placed any more, and a blocked evaluation tries again when the rush is over.
-pub(crate) fn give_up(planner: &mut Planner<'_>, description: String) {
-    planner.plan.stops.clear();
-    planner.plan.placements.clear();
-    planner.plan.preemptions.clear();
-    planner.preemptions.clear();
-    planner.plan.deployment = None;
-    planner.plan.deployment_updates.clear();
-    planner.plan.followup_evals.clear();
-    complete_metrics(planner);
-    let blocked = blocked_eval(planner, TriggeredBy::MaxPlanAttempts, CONFLICTS);
-    fail(&mut planner.plan, planner.eval, planner.now, description);
-    if let Some(outcome) = &mut planner.plan.eval_outcome {
-        outcome.failed_task_groups = planner.failed.clone();
-        outcome.queued_allocs = planner.queued.clone();
-        outcome.blocked_eval = Some(blocked.id);
-    }
-    planner.plan.followup_evals.push(blocked);
+/// Ends an evaluation whose plans were refused too often: all changes are dropped, and a blocked
+/// evaluation retries later.
+pub(crate) fn give_up(
+    inputs: &Inputs<'_>,
+    draft: &mut Draft<'_>,
+    rng: &mut RunRng,
+    description: String,
+) {
+    draft.discard_changes();
+    complete_metrics(inputs, draft);
+    let blocked = blocked_eval(inputs, draft, rng, TriggeredBy::MaxPlanAttempts, CONFLICTS);
+    let index = draft.plan().snapshot_index;
+    let mut outcome = failed(inputs.eval, index, inputs.now, description);
+    outcome.failed_task_groups = draft.failed().clone();
+    outcome.queued_allocs = draft.queued().clone();
+    outcome.blocked_eval = Some(blocked.id);
+    draft.set_outcome(outcome);
+    draft.add_followup(blocked);
 }
 
-/// Says of every group that has no place what its tasks would have taken of what was short.
-fn complete_metrics(planner: &mut Planner<'_>) {
-    let job = planner.snapshot.job(&planner.eval.job);
-    for (name, metric) in &mut planner.failed {
+/// Adds to the metric of each failed group what its tasks would have taken of the exhausted dimensions.
+fn complete_metrics(inputs: &Inputs<'_>, draft: &mut Draft<'_>) {
+    let job = inputs.snapshot.job(&inputs.eval.job);
+    draft.edit_metrics(|name, failures, metric| {
         keep_largest(&mut metric.class_filtered);
         keep_largest(&mut metric.class_exhausted);
         let is_short = |dimension| metric.dimension_exhausted.contains_key(dimension);
         let (cpu, memory) = (is_short("cpu"), is_short("memory"));
         let group = job.and_then(|job| job.value.task_group(name));
         let Some(group) = group.filter(|_| cpu || memory) else {
-            continue;
+            return;
         };
-        let failures = u64::from(planner.queued.get(name).copied().unwrap_or(0));
         for task in &group.tasks {
-            let total =
-                |is_short: bool, ask: u64| u64::from(is_short) * ask.saturating_mul(failures);
+            let total = |is_short: bool, ask: u64| {
+                u64::from(is_short) * ask.saturating_mul(failures.into())
+            };
             let amounts = ExhaustedResources {
                 cpu_mhz: total(cpu, task.resources.cpu_mhz.into()),
                 memory_mib: total(memory, task.resources.memory_mib.into()),
@@ -139,10 +141,10 @@ fn complete_metrics(planner: &mut Planner<'_>) {
                 .resources_exhausted
                 .insert(task.name.clone(), amounts);
         }
-    }
+    });
 }
 
-/// Leaves the classes with the most nodes, of two with as many the first by name.
+/// Keeps the classes with the most nodes, of equals the first by name.
 fn keep_largest(classes: &mut BTreeMap<String, u32>) {
     if classes.len() <= COUNTED_CLASSES_MAX {
         return;
@@ -160,59 +162,57 @@ fn keep_largest(classes: &mut BTreeMap<String, u32>) {
 }
 
 fn blocked_eval(
-    planner: &mut Planner<'_>,
+    inputs: &Inputs<'_>,
+    draft: &Draft<'_>,
+    rng: &mut RunRng,
     triggered_by: TriggeredBy,
     description: &str,
 ) -> Evaluation {
-    let eval = planner.eval;
-    let hope = hope(planner);
+    let eval = inputs.eval;
+    let hints = unblock_hints(inputs, draft);
     let mut blocked = Evaluation::pending(
-        planner.draw.eval_id(),
+        rng.eval_id(),
         eval.job.clone(),
         eval.job_type,
         eval.priority,
         triggered_by,
-        planner.now,
+        inputs.now,
     );
     blocked.status = EvalStatus::Blocked;
     blocked.status_description = description.to_owned();
     blocked.previous_eval = Some(eval.id);
-    blocked.failed_task_groups = planner.failed.clone();
-    blocked.queued_allocs = planner.queued.clone();
-    blocked.class_eligibility = hope.classes;
-    blocked.escaped_computed_class = hope.escaped;
-    blocked.snapshot_index = planner.plan.snapshot_index;
+    blocked.failed_task_groups = draft.failed().clone();
+    blocked.queued_allocs = draft.queued().clone();
+    blocked.class_eligibility = hints.classes;
+    blocked.escaped_computed_class = hints.escaped;
+    blocked.snapshot_index = draft.plan().snapshot_index;
     blocked.trace_parent.clone_from(&eval.trace_parent);
     blocked
 }
 
-/// Works out which classes could run one of the groups that have no place.
-fn hope(planner: &Planner<'_>) -> Hope {
-    if let Some(nodes) = planner
-        .waiting_nodes
-        .as_ref()
-        .filter(|nodes| !nodes.is_empty())
-    {
-        return hope_in(planner.snapshot, nodes);
+/// Returns the classes whose nodes could run one of the failed groups.
+fn unblock_hints(inputs: &Inputs<'_>, draft: &Draft<'_>) -> UnblockHints {
+    if let Some(nodes) = draft.full_nodes().filter(|nodes| !nodes.is_empty()) {
+        return hints_for_nodes(inputs.snapshot, nodes);
     }
-    let waiting: Vec<_> = planner
-        .failed
+    let waiting: Vec<_> = draft
+        .failed()
         .keys()
         .flat_map(|group| {
-            let older = planner.older.iter();
+            let older = inputs.older.iter();
             let older = older.filter(move |((name, _), _)| name == group);
-            planner
+            inputs
                 .requirements
                 .get(group)
                 .into_iter()
                 .chain(older.map(|(_, requirements)| requirements))
         })
         .collect();
-    hope_of(planner.snapshot, &waiting)
+    hints_for_groups(inputs.snapshot, &waiting)
 }
 
-/// Only these nodes can help, so only their classes are waited for.
-fn hope_in(snapshot: &Snapshot, nodes: &BTreeSet<NodeId>) -> Hope {
+/// Returns the classes of the only nodes that can help.
+fn hints_for_nodes(snapshot: &Snapshot, nodes: &BTreeSet<NodeId>) -> UnblockHints {
     let mut classes = BTreeMap::new();
     let mut escaped = false;
     for node in snapshot.nodes().map(|node| &node.value) {
@@ -222,32 +222,32 @@ fn hope_in(snapshot: &Snapshot, nodes: &BTreeSet<NodeId>) -> Hope {
         *class |= is_waited_for;
     }
     if escaped || classes.len() > CLASSES_MAX {
-        return Hope {
+        return UnblockHints {
             classes: BTreeMap::new(),
             escaped: true,
         };
     }
-    Hope { classes, escaped }
+    UnblockHints { classes, escaped }
 }
 
-fn hope_of(snapshot: &Snapshot, waiting: &[&Requirements]) -> Hope {
+fn hints_for_groups(snapshot: &Snapshot, waiting: &[&Requirements]) -> UnblockHints {
     if waiting.is_empty()
         || waiting
             .iter()
             .any(|requirements| requirements.escapes_class())
     {
-        return Hope {
+        return UnblockHints {
             classes: BTreeMap::new(),
             escaped: true,
         };
     }
     let mut verdicts = FxHashMap::<&str, bool>::default();
-    // One node speaks for all that share its facts, the class among them.
+    // One node of each kind stands for all with the same facts, the class among them.
     let kinds = snapshot.node_table().kinds().flatten();
     for node in kinds.map(|kind| &kind.example.value) {
         if node.computed_class.is_empty() {
-            // It can only be told apart by asking it.
-            return Hope {
+            // Its class says nothing about it.
+            return UnblockHints {
                 classes: BTreeMap::new(),
                 escaped: true,
             };
@@ -256,10 +256,10 @@ fn hope_of(snapshot: &Snapshot, waiting: &[&Requirements]) -> Hope {
             .entry(&node.computed_class)
             .or_insert_with(|| waiting.iter().any(|group| group.class_passes(node)));
     }
-    // A class that is not named is taken for one that may help, so a no is what must be named.
+    // A class that is not named may help, so the classes that cannot must be named.
     let fits = verdicts.len() <= CLASSES_MAX;
     if !fits && verdicts.values().filter(|passes| !**passes).count() > CLASSES_MAX {
-        return Hope {
+        return UnblockHints {
             classes: BTreeMap::new(),
             escaped: true,
         };
@@ -268,7 +268,7 @@ fn hope_of(snapshot: &Snapshot, waiting: &[&Requirements]) -> Hope {
     let classes = named
         .map(|(class, passes)| (class.to_owned(), passes))
         .collect();
-    Hope {
+    UnblockHints {
         classes,
         escaped: false,
     }

@@ -1,21 +1,21 @@
-//! One evaluation through as many attempts as it takes: a plan, its result, and again when part of
-//! it was refused.
+//! Attempts at one evaluation: plans, their results, and retries after a refusal.
 
 use model::job::JobType;
 use model::{EvalId, EvalStatus, Plan, PlanResult, Timestamp};
 use state::Snapshot;
 
-use crate::{Choice, Decision, decide};
+use crate::choice::Choice;
+use crate::schedule::{Decision, decide};
 
-/// How often a service's plan may be refused without progress. Source: Nomad's public behaviour.
+/// The maximum number of refused plans without progress, for services. Source: Nomad's public behaviour.
 const ATTEMPTS_MAX_SERVICE: u32 = 5;
 /// The same for batch work.
 const ATTEMPTS_MAX_BATCH: u32 = 2;
-/// How often even the plan that only says "given up" may be refused: whatever overtakes it (the
-/// job changed, another delivery) has settled by then, or the broker delivers the evaluation again.
+/// The maximum number of refusals of the plan that gives up: whatever overtakes it (a change of the
+/// job, another delivery) has settled by then, or the broker delivers the evaluation again.
 const GIVE_UPS_MAX: u32 = 3;
 
-/// How nodes are chosen at first, and by who has met others. Source:
+/// The choice of nodes at first, and after collisions with other plans. Source:
 /// `docs/decisions/0006-near-ties-and-collisions.md`.
 const CHOICES: &[Choice] = &[
     Choice::FIRST,
@@ -25,43 +25,43 @@ const CHOICES: &[Choice] = &[
     },
 ];
 
-/// Carries one evaluation to its end.
+/// The run of one evaluation over all attempts.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// How nodes are chosen at first, after one collision, and so on; the last holds from then on.
+    /// The choice at first, after one collision, and so on; the last one stays.
     choices: &'static [Choice],
-    /// Plans of which other plans had taken nodes.
+    /// Plans with nodes that other plans had taken.
     collisions: usize,
     eval_id: EvalId,
     eval_token: String,
     job_type: JobType,
-    /// Attempts since the last that got anything committed.
+    /// Attempts since the last one with a commit.
     attempts: u32,
     give_ups: u32,
-    /// Why the last plan was refused as a whole, when it was.
+    /// Why the last plan was refused as a whole; `None`: it was not.
     refusal: Option<String>,
 }
 
-/// What to do next for an evaluation.
+/// The next step for an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attempt {
-    /// Submit this, and tell [`Run::settle`] what came of it.
+    /// Submit the plan, and pass its result to [`Run::settle`].
     Submit(Box<Decision>),
-    /// It has ended without us: another delivery or the broker was faster. Nothing is to be written.
+    /// The evaluation has ended: another delivery or the broker was faster. Nothing is written.
     Overtaken,
 }
 
-/// What a plan's result means for the evaluation.
+/// The meaning of a plan's result for the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// All of the plan is committed, and with it how the evaluation ended.
+    /// The whole plan is committed, with the end of the evaluation.
     Done,
-    /// Try again on a snapshot at this revision or later.
+    /// Retry on a snapshot at this revision or later.
     Retry { refresh_index: u64 },
-    /// Refused over and over: the evaluation must be delivered again.
+    /// Refused too often: the evaluation must be delivered again.
     Hopeless,
-    /// Part of it was refused, and nobody says from which revision on that can be seen: planned again
-    /// on what is known here it would be the same plan. The evaluation must be delivered again.
+    /// Part of it was refused without a revision to refresh to: a retry would make the same plan. The
+    /// evaluation must be delivered again.
     Unrefreshed,
 }
 
@@ -80,14 +80,14 @@ impl Run {
         }
     }
 
-    /// Chooses nodes otherwise: for measuring what that would do.
+    /// Sets other choices of nodes, for measurements.
     #[doc(hidden)]
     #[must_use]
     pub fn with_choices(self, choices: &'static [Choice]) -> Self {
         Self { choices, ..self }
     }
 
-    /// Looks at the job once more.
+    /// Makes a plan.
     pub fn attempt(&mut self, snapshot: &Snapshot, now: Timestamp, seed: u64) -> Attempt {
         let eval = match snapshot.eval(self.eval_id) {
             Some(eval) if !eval.value.status.is_terminal() => eval,
@@ -104,7 +104,7 @@ impl Run {
         } else {
             let mut reason = format!("maximum attempts reached ({})", self.attempts_max());
             if let Some(refusal) = &self.refusal {
-                // Whoever reads it can do something about what the store refuses, say.
+                // The operator can act on it, if the store refuses the plan for instance.
                 reason = format!("{reason}: {refusal}");
             }
             decide(
@@ -121,7 +121,7 @@ impl Run {
         Attempt::Submit(Box::new(decision))
     }
 
-    /// Takes in what became of `plan`.
+    /// Evaluates the result of `plan`.
     pub fn settle(&mut self, plan: &Plan, result: &PlanResult) -> Settled {
         if result.refused.is_none() && result.refresh_index == 0 {
             let is_whole = result.rejected_nodes.is_empty();

@@ -1,5 +1,5 @@
-//! Whether a service can do its work: its replica has listed the store, and hears of it, and the
-//! store takes transactions as large as ours.
+//! Readiness of a service: its replica has listed the store and still receives updates, and the store
+//! accepts transactions of our size.
 
 use std::time::Duration;
 
@@ -10,23 +10,28 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-/// How long the store may be silent before the service counts as unable to work. A quiet store
-/// says something every second, and a replica gives a silent one up after 5 s: beyond twice that,
-/// trying again has not helped.
+/// How long the store may be silent before the service is not ready. An idle store still sends
+/// progress every second, and a replica reconnects after 5 s of silence. Beyond twice that,
+/// reconnecting has not helped.
 const SILENCE_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often it is looked at: a tenth of the limit.
+/// The interval of checks: a tenth of the limit.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the first list is looked for: a service starts within moments.
+/// The interval until the first list: a service starts within moments.
 const FIRST_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How often a store that takes too little is said to: each etcd has to be restarted by hand, which
-/// takes minutes.
+/// The interval of the log message about limits that are too low: each etcd has to be restarted by
+/// hand, which takes minutes.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Shows readiness until `ended`, then says that it is not.
-pub async fn show(client: Client, replica: Replica, metrics: Metrics, ended: CancellationToken) {
+/// Publishes readiness until `ended`, then that the service is not ready.
+pub(crate) async fn show(
+    client: Client,
+    replica: Replica,
+    metrics: Metrics,
+    ended: CancellationToken,
+) {
     let mut was_ready = false;
     let mut interval = FIRST_INTERVAL;
     let mut limits = Limits::default();
@@ -36,7 +41,7 @@ pub async fn show(client: Client, replica: Replica, metrics: Metrics, ended: Can
         let heard = replica.last_contact();
         let is_heard = replica.applied() > 0 && heard.is_some_and(|age| age < SILENCE_LIMIT);
         if !is_heard {
-            // It may come back as another one.
+            // Another store may answer next.
             limits.suffice = false;
         } else if !limits.suffice {
             tokio::select! {
@@ -49,7 +54,7 @@ pub async fn show(client: Client, replica: Replica, metrics: Metrics, ended: Can
             if is_ready {
                 info!("ready: the replica follows the store");
             } else {
-                warn!(?heard, endpoints = ?client.endpoints(), "not ready: nothing is heard of etcd");
+                warn!(?heard, endpoints = ?client.endpoints(), "not ready: etcd does not respond");
             }
             metrics.set_ready(is_ready);
             was_ready = is_ready;
@@ -69,7 +74,7 @@ pub async fn show(client: Client, replica: Replica, metrics: Metrics, ended: Can
     metrics.set_ready(false);
 }
 
-/// What is known of how large a transaction the store takes.
+/// The known limits of the store.
 #[derive(Debug, Default)]
 struct Limits {
     suffice: bool,
@@ -77,7 +82,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// Asks the store; says so when it takes too little.
+    /// Probes the store, and logs limits that are too low.
     async fn probe(&mut self, client: &Client) {
         let Err(failure) = client.probe_limits().await else {
             self.suffice = true;
@@ -93,7 +98,7 @@ impl Limits {
             error!(
                 failure = chain(&failure),
                 endpoints = ?client.endpoints(),
-                "not ready: the store cannot be worked with"
+                "not ready: the limits of etcd are too low"
             );
             self.complained = Some(Instant::now());
         }

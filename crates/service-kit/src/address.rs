@@ -18,9 +18,8 @@ pub fn parse(text: &str) -> Result<String, String> {
     };
     let full = match text.split_once("://") {
         None => format!("http://{text}"),
-        Some(("http", _)) => text.to_owned(),
-        Some(("https", _)) => return refuse("TLS is not in this version, so it begins with http"),
-        Some(_) => return refuse("it begins with http"),
+        Some(("http" | "https", _)) => text.to_owned(),
+        Some(_) => return refuse("it begins with http or https"),
     };
     let Ok(uri) = full.parse::<Uri>() else {
         return refuse("it needs a host and a port");
@@ -99,6 +98,7 @@ mod tests {
         for (text, expected) in [
             ("http://10.0.0.1:2379", "http://10.0.0.1:2379"),
             ("http://etcd:2379/", "http://etcd:2379"),
+            ("https://10.0.0.1:2379", "https://10.0.0.1:2379"),
             ("10.0.0.1:2379", "http://10.0.0.1:2379"),
             (" [::1]:4646 ", "http://[::1]:4646"),
         ] {
@@ -108,7 +108,6 @@ mod tests {
             ("foo", "needs a port"),
             ("", "needs a host"),
             ("http://foo", "needs a port"),
-            ("https://foo:1", "TLS"),
             ("unix:///run/x", "begins with http"),
             (":4646", "needs a host"),
             ("foo:99999", "needs a"),

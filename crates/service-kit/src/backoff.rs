@@ -1,4 +1,4 @@
-//! How long to wait before trying again.
+//! Retry backoff.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Reaches other services: connections that are made when first used, and requests that carry a
-//! deadline and the trace.
+//! Channels to other services: they connect on first use, and requests carry a deadline and the
+//! trace.
 
 use std::time::Duration;
 
@@ -15,39 +15,76 @@ use crate::trace_parent::{TRACE_PARENT, current_trace_parent};
 /// a caller wants the time to try another.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a silent connection is probed, and how long the probe may take: a peer that vanished
-/// without a word is noticed within 6 s, before anybody waits out an RPC's deadline.
+/// without closing is noticed within 6 s, before the deadline of an RPC.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// An address that cannot be dialed.
 #[derive(Debug, thiserror::Error)]
-#[error("{address:?} is not an address such as http://127.0.0.1:7101")]
-pub struct BadAddress {
-    address: String,
-    #[source]
-    source: tonic::transport::Error,
+pub enum BadAddress {
+    #[error("{address:?} is not an address such as http://127.0.0.1:7101")]
+    Uri {
+        address: String,
+        #[source]
+        source: tonic::transport::Error,
+    },
+    #[error("{address:?} needs TLS: set `tls.ca_file`, `tls.cert_file` and `tls.key_file`")]
+    NeedsTls { address: String },
+    #[error("no name to verify the server at {address:?} by")]
+    Name { address: String },
+}
+
+impl BadAddress {
+    pub(crate) fn name(address: &str) -> Self {
+        Self::Name {
+            address: address.to_owned(),
+        }
+    }
 }
 
 /// A channel that adds the current trace to every request.
 pub type TracedChannel = InterceptedService<Channel, TraceInterceptor>;
 
-/// Returns a channel to `address` that connects when first used and again whenever it has to.
+/// Returns a plaintext channel to `address` that connects when first used and again whenever it has
+/// to.
+///
+/// # Errors
+/// `address` is not a URI, or needs TLS.
+pub fn connect_lazy(address: &str) -> Result<TracedChannel, BadAddress> {
+    let endpoint = endpoint(address)?;
+    if address.starts_with("https://") {
+        return Err(BadAddress::NeedsTls {
+            address: address.to_owned(),
+        });
+    }
+    let channel = net::connect_lazy(&endpoint);
+    Ok(InterceptedService::new(channel, TraceInterceptor))
+}
+
+/// As [`connect_lazy`], with TLS.
 ///
 /// # Errors
 /// `address` is not a URI.
-pub fn connect_lazy(address: &str) -> Result<TracedChannel, BadAddress> {
-    let bad = |source| BadAddress {
+pub fn connect_lazy_with(
+    address: &str,
+    connector: tls::Connector,
+) -> Result<TracedChannel, BadAddress> {
+    let channel = endpoint(address)?.connect_with_connector_lazy(connector);
+    Ok(InterceptedService::new(channel, TraceInterceptor))
+}
+
+fn endpoint(address: &str) -> Result<Endpoint, BadAddress> {
+    let bad = |source| BadAddress::Uri {
         address: address.to_owned(),
         source,
     };
     let endpoint = Endpoint::from_shared(address.to_owned()).map_err(bad)?;
-    let endpoint = endpoint
+    Ok(endpoint
         .connect_timeout(CONNECT_TIMEOUT)
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
-        .tcp_nodelay(true);
-    let channel = net::connect_lazy(&endpoint);
-    Ok(InterceptedService::new(channel, TraceInterceptor))
+        .tcp_nodelay(true))
 }
 
 /// Returns a request that both sides give up on after `deadline`. For a stream, that is the time

@@ -1,4 +1,4 @@
-//! What time it is, asked at the edges only: whatever decides takes the time as an argument.
+//! Clocks, read at the edges only: deciders take the time as an argument.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,9 +36,8 @@ impl Clock {
     }
 }
 
-/// Unix nanoseconds that nobody sets: the wall clock as it stood once, moved on by a clock that
-/// only ever goes forward. For whoever leads on timers: a step of the wall clock must not make
-/// every one of them late. Cheap to clone.
+/// Unix nanoseconds without steps: the wall clock at one moment, advanced by a monotonic clock. For
+/// leaders with timers: a step of the wall clock must not make all of them late. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SteadyClock {
     clock: Clock,

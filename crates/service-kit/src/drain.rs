@@ -1,4 +1,4 @@
-//! How a process is told to stop: one token, called `drain` everywhere.
+//! The stop signal of a process: one token, called `drain` everywhere.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

@@ -16,7 +16,7 @@ pub struct IdSource {
 }
 
 impl IdSource {
-    /// Makes a source that nobody can predict.
+    /// Returns an unpredictable source.
     pub fn from_os() -> Self {
         Self {
             seed: None,

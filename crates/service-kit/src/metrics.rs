@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use futures::future::BoxFuture;
 use net::Listener;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -68,15 +69,32 @@ impl Metrics {
     ///
     /// # Errors
     /// The listener is broken.
-    pub async fn serve(
+    pub fn serve(
         self,
         listener: impl Into<Listener>,
         drain: CancellationToken,
+    ) -> BoxFuture<'static, std::io::Result<()>> {
+        self.serve_on(listener.into(), drain)
+    }
+
+    fn serve_on(
+        self,
+        listener: Listener,
+        drain: CancellationToken,
+    ) -> BoxFuture<'static, std::io::Result<()>> {
+        // Boxed here, so that the HTTP server is compiled in this crate and not in every service.
+        Box::pin(self.serve_until_drained(listener, drain))
+    }
+
+    async fn serve_until_drained(
+        self,
+        listener: Listener,
+        drain: CancellationToken,
     ) -> std::io::Result<()> {
-        let listener = match listener.into() {
+        let listener = match listener {
             Listener::Tcp(listener) => listener,
             Listener::Simulated(_) => {
-                // Nobody asks in a simulation.
+                // A simulation has no scrapes.
                 drain.cancelled().await;
                 return Ok(());
             }

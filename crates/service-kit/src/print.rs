@@ -1,22 +1,25 @@
-//! A service's configuration as a TOML file that explains itself: every key with its value, under
-//! what its field's doc comment says.
+//! `-print-config`: a service's configuration as a commented TOML file.
 //!
-//! The comments come from the source of the config structs, which is part of the binary: one place
-//! to write them, for programmers and operators.
+//! The comments are the doc comments of the config structs, whose source is part of the binary. So
+//! programmers and operators read the same text.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A config struct that can be explained.
+/// A config struct with comments for its reader.
 pub trait Documented: Serialize {
-    /// The source that defines it, as `struct Config`, and the structs of its sections.
+    /// The source that defines it, as `pub struct Config`, and the structs of its sections.
     const SOURCE: &'static str;
+    /// Sources of sections that other crates define.
+    const SECTION_SOURCES: &'static [&'static str] = &[];
+    /// A source with further fields of `Config`, those of other services included; may be empty.
+    const SHARED: &'static str = "";
 }
 
 /// The sections that services share.
-const SHARED: &str = include_str!("settings.rs");
+const SECTIONS: &str = include_str!("settings.rs");
 
 /// Returns `config` as TOML with comments.
 pub fn toml<T: Documented>(config: &T) -> String {
@@ -47,7 +50,7 @@ pub fn undocumented<T: Documented>(config: &T) -> Vec<String> {
     keys
 }
 
-/// What is met on the way through a configuration.
+/// A part of a configuration.
 enum Place<'a> {
     Section {
         path: &'a str,
@@ -64,27 +67,30 @@ fn walk<T: Documented>(config: &T, visit: &mut impl FnMut(Place<'_>)) {
     let Ok(Value::Object(table)) = serde_json::to_value(config) else {
         return;
     };
-    let sources = [T::SOURCE, SHARED];
-    walk_table(&sources, "Config", "", &table, visit);
+    let shared = definitions(T::SHARED, "Config").flat_map(|definition| definition.fields);
+    let own = definitions(T::SOURCE, "Config").flat_map(|definition| definition.fields);
+    let fields: Vec<Field<'_>> = shared
+        .filter(|field| table.contains_key(field.name))
+        .chain(own)
+        .collect();
+    let mut sources = vec![T::SOURCE, SECTIONS];
+    sources.extend(T::SECTION_SOURCES);
+    walk_fields(&sources, &fields, "", &table, visit);
 }
 
 /// Visits the keys of a struct in the order of its source, then its sections.
-fn walk_table(
+fn walk_fields(
     sources: &[&str],
-    name: &str,
+    fields: &[Field<'_>],
     path: &str,
     table: &Map<String, Value>,
     visit: &mut impl FnMut(Place<'_>),
 ) {
-    let Some(definition) = sources.iter().find_map(|source| definition(source, name)) else {
-        return;
-    };
     let section = |field: &Field<'_>| {
-        sources
-            .iter()
-            .find_map(|source| self::definition(source, field.kind))
+        let mut sources = sources.iter();
+        sources.find_map(|source| definitions(source, field.kind).next())
     };
-    for field in &definition.fields {
+    for field in fields {
         let value = table.get(field.name).unwrap_or(&Value::Null);
         if section(field).is_none() {
             visit(Place::Key {
@@ -94,7 +100,7 @@ fn walk_table(
             });
         }
     }
-    for field in &definition.fields {
+    for field in fields {
         let (Some(section), Some(Value::Object(table))) = (section(field), table.get(field.name))
         else {
             continue;
@@ -109,7 +115,7 @@ fn walk_table(
             &field.docs
         };
         visit(Place::Section { path: &path, docs });
-        walk_table(sources, field.kind, &path, table, visit);
+        walk_fields(sources, &section.fields, &path, table, visit);
     }
 }
 
@@ -125,11 +131,15 @@ struct Field<'a> {
     docs: Vec<&'a str>,
 }
 
-/// Finds a struct in a source that rustfmt has been over.
-fn definition<'a>(source: &'a str, name: &str) -> Option<Definition<'a>> {
+/// Returns the definitions of a struct in a formatted source. A macro may declare it in several parts.
+fn definitions<'a>(source: &'a str, name: &str) -> impl Iterator<Item = Definition<'a>> {
     let opening = format!("pub struct {name} {{");
-    let mut docs = Vec::new();
     let mut lines = source.lines();
+    std::iter::from_fn(move || next_definition(&mut lines, &opening))
+}
+
+fn next_definition<'a>(lines: &mut std::str::Lines<'a>, opening: &str) -> Option<Definition<'a>> {
+    let mut docs = Vec::new();
     loop {
         let line = lines.next()?.trim();
         if line == opening {
@@ -143,16 +153,23 @@ fn definition<'a>(source: &'a str, name: &str) -> Option<Definition<'a>> {
     }
     let mut fields = Vec::new();
     let mut field_docs = Vec::new();
-    for line in lines.map(str::trim).take_while(|line| *line != "}") {
+    for line in lines
+        .by_ref()
+        .map(str::trim)
+        .take_while(|line| *line != "}")
+    {
         if let Some(text) = line.strip_prefix("///") {
             field_docs.push(text.trim());
         } else if let Some((name, kind)) = line
             .strip_prefix("pub ")
             .and_then(|line| line.split_once(':'))
         {
+            // In a macro, a field may have a default.
+            let kind = kind.split_once(" = ").map_or(kind, |(kind, _)| kind);
+            let kind = kind.trim().trim_end_matches(',');
             fields.push(Field {
                 name,
-                kind: kind.trim().trim_end_matches(','),
+                kind: kind.rsplit("::").next().unwrap_or(kind),
                 docs: std::mem::take(&mut field_docs),
             });
         }
@@ -164,15 +181,21 @@ fn comment(docs: &[&str]) -> String {
     docs.iter().map(|line| format!("# {line}\n")).collect()
 }
 
-/// Returns a value on one line. JSON's texts, numbers and lists are TOML's too.
+/// Returns a value on one line. JSON's texts and numbers are TOML's too.
 fn inline(value: &Value) -> String {
     match value {
         Value::Object(table) => {
             let entries: Vec<String> = table
                 .iter()
+                // TOML has no null.
+                .filter(|(_, value)| !value.is_null())
                 .map(|(key, value)| format!("{} = {}", Value::from(key.as_str()), inline(value)))
                 .collect();
             format!("{{{}}}", entries.join(", "))
+        }
+        Value::Array(elements) => {
+            let elements: Vec<String> = elements.iter().map(inline).collect();
+            format!("[{}]", elements.join(", "))
         }
         other => other.to_string(),
     }
@@ -212,6 +235,20 @@ pub struct Config {
     }
 
     #[test]
+    fn values_on_one_line_are_tomls() {
+        let value = serde_json::json!({
+            "public": {"cidr": "10.0.0.0/8", "interface": null},
+            "devices": [{"name": "t4", "ids": ["a", "b"]}],
+        });
+        let expected = "{\"devices\" = [{\"ids\" = [\"a\", \"b\"], \"name\" = \"t4\"}], \
+                        \"public\" = {\"cidr\" = \"10.0.0.0/8\"}}";
+        assert_eq!(inline(&value), expected);
+        format!("key = {expected}")
+            .parse::<::toml::Table>()
+            .unwrap();
+    }
+
+    #[test]
     fn every_key_is_printed_under_its_comment() {
         let mut config = Config::default();
         config.meta.insert("rack".to_owned(), "a \"1\"".to_owned());
@@ -226,7 +263,7 @@ count = 0
 meta = {\"rack\" = \"a \\\"1\\\"\"}
 forgotten = false
 
-# Where the store is.
+# Connection to etcd.
 [etcd]
 ";
         assert!(text.starts_with(expected), "{text}");

@@ -1,4 +1,4 @@
-//! What the process itself uses, read from `/proc` when somebody asks; elsewhere nothing is shown.
+//! Metrics of the process itself, read from `/proc` at each scrape; none on other systems.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};

@@ -1,4 +1,4 @@
-//! What surrounds every RPC a server answers: a span that continues the caller's trace, a deadline
+//! The layer around every RPC of a server: a span that continues the caller's trace, a deadline
 //! for callers that set none, and two metrics.
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use net::Listener;
 use tokio::sync::watch;
 use tokio_stream::StreamExt as _;
@@ -14,7 +15,9 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::{info, warn};
 
-use crate::cut::Cut;
+use crate::abortable::Abortable;
+use crate::access::{AccessLayer, AccessMetrics};
+use crate::incoming::Incoming;
 use crate::metrics::Metrics;
 use crate::rpc::{RpcLayer, RpcMetrics};
 
@@ -69,8 +72,18 @@ pub async fn bind(address: SocketAddr) -> Result<Listener, ServeError> {
 ///
 /// # Errors
 /// The descriptor sets make no sense, or the listener is broken.
-pub async fn serve(
-    listener: Listener,
+pub fn serve(
+    incoming: impl Into<Incoming>,
+    routes: Routes,
+    options: ServeOptions,
+    drain: CancellationToken,
+) -> BoxFuture<'static, Result<(), ServeError>> {
+    // Boxed here, so that the HTTP/2 server is compiled in this crate and not in every service.
+    Box::pin(serve_until_drained(incoming.into(), routes, options, drain))
+}
+
+async fn serve_until_drained(
+    incoming: Incoming,
     routes: Routes,
     options: ServeOptions,
     drain: CancellationToken,
@@ -89,6 +102,9 @@ pub async fn serve(
     };
     let readiness = options.metrics.as_ref().map(Metrics::readiness);
 
+    let access_metrics = options.metrics.as_ref();
+    let access_metrics = access_metrics.map(|metrics| metrics.register(AccessMetrics::register));
+    let access = AccessLayer::new(access_metrics, incoming.region());
     let layer = RpcLayer {
         service: options.service.into(),
         metrics: options
@@ -98,16 +114,13 @@ pub async fn serve(
     let cut = CancellationToken::new();
     let stop = CancellationToken::new();
     let connection_cut = cut.clone();
-    let incoming = listener.map(move |accepted| {
-        let stream = accepted?;
-        // Small messages, answered one by one: waiting to fill a packet only delays them.
-        stream.set_nodelay(true)?;
-        Ok::<_, io::Error>(Cut::new(stream, connection_cut.clone()))
-    });
+    let incoming = incoming
+        .map(move |accepted| Ok::<_, io::Error>(Abortable::new(accepted?, connection_cut.clone())));
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .layer(layer)
+        .layer(access)
         .add_routes(routes.add_service(health).add_service(reflection))
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tokio::pin!(server);
@@ -184,7 +197,7 @@ mod tests {
     use super::*;
     use crate::channel::{connect_lazy, request};
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
     /// Any name will do: the routes are empty.
     const SERVED: &str = "kafila.v1.Example";
 
@@ -221,13 +234,13 @@ mod tests {
             HealthCheckRequest {
                 service: service.to_owned(),
             },
-            PATIENCE,
+            TIMEOUT,
         )
     }
 
     #[tokio::test]
     async fn health_answers_for_the_server_and_for_each_service() {
-        let running = start(PATIENCE).await;
+        let running = start(TIMEOUT).await;
         let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
         for service in ["", SERVED] {
             let answer = client.check(check(service)).await.unwrap().into_inner();
@@ -246,7 +259,7 @@ mod tests {
 
     #[tokio::test]
     async fn reflection_lists_the_services() {
-        let running = start(PATIENCE).await;
+        let running = start(TIMEOUT).await;
         let mut client = ServerReflectionClient::new(connect_lazy(&running.address).unwrap());
         let question = ServerReflectionRequest {
             host: String::new(),
@@ -254,7 +267,7 @@ mod tests {
         };
         let questions = tokio_stream::iter([question]);
         let mut answers = client
-            .server_reflection_info(request(questions, PATIENCE))
+            .server_reflection_info(request(questions, TIMEOUT))
             .await
             .unwrap()
             .into_inner();
@@ -275,7 +288,7 @@ mod tests {
 
     #[tokio::test]
     async fn health_follows_readiness() {
-        let running = start(PATIENCE).await;
+        let running = start(TIMEOUT).await;
         let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
         let mut statuses = client.watch(check("")).await.unwrap().into_inner();
         for (is_ready, expected) in [(true, Answer::Serving), (false, Answer::NotServing)] {
@@ -289,7 +302,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_drain_refuses_new_connections_and_tells_watchers_of_health() {
-        let running = start(PATIENCE).await;
+        let running = start(TIMEOUT).await;
         let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
         let mut statuses = client.watch(check("")).await.unwrap().into_inner();
         assert_eq!(
@@ -313,7 +326,7 @@ mod tests {
         let mut client = HealthClient::new(connect_lazy(&running.address).unwrap());
         let mut statuses = client.watch(check("")).await.unwrap().into_inner();
         running.drain.cancel();
-        let ended = tokio::time::timeout(PATIENCE, running.server).await;
+        let ended = tokio::time::timeout(TIMEOUT, running.server).await;
         ended
             .expect("the server ends although a stream is open")
             .unwrap()
@@ -323,7 +336,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_path_that_nobody_answers_does_not_become_a_label() {
-        let running = start(PATIENCE).await;
+        let running = start(TIMEOUT).await;
         let channel = connect_lazy(&running.address).unwrap();
         let mut client =
             tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient::new(
@@ -331,7 +344,7 @@ mod tests {
             );
         let questions = tokio_stream::iter([]);
         let refused = client
-            .server_reflection_info(request(questions, PATIENCE))
+            .server_reflection_info(request(questions, TIMEOUT))
             .await
             .unwrap_err();
         assert_eq!(refused.code(), tonic::Code::Unimplemented);

@@ -1,25 +1,40 @@
-//! The sections of configuration that services share.
+//! Sections of configuration that services share.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use crate::config::ConfigError;
 
-/// How long a draining process may finish what is in hand: a little longer than the longest RPC
-/// that is not a stream takes, well below the 30 s after which orchestrators kill.
+/// Time for a draining process to finish started work: a little longer than the longest RPC that is
+/// not a stream, well below the 30 s after which orchestrators kill.
 pub const DEFAULT_SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(10);
 
-/// Where the store is.
+/// Connection to etcd.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EtcdConfig {
-    /// Any of the members, as in `http://10.0.0.1:2379`; all are tried.
+    /// Addresses of etcd's members, as in `http://10.0.0.1:2379`, or `https://` for TLS; all are
+    /// tried.
     #[serde(with = "crate::address::list")]
     pub endpoints: Vec<String>,
-    /// What every key begins with; ends with a slash. Two clusters may share an etcd.
+    /// Prefix of every key, with a slash at its end. Clusters with different prefixes may share an
+    /// etcd.
     pub prefix: String,
+    /// Certificates of the authorities that issue the certificates of etcd's members, as PEM; unset:
+    /// the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Client certificate for etcd, as PEM, if etcd asks for one.
+    pub cert_file: Option<PathBuf>,
+    /// Private key of `cert_file`, as PEM.
+    pub key_file: Option<PathBuf>,
+    /// User of etcd's authentication; unset: none.
+    pub user: Option<String>,
+    /// File with the password of `user`, which is read again for each login.
+    pub password_file: Option<PathBuf>,
 }
 
 impl Default for EtcdConfig {
@@ -27,20 +42,25 @@ impl Default for EtcdConfig {
         Self {
             endpoints: vec!["http://127.0.0.1:2379".to_owned()],
             prefix: "/kafila/v1/".to_owned(),
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
+            user: None,
+            password_file: None,
         }
     }
 }
 
-/// Where a service answers.
+/// Addresses that the service listens on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListenConfig {
-    /// gRPC; port 0 lets the system choose.
+    /// Address of gRPC; the system chooses the port for port 0.
     pub grpc: SocketAddr,
-    /// HTTP: `/metrics`, `/healthz`, `/readyz`.
+    /// Address of HTTP: `/metrics`, `/healthz`, `/readyz`.
     pub metrics: SocketAddr,
-    /// The address that others reach `grpc` at, as in `http://10.0.0.7:7101`, when it is not the
-    /// one bound to.
+    /// Address at which other processes reach `grpc`, as in `http://10.0.0.7:7101`, if it differs
+    /// from `grpc`.
     #[serde(with = "crate::address::optional")]
     pub advertise: Option<String>,
 }
@@ -57,17 +77,17 @@ impl Default for ListenConfig {
 }
 
 impl ListenConfig {
-    /// Returns the address to tell others, given the one that was bound.
+    /// Returns the address to announce, given the one that was bound.
     ///
     /// # Errors
-    /// Every interface was bound and `advertise` does not say which one others can reach.
+    /// Every interface was bound, and `advertise` names no address to dial.
     pub fn advertised(&self, bound: SocketAddr) -> Result<String, ConfigError> {
         match &self.advertise {
             Some(address) => Ok(address.clone()),
             None if bound.ip().is_unspecified() => Err(ConfigError::Invalid {
                 service: "listen".to_owned(),
                 problem: format!(
-                    "`listen.grpc` is {}, which others cannot dial: set `listen.advertise`",
+                    "`listen.grpc` is {}, which other processes cannot dial: set `listen.advertise`",
                     self.grpc
                 ),
             }),
@@ -76,15 +96,62 @@ impl ListenConfig {
     }
 }
 
+/// Mutual TLS between services, nodes and the command; the files are reloaded when they change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsConfig {
+    /// Certificates of the authorities that issue the certificates of this cluster, as PEM; unset: no
+    /// TLS.
+    pub ca_file: Option<PathBuf>,
+    /// Certificate of this process, as PEM, with the role of its service.
+    pub cert_file: Option<PathBuf>,
+    /// Private key of `cert_file`, as PEM.
+    pub key_file: Option<PathBuf>,
+    /// Region of the certificate, and of the servers that this process dials.
+    pub region: String,
+    /// Plaintext is intended: the log does not warn of a plaintext address beyond loopback.
+    pub insecure: bool,
+}
+
+impl TlsConfig {
+    /// Returns whether connections at `bound` are plaintext that other machines reach, unintended.
+    pub(crate) fn is_exposed(&self, bound: SocketAddr) -> bool {
+        self.ca_file.is_none() && !self.insecure && !bound.ip().is_loopback()
+    }
+
+    /// Warns if other machines reach `bound` in plaintext.
+    pub fn warn_if_exposed(&self, bound: SocketAddr) {
+        if self.is_exposed(bound) {
+            warn!(
+                address = %bound,
+                "connections are neither encrypted nor authenticated: set `tls.ca_file`, `cert_file` \
+                 and `key_file` (`kafila tls cert create`), or `tls.insecure = true` in a trusted network"
+            );
+        }
+    }
+}
+
+impl Default for TlsConfig {
+    fn default() -> Self {
+        Self {
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
+            region: "global".to_owned(),
+            insecure: false,
+        }
+    }
+}
+
 /// Logs and traces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
-    /// What is logged, as in `info` or `info,store=debug`.
+    /// Log filter, as in `info` or `info,store=debug`.
     pub log: String,
-    /// `text`, a line for people, or `json`, an object a line for programs.
+    /// `text`: a line for people; `json`: one object per line, for programs.
     pub log_format: LogFormat,
-    /// Where traces go over OTLP's gRPC, as in `http://127.0.0.1:4317`; none: nowhere.
+    /// Endpoint for traces over OTLP's gRPC, as in `http://127.0.0.1:4317`; unset: none are sent.
     pub otlp_endpoint: Option<String>,
 }
 
@@ -101,15 +168,30 @@ impl Default for TelemetryConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// A line for people.
+    /// One line per event, for people.
     Text,
-    /// A JSON object a line, for programs.
+    /// One JSON object per line, for programs.
     Json,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plaintext_beyond_loopback_is_exposed_unless_it_is_intended() {
+        let outside = SocketAddr::from(([10, 0, 0, 7], 7101));
+        let everywhere = SocketAddr::from(([0, 0, 0, 0], 7101));
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 7101));
+        let mut tls = TlsConfig::default();
+        assert!(tls.is_exposed(outside) && tls.is_exposed(everywhere));
+        assert!(!tls.is_exposed(loopback));
+        tls.insecure = true;
+        assert!(!tls.is_exposed(outside));
+        tls.insecure = false;
+        tls.ca_file = Some("ca.pem".into());
+        assert!(!tls.is_exposed(outside));
+    }
 
     #[test]
     fn the_advertised_address_is_one_that_others_can_dial() {

@@ -102,7 +102,7 @@ impl Telemetry {
     pub async fn shutdown(mut self) {
         if let Some(provider) = self.provider.take() {
             // The exporter needs the runtime while it is waited for.
-            let flushed = offload::spawn(move || flush(&provider)).await;
+            let flushed = blocking::spawn(move || flush(&provider)).await;
             if let Err(error) = flushed {
                 tracing::warn!(%error, "the last spans may be missing");
             }

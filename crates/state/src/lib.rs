@@ -1,29 +1,32 @@
-//! The replica: every object of the store, with the indexes that services look things up by.
+//! The replica: every stored object, with the indexes that services query.
 //!
-//! Pure: watched changes go in, a revision at a time ([`State::apply`]); [`Snapshot`]s come out,
-//! immutable and O(1). In reading order: [`change`] is what goes in, [`view`] joins the two sides
-//! of an allocation, [`usage`] is what a node's allocations hold, [`ports`] which of its ports,
-//! [`node_table`] is the scheduler's view of the nodes,
-//! [`priorities`] is what they could give up for somebody more important, [`volumes`] finds
-//! registered volumes by name, [`launches`] is what stands beside jobs, and their children,
-//! `tables` keeps it all in step,
-//! [`snapshot`] is the reading side.
+//! Pure: watched changes go in, one revision at a time ([`State::apply`]); [`Snapshot`]s come out,
+//! immutable and O(1). In reading order: [`key`] and [`entity`] are names and objects of the store,
+//! with [`Write`], the conditional write that deciders return and the crate `store` performs;
+//! [`change`] is the input; [`view`] joins the two sides of an allocation; [`usage`], [`ports`] and
+//! [`dedicated`] sum up what a node's allocations hold, and [`priorities`] splits that by priority;
+//! [`node_table`] holds the scheduler's rows of nodes; [`volumes`] finds registered volumes by name;
+//! `tables` keeps all of it in step; [`snapshot`] is the reading side. `covered`, [`job_records`],
+//! `staged` and [`summary`] add queries to it.
 //!
-//! Derived state is derived here and nowhere else: job status and summary, a deployment's counts,
-//! a node's usage are folds over the stored objects.
+//! Derived state is derived in this crate and nowhere else: job status and summary, a deployment's
+//! counts and a node's usage are folds over the stored objects.
 //!
-//! The crate `store` feeds it from etcd and knows what keys look like there.
+//! The crate `store` feeds the replica from etcd and knows the layout of keys and values there.
 
 pub mod change;
-pub mod held;
-pub mod launches;
-mod looked;
+mod covered;
+pub mod dedicated;
+pub mod entity;
+pub mod job_records;
+pub mod key;
+mod map;
 pub mod node_table;
 pub mod ports;
 pub mod priorities;
 mod scheduling;
 pub mod snapshot;
-pub mod staged;
+mod staged;
 pub mod summary;
 mod tables;
 #[cfg(test)]
@@ -32,14 +35,15 @@ pub mod usage;
 pub mod view;
 pub mod volumes;
 
-pub use change::{Change, Entity, Key, Table};
-pub use held::Held;
-pub use launches::ChildrenSummary;
+pub use change::Change;
+pub use dedicated::DedicatedUse;
+pub use entity::{Entity, PlanCommit, PlanPiece, Progress, Write, set_trace_parent};
+pub use job_records::ChildrenSummary;
+pub use key::{Key, Table};
 pub use node_table::{NodeKind, NodeRow, NodeTable};
 pub use ports::{AddressPorts, NO_PORTS, PortUse};
 pub use priorities::Share;
 pub use snapshot::{Snapshot, State};
-pub use staged::{PlanCommit, PlanPiece, Progress, StagedOp};
 pub use summary::{GroupSummary, JobStatus};
 pub use usage::NodeUsage;
 pub use view::AllocView;

@@ -1,10 +1,9 @@
-//! The nodes as the scheduler reads them: one small row each, side by side in memory, and the
-//! kinds they come in.
+//! The scheduler's table of nodes: one small row per node, adjacent in memory, and the node kinds.
 //!
-//! Looking at every node of a large cluster for every evaluation is only affordable when a look
-//! costs a few nanoseconds. So a row holds the amounts and little else, and whatever a constraint
-//! can see and several nodes share stands once, in the kind. Kept up to date with each change of a
-//! node or of what it holds; which kinds suit a group is the crate `placement`'s business.
+//! A scan of every node of a large cluster for every evaluation is affordable only at a few
+//! nanoseconds per node. So a row holds the amounts and little else; facts that constraints read and
+//! several nodes share stand once, in the kind. Updated with each change of a node or of its usage.
+//! The crate `placement` decides which kinds suit a group.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -15,60 +14,60 @@ use model::node::UNIQUE_PREFIX;
 use model::{ComparableResources, Indexed, Node, NodeId};
 use rustc_hash::FxHasher;
 
-use crate::tables::Map;
+use crate::map::Map;
 use crate::usage::NodeUsage;
 
-/// What is looked at of every node.
+/// The facts that a scan reads of every node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     pub id: NodeId,
     /// The position of its kind among [`NodeTable::kinds`].
     pub kind: u32,
-    /// Something new may be placed on it; `false` for a row that no node has.
+    /// Whether it takes new allocations; `false` for an unused row.
     pub is_schedulable: bool,
-    /// How many ports its allocations hold, on all addresses.
+    /// Number of ports that its allocations hold, on all addresses.
     pub port_count: u32,
-    /// How many more allocations it takes, whatever their size; below 1: none.
+    /// Number of further allocations it takes, whatever their size; below 1: none.
     pub free_allocs: i32,
     pub available: ComparableResources,
-    /// The sum over its allocations that are not terminal.
+    /// The sum over its non-terminal allocations.
     pub used: ComparableResources,
 }
 
-/// Nodes that answer every constraint alike, but for those on unique facts.
+/// Nodes that answer every constraint alike, except constraints on unique facts.
 #[derive(Clone, Debug)]
 pub struct NodeKind {
-    /// One of them, or one that was of this kind: only ask it for what is not unique.
+    /// A current or former node of this kind; valid for shared facts only.
     pub example: Arc<Indexed<Node>>,
     pub node_count: u32,
-    /// How many of them may take something new.
+    /// Number of them that take new allocations.
     pub schedulable_count: u32,
 }
 
 /// Every node's row, and the kinds. Cheap to clone.
 ///
-/// Shape: a node keeps its position for as long as it is known; positions of forgotten nodes are
-/// given out again, the lowest first.
+/// Shape: a node keeps its position until it is deleted; positions of deleted nodes are reused, the
+/// lowest first.
 #[derive(Clone, Debug, Default)]
 pub struct NodeTable {
     rows: Vector<NodeRow>,
-    /// Beside `rows`, because these change seldom; `None`: no node has the row.
+    /// Apart from `rows`, because these change seldom; `None` for an unused row.
     nodes: Vector<Option<Arc<Indexed<Node>>>>,
     positions: Map<NodeId, u32>,
     free_rows: OrdSet<u32>,
     kinds: Vector<Option<NodeKind>>,
     free_kinds: OrdSet<u32>,
-    /// Hash of the shared facts → kinds that have it: one, unless hashes collide.
+    /// Hash of the shared facts → its kinds: one, unless hashes collide.
     kinds_by_hash: Map<u64, Vec<u32>>,
 }
 
 impl NodeTable {
-    /// Returns how many rows there are, forgotten nodes' included: one more than the last position.
+    /// Returns the number of rows, unused ones included: one more than the last position.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
 
-    /// Returns all rows in order, in slices that lie together in memory.
+    /// Returns all rows in order, in contiguous slices.
     pub fn chunks(&self) -> impl Iterator<Item = &[NodeRow]> {
         self.rows.leaves()
     }
@@ -81,7 +80,7 @@ impl NodeTable {
         &self.rows[position]
     }
 
-    /// Returns the node at `position`; `None`: it is forgotten.
+    /// Returns the node at `position`; `None` for an unused row.
     pub fn node(&self, position: usize) -> Option<&Arc<Indexed<Node>>> {
         self.nodes.get(position)?.as_ref()
     }
@@ -90,7 +89,7 @@ impl NodeTable {
         self.positions.get(&id).map(|position| *position as usize)
     }
 
-    /// Returns the kinds by position; `None` where one has died out.
+    /// Returns the kinds by position; `None` for an unused position.
     pub fn kinds(&self) -> impl ExactSizeIterator<Item = Option<&NodeKind>> {
         self.kinds.iter().map(Option::as_ref)
     }
@@ -155,7 +154,7 @@ impl NodeTable {
         self.free_rows.insert(position);
     }
 
-    /// Takes in what a node's allocations hold now.
+    /// Sets the usage of a node.
     pub(crate) fn set_usage(&mut self, id: NodeId, usage: Option<&NodeUsage>) {
         let Some(position) = self.position(id) else {
             return;
@@ -174,7 +173,7 @@ impl NodeTable {
         }
     }
 
-    /// Returns the kind that `node` is of; a new one is made when there is none yet.
+    /// Returns the kind of `node`; creates it when there is none yet.
     fn kind_of(&mut self, node: &Arc<Indexed<Node>>) -> u32 {
         let hash = hash_of_facts(&node.value);
         let mut same_hash = self.kinds_by_hash.get(&hash).cloned().unwrap_or_default();
@@ -205,7 +204,7 @@ impl NodeTable {
         kind
     }
 
-    /// Counts a kind's nodes that come and go; with the last one the kind goes, too.
+    /// Counts nodes that join and leave a kind; removes a kind without nodes.
     fn count_kind(&mut self, kind: u32, gone: u32, come: u32, could: bool, can: bool) {
         let Some(Some(counts)) = self.kinds.get_mut(kind as usize) else {
             return;
@@ -231,7 +230,7 @@ fn small(position: usize) -> u32 {
     u32::try_from(position).expect("no cluster has four thousand million nodes")
 }
 
-/// Returns how many more allocations `node` takes; the largest number: there is no limit.
+/// Returns the number of further allocations that `node` takes; `i32::MAX` without a limit.
 fn free_allocs(node: &Node, usage: Option<&NodeUsage>) -> i32 {
     if node.max_allocs == 0 {
         return i32::MAX;
@@ -241,20 +240,20 @@ fn free_allocs(node: &Node, usage: Option<&NodeUsage>) -> i32 {
     i32::try_from(free).unwrap_or(i32::MAX)
 }
 
-/// Returns the facts of one heading that several nodes may share.
+/// Returns the facts that several nodes may share.
 fn shared(facts: &BTreeMap<String, String>) -> impl Iterator<Item = (&String, &String)> {
     facts
         .iter()
         .filter(|(key, _)| !key.starts_with(UNIQUE_PREFIX))
 }
 
-/// Returns whether each driver that the node knows of can start something.
+/// Returns each of the node's drivers, and whether it can start tasks.
 fn drivers(node: &Node) -> impl Iterator<Item = (&String, bool)> {
     let drivers = node.drivers.iter();
     drivers.map(|(name, info)| (name, info.detected && info.healthy))
 }
 
-/// Returns what several nodes may share of their devices: everything but the instances.
+/// Returns the device facts that several nodes may share: everything but the instances.
 fn devices(node: &Node) -> impl Iterator<Item = impl PartialEq> {
     node.devices.iter().map(|device| {
         let attributes: Vec<_> = shared(&device.attributes).collect();
@@ -267,7 +266,7 @@ fn devices(node: &Node) -> impl Iterator<Item = impl PartialEq> {
     })
 }
 
-/// Tells whether both are of one kind: they differ in amounts, status, ports and unique facts only.
+/// Returns whether both are of one kind: they differ in amounts, status, ports and unique facts only.
 fn shares_facts(left: &Node, right: &Node) -> bool {
     left.computed_class == right.computed_class
         && left.datacenter == right.datacenter

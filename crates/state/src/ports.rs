@@ -1,42 +1,42 @@
-//! Which ports of a node are held, address by address, as bitmaps.
+//! Held ports of a node as sparse bitmaps, one per address.
 //!
-//! A node's allocations hold few of its 65,536 ports, and those mostly lie in one range: so only
-//! words with a port in them are kept, in order. One that shares with a snapshot is copied when it
-//! is changed, some hundred bytes at once.
+//! A node's allocations hold few of its 65,536 ports, and those mostly lie in one range. So only
+//! words with a held port are stored, in order. A bitmap shared with a snapshot is copied on write,
+//! a few hundred bytes at once.
 
 use std::sync::Arc;
 
 use model::AllocatedPort;
 
-/// How many ports are in one word of a bitmap.
+/// Ports in one word of a bitmap.
 pub const WORD_BITS: u16 = 64;
 
 /// The ports that allocations hold on a node's addresses. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortUse {
-    /// `None`: nobody holds a port.
-    held: Option<Arc<Held>>,
+    /// `None` when no port is held.
+    held: Option<Arc<HeldPorts>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Held {
-    /// In the order of their names; each has a port that is held.
+struct HeldPorts {
+    /// Sorted by address; each has at least one held port.
     addresses: Vec<AddressPorts>,
-    /// How many pairs of an address and a port are held.
+    /// Number of held (address, port) pairs.
     count: u32,
 }
 
-/// The ports that are held on one address.
+/// The held ports of one address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddressPorts {
     address: Arc<str>,
-    /// Number of the word → its ports, lowest bit first; ordered, and none is empty.
+    /// Word number → its ports, lowest bit first; sorted, no word is empty.
     words: Vec<(u16, u64)>,
-    /// Port → how many hold it beyond the first; empty but for collisions.
+    /// Port → holders beyond the first; empty unless ports collide.
     more: Vec<(u16, u32)>,
 }
 
-/// No port.
+/// Use of no port.
 pub static NO_PORTS: PortUse = PortUse { held: None };
 
 impl PortUse {
@@ -44,12 +44,12 @@ impl PortUse {
         self.held.is_none()
     }
 
-    /// Returns how many pairs of an address and a port are held.
+    /// Returns the number of held (address, port) pairs.
     pub fn len(&self) -> u32 {
         self.held.as_ref().map_or(0, |held| held.count)
     }
 
-    /// Returns what is held on `address`; `None`: nothing.
+    /// Returns the held ports of `address`; `None` when none is held.
     pub fn on(&self, address: &str) -> Option<&AddressPorts> {
         let held = self.held.as_ref()?;
         held.addresses
@@ -61,7 +61,7 @@ impl PortUse {
         self.on(address).is_some_and(|ports| ports.holds(port))
     }
 
-    /// Returns every address and port that is held, with how many hold it.
+    /// Returns every held address and port with the number of its holders.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u16, u32)> {
         let addresses = self.held.iter().flat_map(|held| &held.addresses);
         addresses.flat_map(|ports| {
@@ -82,7 +82,7 @@ impl PortUse {
         }
     }
 
-    /// Counts one holder less.
+    /// Counts one holder less of each of `ports`.
     pub fn remove(&mut self, ports: &[AllocatedPort]) {
         let Some(held) = self.held.as_mut().filter(|_| !ports.is_empty()) else {
             return;
@@ -104,7 +104,7 @@ impl PortUse {
     }
 }
 
-impl Held {
+impl HeldPorts {
     fn position(&self, address: &str) -> Result<usize, usize> {
         self.addresses
             .binary_search_by(|ports| (*ports.address).cmp(address))
@@ -148,13 +148,13 @@ impl AddressPorts {
             .binary_search_by_key(&word, |(number, _)| *number)
     }
 
-    /// Returns how many hold `port` beyond the first.
+    /// Returns the number of holders of `port` beyond the first.
     fn more(&self, port: u16) -> u32 {
         let found = self.more.iter().find(|(held, _)| *held == port);
         found.map_or(0, |(_, holders)| *holders)
     }
 
-    /// Counts a holder; tells whether it is the first.
+    /// Counts a holder; returns whether it is the first.
     fn add(&mut self, port: u16) -> bool {
         let (word, bit) = place(port);
         match self.find(word) {
@@ -171,7 +171,7 @@ impl AddressPorts {
         true
     }
 
-    /// Takes a holder away; tells whether it was the last. One that there is not changes nothing.
+    /// Removes a holder; returns whether it was the last. Without a holder, nothing changes.
     fn remove(&mut self, port: u16) -> bool {
         if let Ok(position) = self.more.binary_search_by_key(&port, |(held, _)| *held) {
             self.more[position].1 -= 1;
@@ -195,7 +195,7 @@ impl AddressPorts {
     }
 }
 
-/// Returns the word that a port is in, and its bit there.
+/// Returns the word of a port, and its bit in that word.
 fn place(port: u16) -> (u16, u64) {
     (port / WORD_BITS, 1 << (port % WORD_BITS))
 }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_keeps_what_it_has_seen() {
+    fn a_snapshot_keeps_its_ports_when_the_original_changes() {
         let mut now = PortUse::default();
         now.add(&[port(ADDRESSES[0], 80)]);
         let before = now.clone();
@@ -232,8 +232,8 @@ mod tests {
     }
 
     proptest! {
-        /// The bitmaps say what a plain count of holders says, whatever comes and goes; and what
-        /// was given back leaves no trace.
+        /// The bitmaps agree with a plain count of holders after any sequence of changes, and
+        /// released ports leave no trace.
         #[test]
         fn bitmaps_count_as_a_list_does(
             changes in prop::collection::vec((any::<bool>(), 0..2_usize, 0_u16..4, 0_u16..3), 0..60)
@@ -251,9 +251,9 @@ mod tests {
                     *count = count.saturating_sub(1);
                 }
                 counts.retain(|_, count| *count > 0);
-                let told: Vec<_> = held.iter().collect();
+                let found: Vec<_> = held.iter().collect();
                 let want: Vec<_> = counts.iter().map(|((a, p), count)| (*a, *p, *count)).collect();
-                prop_assert_eq!(told, want);
+                prop_assert_eq!(found, want);
                 prop_assert_eq!(held.len() as usize, counts.len());
                 prop_assert_eq!(held.is_empty(), counts.is_empty());
                 let is_held = held.holds(address, value);

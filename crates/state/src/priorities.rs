@@ -1,17 +1,17 @@
-//! What each node's allocations hold, by the priority of their jobs: how much somebody more
-//! important could gain on a node at most, without a look at each of its allocations.
+//! Usage of each node by the priority of the jobs: an upper bound of what a job can gain on the node
+//! by preemption, without reading each allocation.
 //!
-//! **Invariant**: every allocation that is not terminal counts on its node under the priority of the
-//! job version that it names; one whose version is not known counts nowhere.
+//! **Invariant**: every non-terminal allocation counts on its node under the priority of its job
+//! version; an allocation of an unknown version counts nowhere.
 
 use std::sync::Arc;
 
 use imbl::OrdSet;
 use model::{AllocatedResources, ComparableResources, JobKey, NodeId};
 
-use crate::tables::Map;
+use crate::map::Map;
 
-/// What the allocations of one priority hold together on one node.
+/// The resources that allocations of one priority hold together on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     pub priority: u8,
@@ -22,9 +22,9 @@ pub struct Share {
 /// Every node's shares.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Priorities {
-    /// Lowest priority first; behind an `Arc`, because the map copies its neighbours with each change.
+    /// Lowest priority first. Behind an `Arc`, because the map copies neighbours with each change.
     by_node: Map<NodeId, Arc<Vec<Share>>>,
-    /// Job versions that live allocations name and that are not known: a list has them in any order.
+    /// Unknown job versions of live allocations: a list may bring the allocation first.
     unknown: OrdSet<(JobKey, u64)>,
 }
 
@@ -71,13 +71,13 @@ impl Priorities {
         }
     }
 
-    /// Remembers that a live allocation names a version that is not known.
-    pub(crate) fn miss(&mut self, version: (JobKey, u64)) {
+    /// Notes that a live allocation has an unknown version.
+    pub(crate) fn note_unknown(&mut self, version: (JobKey, u64)) {
         self.unknown.insert(version);
     }
 
-    /// Tells whether somebody missed this version, which is known now.
-    pub(crate) fn is_missed(&mut self, version: &(JobKey, u64)) -> bool {
+    /// Returns whether live allocations have this version, which was unknown until now.
+    pub(crate) fn take_unknown(&mut self, version: &(JobKey, u64)) -> bool {
         self.unknown.remove(version).is_some()
     }
 }

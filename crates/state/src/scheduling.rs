@@ -1,16 +1,16 @@
-//! The scheduler's configuration as it holds: what is stored, or the defaults, with what node pools
-//! have of their own.
+//! The effective scheduler configuration: the stored one or the defaults, with the overrides of
+//! node pools.
 
 use std::sync::Arc;
 
 use model::{Indexed, PoolConfiguration, SchedulerConfiguration};
 
-/// **Invariant**: `in_force` is `stored`, or the default, with the pools' parts and no others.
+/// **Invariant**: `effective` is `stored` or the default, with the overrides of stored pools alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scheduling {
     stored: Option<Arc<Indexed<SchedulerConfiguration>>>,
-    /// Kept ready, because every evaluation asks for it.
-    in_force: Arc<SchedulerConfiguration>,
+    /// Cached, because every evaluation reads it.
+    effective: Arc<SchedulerConfiguration>,
 }
 
 impl Scheduling {
@@ -18,8 +18,8 @@ impl Scheduling {
         self.stored.as_ref()
     }
 
-    pub(crate) fn in_force(&self) -> &SchedulerConfiguration {
-        &self.in_force
+    pub(crate) fn effective(&self) -> &SchedulerConfiguration {
+        &self.effective
     }
 
     pub(crate) fn put(&mut self, config: Arc<Indexed<SchedulerConfiguration>>) {
@@ -32,9 +32,9 @@ impl Scheduling {
         self.replace(SchedulerConfiguration::default());
     }
 
-    /// Takes in what a node pool has of its own: nothing, perhaps.
+    /// Sets the overrides of a node pool, which may be empty.
     pub(crate) fn put_pool(&mut self, name: &str, of_pool: PoolConfiguration) {
-        let pools = &mut Arc::make_mut(&mut self.in_force).pools;
+        let pools = &mut Arc::make_mut(&mut self.effective).pools;
         if of_pool.is_empty() {
             pools.remove(name);
         } else {
@@ -43,8 +43,8 @@ impl Scheduling {
     }
 
     fn replace(&mut self, config: SchedulerConfiguration) {
-        let in_force = Arc::make_mut(&mut self.in_force);
-        let pools = std::mem::take(&mut in_force.pools);
-        *in_force = SchedulerConfiguration { pools, ..config };
+        let effective = Arc::make_mut(&mut self.effective);
+        let pools = std::mem::take(&mut effective.pools);
+        *effective = SchedulerConfiguration { pools, ..config };
     }
 }

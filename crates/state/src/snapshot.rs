@@ -1,14 +1,15 @@
-//! The replica's two faces: [`State`], which changes, and [`Snapshot`], which never does.
+//! The replica's state ([`State`], mutable) and its immutable [`Snapshot`]s.
 
 use std::sync::Arc;
 
 use model::{
-    AllocClient, AllocId, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job, JobKey,
-    JobTags, JobTally, LeaderInfo, Namespace, Node, NodeId, NodePool, SchedulerConfiguration,
-    VersionTag, Volume, VolumeClaim, VolumeClaimId, VolumeKey,
+    AllocClient, AllocId, ClientStatus, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
+    JobKey, JobTags, JobTally, LeaderInfo, Namespace, Node, NodeId, NodePool, NodeStatus,
+    SchedulerConfiguration, VersionTag, Volume, VolumeClaim, VolumeClaimId, VolumeKey,
 };
 
-use crate::change::{Change, Table};
+use crate::change::Change;
+use crate::key::Table;
 use crate::node_table::NodeTable;
 use crate::priorities::Share;
 use crate::tables::Tables;
@@ -28,7 +29,7 @@ impl State {
         let mut state = Self::default();
         let tables = Arc::make_mut(&mut state.tables);
         for change in objects {
-            // Sides of an allocation come in any order in a list; a watch brings them in theirs.
+            // In a list the two sides of an allocation come in any order, so each keeps its own revision.
             let revision = match &change {
                 Change::Put { modify_index, .. } => *modify_index,
                 Change::Delete { .. } => revision,
@@ -39,7 +40,7 @@ impl State {
         state
     }
 
-    /// Applies everything that one revision changed.
+    /// Applies all changes of one revision.
     ///
     /// # Panics
     /// When `revision` is not after the state's own: a watch never goes back.
@@ -56,7 +57,7 @@ impl State {
         tables.revision = revision;
     }
 
-    /// Notes that nothing of ours changed up to `revision`; earlier ones are ignored.
+    /// Advances the revision without changes; an earlier `revision` is ignored.
     pub fn advance(&mut self, revision: u64) {
         if revision > self.tables.revision {
             Arc::make_mut(&mut self.tables).revision = revision;
@@ -81,7 +82,7 @@ impl Snapshot {
         &self.tables
     }
 
-    /// Returns the revision up to which it is complete.
+    /// Returns the revision up to which the snapshot is complete.
     pub fn index(&self) -> u64 {
         self.tables.revision
     }
@@ -91,7 +92,7 @@ impl Snapshot {
         self.tables.table_index[table as usize]
     }
 
-    /// Returns a state that starts as this snapshot and goes its own way: an optimistic overlay.
+    /// Returns a state that starts as this snapshot: an optimistic overlay.
     pub fn to_state(&self) -> State {
         State {
             tables: Arc::clone(&self.tables),
@@ -122,12 +123,12 @@ impl Snapshot {
             .map(|(_, job)| job)
     }
 
-    /// Tells whether a deployment found this version stable.
+    /// Returns whether a deployment marked this version stable.
     pub fn is_stable(&self, key: &JobKey, version: u64) -> bool {
         self.stable_index(key, version).is_some()
     }
 
-    /// Returns the revision of the marker that calls this version stable; `None`: there is none.
+    /// Returns the revision of the version's stable marker; `None` when it has none.
     pub fn stable_index(&self, key: &JobKey, version: u64) -> Option<u64> {
         self.tables
             .stable_versions
@@ -135,34 +136,34 @@ impl Snapshot {
             .copied()
     }
 
-    /// Returns every kept version of every job, purged ones too, ordered by job and version.
+    /// Returns every kept version of every job ordered by job and version, purged jobs included.
     pub fn all_job_versions(&self) -> impl Iterator<Item = (&JobKey, &Arc<Indexed<Job>>)> {
         let versions = self.tables.job_versions.iter();
         versions.map(|((key, _), job)| (key, job))
     }
 
-    /// Returns every marker of a stable version with its revision, ordered by job and version.
+    /// Returns every stable marker (job, version, revision), ordered by job and version.
     pub fn all_stable_versions(&self) -> impl Iterator<Item = (&JobKey, u64, u64)> {
         let markers = self.tables.stable_versions.iter();
         markers.map(|((key, version), modify_index)| (key, *version, *modify_index))
     }
 
-    /// Returns what became of the job's allocations that were collected; `None`: none was.
+    /// Returns the final counts of the job's garbage-collected allocations; `None` when there are none.
     pub fn job_tally(&self, key: &JobKey) -> Option<&Arc<Indexed<JobTally>>> {
         self.tables.job_tallies.get(key)
     }
 
-    /// Returns every job's tally, purged ones' too, ordered by job.
+    /// Returns every job's tally ordered by job, purged jobs included.
     pub fn job_tallies(&self) -> impl Iterator<Item = (&JobKey, &Arc<Indexed<JobTally>>)> {
         self.tables.job_tallies.iter()
     }
 
-    /// Returns what versions of a job are called; `None`: none is tagged, or none any more.
+    /// Returns the version tags of a job; `None` when no version is tagged.
     pub fn job_tags(&self, key: &JobKey) -> Option<&Arc<Indexed<JobTags>>> {
         self.tables.job_tags.get(key)
     }
 
-    /// Returns the tags of every job, purged ones' too, ordered by job.
+    /// Returns the version tags of every job ordered by job, purged jobs included.
     pub fn all_job_tags(&self) -> impl Iterator<Item = (&JobKey, &Arc<Indexed<JobTags>>)> {
         self.tables.job_tags.iter()
     }
@@ -172,8 +173,7 @@ impl Snapshot {
         self.job_tags(key)?.value.versions.get(&version)
     }
 
-    /// Returns the client sides that have no allocation, with their revisions, in no particular
-    /// order.
+    /// Returns the client sides without an allocation and their revisions, in no particular order.
     pub fn stray_clients(&self) -> impl Iterator<Item = (AllocId, &AllocClient, u64)> {
         let strays = self.tables.stray_clients.iter();
         strays.map(|(id, (client, modify_index))| (*id, &**client, *modify_index))
@@ -222,13 +222,13 @@ impl Snapshot {
         ids.filter_map(|id| self.tables.allocs.get(id))
     }
 
-    /// Returns a node's allocations, ended ones too, ordered by id.
+    /// Returns a node's allocations ordered by id, terminal ones included.
     pub fn allocs_by_node(&self, id: NodeId) -> impl Iterator<Item = &AllocView> {
         let ids = self.tables.allocs_by_node.get(&id).into_iter().flatten();
         ids.filter_map(|id| self.tables.allocs.get(id))
     }
 
-    /// Returns the allocations that an evaluation placed or changed last, ordered by id.
+    /// Returns the allocations that an evaluation was the last to place or change, ordered by id.
     pub fn allocs_by_eval(&self, id: EvalId) -> impl Iterator<Item = &AllocView> {
         let ids = self.tables.allocs_by_eval.get(&id).into_iter().flatten();
         ids.filter_map(|id| self.tables.allocs.get(id))
@@ -258,19 +258,19 @@ impl Snapshot {
         self.tables.nodes.len()
     }
 
-    /// Returns what the node's allocations hold; `None` when none does.
+    /// Returns the usage of a node; `None` when it has no live allocation.
     pub fn usage(&self, id: NodeId) -> Option<&NodeUsage> {
         self.tables.usage.get(&id)
     }
 
-    /// Returns what the node's allocations hold by the priority of their jobs, lowest first.
+    /// Returns the usage of a node by the priority of the jobs, lowest first.
     ///
-    /// One whose job version is not known is in none of them.
+    /// Allocations of unknown job versions are left out.
     pub fn shares(&self, id: NodeId) -> &[Share] {
         self.tables.priorities.shares(id)
     }
 
-    /// Returns the nodes as rows and kinds, for whoever has to look at all of them.
+    /// Returns the nodes as rows and kinds, for scans over all nodes.
     pub fn node_table(&self) -> &NodeTable {
         &self.tables.node_table
     }
@@ -284,7 +284,7 @@ impl Snapshot {
         self.tables.deployments.values()
     }
 
-    /// Returns the deployments that are still being worked on, ordered by id.
+    /// Returns the active deployments, ordered by id.
     pub fn active_deployments(&self) -> impl Iterator<Item = &Arc<Indexed<Deployment>>> {
         self.tables
             .active_deployments
@@ -306,8 +306,19 @@ impl Snapshot {
         ids.filter_map(|id| self.tables.deployments.get(id))
     }
 
-    /// Tells whether an allocation tries a version out: a promotion makes it one like any other,
-    /// whatever its record says.
+    /// Returns whether an allocation may still run on its node. A stopped one may run until its node
+    /// reports its end, unless the node is down or deleted and never reported it as running.
+    pub fn may_run(&self, view: &AllocView) -> bool {
+        if view.is_client_terminal() {
+            return false;
+        }
+        let node = self.node(view.alloc.node_id);
+        let is_reachable = node.is_some_and(|node| node.value.status != NodeStatus::Down);
+        !view.is_terminal() || is_reachable || view.client_status() == ClientStatus::Running
+    }
+
+    /// Returns whether an allocation is a canary that is not promoted yet; its own record does not
+    /// change with the promotion.
     pub fn is_canary(&self, view: &AllocView) -> bool {
         let alloc = &view.alloc;
         let deployment = alloc.deployment_id.and_then(|id| self.deployment(id));
@@ -323,54 +334,54 @@ impl Snapshot {
             .max_by_key(|deployment| deployment.create_index)
     }
 
-    /// Returns the scheduler's configuration as it holds: the defaults where nobody has chosen, and
-    /// with what the node pools have of their own.
+    /// Returns the effective scheduler configuration: the stored one or the defaults, with the
+    /// overrides of the node pools.
     pub fn scheduler_config(&self) -> &SchedulerConfiguration {
-        self.tables.scheduling.in_force()
+        self.tables.scheduling.effective()
     }
 
-    /// Returns what somebody has chosen of it; `None`: nobody has, and the defaults hold.
+    /// Returns the stored scheduler configuration; `None`: the defaults apply.
     pub fn stored_scheduler_config(&self) -> Option<&Arc<Indexed<SchedulerConfiguration>>> {
         self.tables.scheduling.stored()
     }
 
-    /// Returns a node pool that is stored: the built-in ones are not.
+    /// Returns a stored node pool; the built-in ones are not stored.
     pub fn node_pool(&self, name: &str) -> Option<&Arc<Indexed<NodePool>>> {
         self.tables.node_pools.get(name)
     }
 
-    /// Returns every node pool that is stored, ordered by name.
+    /// Returns every stored node pool, ordered by name.
     pub fn node_pools(&self) -> impl Iterator<Item = &Arc<Indexed<NodePool>>> {
         self.tables.node_pools.values()
     }
 
-    /// Returns a namespace that is stored: the default one need not be.
+    /// Returns a stored namespace; the default one need not be stored.
     pub fn namespace(&self, name: &str) -> Option<&Arc<Indexed<Namespace>>> {
         self.tables.namespaces.get(name)
     }
 
-    /// Returns every namespace that is stored, ordered by name.
+    /// Returns every stored namespace, ordered by name.
     pub fn namespaces(&self) -> impl Iterator<Item = &Arc<Indexed<Namespace>>> {
         self.tables.namespaces.values()
     }
 
-    /// Returns a volume that was registered.
+    /// Returns a registered volume.
     pub fn volume(&self, key: &VolumeKey) -> Option<&Arc<Indexed<Volume>>> {
         self.volumes_named(&key.namespace, &key.name)?
             .get(&key.node_id)
     }
 
-    /// Returns the registered volumes of one name, by node; `None`: there is none.
+    /// Returns the registered volumes of one name, by node; `None` when there is none.
     pub fn volumes_named(&self, namespace: &str, name: &str) -> Option<&NamedVolumes> {
         self.tables.volumes.named(namespace, name)
     }
 
-    /// Returns every volume that was registered, ordered by namespace, name and node.
+    /// Returns every registered volume, ordered by namespace, name and node.
     pub fn volumes(&self) -> impl Iterator<Item = &Arc<Indexed<Volume>>> {
         self.tables.volumes.all()
     }
 
-    /// Tells whether any volume was registered. O(1).
+    /// Returns whether any volume is registered. O(1).
     pub fn has_volumes(&self) -> bool {
         !self.tables.volumes.is_empty()
     }
@@ -379,12 +390,12 @@ impl Snapshot {
         self.tables.volumes.claim(id)
     }
 
-    /// Returns every claim of a volume, ordered by id.
+    /// Returns every volume claim, ordered by id.
     pub fn volume_claims(&self) -> impl Iterator<Item = &Arc<Indexed<VolumeClaim>>> {
         self.tables.volumes.claims()
     }
 
-    /// Returns what a job's groups claim, ordered by id.
+    /// Returns the volume claims of a job, ordered by id.
     pub fn volume_claims_of(
         &self,
         key: &JobKey,
@@ -392,12 +403,12 @@ impl Snapshot {
         self.tables.volumes.claims_of(key)
     }
 
-    /// Returns who leads `service`, with the revision that made it leader as the create index.
+    /// Returns the leader of `service`; its create index is the revision of its election.
     pub fn leader(&self, service: &str) -> Option<&Indexed<LeaderInfo>> {
         self.tables.leaders.get(service)
     }
 
-    /// Returns every service's leader, ordered by the service's name.
+    /// Returns every leader, ordered by service name.
     pub fn leaders(&self) -> impl Iterator<Item = (&String, &Indexed<LeaderInfo>)> {
         self.tables.leaders.iter()
     }

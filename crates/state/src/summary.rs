@@ -1,5 +1,4 @@
-//! What is derived from the stored objects when somebody asks: job status, summaries, deployment
-//! counts.
+//! Job status, job summaries and deployment counts, derived from the stored objects on request.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +24,10 @@ impl JobStatus {
     }
 }
 
-/// How many allocations of one task group are where.
+/// Allocations of one task group by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupSummary {
-    /// Wanted, and without a place.
+    /// Wanted but not placed.
     pub queued: u32,
     pub starting: u32,
     pub running: u32,
@@ -41,10 +40,9 @@ pub struct GroupSummary {
 impl Snapshot {
     /// Returns a job's status; `None` when there is no such job.
     ///
-    /// Source: Nomad's public behaviour: a system job, or one that only has children, runs until it
-    /// is stopped; else an active
-    /// deployment or a live allocation means running, an open evaluation pending, a job that has
-    /// had an evaluation or was stopped dead, a fresh one pending.
+    /// Source: Nomad's public behaviour. A system job or a parent is running until it is stopped.
+    /// Any other job is running with an active deployment or a live allocation, pending with an open
+    /// evaluation, dead when it was stopped or has had an evaluation, else pending.
     pub fn job_status(&self, key: &JobKey) -> Option<JobStatus> {
         let job = self.job(key)?;
         let stopped = job.value.stop;
@@ -76,10 +74,10 @@ impl Snapshot {
         })
     }
 
-    /// Returns a job's groups with their counts, over the job's current incarnation.
+    /// Returns the counts of a job's groups, over the job's current incarnation.
     ///
-    /// Shape: every group of the job, and every group that has or had allocations. What was
-    /// collected counts on: the numbers of what has ended never go down.
+    /// Shape: every group of the job, and every group that has or had allocations. Collected
+    /// allocations still count, so the numbers of ended ones never go down.
     pub fn job_summary(&self, key: &JobKey) -> BTreeMap<String, GroupSummary> {
         let mut groups = BTreeMap::<String, GroupSummary>::new();
         let Some(job) = self.job(key) else {
@@ -94,7 +92,7 @@ impl Snapshot {
             }
             let group = groups.entry(view.alloc.task_group.to_string()).or_default();
             match view.client_status() {
-                // Told to stop before its node took it up: nothing will start.
+                // Stopped before its node started it: nothing will start.
                 ClientStatus::Pending if view.alloc.is_server_terminal() => {}
                 ClientStatus::Pending => group.starting += 1,
                 ClientStatus::Running => group.running += 1,
@@ -114,11 +112,11 @@ impl Snapshot {
             }
         }
         if !job.value.stop {
-            // One that was canceled says what was missing before the one that took its place.
-            let looked = self
+            // A canceled evaluation is older than the one that replaced it.
+            let planned = self
                 .evals_by_job(key)
                 .filter(|eval| eval.value.status != EvalStatus::Canceled);
-            let newest = looked.max_by_key(|eval| eval.modify_index);
+            let newest = planned.max_by_key(|eval| eval.modify_index);
             for (name, queued) in newest
                 .map(|eval| &eval.value.queued_allocs)
                 .into_iter()
@@ -132,15 +130,15 @@ impl Snapshot {
         groups
     }
 
-    /// Returns how far each task group of a deployment has come.
+    /// Returns the counts of each task group of a deployment.
     ///
-    /// Shape: only groups that have at least one allocation of the deployment.
+    /// Shape: only groups with at least one allocation of the deployment.
     pub fn deployment_counts(&self, id: DeploymentId) -> BTreeMap<String, DeploymentCounts> {
         self.deployment_counts_at(id, u64::MAX)
     }
 
-    /// Does the same with what has not changed since `index`: what was created later does not
-    /// count, nor does what a node has said of its health later.
+    /// As [`Self::deployment_counts`], without allocations created and health reported after
+    /// `index`.
     pub fn deployment_counts_at(
         &self,
         id: DeploymentId,
@@ -162,7 +160,7 @@ impl Snapshot {
         groups
     }
 
-    /// Notes in a deployment that is being ended how far each of its groups has come.
+    /// Stores the final counts of each group in a deployment that ends.
     pub fn note_final_counts(&self, deployment: &mut Deployment) {
         let mut counts = self.deployment_counts(deployment.id);
         for (name, group) in &mut deployment.groups {

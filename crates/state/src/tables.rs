@@ -1,31 +1,32 @@
-//! The objects and the indexes over them, changed together.
+//! The stored objects and the indexes over them, changed together.
 //!
-//! **Invariant**: every index names exactly the objects that are in the tables, and `usage` is the
-//! sum over the allocations that are not terminal, and the node table says the same of every node;
-//! the tests work all of it out the slow way.
+//! **Invariant**: every index names exactly the objects in the tables; `usage` is the sum over
+//! non-terminal allocations; the node table has the same sums. The tests recompute all of it from
+//! the objects.
+
+mod job_records;
+mod staged;
 
 use std::sync::Arc;
 
-use imbl::shared_ptr::DefaultSharedPtr;
-use imbl::{GenericHashMap, OrdMap, OrdSet};
+use imbl::{OrdMap, OrdSet};
 use model::{
     AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
     JobKey, JobTags, JobTally, LeaderInfo, Namespace, Node, NodeId, NodePool,
 };
-use rustc_hash::FxBuildHasher;
 
-use crate::change::{Change, Entity, Key, Table};
-use crate::launches::Launches;
+use crate::change::Change;
+use crate::entity::Entity;
+use crate::key::{Key, Table};
+use crate::map::Map;
 use crate::node_table::NodeTable;
 use crate::priorities::Priorities;
 use crate::scheduling::Scheduling;
-use crate::staged::Staged;
+use crate::tables::job_records::JobRecords;
+use crate::tables::staged::Staged;
 use crate::usage::NodeUsage;
 use crate::view::AllocView;
 use crate::volumes::Volumes;
-
-/// A persistent hash map whose order does not depend on the process: replays repeat exactly.
-pub(crate) type Map<K, V> = GenericHashMap<K, V, FxBuildHasher, DefaultSharedPtr>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
@@ -39,14 +40,14 @@ pub(crate) struct Tables {
     pub(crate) job_tags: OrdMap<JobKey, Arc<Indexed<JobTags>>>,
     pub(crate) evals: Map<EvalId, Arc<Indexed<Evaluation>>>,
     pub(crate) evals_by_job: Map<JobKey, OrdSet<EvalId>>,
-    /// Evaluations that are not terminal: few, however long the history.
+    /// Non-terminal evaluations: few, however long the history.
     pub(crate) open_evals: OrdSet<EvalId>,
     pub(crate) allocs: Map<AllocId, AllocView>,
     pub(crate) allocs_by_node: Map<NodeId, OrdSet<AllocId>>,
     pub(crate) allocs_by_job: Map<JobKey, OrdSet<AllocId>>,
     pub(crate) allocs_by_eval: Map<EvalId, OrdSet<AllocId>>,
     pub(crate) allocs_by_deployment: Map<DeploymentId, OrdSet<AllocId>>,
-    /// Client sides that came before (or outlived) their allocation.
+    /// Client sides that arrived before, or outlived, their allocation.
     pub(crate) stray_clients: Map<AllocId, (Arc<AllocClient>, u64)>,
     pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<Node>>>,
     pub(crate) usage: Map<NodeId, NodeUsage>,
@@ -56,13 +57,13 @@ pub(crate) struct Tables {
     pub(crate) deployments_by_job: Map<JobKey, OrdSet<DeploymentId>>,
     pub(crate) active_deployments: OrdSet<DeploymentId>,
     pub(crate) leaders: OrdMap<String, Indexed<LeaderInfo>>,
-    /// Those that are stored: the built-in ones are not.
+    /// Stored node pools; the built-in ones are not stored.
     pub(crate) node_pools: OrdMap<String, Arc<Indexed<NodePool>>>,
-    /// Those that are stored: the default one need not be.
+    /// Stored namespaces; the default one need not be stored.
     pub(crate) namespaces: OrdMap<String, Arc<Indexed<Namespace>>>,
     pub(crate) scheduling: Scheduling,
     pub(crate) volumes: Volumes,
-    pub(crate) launches: Launches,
+    pub(crate) job_records: JobRecords,
     pub(crate) staged: Staged,
 }
 
@@ -93,7 +94,7 @@ impl Tables {
     fn put(&mut self, key: Key, entity: Entity, create_index: u64, modify_index: u64) {
         match (key, entity) {
             (Key::Job(key), Entity::Job(value)) => {
-                self.launches.note(&key, Some(&value));
+                self.job_records.note(&key, Some(&value));
                 self.jobs
                     .insert(key, indexed(*value, create_index, modify_index));
             }
@@ -162,15 +163,15 @@ impl Tables {
             }
             (Key::PeriodicLaunch(key), Entity::PeriodicLaunch(value)) => {
                 let row = indexed(value, create_index, modify_index);
-                self.launches.launches.insert(key, row);
+                self.job_records.launches.insert(key, row);
             }
             (Key::DispatchToken(key, token), Entity::DispatchToken(value)) => {
                 let row = indexed(value, create_index, modify_index);
-                self.launches.tokens.insert((key, token), row);
+                self.job_records.tokens.insert((key, token), row);
             }
             (Key::ScalingEvents(key, group), Entity::ScalingEvents(value)) => {
                 let row = indexed(*value, create_index, modify_index);
-                self.launches.scaling.insert((key, group), row);
+                self.job_records.scaling.insert((key, group), row);
             }
             (Key::PlanPiece(eval_id, position), Entity::PlanPiece(value)) => {
                 let row = indexed(*value, create_index, modify_index);
@@ -191,14 +192,14 @@ impl Tables {
             self.forget_priority(&version);
         }
         self.job_versions.insert(version.clone(), job);
-        if self.priorities.is_missed(&version) {
+        if self.priorities.take_unknown(&version) {
             for view in self.live_of_version(&version) {
                 self.count_priority(&view);
             }
         }
     }
 
-    /// Lets the allocations of a version count nowhere, until it is known (again).
+    /// Stops counting the allocations of a version until the version is known again.
     fn forget_priority(&mut self, version: &(JobKey, u64)) {
         let Some(job) = self.job_versions.get(version).cloned() else {
             return;
@@ -207,7 +208,7 @@ impl Tables {
             let alloc = &view.alloc;
             self.priorities
                 .remove(alloc.node_id, job.value.priority, &alloc.resources);
-            self.priorities.miss(version.clone());
+            self.priorities.note_unknown(version.clone());
         }
     }
 
@@ -228,7 +229,7 @@ impl Tables {
                 self.priorities
                     .add(alloc.node_id, job.value.priority, &alloc.resources);
             }
-            None => self.priorities.miss(version),
+            None => self.priorities.note_unknown(version),
         }
     }
 
@@ -316,7 +317,7 @@ impl Tables {
                 .insert(id);
         }
         if view.is_terminal() {
-            self.show_usage(view.alloc.node_id);
+            self.copy_usage(view.alloc.node_id);
         } else {
             let usage = self.usage.entry(view.alloc.node_id).or_default();
             usage.add(&view.alloc.resources);
@@ -344,8 +345,8 @@ impl Tables {
         }
     }
 
-    /// Lets the node table know what a node's allocations hold now.
-    fn show_usage(&mut self, node_id: NodeId) {
+    /// Copies a node's usage into the node table.
+    fn copy_usage(&mut self, node_id: NodeId) {
         self.node_table.set_usage(node_id, self.usage.get(&node_id));
     }
 
@@ -371,17 +372,17 @@ impl Tables {
     fn delete(&mut self, key: &Key) {
         match key {
             Key::Job(key) => {
-                self.launches.note(key, None);
+                self.job_records.note(key, None);
                 self.jobs.remove(key);
             }
-            Key::PeriodicLaunch(key) => drop(self.launches.launches.remove(key)),
+            Key::PeriodicLaunch(key) => drop(self.job_records.launches.remove(key)),
             Key::DispatchToken(key, token) => {
                 let name = (key.clone(), token.clone());
-                self.launches.tokens.remove(&name);
+                self.job_records.tokens.remove(&name);
             }
             Key::ScalingEvents(key, group) => {
                 let name = (key.clone(), group.clone());
-                self.launches.scaling.remove(&name);
+                self.job_records.scaling.remove(&name);
             }
             Key::JobVersion(key, version) => {
                 let version = (key.clone(), *version);
@@ -442,13 +443,13 @@ impl Tables {
             return;
         };
         self.release(&old);
-        self.show_usage(old.alloc.node_id);
+        self.copy_usage(old.alloc.node_id);
         self.allocs.remove(&id);
         unlink(&mut self.allocs_by_node, &old.alloc.node_id, &id);
         unlink(&mut self.allocs_by_job, &old.alloc.job_key(), &id);
         unlink(&mut self.allocs_by_eval, &old.alloc.eval_id, &id);
         self.unlink_deployment(id, old.alloc.deployment_id);
-        // Its client side has a key of its own and may be deleted after it.
+        // The client side has a key of its own and may be deleted later.
         if let Some(client) = old.client {
             self.stray_clients
                 .insert(id, (client, old.client_modify_index));

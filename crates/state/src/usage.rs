@@ -1,20 +1,20 @@
-//! What a node's allocations hold, kept up to date with each change instead of summed up each time.
+//! Usage of one node: the sum over its live allocations, updated with each change.
 
 use std::sync::Arc;
 
 use model::{AllocatedResources, ComparableResources};
 
-use crate::held::Held;
+use crate::dedicated::DedicatedUse;
 use crate::ports::PortUse;
 
-/// The sum over a node's allocations that are not terminal.
+/// The resources that a node's non-terminal allocations hold together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeUsage {
     pub total: ComparableResources,
     pub alloc_count: u32,
     pub ports: PortUse,
-    /// Cores and devices; `None`, as on most nodes: none of them is held.
-    held: Option<Arc<Held>>,
+    /// Cores and device instances; `None` when none is held, as on most nodes.
+    dedicated: Option<Arc<DedicatedUse>>,
 }
 
 impl NodeUsage {
@@ -27,46 +27,46 @@ impl NodeUsage {
         self.total = self.total.plus(resources.total);
         self.alloc_count += 1;
         self.ports.add(&resources.ports);
-        self.count_held(resources, Held::add);
+        self.count_dedicated(resources, DedicatedUse::add);
     }
 
-    /// Counts one less.
+    /// Counts one allocation less.
     pub fn remove(&mut self, resources: &AllocatedResources) {
         self.total = self.total.minus(resources.total);
         self.alloc_count = self.alloc_count.saturating_sub(1);
         self.ports.remove(&resources.ports);
-        self.count_held(resources, Held::remove);
+        self.count_dedicated(resources, DedicatedUse::remove);
     }
 
-    fn count_held(
+    fn count_dedicated(
         &mut self,
         resources: &AllocatedResources,
-        count: impl FnOnce(&mut Held, &AllocatedResources),
+        count: impl FnOnce(&mut DedicatedUse, &AllocatedResources),
     ) {
         if resources.cores.is_empty() && resources.devices.is_empty() {
             return;
         }
-        let held = Arc::make_mut(self.held.get_or_insert_default());
-        count(held, resources);
-        if held.is_empty() {
-            self.held = None;
+        let dedicated = Arc::make_mut(self.dedicated.get_or_insert_default());
+        count(dedicated, resources);
+        if dedicated.is_empty() {
+            self.dedicated = None;
         }
     }
 
-    /// Counts a change of which cores and devices are held.
-    pub fn change_held(&mut self, change: &Held) {
+    /// Applies a change of the held cores and devices.
+    pub fn change_dedicated(&mut self, change: &DedicatedUse) {
         if change.is_empty() {
             return;
         }
-        let held = Arc::make_mut(self.held.get_or_insert_default());
-        held.merge(change);
-        if held.is_empty() {
-            self.held = None;
+        let dedicated = Arc::make_mut(self.dedicated.get_or_insert_default());
+        dedicated.merge(change);
+        if dedicated.is_empty() {
+            self.dedicated = None;
         }
     }
 
-    /// Returns which cores and devices are held; `None`: none.
-    pub fn held(&self) -> Option<&Held> {
-        self.held.as_deref()
+    /// Returns the held cores and devices; `None` when none is held.
+    pub fn dedicated(&self) -> Option<&DedicatedUse> {
+        self.dedicated.as_deref()
     }
 }

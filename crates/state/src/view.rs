@@ -1,4 +1,4 @@
-//! One allocation, its desired and its client side together.
+//! One allocation: its desired side and its client side together.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ pub struct AllocView {
     pub create_index: u64,
     /// The revision of the last change of the desired side: `AllocModifyIndex`.
     pub alloc_modify_index: u64,
-    /// What the node last told; `None` until it has told anything.
+    /// The node's last report; `None` before the first.
     pub client: Option<Arc<AllocClient>>,
-    /// The revision of that; 0 until then.
+    /// The revision of that report; 0 before the first.
     pub client_modify_index: u64,
 }
 
@@ -22,21 +22,21 @@ impl AllocView {
         self.alloc_modify_index.max(self.client_modify_index)
     }
 
-    /// Returns the client status that holds: the node's word, unless the server has decided for it.
+    /// Returns the effective client status: the reported one, unless a server override applies.
     ///
     /// `lost` is final unless the node had reported an end before; `unknown` holds until the node
     /// reports again.
     pub fn client_status(&self) -> ClientStatus {
-        let told = self.client.as_ref().map(|client| client.status);
+        let reported = self.client.as_ref().map(|client| client.status);
         match self.alloc.client_status_override {
             Some(ClientStatus::Unknown) if self.client_modify_index > self.alloc_modify_index => {
-                told.unwrap_or_default()
+                reported.unwrap_or_default()
             }
-            Some(decided) => match told {
+            Some(decided) => match reported {
                 Some(status) if status.is_terminal() => status,
                 _ => decided,
             },
-            None => told.unwrap_or_default(),
+            None => reported.unwrap_or_default(),
         }
     }
 
@@ -44,7 +44,8 @@ impl AllocView {
         self.client_status().is_terminal()
     }
 
-    /// Tells whether it no longer counts: stopped or evicted by the server, or ended on its node.
+    /// Returns whether it holds no resources any more: stopped or evicted by the server, or ended on
+    /// its node.
     pub fn is_terminal(&self) -> bool {
         self.alloc.is_server_terminal() || self.is_client_terminal()
     }
@@ -55,8 +56,8 @@ impl AllocView {
         self.verdict()
     }
 
-    /// Returns the node's verdict on the allocation as it now is: for its deployment, or without
-    /// one by how its group migrates.
+    /// Returns the node's verdict on the allocation: for its current deployment, or without one by
+    /// its group's `migrate` block.
     pub fn verdict(&self) -> Option<DeploymentHealth> {
         self.client
             .as_ref()?

@@ -1,4 +1,4 @@
-//! Volumes that were registered, and claims of them, so that who looks for a place finds them.
+//! Registered volumes by name and node, and volume claims by job.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use model::{Indexed, JobKey, NodeId, Volume, VolumeClaim, VolumeClaimId, VolumeK
 /// The volumes of one name in one namespace, by node.
 pub type NamedVolumes = OrdMap<NodeId, Arc<Indexed<Volume>>>;
 
-/// Both tables.
+/// The tables of volumes and of claims.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Volumes {
     /// Namespace → name → node. No level is ever empty.
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_found_by_name_and_node_until_it_is_deleted() {
+    fn volumes_are_found_by_name_and_node_until_deleted() {
         let mut state = State::default();
         let volumes = [volume("data", 1), volume("data", 2), volume("logs", 1)];
         for (revision, one) in (1..).zip(&volumes) {
@@ -147,7 +147,7 @@ mod tests {
         assert!(state.snapshot().volumes_named("default", "data").is_none());
         assert_eq!(state.snapshot().volumes().count(), 0);
         assert!(!state.snapshot().has_volumes());
-        // The older snapshot is as it was.
+        // The older snapshot has not changed.
         assert_eq!(snapshot.volumes().count(), 3);
     }
 

@@ -1,5 +1,5 @@
-//! What one allocation costs a replica, in CPU time of one thread: so the figures hold on a machine
-//! that is busy with other things.
+//! CPU time that one allocation costs a replica, of one thread: so the figures hold on a machine
+//! with other load.
 //!
 //! `cargo run --release -p store --example apply_cost`; Linux only (`/proc/thread-self/schedstat`).
 
@@ -12,7 +12,7 @@ use test_kit::builders::{allocation, service};
 
 const ALLOCS: u32 = 200_000;
 const NODES: u32 = 5_000;
-/// How many are written, and shown, together: a transaction of a loaded plan-applier.
+/// Allocations per batch: a transaction of a loaded plan-applier.
 const TOGETHER: usize = 500;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -87,7 +87,7 @@ fn measure(what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the CPU time that this thread has had.
+/// Returns the CPU time of this thread so far.
 fn cpu_ns() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let first = stat

@@ -1,4 +1,4 @@
-//! How fast placements get through the store into a replica.
+//! Throughput of placements through the store into a replica.
 //!
 //! `cargo run --release -p store --example replica_bench [keys] [endpoint]`: without an endpoint, an
 //! etcd of its own is started (needs one on the PATH, or `KAFILA_ETCD`), then the embedded one.

@@ -1,6 +1,6 @@
-//! The connection to etcd, and reads.
+//! The connection to etcd, with reads.
 //!
-//! Cheap to clone; every request has a deadline. Writes go through a [`Writer`].
+//! Cheap to clone; every request has a deadline. Writes go through a [`crate::Writer`].
 
 use std::fmt;
 use std::future::Future;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, WatchClient};
 use etcd_client::{Txn as EtcdTxn, TxnOp};
+use futures::future::BoxFuture;
 use rand::RngExt as _;
 use state::{Entity, Key};
 use tokio::time::{Instant, timeout_at};
@@ -20,36 +21,41 @@ use tracing::warn;
 use crate::codec;
 use crate::error::{Class, Error, classify, is_compacted};
 use crate::keys::Keyspace;
-use crate::members::{Members, Timing};
+use crate::login::{Login, User};
+use crate::members::Members;
 use crate::retry::Retry;
 use crate::revision;
+use crate::socket::{Access, Connection, Timing};
 use crate::txn::Limits;
-use crate::writer::Writer;
 
 /// The largest message accepted from etcd. tonic's own 4 MiB fail on a page of 10,000 objects;
 /// 512 MiB hold such a page of jobs with 50 KiB each.
 const MAX_MESSAGE_BYTES: usize = 512 << 20;
-/// How long a connection may take to come up, before another member is tried.
+/// Timeout of connecting to one member.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A member that vanished without a word is noticed within 5 s, well within a request's deadline.
+/// A silently lost member is detected within 5 s.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a request that never left this process is sent again, for each member: while another
-/// member is looked for, it is still the same that is tried.
+/// Attempts per member of a request that never left this process: until the failover to another
+/// member, each attempt goes to the same one.
 const ATTEMPTS_PER_ENDPOINT: usize = 4;
 
-/// What stands for the address of a store that has none.
+/// Stands for the address of an embedded store.
 const IN_PROCESS: &str = "this process";
 
-/// How a client behaves.
+/// Options of a client.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// What every key begins with.
+    /// The prefix of every key.
     pub prefix: String,
-    /// The deadline of one request. etcd gives up on a proposal after 7 s with its own defaults;
-    /// 5 s is what a user would wait.
+    /// The deadline of one request. etcd itself gives up a proposal after 7 s by default; 5 s is
+    /// acceptable for a waiting user.
     pub request_timeout: Duration,
     pub limits: Limits,
+    /// Certificates for endpoints with `https://`.
+    pub tls: Option<tls::Credentials>,
+    /// The user of etcd's authentication.
+    pub user: Option<User>,
 }
 
 impl Default for ClientOptions {
@@ -58,6 +64,8 @@ impl Default for ClientOptions {
             prefix: crate::keys::DEFAULT_PREFIX.to_owned(),
             request_timeout: Duration::from_secs(5),
             limits: Limits::DEFAULT,
+            tls: None,
+            user: None,
         }
     }
 }
@@ -72,7 +80,7 @@ pub struct Client {
     pub(crate) request_timeout: Duration,
     pub(crate) limits: Limits,
     attempts: usize,
-    /// 0: nothing was heard of it yet.
+    /// 0: not known yet.
     cluster_id: Arc<AtomicU64>,
     pub(crate) endpoints: Arc<[String]>,
 }
@@ -94,17 +102,35 @@ pub struct Stored {
 }
 
 impl Client {
-    /// Makes a client of the etcd that `endpoints` are members of; connects when first used.
+    /// Creates a client of the etcd cluster with the members `endpoints`; connects on first use.
     ///
     /// # Errors
     /// There is no endpoint, or one is not a URI.
-    pub async fn connect(endpoints: &[String], options: ClientOptions) -> Result<Self, Error> {
+    pub fn connect(
+        endpoints: &[String],
+        options: ClientOptions,
+    ) -> BoxFuture<'_, Result<Self, Error>> {
+        // Boxed here and below: the etcd client is compiled in this crate and not in every service.
+        Box::pin(Self::connect_to(endpoints, options))
+    }
+
+    async fn connect_to(endpoints: &[String], options: ClientOptions) -> Result<Self, Error> {
         let connect = ConnectOptions::new()
             .with_connect_timeout(CONNECT_TIMEOUT)
             .with_keep_alive(KEEP_ALIVE_INTERVAL, KEEP_ALIVE_TIMEOUT)
             .with_keep_alive_while_idle(true)
-            // Without it, a watch on a member that is cut off from the others just falls silent.
+            // Without it, a watch on a member that lost its quorum just falls silent.
             .with_require_leader(true);
+        let access = Access {
+            timing: Timing {
+                connect_timeout: CONNECT_TIMEOUT,
+                keep_alive_interval: KEEP_ALIVE_INTERVAL,
+                keep_alive_timeout: KEEP_ALIVE_TIMEOUT,
+            },
+            credentials: options.tls.clone(),
+            login: options.user.clone().map(|user| Arc::new(Login::new(user))),
+            no_key: options.prefix.clone(),
+        };
         let client = match (net::is_simulated(), endpoints) {
             // The etcd client opens sockets by itself.
             (true, [endpoint]) => {
@@ -113,23 +139,28 @@ impl Client {
                 etcd_client::Client::from_channel(channel, Some(connect)).await
             }
             (_, [_, _, ..]) => {
-                let timing = Timing {
-                    connect_timeout: CONNECT_TIMEOUT,
-                    keep_alive_interval: KEEP_ALIVE_INTERVAL,
-                    keep_alive_timeout: KEEP_ALIVE_TIMEOUT,
-                };
                 let first = rand::rng().random_range(0..endpoints.len());
-                let members = Members::new(endpoints, timing, first).await?;
+                let members = Members::new(endpoints, &access, first).await?;
                 let channel = etcd_client::Channel::Custom(BoxCloneSyncService::new(members));
                 etcd_client::Client::from_channel(channel, Some(connect)).await
             }
-            _ => etcd_client::Client::connect(endpoints, Some(connect)).await,
+            (_, [endpoint]) => {
+                let channel = access.channel(endpoint, Connection::default());
+                let channel = channel.map_err(|source| {
+                    let source = etcd_client::Error::TransportError(source);
+                    Error::from_etcd("connect", endpoints, source)
+                })?;
+                let channel = etcd_client::Channel::Custom(BoxCloneSyncService::new(channel));
+                etcd_client::Client::from_channel(channel, Some(connect)).await
+            }
+            // An error.
+            (_, []) => etcd_client::Client::connect(endpoints, Some(connect)).await,
         };
         let client = client.map_err(|source| Error::from_etcd("connect", endpoints, source))?;
         Ok(Self::new(&client, options, endpoints))
     }
 
-    /// Makes a client of the etcd that `channel` leads to, without a socket: an embedded one.
+    /// Creates a client of an embedded etcd behind `channel`, without a socket.
     ///
     /// # Errors
     /// Those of the etcd client; without credentials it has none.
@@ -164,36 +195,33 @@ impl Client {
         &self.keyspace
     }
 
-    /// Returns the members' addresses, for people.
+    /// Returns the members' addresses, for display.
     pub fn endpoints(&self) -> &[String] {
         &self.endpoints
     }
 
-    /// Finds out whether etcd takes transactions of as many operations as ours may have, with one
-    /// that only reads. Its limit of bytes cannot be learnt by reading; all but
-    /// the rarest of ours are below its default ([`crate::Room`]).
+    /// Checks with a read-only transaction that etcd accepts as many operations as ours may have.
+    /// The limit of bytes cannot be probed by reading; almost all of our transactions are below its
+    /// default ([`crate::Room`]).
     ///
     /// # Errors
-    /// [`Error::LimitsTooLow`] when it does not; any other: it is not known.
-    pub async fn probe_limits(&self) -> Result<(), Error> {
+    /// [`Error::LimitsTooLow`] when it does not; any other error: unknown.
+    pub fn probe_limits(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.read_with_most_operations())
+    }
+
+    async fn read_with_most_operations(&self) -> Result<(), Error> {
         let read = TxnOp::get(
             self.keyspace.prefix(),
             Some(GetOptions::new().with_keys_only()),
         );
         let txn = EtcdTxn::new().and_then(vec![read; self.limits.max_ops]);
-        self.call("probe how large a transaction may be", || {
+        self.call("probe the limits of a transaction", || {
             let (mut kv, txn) = (self.kv.clone(), txn.clone());
             async move { kv.txn(txn).await }
         })
         .await?;
         Ok(())
-    }
-
-    /// Returns a writer for services of which many write at once (the gateways): its transactions
-    /// are guarded by their compares alone. A leader's writes go through
-    /// [`crate::Leadership::writer`].
-    pub fn unfenced_writer(&self) -> Writer {
-        Writer::unfenced(self.clone())
     }
 
     /// Returns the store's revision, at least that of every write acknowledged before the call.
@@ -209,14 +237,14 @@ impl Client {
         Ok(self.note_revision(&response))
     }
 
-    /// Returns the id of the etcd cluster that last told its revision; `None` before the first.
-    /// One that was restored from a backup has another, unless it was given the same members'
-    /// addresses and the same `--initial-cluster-token`.
+    /// Returns the id of the etcd cluster, from its last response; `None` before the first. A cluster
+    /// restored from a backup has another id, unless it was given the same members' addresses and
+    /// the same `--initial-cluster-token`.
     pub fn cluster_id(&self) -> Option<u64> {
         Some(self.cluster_id.load(Ordering::Relaxed)).filter(|id| *id != 0)
     }
 
-    /// Returns the revision that an answer was given at, and notes whose revision it is.
+    /// Returns the revision of a response, and notes the cluster's id.
     pub(crate) fn note_revision(&self, response: &GetResponse) -> u64 {
         if let Some(header) = response.header() {
             self.cluster_id
@@ -225,8 +253,8 @@ impl Client {
         header_revision(response)
     }
 
-    /// Returns the object under `key` as of now; `None` when there is none or it cannot be decoded
-    /// (which is logged).
+    /// Returns the object under `key`; `None` when it is absent or cannot be decoded (which is
+    /// logged).
     ///
     /// # Errors
     /// etcd has no leader, cannot be reached, or does not answer in time.
@@ -237,7 +265,7 @@ impl Client {
     /// As [`Self::get`], as of `revision`.
     ///
     /// # Errors
-    /// [`Error::Compacted`] when that is no longer kept; those of [`Self::get`].
+    /// [`Error::Compacted`] when that revision is no longer kept; those of [`Self::get`].
     pub async fn get_at(&self, key: &Key, revision: u64) -> Result<Option<Stored>, Error> {
         let options = GetOptions::new().with_revision(revision::to_etcd(revision));
         self.get_with(key, options).await
@@ -262,20 +290,19 @@ impl Client {
         }
     }
 
-    pub(crate) async fn range(
-        &self,
+    pub(crate) fn range<'a>(
+        &'a self,
         doing: &'static str,
-        key: &str,
+        key: &'a str,
         options: GetOptions,
-    ) -> Result<GetResponse, Error> {
-        self.call(doing, || {
+    ) -> BoxFuture<'a, Result<GetResponse, Error>> {
+        Box::pin(self.call(doing, move || {
             let (mut kv, options) = (self.kv.clone(), options.clone());
             async move { kv.get(key, Some(options)).await }
-        })
-        .await
+        }))
     }
 
-    /// Makes one request, with a deadline; again when it surely never left this process.
+    /// Makes one request with a deadline; retries it when it never left this process.
     pub(crate) async fn call<T, Attempt>(
         &self,
         doing: &'static str,
@@ -289,14 +316,14 @@ impl Client {
 
     pub(crate) async fn call_within<T, Attempt>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         doing: &'static str,
         attempt: impl Fn() -> Attempt,
     ) -> Result<T, Error>
     where
         Attempt: Future<Output = Result<T, etcd_client::Error>>,
     {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         let mut retry = Retry::default();
         let mut left = self.attempts;
         loop {
@@ -324,7 +351,7 @@ impl Client {
     }
 }
 
-/// Returns a channel as the etcd client makes them.
+/// Returns a channel with the settings of the etcd client's own.
 fn simulated_channel(endpoint: &str) -> Result<Channel, Error> {
     let bad = |source| {
         let source = etcd_client::Error::TransportError(source);

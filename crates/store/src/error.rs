@@ -1,26 +1,26 @@
-//! What can go wrong between us and etcd, sorted by the one question that matters after a write:
-//! could it have been carried out?
+//! Errors of calls to etcd, classified by the question that matters after a write: may it have been
+//! carried out?
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use tonic::{Code, ConnectError, Status};
 
-/// How etcd has to be started: its own defaults are below what one transaction of ours may be.
+/// The flags that etcd needs: its defaults are below the limits of our transactions.
 pub const ETCD_FLAGS: &str = "etcd --max-txn-ops 2048 --max-request-bytes 4194304";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Surely not carried out; try again later.
+    /// Not carried out; retriable.
     #[error("cannot {doing}: etcd cannot be reached at {endpoints}")]
     Unavailable {
         doing: &'static str,
-        /// With commas; empty for one that has no address.
+        /// Separated by commas; empty for an embedded etcd.
         endpoints: String,
         #[source]
         source: Cause,
     },
-    /// Carried out, or not, or still to be: for a write, find out before doing anything else
+    /// Carried out, not carried out, or still under way: a write has to be resolved first
     /// ([`crate::Writer::resolve`]).
     #[error("unknown whether etcd did {doing}: no answer came")]
     Unknown {
@@ -29,30 +29,30 @@ pub enum Error {
         #[source]
         source: Option<Cause>,
     },
-    /// Surely not carried out, and trying again changes nothing.
+    /// Not carried out; not retriable.
     #[error("etcd refused to {doing}")]
     Refused {
         doing: &'static str,
         #[source]
         source: Cause,
     },
-    /// Surely not carried out, and not before etcd is started with larger limits.
+    /// Not carried out, and refused until etcd is started with larger limits.
     #[error(
         "etcd refused to {doing}: {reason}: every member has to be started with larger limits, as \
          in {ETCD_FLAGS}"
     )]
     LimitsTooLow {
         doing: &'static str,
-        /// etcd's own words.
+        /// etcd's message.
         reason: String,
     },
-    /// `revision` is the oldest that is kept, where the server says so; 0 where it does not.
-    #[error("what was asked for is compacted away")]
+    /// `revision` is the oldest that is kept; 0 when the server does not say.
+    #[error("the requested revision is compacted")]
     Compacted { revision: u64 },
-    /// Nothing was sent: this process no longer leads, or is no longer sure.
+    /// Nothing was sent: this process no longer leads, or cannot be sure that it does.
     #[error("no longer the leader of {service}")]
     Deposed { service: String },
-    /// Nothing was sent: the transaction was not made by this leader's writer.
+    /// Nothing was sent: the transaction was not created by this leader's writer.
     #[error("a transaction of the leader of {service} does not carry its fence")]
     Unfenced { service: String },
     #[error("etcd's watch ended: {reason}")]
@@ -60,12 +60,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Tells whether a write may or may not have been carried out.
+    /// Returns whether it is unknown if a write was carried out.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown { .. })
     }
 
-    /// Tells whether the same request may succeed later without anything else changing.
+    /// Returns whether the same request may succeed later.
     pub fn is_retriable(&self) -> bool {
         matches!(
             self,
@@ -98,14 +98,14 @@ impl Error {
     }
 }
 
-/// What the etcd client says, in words for people: the server's own message, or the innermost cause
-/// such as "Connection refused". The layers between are the client's types by name.
+/// Readable cause of an etcd client error: the server's message, or the innermost cause such as
+/// "Connection refused". The layers between only name the client's types.
 #[derive(Debug)]
 pub struct Cause(etcd_client::Error);
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The client's own type does not tell its causes.
+        // The client's own type does not expose its causes.
         let mut innermost: &(dyn StdError + 'static) = match &self.0 {
             etcd_client::Error::GRpcStatus(status) => status,
             etcd_client::Error::TransportError(error) => error,
@@ -127,12 +127,12 @@ impl From<etcd_client::Error> for Cause {
     }
 }
 
-// Its text has the cause already.
+// Its text contains the cause already.
 impl StdError for Cause {}
 
-/// Returns etcd's words when it says that a transaction is larger than it takes.
+/// Returns etcd's message when a transaction exceeds its limits.
 fn limit(error: &etcd_client::Error) -> Option<String> {
-    // There is no type for it, only these texts.
+    // etcd has no error code for it, only these texts.
     const TEXTS: [&str; 2] = ["too many operations", "request is too large"];
     let etcd_client::Error::GRpcStatus(status) = error else {
         return None;
@@ -142,22 +142,22 @@ fn limit(error: &etcd_client::Error) -> Option<String> {
     is_limit.then(|| status.message().to_owned())
 }
 
-/// What an error says of the request it answers.
+/// The fate of a request that ended in an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// It never left this process.
     NotSent,
     /// It may have been carried out.
     Unknown,
-    /// The server looked at it and did nothing.
+    /// The server rejected it.
     Refused,
 }
 
-/// Sorts an error of the etcd client.
+/// Classifies an error of the etcd client.
 ///
 /// A status that the server itself sent has no source; one made on this side, for a broken
 /// connection or a timeout, has. Of those sent by the server, the codes for "timed out", "no
-/// leader" and the like say nothing of the proposal's fate.
+/// leader" and the like leave the proposal's fate open.
 pub fn classify(error: &etcd_client::Error) -> Class {
     match error {
         etcd_client::Error::GRpcStatus(status) => {
@@ -205,9 +205,9 @@ fn has_cause<T: StdError + 'static>(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
-/// Tells whether etcd says that a revision asked for is compacted away.
+/// Returns whether the error means that the requested revision is compacted.
 pub(crate) fn is_compacted(error: &etcd_client::Error) -> bool {
-    // The client has no type for it: a code that other errors share, and this text.
+    // The client has no type for it, only a shared code and this text.
     matches!(error, etcd_client::Error::GRpcStatus(status)
         if status.code() == Code::OutOfRange && status.message().contains("compacted"))
 }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_server_rejected_itself_is_refused() {
+    fn only_rejections_by_the_server_are_refusals() {
         assert_eq!(
             class_of(Status::invalid_argument("too many operations")),
             Class::Refused
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_beyond_etcds_limits_says_how_etcd_has_to_be_started() {
+    fn the_error_of_an_oversized_transaction_names_the_flags_of_etcd() {
         for words in [
             "etcdserver: too many operations in txn request",
             "etcdserver: request is too large",
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_is_told_without_the_clients_types() {
+    fn the_cause_has_no_type_names_of_the_client() {
         let status = Status::permission_denied("etcdserver: permission denied");
         let error = Error::from_etcd("read a key", &[], etcd_client::Error::GRpcStatus(status));
         let cause = error.source().unwrap();

@@ -1,4 +1,4 @@
-//! Replays what was committed, revision by revision: for checkers, not for services.
+//! History: replays committed changes, revision by revision; for checkers, not for services.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,19 +8,20 @@ use tokio::time::{Instant, timeout};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::replica::{ReplicaMetrics, to_changes};
+use crate::replica::decode::to_changes;
+use crate::replica::metrics::ReplicaMetrics;
 use crate::watch::{Message, PrefixWatch};
 
-/// How long to listen before asking for progress again.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// Wait before progress is requested again.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Every revision from one in the past to the newest when it was started.
+/// Every revision from a start to the newest at the time of the call.
 #[derive(Debug)]
 pub struct History {
     client: Client,
     watch: PrefixWatch,
     ready: VecDeque<(u64, Vec<Change>)>,
-    /// The last revision to be told.
+    /// The last revision to return.
     last: u64,
     done: bool,
 }
@@ -43,11 +44,10 @@ impl History {
         })
     }
 
-    /// Returns the next revision that changed anything of ours, with its changes; `None` at the
-    /// end.
+    /// Returns the next revision with changes below the prefix, and its changes; `None` at the end.
     ///
     /// # Errors
-    /// What comes next was compacted away, or the watch broke, or the store does not answer.
+    /// The next changes were compacted, or the watch broke, or the store does not answer.
     pub async fn next(&mut self) -> Result<Option<(u64, Vec<Change>)>, Error> {
         loop {
             if let Some((revision, changes)) = self.ready.pop_front() {
@@ -57,7 +57,7 @@ impl History {
             if self.done {
                 return Ok(None);
             }
-            let message = self.listen().await?;
+            let message = self.receive().await?;
             match message {
                 Message::Revisions(revisions) => {
                     for (revision, events) in revisions {
@@ -71,13 +71,14 @@ impl History {
             }
         }
     }
-    /// Returns the next message, asking for progress until there is one: etcd stays silent while a
-    /// watch catches up, and where nothing of ours changes no event will come.
-    async fn listen(&mut self) -> Result<Message, Error> {
+
+    /// Returns the next message, requesting progress until there is one: etcd stays silent while a
+    /// watch catches up, and without changes below the prefix there is no event.
+    async fn receive(&mut self) -> Result<Message, Error> {
         let deadline = Instant::now() + self.client.request_timeout;
         while Instant::now() < deadline {
-            self.watch.request_progress(ASK_AGAIN).await?;
-            if let Ok(message) = timeout(ASK_AGAIN, self.watch.next()).await {
+            self.watch.request_progress(PROGRESS_INTERVAL).await?;
+            if let Ok(message) = timeout(PROGRESS_INTERVAL, self.watch.next()).await {
                 return message;
             }
         }

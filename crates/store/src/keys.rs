@@ -1,12 +1,14 @@
-//! What keys look like in etcd: readable below one prefix, a word for the kind, then the name.
+//! Key layout in etcd: readable text below one prefix, the kind and then the name.
 //!
 //! `job/<ns>/<id>`, `job-version/<ns>/<id>/<version>`, `job-stable/<ns>/<id>/<version>`,
-//! `job-tally/<ns>/<id>`, `job-tags/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`, `node/<id>`,
-//! `deployment/<id>`, `election/<service>`, `node-pool/<name>`, `namespace/<name>`, and `scheduler-config`, of which
-//! there is one, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`,
+//! `job-tally/<ns>/<id>`, `job-tags/<ns>/<id>`, `eval/<id>`, `alloc/<id>`, `alloc-client/<id>`,
+//! `node/<id>`, `deployment/<id>`, `election/<service>`, `node-pool/<name>`, `namespace/<name>`, the
+//! only `scheduler-config`, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`,
 //! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
-//! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`. A job's id may contain slashes: it is what lies between the namespace,
-//! which has none, and the version, which comes last.
+//! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`.
+//!
+//! A job's id may contain slashes: it lies between the namespace, which has none, and the version,
+//! which comes last.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -15,10 +17,10 @@ use std::sync::Arc;
 use model::{JobKey, Namespace, NodePool, Volume, VolumeKey};
 use state::Key;
 
-/// What the keys of this project begin with when nobody says otherwise.
+/// The default prefix of all keys.
 pub const DEFAULT_PREFIX: &str = "/kafila/v1/";
 
-/// A key without a name: there is one of its kind.
+/// A key without a name: the only one of its kind.
 const SCHEDULER_CONFIG: &str = "scheduler-config";
 
 /// The keys below one prefix. Cheap to clone.
@@ -27,10 +29,10 @@ pub struct Keyspace {
     prefix: Arc<str>,
 }
 
-/// Why a key of the store is not one of ours.
+/// A key below the prefix that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Of a kind that this version does not know: a later version's, to be left alone.
+    /// Its kind is unknown to this version. A later version may use it, so it is left alone.
     #[error("key {0:?} is of an unknown kind")]
     Foreign(String),
     #[error("key {0:?} has no valid name after its kind")]
@@ -44,7 +46,7 @@ impl Default for Keyspace {
 }
 
 impl Keyspace {
-    /// Makes the keys below `prefix`, which gets a slash at its end when it has none.
+    /// Creates the keyspace below `prefix`; adds a slash at its end when it has none.
     pub fn new(prefix: &str) -> Self {
         let slash = if prefix.ends_with('/') { "" } else { "/" };
         Self {
@@ -98,7 +100,7 @@ impl Keyspace {
         }
     }
 
-    /// Returns the key that `text` stands for.
+    /// Returns the key with this text.
     ///
     /// # Errors
     /// It is not below the prefix, or of an unknown kind, or has no valid name.
@@ -144,8 +146,8 @@ impl Keyspace {
     }
 }
 
-/// Returns `<ns>/<id>`. Validation keeps slashes out of namespaces; should one get here all the
-/// same, it is escaped, so that two jobs can never share a key.
+/// Returns `<ns>/<id>`. Validation keeps slashes out of namespaces; one that gets here anyway is
+/// escaped, so that two jobs never share a key.
 fn job_path(job: &JobKey) -> String {
     format!("{}/{}", escape(&job.namespace), job.job_id)
 }
@@ -185,13 +187,13 @@ fn parse_piece(name: &str) -> Option<Key> {
     Some(Key::PlanPiece(parse_id(eval_id)?, number))
 }
 
-/// A group's name has no slashes: it is what comes last.
+/// A group's name has no slashes and comes last.
 fn parse_group(name: &str) -> Option<Key> {
     let (job, group) = name.rsplit_once('/')?;
     Some(Key::ScalingEvents(parse_job(job)?, parse_part(group)?))
 }
 
-/// Reads what was escaped, in the form that is written and no other.
+/// Unescapes a part; accepts only the form that [`escape`] writes.
 fn parse_part(part: &str) -> Option<String> {
     let text = unescape(part).into_owned();
     (escape(&text) == part).then_some(text)
@@ -199,7 +201,7 @@ fn parse_part(part: &str) -> Option<String> {
 
 fn parse_version(name: &str) -> Option<(JobKey, u64)> {
     let (job, version) = name.rsplit_once('/')?;
-    // The form that is written, and no other: one object, one key.
+    // Only the written form is accepted: one object, one key.
     let number = version
         .parse::<u64>()
         .ok()
@@ -267,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_key_survives_its_text(key in keys()) {
+        fn every_key_is_decoded_from_its_text(key in keys()) {
             let keyspace = Keyspace::default();
             let text = keyspace.encode(&key);
             prop_assert!(text.starts_with(DEFAULT_PREFIX));
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_read_as_the_blueprint_says() {
+    fn keys_have_the_documented_layout() {
         let keyspace = Keyspace::default();
         let job = JobKey::new("default", "team/web");
         assert_eq!(
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_a_later_version_are_told_from_broken_names() {
+    fn unknown_kinds_differ_from_malformed_names() {
         let keyspace = Keyspace::default();
         let error = |text: &str| keyspace.decode(text.as_bytes()).unwrap_err();
         for foreign in [

@@ -1,61 +1,50 @@
-//! Which of etcd's members is asked: one of them, for as long as it answers.
+//! The etcd member in use, with failover to another.
 //!
-//! Members are asked in turn how they are, by the cheapest request that needs a majority. A member
-//! that does not answer in time while another does is left: everything goes to the other, and what
-//! is still under way at the one that was left (requests, watches, leases being kept) is cut, so
-//! that whoever waits for it hears so now and not when a deadline passes. While none answers,
-//! nothing is cut: the majority may be gone, and waiting is all there is to do.
+//! A health check asks the member in use with the cheapest request that needs a quorum. When it does
+//! not answer in time and another member does, all requests go to the other one, and the connection
+//! to the first is closed. So requests, watches and lease renewals under way on it fail at once and
+//! not at their deadline. While no member answers, no connection is closed: the quorum may be lost,
+//! and waiting is the only option.
 //!
-//! The same is done once when etcd has elected a leader: a proposal that was on its way to the old
-//! one is lost, and the member that sent it there only says so after seven seconds.
+//! The connection is also closed once when etcd has elected a new leader: a proposal on its way to
+//! the old leader is lost, and the member that forwarded it reports that only after seven seconds.
 //!
-//! A balancer that spreads requests over all members would hand each of them to one that is cut off
-//! or stopped in its tracks as long as its connection looks alive.
+//! A balancer over all members would send a share of the requests to a member that is partitioned
+//! or frozen, for as long as its connection looks alive.
 
 use std::fmt;
-use std::net::{Shutdown, TcpStream as StdTcpStream};
+use std::net::Shutdown;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions, KvClient};
 use futures::future::{BoxFuture, select_ok};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::body::Body;
-use tonic::codegen::http::{Request, Response, Uri};
-use tonic::transport::{Channel, Endpoint};
-use tower::{BoxError, Service, ServiceExt as _, service_fn};
+use tonic::codegen::http::{Request, Response};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Service};
 use tracing::{info, warn};
 
 use crate::error::{Class, Error, classify};
+use crate::login::LoggedIn;
+use crate::socket::{Access, Connection};
 
-/// How often the member in use is asked how it is, when nothing fails: with [`PATIENCE`], how long
-/// a member that falls silent holds everybody up.
-const ASK_EVERY: Duration = Duration::from_millis(500);
-/// How long a member may take to answer. One that is asked over links of 200 ms each way takes 0.8
-/// to 1.2 s, and an election of etcd's 1 to 2 s.
-const PATIENCE: Duration = Duration::from_millis(1_500);
-/// For how long nobody has to be left before a member may take no longer again: see [`Leavings`].
-const CALM: Duration = Duration::from_secs(20);
-/// How often patience is doubled at most: to 12 s, more than any request waits.
-const MOST_DOUBLED: u32 = 3;
-/// A key that there never is.
-const NO_KEY: &str = "/kafila-member-in-use";
+/// Interval of health checks without failures. A silent member delays requests by this and
+/// [`ANSWER_TIMEOUT`] at most.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// Timeout of a health check. Over links of 200 ms each way an answer takes 0.8 to 1.2 s, and an
+/// election of etcd takes 1 to 2 s.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// Time without a failover that takes back one doubling of the timeout: see [`FailoverBackoff`].
+const CALM_PERIOD: Duration = Duration::from_secs(20);
+/// Limit of doublings of the timeout: to 12 s, longer than any request waits.
+const MAX_DOUBLINGS: u32 = 3;
 
-/// How connections are made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
-    pub(crate) connect_timeout: Duration,
-    pub(crate) keep_alive_interval: Duration,
-    pub(crate) keep_alive_timeout: Duration,
-}
-
-/// A channel to whichever member is in use. Cheap to clone; the task that asks the members ends
-/// with the last clone.
+/// A channel to the member in use. Cheap to clone; the health checks end with the last clone.
 #[derive(Clone)]
 pub(crate) struct Members {
     shared: Arc<Shared>,
@@ -65,21 +54,21 @@ struct Shared {
     /// At least two.
     members: Vec<Member>,
     current: AtomicUsize,
-    /// The newest of etcd's own terms that was heard of; 0: none yet.
+    /// The newest known term of etcd's own leader election; 0: none yet.
     raft_term: AtomicU64,
-    /// Rung when a request fails on the way.
-    trouble: Arc<Notify>,
+    /// Notified when a request fails in transport.
+    request_failed: Arc<Notify>,
 }
 
 struct Member {
     address: String,
-    channel: Channel,
+    channel: LoggedIn,
     kv: KvClient,
-    /// The connection that is open, or was last.
+    /// A key that never exists.
+    no_key: String,
+    /// The open connection, or the last one.
     connection: Connection,
 }
-
-type Connection = Arc<Mutex<Option<StdTcpStream>>>;
 
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,28 +77,28 @@ impl fmt::Debug for Members {
 }
 
 impl Members {
-    /// Connects when first used; `first` says whom to ask first.
+    /// Connects on first use; `first` is the position of the member to use first.
     ///
     /// # Errors
     /// An endpoint is not a URI.
     pub(crate) async fn new(
         endpoints: &[String],
-        timing: Timing,
+        access: &Access,
         first: usize,
     ) -> Result<Self, Error> {
         let mut members = Vec::new();
         for address in endpoints {
-            let member = Member::new(address, timing).await;
+            let member = Member::new(address, access).await;
             members.push(member.map_err(|source| Error::from_etcd("connect", endpoints, source))?);
         }
-        let trouble = Arc::new(Notify::new());
+        let request_failed = Arc::new(Notify::new());
         let shared = Arc::new(Shared {
             current: AtomicUsize::new(first % members.len().max(1)),
             raft_term: AtomicU64::new(0),
             members,
-            trouble: Arc::clone(&trouble),
+            request_failed: Arc::clone(&request_failed),
         });
-        tokio::spawn(keep_asking(Arc::downgrade(&shared), trouble));
+        tokio::spawn(monitor(Arc::downgrade(&shared), request_failed));
         Ok(Self { shared })
     }
 
@@ -129,14 +118,14 @@ impl Service<Request<Body>> for Members {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let trouble = Arc::clone(&self.shared.trouble);
+        let request_failed = Arc::clone(&self.shared.request_failed);
         let mut channel = self.shared.current().channel.clone();
         Box::pin(async move {
-            let answer = async { channel.ready().await?.call(request).await }.await;
+            let answer = channel.call(request).await;
             if answer.is_err() {
-                trouble.notify_one();
+                request_failed.notify_one();
             }
-            Ok(answer?)
+            answer
         })
     }
 }
@@ -146,27 +135,27 @@ impl Shared {
         &self.members[self.current.load(Ordering::Relaxed)]
     }
 
-    /// Asks the member in use, and leaves it when it does not answer and another does.
-    async fn look(&self, leavings: &mut Leavings) {
+    /// Checks the member in use; fails over when it does not answer and another does.
+    async fn check(&self, backoff: &mut FailoverBackoff) {
         let left = self.current.load(Ordering::Relaxed);
-        let patience = leavings.patience(Instant::now());
-        if let Some(term) = self.members[left].answer(patience).await {
+        let limit = backoff.timeout(Instant::now());
+        if let Some(term) = self.members[left].answer(limit).await {
             let known = self.raft_term.fetch_max(term, Ordering::Relaxed);
-            // Elections in a row are a cluster in trouble, which cutting connections only adds to.
-            if known != 0 && term > known && patience == PATIENCE {
+            // Several elections in a row are an unstable cluster, and reconnecting adds load.
+            if known != 0 && term > known && limit == ANSWER_TIMEOUT {
                 info!(
                     term,
-                    "etcd has elected a leader: asking again what may be lost"
+                    "etcd has elected a leader: reconnecting, because requests may be lost"
                 );
                 self.members[left].disconnect();
-                leavings.note(Instant::now());
+                backoff.note(Instant::now());
             }
             return;
         }
         let others = (0..self.members.len()).filter(|number| *number != left);
         let asked = others.map(|number| {
             Box::pin(async move {
-                let term = self.members[number].answer(patience).await.ok_or(())?;
+                let term = self.members[number].answer(limit).await.ok_or(())?;
                 Ok::<_, ()>((number, term))
             })
         });
@@ -175,30 +164,29 @@ impl Shared {
         };
         self.raft_term.fetch_max(term, Ordering::Relaxed);
         warn!(
-            left = self.members[left].address,
-            taken = self.members[found].address,
-            "a member of etcd does not answer: asking another"
+            from = self.members[left].address,
+            to = self.members[found].address,
+            "a member of etcd does not answer: using another"
         );
         self.current.store(found, Ordering::Relaxed);
         self.members[left].disconnect();
-        leavings.note(Instant::now());
+        backoff.note(Instant::now());
     }
 }
 
-/// How often a member has been left lately.
+/// Timeout of health checks, which doubles with each failover and halves with each calm period.
 ///
-/// One that has gone is left once. Where members are left again and again all of them are slow, and
-/// every leaving makes them slower, since everything under way is asked once more: so each leaving
-/// doubles how long a member may take, and each while of calm halves it.
+/// A failed member causes one failover. Repeated failovers mean that all members are slow, and each
+/// failover makes them slower, because every request under way is sent again.
 #[derive(Debug, Default)]
-struct Leavings {
+struct FailoverBackoff {
     count: u32,
     last: Option<Instant>,
 }
 
-impl Leavings {
+impl FailoverBackoff {
     fn note(&mut self, now: Instant) {
-        self.count = (self.recent(now) + 1).min(MOST_DOUBLED);
+        self.count = (self.recent(now) + 1).min(MAX_DOUBLINGS);
         self.last = Some(now);
     }
 
@@ -206,87 +194,69 @@ impl Leavings {
         let Some(last) = self.last else {
             return 0;
         };
-        let calm = now.saturating_duration_since(last).as_secs() / CALM.as_secs();
+        let calm = now.saturating_duration_since(last).as_secs() / CALM_PERIOD.as_secs();
         self.count
             .saturating_sub(u32::try_from(calm).unwrap_or(u32::MAX))
     }
 
-    fn patience(&self, now: Instant) -> Duration {
-        PATIENCE * (1 << self.recent(now))
+    fn timeout(&self, now: Instant) -> Duration {
+        ANSWER_TIMEOUT * (1 << self.recent(now))
     }
 }
 
-/// Looks every now and then, and when there is trouble, as long as anybody is interested.
-async fn keep_asking(shared: Weak<Shared>, trouble: Arc<Notify>) {
-    let mut leavings = Leavings::default();
+/// Runs health checks at an interval and after failed requests, until all channels are dropped.
+async fn monitor(shared: Weak<Shared>, request_failed: Arc<Notify>) {
+    let mut backoff = FailoverBackoff::default();
     loop {
-        // Trouble that goes on rings all the time; a pause bounds how often it is looked at.
-        sleep(ASK_EVERY / 10).await;
+        // A pause bounds the rate of checks while requests keep failing.
+        sleep(CHECK_INTERVAL / 10).await;
         tokio::select! {
-            () = sleep(ASK_EVERY) => {}
-            () = trouble.notified() => {}
+            () = sleep(CHECK_INTERVAL) => {}
+            () = request_failed.notified() => {}
         }
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        shared.look(&mut leavings).await;
+        shared.check(&mut backoff).await;
     }
 }
 
 impl Member {
-    async fn new(address: &str, timing: Timing) -> Result<Self, etcd_client::Error> {
-        let endpoint = Endpoint::from_shared(address.to_owned())?
-            .connect_timeout(timing.connect_timeout)
-            .http2_keep_alive_interval(timing.keep_alive_interval)
-            .keep_alive_timeout(timing.keep_alive_timeout)
-            .keep_alive_while_idle(true);
+    async fn new(address: &str, access: &Access) -> Result<Self, etcd_client::Error> {
         let connection = Connection::default();
-        let opened = Arc::clone(&connection);
-        let channel = endpoint.connect_with_connector_lazy(service_fn(move |uri: Uri| {
-            let opened = Arc::clone(&opened);
-            async move {
-                let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-                let port = uri.port_u16().unwrap_or(80);
-                let socket = TcpStream::connect((host, port)).await?;
-                socket.set_nodelay(true)?;
-                let socket = socket.into_std()?;
-                let second = socket.try_clone()?;
-                *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(second);
-                Ok::<_, std::io::Error>(TokioIo::new(TcpStream::from_std(socket)?))
-            }
-        }));
+        let channel = access.channel(address, Arc::clone(&connection))?;
         let options = ConnectOptions::new().with_require_leader(true);
-        let own = etcd_client::Channel::Tonic(channel.clone());
+        let own = etcd_client::Channel::Custom(BoxCloneSyncService::new(channel.clone()));
         let client = etcd_client::Client::from_channel(own, Some(options)).await?;
         Ok(Self {
             address: address.to_owned(),
             channel,
             kv: client.kv_client(),
+            no_key: access.no_key.clone(),
             connection,
         })
     }
 
-    /// Asks the member something that it cannot answer without a majority of its peers. Returns
-    /// etcd's term.
-    async fn answer(&self, patience: Duration) -> Option<u64> {
+    /// Sends a request that the member can answer only with a quorum; returns etcd's term.
+    async fn answer(&self, limit: Duration) -> Option<u64> {
         let mut kv = self.kv.clone();
         let options = GetOptions::new().with_keys_only();
-        match timeout(patience, kv.get(NO_KEY, Some(options))).await {
+        match timeout(limit, kv.get(self.no_key.as_str(), Some(options))).await {
             Ok(Ok(response)) => Some(response.header().map_or(0, |header| header.raft_term())),
-            // It may not be read by us, say: it is there all the same.
+            // Refused, for lack of permission for example: the member answers all the same.
             Ok(Err(error)) => (classify(&error) == Class::Refused).then_some(0),
             Err(_) => None,
         }
     }
 
-    /// Cuts the connection: everything under way on it fails at once.
+    /// Closes the connection: everything under way on it fails at once.
     fn disconnect(&self) {
         let connection = self
             .connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(socket) = &*connection {
-            // An error means that it was gone already.
+            // An error means that it was closed already.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
@@ -305,7 +275,7 @@ mod tests {
     use crate::client::{Client, ClientOptions};
     use crate::replica::{Replica, ReplicaOptions};
 
-    /// Below a request's deadline of 5 s, and above what it takes to leave two members in a row.
+    /// Below a request's deadline of 5 s, and above the time of two failovers in a row.
     const SOON: Duration = Duration::from_millis(4_800);
 
     struct Cluster {
@@ -313,7 +283,7 @@ mod tests {
         etcd: EmbeddedEtcd,
     }
 
-    /// Two members: in truth one, with two ways to it.
+    /// Two members: one server behind two proxies.
     async fn two_ways() -> Cluster {
         let etcd = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -330,7 +300,16 @@ mod tests {
         cluster.members.iter().map(Proxy::endpoint).collect()
     }
 
-    /// Takes away one member after the other, never both, and calls `check` each time.
+    fn access(timing: crate::socket::Timing) -> Access {
+        Access {
+            timing,
+            credentials: None,
+            login: None,
+            no_key: "/kafila/v1/".to_owned(),
+        }
+    }
+
+    /// Breaks one member after the other, never both, and calls `check` each time.
     async fn each_gone(cluster: &Cluster, mode: Mode, mut check: impl AsyncFnMut(u32)) {
         for round in 0..2 {
             let (gone, there) = (
@@ -344,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn requests_go_on_when_a_member_falls_silent_or_goes() {
+    async fn requests_continue_when_a_member_falls_silent_or_stops() {
         for mode in [Mode::Hold, Mode::Cut] {
             let cluster = two_ways().await;
             let options = ClientOptions::default();
@@ -355,7 +334,7 @@ mod tests {
             each_gone(&cluster, mode, async |round| {
                 for request in 0..5 {
                     let began = Instant::now();
-                    // What was under way is cut; asked again, as every caller does, it is answered.
+                    // A request under way fails; retried, as by every caller, it is answered.
                     let mut answer = client.current_revision().await;
                     while answer.is_err() && began.elapsed() < SOON {
                         sleep(Duration::from_millis(50)).await;
@@ -373,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_replica_goes_on_when_its_member_falls_silent() {
+    async fn a_replica_continues_when_its_member_falls_silent() {
         let cluster = two_ways().await;
         let options = ClientOptions::default();
         let client = Client::connect(&endpoints(&cluster), options.clone())
@@ -408,88 +387,101 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn while_no_member_answers_none_is_left() {
+    async fn without_an_answering_member_there_is_no_failover() {
         let cluster = two_ways().await;
-        let timing = Timing {
+        let timing = crate::socket::Timing {
             connect_timeout: Duration::from_secs(2),
             keep_alive_interval: Duration::from_secs(30),
             keep_alive_timeout: Duration::from_secs(30),
         };
-        let members = Members::new(&endpoints(&cluster), timing, 1).await.unwrap();
-        assert!(members.shared.current().answer(PATIENCE).await.is_some());
+        let members = Members::new(&endpoints(&cluster), &access(timing), 1)
+            .await
+            .unwrap();
+        assert!(
+            members
+                .shared
+                .current()
+                .answer(ANSWER_TIMEOUT)
+                .await
+                .is_some()
+        );
         cluster
             .members
             .iter()
             .for_each(|member| member.set(Mode::Hold));
-        members.shared.look(&mut Leavings::default()).await;
+        members.shared.check(&mut FailoverBackoff::default()).await;
         assert_eq!(members.current(), 1);
         cluster.members[0].set(Mode::Open);
-        members.shared.look(&mut Leavings::default()).await;
+        members.shared.check(&mut FailoverBackoff::default()).await;
         assert_eq!(members.current(), 0);
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_under_way_is_cut_when_etcd_has_elected_a_leader() {
+    async fn the_connection_is_closed_when_etcd_has_elected_a_leader() {
         let cluster = two_ways().await;
         let client = Client::connect(&endpoints(&cluster), ClientOptions::default())
             .await
             .unwrap();
         let replica = Replica::start(client, ReplicaOptions::default(), CancellationToken::new());
         replica.ready(SOON).await.unwrap();
-        let timing = Timing {
+        let timing = crate::socket::Timing {
             connect_timeout: Duration::from_secs(2),
             keep_alive_interval: Duration::from_secs(30),
             keep_alive_timeout: Duration::from_secs(30),
         };
-        let members = Members::new(&endpoints(&cluster), timing, 0).await.unwrap();
-        members.shared.look(&mut Leavings::default()).await;
+        let members = Members::new(&endpoints(&cluster), &access(timing), 0)
+            .await
+            .unwrap();
+        members.shared.check(&mut FailoverBackoff::default()).await;
         let connection = || {
             let member = members.shared.current();
             let socket = member.connection.lock().unwrap();
             socket.as_ref().unwrap().local_addr().unwrap()
         };
         let before = connection();
-        members.shared.look(&mut Leavings::default()).await;
+        members.shared.check(&mut FailoverBackoff::default()).await;
         assert_eq!(connection(), before, "the same term");
-        // As if what was heard before had been of an older one.
+        // As if the known term were older.
         members.shared.raft_term.fetch_sub(1, Ordering::Relaxed);
         assert_ne!(
             members.shared.raft_term.load(Ordering::Relaxed),
             0,
             "a term of 2 or more"
         );
-        members.shared.look(&mut Leavings::default()).await;
-        members.shared.look(&mut Leavings::default()).await;
+        members.shared.check(&mut FailoverBackoff::default()).await;
+        members.shared.check(&mut FailoverBackoff::default()).await;
         assert_ne!(connection(), before);
     }
 
     #[test]
-    fn whoever_leaves_again_and_again_becomes_patient_and_calm_makes_up_for_it() {
-        let mut leavings = Leavings::default();
+    fn repeated_failovers_double_the_timeout_and_calm_halves_it() {
+        let mut backoff = FailoverBackoff::default();
         let now = Instant::now();
-        assert_eq!(leavings.patience(now), PATIENCE);
-        leavings.note(now);
-        assert_eq!(leavings.patience(now), PATIENCE * 2);
-        (0..10).for_each(|_| leavings.note(now));
-        assert_eq!(leavings.patience(now), PATIENCE * 8);
-        assert_eq!(leavings.patience(now + CALM * 2), PATIENCE * 2);
-        leavings.note(now + CALM * 2);
-        assert_eq!(leavings.patience(now + CALM * 2), PATIENCE * 4);
-        assert_eq!(leavings.patience(now + CALM * 20), PATIENCE);
+        assert_eq!(backoff.timeout(now), ANSWER_TIMEOUT);
+        backoff.note(now);
+        assert_eq!(backoff.timeout(now), ANSWER_TIMEOUT * 2);
+        (0..10).for_each(|_| backoff.note(now));
+        assert_eq!(backoff.timeout(now), ANSWER_TIMEOUT * 8);
+        assert_eq!(backoff.timeout(now + CALM_PERIOD * 2), ANSWER_TIMEOUT * 2);
+        backoff.note(now + CALM_PERIOD * 2);
+        assert_eq!(backoff.timeout(now + CALM_PERIOD * 2), ANSWER_TIMEOUT * 4);
+        assert_eq!(backoff.timeout(now + CALM_PERIOD * 20), ANSWER_TIMEOUT);
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn nobody_is_asked_for_a_client_that_is_gone() {
+    async fn health_checks_end_with_the_last_client() {
         let cluster = two_ways().await;
-        let timing = Timing {
+        let timing = crate::socket::Timing {
             connect_timeout: Duration::from_secs(2),
             keep_alive_interval: Duration::from_secs(30),
             keep_alive_timeout: Duration::from_secs(30),
         };
-        let members = Members::new(&endpoints(&cluster), timing, 0).await.unwrap();
+        let members = Members::new(&endpoints(&cluster), &access(timing), 0)
+            .await
+            .unwrap();
         let shared = Arc::downgrade(&members.shared);
         drop(members);
-        tokio::time::sleep(ASK_EVERY * 3).await;
+        tokio::time::sleep(CHECK_INTERVAL * 3).await;
         assert_eq!(shared.strong_count(), 0);
     }
 }

@@ -1,8 +1,8 @@
-//! Finds out what became of a commit whose answer never came.
+//! Determines the outcome of a commit without an answer.
 //!
-//! A transaction leaves a trace that only it can leave: all its keys with its values, changed at
-//! one revision. That revision is looked for in the history of one of its keys, the witness, and
-//! then confirmed on the others.
+//! A transaction leaves a unique trace: all its keys with its values, changed at one revision. That
+//! revision is searched in the history of one of its keys, the witness, and then confirmed on the
+//! others.
 
 use etcd_client::{GetOptions, KeyValue, Txn as EtcdTxn, TxnOp, TxnOpResponse};
 use state::Key;
@@ -10,31 +10,31 @@ use state::Key;
 use crate::client::Client;
 use crate::error::Error;
 use crate::revision;
-use crate::txn::{Expected, Txn, Write};
+use crate::txn::{EncodedWrite, Expected, Txn};
 
-/// How many versions of the witness are looked at, newest first. What is in doubt is seconds old,
-/// and no key of ours is written dozens of times within seconds.
+/// Number of versions of the witness that are read, newest first. A commit in doubt is seconds old,
+/// and no key is written dozens of times within seconds.
 const MAX_VERSIONS: usize = 64;
-/// How many keys one confirming read asks for: below etcd's own limit of 128 operations, so that
-/// it works on a server that nobody has configured.
+/// Keys per confirming read: below etcd's default limit of 128 operations, so that it works on a
+/// server without configuration.
 const CONFIRM_KEYS: usize = 100;
 
-/// What became of a commit in doubt.
+/// Outcome of a commit in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// It was carried out, at this revision.
+    /// It was carried out at this revision.
     Applied { revision: u64 },
-    /// It was not, so far. The request may still be under way: committing the SAME transaction
-    /// again is safe, because its compares let only one attempt through; doing something else
-    /// instead is safe only when that compares one of the same keys.
+    /// It was not carried out so far. The request may still be under way: committing the SAME
+    /// transaction again is safe, because its compares let only one attempt through. Another
+    /// transaction is safe only when it compares one of the same keys.
     NotApplied,
-    /// What would tell is compacted away, deleted, or too long ago.
+    /// The trace is compacted, deleted, or too old.
     Forgotten,
 }
 
 pub(crate) async fn resolve(client: &Client, txn: &Txn) -> Result<Resolution, Error> {
     let Some(witness) = choose_witness(txn) else {
-        // It would have changed nothing, so nothing became of it.
+        // A transaction without writes has no trace and no effect.
         return Ok(Resolution::NotApplied);
     };
     match search(client, txn, witness).await {
@@ -43,27 +43,27 @@ pub(crate) async fn resolve(client: &Client, txn: &Txn) -> Result<Resolution, Er
     }
 }
 
-/// Returns the write whose trace says most.
+/// Returns the write with the most conclusive trace.
 ///
-/// An object with a random id is created by one transaction only, so it is there or not. Next come
-/// other new keys, then changed ones, whose history is to be searched, and last deleted ones,
-/// which leave nothing to look at.
-fn choose_witness(txn: &Txn) -> Option<&Write> {
+/// An object with a random id is created by one transaction only, so it exists or not. Next come
+/// other new keys, then changed ones, whose history has to be searched, and last deleted ones,
+/// which leave no value.
+fn choose_witness(txn: &Txn) -> Option<&EncodedWrite> {
     txn.writes()
         .iter()
         .min_by_key(|write| match (&write.value, write.expected) {
-            (Some(_), Expected::Absent) if is_drawn_at_random(&write.key) => 0,
+            (Some(_), Expected::Absent) if has_random_id(&write.key) => 0,
             (Some(_), Expected::Absent) => 1,
             (Some(_), _) => 2,
             (None, _) => 3,
         })
 }
 
-fn is_drawn_at_random(key: &Key) -> bool {
+fn has_random_id(key: &Key) -> bool {
     matches!(key, Key::Eval(_) | Key::Alloc(_) | Key::Deployment(_))
 }
 
-async fn search(client: &Client, txn: &Txn, witness: &Write) -> Result<Resolution, Error> {
+async fn search(client: &Client, txn: &Txn, witness: &EncodedWrite) -> Result<Resolution, Error> {
     let read_before = match witness.expected {
         Expected::ModRevision(revision) => revision,
         Expected::Absent | Expected::CreateRevision(_) => 0,
@@ -77,12 +77,12 @@ async fn search(client: &Client, txn: &Txn, witness: &Write) -> Result<Resolutio
         let Some(kv) = response.kvs().first() else {
             return match (&witness.value, witness.expected) {
                 (Some(_), Expected::Absent) => Ok(Resolution::NotApplied),
-                // Changed by us and then deleted, or only deleted: nothing is left to tell.
+                // Changed by this transaction and then deleted, or only deleted: indistinguishable.
                 (Some(_), _) => Ok(Resolution::Forgotten),
-                // Gone, as was wanted, by whoever's hand.
+                // Deleted as intended, by this transaction or by another.
                 (None, _) => {
                     let revision = crate::client::header_revision(&response);
-                    look_at_deletions(client, txn, revision).await
+                    resolve_deletions(client, txn, revision).await
                 }
             };
         };
@@ -97,7 +97,7 @@ async fn search(client: &Client, txn: &Txn, witness: &Write) -> Result<Resolutio
             return Ok(Resolution::Applied { revision: changed });
         }
         if kv.version() == 1 {
-            // Created by another hand, after a deletion that may have had our change before it.
+            // Created by another writer after a deletion, before which the change may have happened.
             return Ok(Resolution::Forgotten);
         }
         at = changed - 1;
@@ -105,9 +105,9 @@ async fn search(client: &Client, txn: &Txn, witness: &Write) -> Result<Resolutio
     Ok(Resolution::Forgotten)
 }
 
-/// Tells what became of a transaction that only deletes, and of which one key is gone as of
-/// `revision`. All of them go together, so one that stands as it was read says that they did not.
-async fn look_at_deletions(client: &Client, txn: &Txn, revision: u64) -> Result<Resolution, Error> {
+/// Returns the outcome of a transaction that only deletes, one key of which is absent as of
+/// `revision`. It deletes all of its keys together, so one unchanged key disproves it.
+async fn resolve_deletions(client: &Client, txn: &Txn, revision: u64) -> Result<Resolution, Error> {
     let mut all_gone = true;
     for writes in txn.writes().chunks(CONFIRM_KEYS) {
         let found = read_at(client, writes, revision).await?;
@@ -123,12 +123,12 @@ async fn look_at_deletions(client: &Client, txn: &Txn, revision: u64) -> Result<
     Ok(if all_gone {
         Resolution::Applied { revision }
     } else {
-        // Changed instead of deleted, or created anew after that: by then, nothing tells.
+        // Changed instead of deleted, or created again after the deletion: indistinguishable.
         Resolution::Forgotten
     })
 }
 
-/// Tells whether all of `txn` was carried out at `revision`.
+/// Returns whether all of `txn` was carried out at `revision`.
 async fn confirm(client: &Client, txn: &Txn, revision: u64) -> Result<bool, Error> {
     for writes in txn.writes().chunks(CONFIRM_KEYS) {
         let found = read_at(client, writes, revision).await?;
@@ -140,10 +140,10 @@ async fn confirm(client: &Client, txn: &Txn, revision: u64) -> Result<bool, Erro
     Ok(true)
 }
 
-/// Returns what the keys of at most [`CONFIRM_KEYS`] writes held at `revision`, in their order.
+/// Returns the values at `revision` of the keys of at most [`CONFIRM_KEYS`] writes, in their order.
 async fn read_at(
     client: &Client,
-    writes: &[Write],
+    writes: &[EncodedWrite],
     revision: u64,
 ) -> Result<Vec<Option<KeyValue>>, Error> {
     let options = GetOptions::new().with_revision(revision::to_etcd(revision));
@@ -164,7 +164,7 @@ async fn read_at(
     Ok(found.collect())
 }
 
-fn matches(write: &Write, found: Option<&KeyValue>, revision: u64) -> bool {
+fn matches(write: &EncodedWrite, found: Option<&KeyValue>, revision: u64) -> bool {
     match (&write.value, found) {
         (None, None) => true,
         (Some(value), Some(kv)) => {

@@ -1,15 +1,15 @@
-//! How long to wait before asking etcd again.
+//! Retry backoff for calls to etcd.
 
 use std::time::Duration;
 
 use rand::RngExt as _;
 
-/// The first wait is at most 50 ms, a hiccup of a healthy etcd; the longest 2 s, so that a service
-/// is back within seconds of an etcd that was long gone.
+/// The first wait is at most 50 ms, a short pause of a healthy etcd; the longest is 2 s, so that a
+/// service is back within seconds after a long outage of etcd.
 const FIRST_MS: u64 = 50;
 const LONGEST_MS: u64 = 2_000;
 
-/// Jittered exponential waits between attempts.
+/// Exponential backoff with jitter.
 #[derive(Debug, Default)]
 pub(crate) struct Retry {
     failures: u32,

@@ -1,4 +1,4 @@
-//! etcd counts revisions in signed integers that are never negative; we count in unsigned ones.
+//! Conversion of revisions between etcd's signed and our unsigned integers; none is negative.
 
 pub(crate) fn from_etcd(revision: i64) -> u64 {
     u64::try_from(revision).unwrap_or(0)

@@ -1,30 +1,30 @@
-//! A transaction in which every write names what it expects to find.
+//! Transactions in which every write carries a compare.
 //!
-//! `create` expects nothing, `update` and `delete` the revision that was read; what else must hold
-//! is required by name. All of it is carried out at one revision, or nothing is.
+//! `create` expects an absent key, `update` and `delete` the revision that was read; further
+//! compares are added by name. All writes happen at one revision, or none does.
 
 use std::collections::HashMap;
 
-use state::Key;
+use state::{Key, Write};
 
 use crate::codec::Value;
-use crate::election::Fence;
+use crate::election::fence::Fence;
 use crate::keys::Keyspace;
 
-/// How large one transaction may be. etcd's own limits are set well above
-/// (`--max-txn-ops`, `--max-request-bytes`), so that ours is the one that is met.
+/// Size limits of one transaction. etcd's own limits (`--max-txn-ops`, `--max-request-bytes`) are
+/// configured well above, so these are reached first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Compares or writes, whichever are more: the way etcd counts.
+    /// The larger number of compares and writes, as etcd counts.
     pub max_ops: usize,
     /// Keys and values, compares included.
     pub max_bytes: usize,
 }
 
 impl Limits {
-    /// Beyond 1,000 operations a transaction gets slower faster than it gets larger (measured:
-    /// 167,000 keys/s at 1,000 on one member, 59,000 on three, where 512 do 63,000); 1 MiB is two
-    /// thirds of what etcd accepts unless told otherwise.
+    /// Beyond 1,000 operations the rate of keys drops (measured: 167,000 keys/s at 1,000 on one
+    /// member; on three, 59,000 at 1,000 and 63,000 at 512). 1 MiB is two thirds of etcd's default
+    /// limit.
     pub const DEFAULT: Self = Self {
         max_ops: 1_000,
         max_bytes: 1 << 20,
@@ -38,7 +38,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the limits of a transaction for `room`.
+    /// Returns the limits of a transaction of class `room`.
     pub fn with(self, room: Room) -> Self {
         let max_bytes = match room {
             Room::New => self.max_bytes,
@@ -49,37 +49,39 @@ impl Limits {
     }
 }
 
-/// How much larger a transaction may be than one that brings something new.
+/// Size class of a transaction: follow-ups may be larger than the request that they follow.
 ///
-/// What was accepted once is written again, with more beside it: stopped, scaled, launched,
-/// reverted together with the end of a deployment. That must not fail for want of room, so each
-/// step of such a chain has more of it than the one before. With the default limits the largest
-/// is 3 MiB, and etcd is started with 4 MiB.
+/// An accepted job is written again together with other objects when it is stopped, scaled,
+/// launched, or reverted with the end of a deployment. Such a write must not exceed a limit that
+/// the job itself met, so each step of such a chain has a higher limit than the step before. With
+/// the default limits the largest is 3 MiB, and etcd is started with 4 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// What users bring: 1 MiB.
+    /// Objects submitted by users: 1 MiB.
     New,
-    /// The child of an accepted job with what it is told, 16 KiB of payload among that: 1.5 MiB.
+    /// A child of an accepted job with its dispatch arguments, 16 KiB of payload included: 1.5 MiB.
     Dispatch,
-    /// What follows from something that is stored: 3 MiB. A failed deployment that is reverted
-    /// writes the job twice (up to 1.5 MiB if it was dispatched) and itself, which a plan of at
-    /// most 1 MiB has created.
+    /// Consequences of stored objects: 3 MiB. The revert of a failed deployment writes the job twice
+    /// (up to 1.5 MiB if it was dispatched) and the deployment, which a plan of at most 1 MiB has
+    /// created.
     FollowUp,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum TxnError {
-    #[error("the transaction would have more than {max} operations: cut it")]
+    #[error("the transaction would have more than {max} operations: split it")]
     TooManyOps { max: usize },
-    #[error("the transaction would have more than {max} bytes: cut it")]
+    #[error("the transaction would have more than {max} bytes: split it")]
     TooManyBytes { max: usize },
     #[error("{key:?} is written twice in one transaction")]
     WrittenTwice { key: Key },
-    #[error("{key:?} is required to be two different things in one transaction")]
+    #[error("{key:?} has contradicting compares in one transaction")]
     Contradiction { key: Key },
-    #[error("{key:?} cannot hold this value: another kind, or another name")]
+    #[error("{key:?} cannot hold this value: its kind or its name differs")]
     Mismatch { key: Key },
-    #[error("{key:?} is to be changed at revision 0, which says it does not exist: create it")]
+    #[error(
+        "{key:?} cannot be changed at revision 0, which means that it does not exist: create it"
+    )]
     NothingToChange { key: Key },
     #[error("cannot encode the value of {key:?}")]
     Encode {
@@ -89,7 +91,7 @@ pub enum TxnError {
     },
 }
 
-/// What a key is expected to be when the transaction is carried out.
+/// The expected state of a key when the transaction is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     Absent,
@@ -107,7 +109,7 @@ pub(crate) struct Compare {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Write {
+pub(crate) struct EncodedWrite {
     pub(crate) key: Key,
     pub(crate) text: String,
     /// `None`: delete.
@@ -117,17 +119,17 @@ pub(crate) struct Write {
     pub(crate) expected: Expected,
 }
 
-/// What a message spends on an operation beside its key and value: field tags, lengths, revisions.
+/// Message bytes of an operation besides its key and value: field tags, lengths, revisions.
 const OP_OVERHEAD_BYTES: usize = 32;
 
-/// A transaction under construction. An operation that is refused leaves it as it was.
+/// A transaction under construction. A refused operation leaves it unchanged.
 #[derive(Clone, Debug)]
 pub struct Txn {
     keyspace: Keyspace,
     limits: Limits,
     compares: Vec<Compare>,
-    writes: Vec<Write>,
-    /// The key's text → where its compare stands, and whether it is written.
+    writes: Vec<EncodedWrite>,
+    /// Text of the key → position of its compare, and whether the key is written.
     uses: HashMap<String, Use>,
     fences: Vec<Fence>,
     bytes: usize,
@@ -162,7 +164,7 @@ impl Txn {
         value: impl Into<Value<'a>>,
     ) -> Result<&mut Self, TxnError> {
         let value = encode(key, value.into())?;
-        self.add(
+        self.push(
             key,
             Expected::Absent,
             Some(Operation {
@@ -172,8 +174,8 @@ impl Txn {
         )
     }
 
-    /// Replaces an object last changed at `mod_revision`; the transaction fails when somebody has
-    /// changed or deleted it since.
+    /// Replaces an object last changed at `mod_revision`; the transaction fails when it has been
+    /// changed or deleted since.
     ///
     /// # Errors
     /// It does not fit, or the key was already used otherwise, or `mod_revision` is 0.
@@ -185,7 +187,7 @@ impl Txn {
     ) -> Result<&mut Self, TxnError> {
         let value = encode(key, value.into())?;
         let expected = unchanged(key, mod_revision)?;
-        self.add(
+        self.push(
             key,
             expected,
             Some(Operation {
@@ -201,7 +203,7 @@ impl Txn {
     /// It does not fit, or the key was already used otherwise, or `mod_revision` is 0.
     pub fn delete(&mut self, key: &Key, mod_revision: u64) -> Result<&mut Self, TxnError> {
         let expected = unchanged(key, mod_revision)?;
-        self.add(
+        self.push(
             key,
             expected,
             Some(Operation {
@@ -221,7 +223,7 @@ impl Txn {
         mod_revision: u64,
     ) -> Result<&mut Self, TxnError> {
         let expected = unchanged(key, mod_revision)?;
-        self.add(key, expected, None)
+        self.push(key, expected, None)
     }
 
     /// Makes the transaction fail when the key exists.
@@ -229,15 +231,15 @@ impl Txn {
     /// # Errors
     /// It does not fit, or contradicts what was required before.
     pub fn require_absent(&mut self, key: &Key) -> Result<&mut Self, TxnError> {
-        self.add(key, Expected::Absent, None)
+        self.push(key, Expected::Absent, None)
     }
 
-    /// Makes the transaction fail when the fence's leader no longer is one.
+    /// Makes the transaction fail when the fence's term is over.
     ///
     /// # Errors
-    /// It does not fit, or another term of the same service was required before.
+    /// It does not fit, or another term of the same service was added before.
     pub fn fence(&mut self, fence: &Fence) -> Result<&mut Self, TxnError> {
-        self.add(
+        self.push(
             &fence.key(),
             Expected::CreateRevision(fence.create_revision),
             None,
@@ -248,7 +250,53 @@ impl Txn {
         Ok(self)
     }
 
-    /// Stores a new object that vanishes with `lease`.
+    /// Adds one conditional write.
+    ///
+    /// # Errors
+    /// It does not fit, or the key was already used otherwise.
+    pub fn add(&mut self, write: &Write) -> Result<&mut Self, TxnError> {
+        match write {
+            Write::Create { key, entity } => self.create(key, entity),
+            Write::Update {
+                key,
+                modify_index,
+                entity,
+            } => self.update(key, *modify_index, entity),
+            Write::Delete { key, modify_index } => self.delete(key, *modify_index),
+            Write::RequireUnchanged { key, modify_index } => {
+                self.require_unchanged(key, *modify_index)
+            }
+            Write::RequireAbsent { key } => self.require_absent(key),
+        }
+    }
+
+    /// Adds every one of `writes`, in order.
+    ///
+    /// # Errors
+    /// They do not fit together, in size or in their compares.
+    pub fn add_all<'a>(
+        &mut self,
+        writes: impl IntoIterator<Item = &'a Write>,
+    ) -> Result<&mut Self, TxnError> {
+        for write in writes {
+            self.add(write)?;
+        }
+        Ok(self)
+    }
+
+    /// Returns the transaction with every one of `writes` added.
+    ///
+    /// # Errors
+    /// They do not fit together, in size or in their compares.
+    pub fn with<'a>(
+        mut self,
+        writes: impl IntoIterator<Item = &'a Write>,
+    ) -> Result<Self, TxnError> {
+        self.add_all(writes)?;
+        Ok(self)
+    }
+
+    /// Stores a new object that is deleted with `lease`.
     pub(crate) fn create_leased<'a>(
         &mut self,
         key: &Key,
@@ -256,7 +304,7 @@ impl Txn {
         lease: i64,
     ) -> Result<&mut Self, TxnError> {
         let value = encode(key, value.into())?;
-        self.add(
+        self.push(
             key,
             Expected::Absent,
             Some(Operation {
@@ -266,11 +314,11 @@ impl Txn {
         )
     }
 
-    /// Takes in everything of `other`, so that both are carried out at one revision or not at all.
-    /// What both require alike is required once.
+    /// Adds everything of `other`, so that both are carried out at one revision or not at all. Equal
+    /// compares are kept once.
     ///
     /// # Errors
-    /// The two do not fit together, in size or in what they require; `self` is as it was.
+    /// The two do not fit together, in size or in their compares; `self` is unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<&mut Self, TxnError> {
         let before = (
             self.compares.len(),
@@ -297,14 +345,14 @@ impl Txn {
 
     fn take_in(&mut self, other: &Self) -> Result<(), TxnError> {
         for compare in &other.compares {
-            self.add(&compare.key, compare.expected, None)?;
+            self.push(&compare.key, compare.expected, None)?;
         }
         for write in &other.writes {
             let operation = Operation {
                 value: write.value.clone(),
                 lease: write.lease,
             };
-            self.add(&write.key, write.expected, Some(operation))?;
+            self.push(&write.key, write.expected, Some(operation))?;
         }
         for fence in &other.fences {
             if !self.fences.contains(fence) {
@@ -314,7 +362,7 @@ impl Txn {
         Ok(())
     }
 
-    /// Returns compares or writes, whichever are more.
+    /// Returns the larger number of compares and writes.
     pub fn op_count(&self) -> usize {
         self.compares.len().max(self.writes.len())
     }
@@ -327,7 +375,7 @@ impl Txn {
         self.writes.len()
     }
 
-    /// Tells whether it would change nothing.
+    /// Returns whether it writes nothing.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
@@ -336,7 +384,7 @@ impl Txn {
         &self.compares
     }
 
-    pub(crate) fn writes(&self) -> &[Write] {
+    pub(crate) fn writes(&self) -> &[EncodedWrite] {
         &self.writes
     }
 
@@ -344,7 +392,7 @@ impl Txn {
         self.fences.contains(fence)
     }
 
-    fn add(
+    fn push(
         &mut self,
         key: &Key,
         expected: Expected,
@@ -375,7 +423,7 @@ impl Txn {
         });
         if let Some(Operation { value, lease }) = operation {
             used.written = true;
-            self.writes.push(Write {
+            self.writes.push(EncodedWrite {
                 key: key.clone(),
                 text,
                 value,
@@ -386,7 +434,7 @@ impl Txn {
         Ok(self)
     }
 
-    /// Counts what is added, unless it would be too much.
+    /// Counts an addition, unless it would exceed a limit.
     fn check_room(
         &mut self,
         text: &str,
@@ -402,7 +450,7 @@ impl Txn {
         }
         let mut bytes = self.bytes;
         if compared {
-            // Once to compare, once to read what it is when the comparison fails.
+            // Once to compare, once to read the key when the compare fails.
             bytes += 2 * (text.len() + OP_OVERHEAD_BYTES);
         }
         if let Some(operation) = operation {

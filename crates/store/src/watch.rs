@@ -1,9 +1,9 @@
-//! Watches everything below the prefix and hands it out in whole revisions.
+//! One watch on everything below the prefix, delivered in whole revisions.
 //!
-//! One watch for all kinds of keys: etcd sends the events of one revision together, so what is
-//! handed out is always a state that the store was in. (One stream per kind would have to be put
-//! back together by progress notices.) Requests ask for fragments, because one transaction may be
-//! larger than one message.
+//! One watch covers all kinds of keys: etcd sends the events of one revision together, so each
+//! delivery leads to a state that the store was in. (With one stream per kind, revisions would have
+//! to be reassembled with progress notifications.) Requests allow fragments, because one
+//! transaction may be larger than one message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::client::Client;
 use crate::error::{Cause, Error};
 use crate::revision;
 
-/// What the stream brought.
+/// One message of the watch.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Whole revisions in order, each with everything it changed.
+    /// Whole revisions in order, each with all of its events.
     Revisions(Vec<(u64, Vec<PbEvent>)>),
-    /// Nothing changed after what was handed out, up to this revision.
+    /// No changes after the delivered ones, up to this revision.
     Progress(u64),
-    /// A part of something larger, or a formality.
+    /// A fragment of a message, or an acknowledgement.
     Nothing,
 }
 
@@ -32,12 +32,12 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct PrefixWatch {
     stream: WatchStream,
-    /// Whose watch it is.
+    /// The members' addresses, for error texts.
     endpoints: Arc<[String]>,
-    /// Events of a message that is not complete yet.
+    /// Events of an incomplete message.
     fragments: Vec<PbEvent>,
-    /// The newest revision that the server has mentioned.
-    pub(crate) heard: u64,
+    /// The newest revision in the server's messages.
+    pub(crate) newest: u64,
 }
 
 impl PrefixWatch {
@@ -46,8 +46,7 @@ impl PrefixWatch {
         Self::start_with(client, options(revision)).await
     }
 
-    /// As [`Self::start`]; every event brings along what was there before, unless that has been
-    /// compacted away.
+    /// As [`Self::start`]; every event has the previous value, unless that is compacted.
     pub(crate) async fn start_with_previous(client: &Client, revision: u64) -> Result<Self, Error> {
         Self::start_with(client, options(revision).with_prev_key()).await
     }
@@ -60,19 +59,19 @@ impl PrefixWatch {
             stream,
             endpoints: Arc::clone(&client.endpoints),
             fragments: Vec::new(),
-            heard: 0,
+            newest: 0,
         })
     }
 
-    /// Asks the server to say how far the watch has come.
-    pub(crate) async fn request_progress(&mut self, patience: Duration) -> Result<(), Error> {
-        within(patience, &self.endpoints, self.stream.request_progress()).await
+    /// Requests the progress of the watch.
+    pub(crate) async fn request_progress(&mut self, timeout: Duration) -> Result<(), Error> {
+        within(timeout, &self.endpoints, self.stream.request_progress()).await
     }
 
-    /// Returns what comes next. Dropping the future loses nothing.
+    /// Returns the next message. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`Error::Compacted`] when what follows is no longer kept; [`Error::WatchEnded`] otherwise.
+    /// [`Error::Compacted`] when the next changes are no longer kept; [`Error::WatchEnded`] otherwise.
     pub(crate) async fn next(&mut self) -> Result<Message, Error> {
         match self.stream.next().await {
             Some(Ok(response)) => self.read(response),
@@ -99,7 +98,7 @@ impl PrefixWatch {
         let header = response
             .header
             .map_or(0, |header| revision::from_etcd(header.revision));
-        self.heard = self.heard.max(header);
+        self.newest = self.newest.max(header);
         self.fragments.append(&mut response.events);
         if response.fragment || response.created {
             return Ok(Message::Nothing);
@@ -121,7 +120,7 @@ fn options(revision: u64) -> WatchOptions {
         .with_progress_notify()
 }
 
-/// Splits events, which are in order, where their revision changes.
+/// Groups events, which are in order, by revision.
 fn by_revision(events: Vec<PbEvent>) -> Vec<(u64, Vec<PbEvent>)> {
     let mut revisions = Vec::<(u64, Vec<PbEvent>)>::new();
     for event in events {
@@ -138,11 +137,11 @@ fn by_revision(events: Vec<PbEvent>) -> Vec<(u64, Vec<PbEvent>)> {
 }
 
 async fn within<T>(
-    patience: Duration,
+    limit: Duration,
     endpoints: &[String],
     request: impl Future<Output = Result<T, etcd_client::Error>>,
 ) -> Result<T, Error> {
-    match timeout(patience, request).await {
+    match timeout(limit, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(source)) => Err(Error::from_etcd("watch", endpoints, source)),
         Err(_) => Err(Error::Unknown {

@@ -1,14 +1,15 @@
-//! Commits transactions, for a leader or for one of many.
+//! Writers: commit transactions, with a leader's fence or without.
 
 use std::time::Duration;
 
 use etcd_client::{Compare as EtcdCompare, CompareOp, DeleteOptions, GetOptions, PutOptions};
 use etcd_client::{TxnOp, TxnOpResponse, TxnResponse};
+use futures::future::BoxFuture;
 use state::Key;
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::Client;
-use crate::election::Leadership;
+use crate::election::leadership::Leadership;
 use crate::error::Error;
 use crate::resolve::Resolution;
 use crate::retry::Retry;
@@ -20,7 +21,7 @@ use crate::txn::{Compare, Expected, Room, Txn};
 pub enum Commit {
     /// Everything was written, at this revision.
     Done { revision: u64 },
-    /// Nothing was written: something was not as expected.
+    /// Nothing was written: a compare failed.
     Conflict(Conflict),
 }
 
@@ -34,17 +35,17 @@ impl Commit {
     }
 }
 
-/// Why a transaction wrote nothing.
+/// The failed compares of a transaction that wrote nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The store's revision when it was looked at: a replica that has reached it shows the same.
+    /// The store's revision of the compares: a replica that has reached it shows the same state.
     pub revision: u64,
-    /// What was not as expected, in the order it was required; never empty.
+    /// The failed compares in the order of the transaction; never empty.
     pub failed: Vec<FailedCompare>,
 }
 
 impl Conflict {
-    /// Tells whether a fence failed: the leader whose it was is deposed.
+    /// Returns whether a fence failed: its leader is deposed.
     pub fn is_fenced(&self) -> bool {
         self.failed
             .iter()
@@ -52,7 +53,7 @@ impl Conflict {
     }
 }
 
-/// One key that was not as expected.
+/// A failed compare and the actual state of its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedCompare {
     pub key: Key,
@@ -62,34 +63,41 @@ pub struct FailedCompare {
     pub mod_revision: u64,
 }
 
-/// The way to write: with a fence that every transaction must carry, or without. Cheap to clone.
+/// Commits transactions, with a fence that each must carry or without. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Writer {
     client: Client,
     leadership: Option<Leadership>,
 }
 
-impl Writer {
-    pub(crate) fn unfenced(client: Client) -> Self {
-        Self {
-            client,
+impl Client {
+    /// Returns a writer for services with many concurrent writers (the gateways): its transactions
+    /// are guarded by their compares alone. A leader's writes go through [`Leadership::writer`].
+    pub fn unfenced_writer(&self) -> Writer {
+        Writer {
+            client: self.clone(),
             leadership: None,
         }
     }
+}
 
-    pub(crate) fn fenced(client: Client, leadership: Leadership) -> Self {
-        Self {
-            client,
-            leadership: Some(leadership),
+impl Leadership {
+    /// Returns a writer whose every transaction carries this term's fence.
+    pub fn writer(&self, client: &Client) -> Writer {
+        Writer {
+            client: client.clone(),
+            leadership: Some(self.clone()),
         }
     }
+}
 
+impl Writer {
     /// Returns an empty transaction, with the leader's fence when this is a leader's writer.
     pub fn txn(&self) -> Txn {
         self.txn_with(Room::New)
     }
 
-    /// Returns an empty transaction as [`Self::txn`] does, which may be as large as `room` says.
+    /// As [`Self::txn`], with the size limits of `room`.
     pub fn txn_with(&self, room: Room) -> Txn {
         let limits = self.client.limits.with(room);
         let mut txn = Txn::new(self.client.keyspace.clone(), limits);
@@ -103,17 +111,18 @@ impl Writer {
     /// Carries out a transaction, once. A leader whose fence fails has lost its leadership.
     ///
     /// # Errors
-    /// [`Error::Unknown`] when the answer never came: ask [`Self::resolve`], or call
-    /// [`Self::commit_surely`] in the first place. Any other error: nothing was written.
-    pub async fn commit(&self, txn: &Txn) -> Result<Commit, Error> {
-        self.commit_within(txn, self.client.request_timeout).await
+    /// [`Error::Unknown`] without an answer: call [`Self::resolve`], or use
+    /// [`Self::commit_surely`] instead. Any other error: nothing was written.
+    pub fn commit<'a>(&'a self, txn: &'a Txn) -> BoxFuture<'a, Result<Commit, Error>> {
+        // Boxed here and below: the etcd client is compiled in this crate and not in every service.
+        Box::pin(self.commit_within(txn, self.client.request_timeout))
     }
 
-    async fn commit_within(&self, txn: &Txn, patience: Duration) -> Result<Commit, Error> {
+    async fn commit_within(&self, txn: &Txn, timeout: Duration) -> Result<Commit, Error> {
         self.check_fence(txn)?;
         let response = self
             .client
-            .call_within(patience, "commit a transaction", || {
+            .call_within(timeout, "commit a transaction", || {
                 let (mut kv, request) = (self.client.kv.clone(), to_etcd(txn));
                 async move { kv.txn(request).await }
             })
@@ -130,14 +139,22 @@ impl Writer {
         Ok(commit)
     }
 
-    /// Carries out a transaction and, when the answer does not come, finds out what happened;
-    /// tries again for as long as `patience` lasts. Compares make that safe: at most one attempt
-    /// can succeed.
+    /// Carries out a transaction with retries until `timeout`. The compares make retries safe: at
+    /// most one attempt can succeed. A conflict after an attempt without an answer is resolved,
+    /// because that attempt may have changed the keys.
     ///
     /// # Errors
-    /// [`Error::Unknown`] when `patience` ended first. Any other error: nothing was written.
-    pub async fn commit_surely(&self, txn: &Txn, patience: Duration) -> Result<Commit, Error> {
-        let give_up = Instant::now() + patience;
+    /// [`Error::Unknown`] when `timeout` ended first. Any other error: nothing was written.
+    pub fn commit_surely<'a>(
+        &'a self,
+        txn: &'a Txn,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<Commit, Error>> {
+        Box::pin(self.commit_until_known(txn, timeout))
+    }
+
+    async fn commit_until_known(&self, txn: &Txn, timeout: Duration) -> Result<Commit, Error> {
+        let give_up = Instant::now() + timeout;
         let mut retry = Retry::default();
         let mut in_doubt = false;
         loop {
@@ -145,13 +162,13 @@ impl Writer {
             let attempt = self.commit_within(txn, left.min(self.client.request_timeout));
             let error = match attempt.await {
                 Ok(Commit::Conflict(conflict)) if in_doubt => {
-                    // An earlier attempt may be what changed the keys.
+                    // An earlier attempt may have changed the keys.
                     match timeout_at(give_up, self.resolve(txn)).await {
                         Ok(Ok(Resolution::Applied { revision })) => {
                             return Ok(Commit::Done { revision });
                         }
                         Ok(Ok(Resolution::NotApplied)) => return Ok(Commit::Conflict(conflict)),
-                        Ok(Ok(Resolution::Forgotten)) | Err(_) => return Err(in_the_dark()),
+                        Ok(Ok(Resolution::Forgotten)) | Err(_) => return Err(outcome_unknown()),
                         Ok(Err(error)) => error,
                     }
                 }
@@ -161,18 +178,18 @@ impl Writer {
             in_doubt |= error.is_unknown();
             let wait = retry.next_wait();
             if !error.is_retriable() || Instant::now() + wait >= give_up {
-                return Err(if in_doubt { in_the_dark() } else { error });
+                return Err(if in_doubt { outcome_unknown() } else { error });
             }
             tokio::time::sleep(wait).await;
         }
     }
 
-    /// Finds out what became of a commit that ended in [`Error::Unknown`].
+    /// Determines the outcome of a commit that ended in [`Error::Unknown`].
     ///
     /// # Errors
     /// etcd cannot be reached or does not answer in time: still unknown.
-    pub async fn resolve(&self, txn: &Txn) -> Result<Resolution, Error> {
-        crate::resolve::resolve(&self.client, txn).await
+    pub fn resolve<'a>(&'a self, txn: &'a Txn) -> BoxFuture<'a, Result<Resolution, Error>> {
+        Box::pin(crate::resolve::resolve(&self.client, txn))
     }
 
     fn check_fence(&self, txn: &Txn) -> Result<(), Error> {
@@ -190,7 +207,7 @@ impl Writer {
     }
 }
 
-fn in_the_dark() -> Error {
+fn outcome_unknown() -> Error {
     Error::Unknown {
         doing: "commit a transaction",
         source: None,
@@ -206,7 +223,7 @@ pub(crate) fn to_etcd(txn: &Txn) -> etcd_client::Txn {
         }
         None => TxnOp::delete(write.text.as_str(), Some(DeleteOptions::new())),
     });
-    // When a compare fails, every compared key is read, so that the answer says which.
+    // When a compare fails, every compared key is read, so that the response names the failed ones.
     let reads = txn.compares().iter().map(|compare| {
         TxnOp::get(
             compare.text.as_str(),

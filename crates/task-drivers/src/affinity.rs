@@ -1,17 +1,18 @@
-//! Keeping a task on its cores where no control group does.
+//! CPU affinity: keeps a task on its dedicated cores where there is no `cpuset` controller.
 
 use std::io;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// The calling process's own cores, while it is on a task's; what it spawns meanwhile stays there.
-pub(crate) struct OnCores {
+/// Restores the calling thread's own affinity when dropped. Processes spawned meanwhile keep the
+/// task's.
+pub(crate) struct AffinityGuard {
     own: CpuSet,
 }
 
-/// Moves the calling thread to `cores`, until what is returned is dropped.
-pub(crate) fn enter(cores: &[u16]) -> io::Result<OnCores> {
+/// Moves the calling thread to `cores` until the returned guard is dropped.
+pub(crate) fn enter(cores: &[u16]) -> io::Result<AffinityGuard> {
     let this = Pid::from_raw(0);
     let own = sched_getaffinity(this)?;
     let mut set = CpuSet::new();
@@ -19,12 +20,12 @@ pub(crate) fn enter(cores: &[u16]) -> io::Result<OnCores> {
         set.set(usize::from(*id))?;
     }
     sched_setaffinity(this, &set)?;
-    Ok(OnCores { own })
+    Ok(AffinityGuard { own })
 }
 
-impl Drop for OnCores {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
-        // Where it stays if this fails there is work for it, too.
+        // On failure the thread stays on the task's cores, where it works as well.
         let _ = sched_setaffinity(Pid::from_raw(0), &self.own);
     }
 }

@@ -1,8 +1,8 @@
-//! A control group per task, where the kernel's version 2 is there and may be written.
+//! Control groups of tasks, where cgroup version 2 exists and is writable.
 //!
-//! It makes killing certain, even of processes that left their group and session, and bounds
-//! memory and cpu where the operator has these controllers in version 2. Without it everything
-//! still works, by process group and by sweeping what was left behind.
+//! A group makes killing reliable, even for processes that left their process group and session, and
+//! limits memory and cpu where the controllers exist. Without groups, tasks are killed by process
+//! group and by a sweep for marked processes.
 
 use std::fs;
 use std::io;
@@ -11,43 +11,44 @@ use std::path::{Path, PathBuf};
 use model::MemoryMax;
 use serde::{Deserialize, Serialize};
 
-use crate::allowance::{self, Allowance};
+use crate::core_list;
+use crate::resource_limits::ResourceLimits;
 
 /// The node's slice, below the root of the hierarchy.
 pub(crate) const DEFAULT_PARENT: &str = "kafila.slice";
-/// Where supervisors live, away from the agent: stopping the agent's own group spares them.
+/// The group of all supervisors, apart from the agent's: stopping the agent's group spares them.
 const SUPERVISORS: &str = "supervisors.scope";
-/// Where tasks are that share cpu: one group of all of them, so that they leave a core at once.
+/// The parent group of tasks that share cpu, so that one write moves all of them off a core.
 const SHARED: &str = "shared.slice";
 /// The controllers that limits need.
 const CONTROLLERS: [&str; 3] = ["+memory", "+cpu", "+cpuset"];
 
-/// What a task may use, as the kernel wants it.
+/// A task's limits in the kernel's units.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Limits {
     /// 0: no limit.
     pub(crate) memory_max_bytes: u64,
-    /// What is not taken away while others have more than theirs.
+    /// Memory that is not reclaimed while other groups exceed theirs.
     pub(crate) memory_low_bytes: u64,
     /// 1 to 10,000.
     pub(crate) cpu_weight: u64,
-    /// The only cores that it runs on; empty: any.
+    /// Dedicated cores; empty: the shared ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) cores: Vec<u16>,
 }
 
 impl Limits {
-    pub(crate) fn new(allowance: &Allowance) -> Self {
+    pub(crate) fn new(resources: &ResourceLimits) -> Self {
         const MIB: u64 = 1024 * 1024;
-        let memory = u64::from(allowance.memory_mib) * MIB;
-        let memory_max_bytes = match allowance.memory_max {
+        let memory = u64::from(resources.memory_mib) * MIB;
+        let memory_max_bytes = match resources.memory_max {
             MemoryMax::AsAsked => memory,
             MemoryMax::Mib(mib) => memory.max(u64::from(mib) * MIB),
             MemoryMax::Unlimited => 0,
         };
-        // A share of 1,024 per core, as in cgroup version 1, is what a job's MHz have always been;
-        // the formula is the kernel documentation's.
-        let shares = allowance.cpu_mhz.clamp(2, 262_144);
+        // A job's MHz count as cpu shares of cgroup version 1, 1,024 per core. The conversion is
+        // the kernel documentation's.
+        let shares = resources.cpu_mhz.clamp(2, 262_144);
         Self {
             memory_max_bytes,
             memory_low_bytes: if memory_max_bytes == memory {
@@ -56,13 +57,13 @@ impl Limits {
                 memory
             },
             cpu_weight: 1 + (shares - 2) * 9_999 / 262_142,
-            cores: allowance.cores.clone(),
+            cores: resources.cores.clone(),
         }
     }
 }
 
-/// Finds the hierarchy of version 2 and makes the node's slice in it; `None` when there is none,
-/// or it may not be written.
+/// Finds the hierarchy of version 2 and creates the node's slice in it. `None`: it does not exist or
+/// is not writable.
 pub(crate) fn prepare(parent: &str) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let root = mounts.lines().find_map(|line| {
@@ -73,15 +74,15 @@ pub(crate) fn prepare(parent: &str) -> Option<PathBuf> {
     let slice = root.join(parent);
     fs::create_dir_all(slice.join(SUPERVISORS)).ok()?;
     let shared = slice.join(SHARED);
-    // Without it tasks that share have a place of their own each, and run on all cores.
+    // Without it tasks that share cpu get a group each, and run on all cores.
     let _ = fs::create_dir_all(&shared);
     for directory in [&root, &slice, &shared] {
         for controller in CONTROLLERS {
-            // Not there in version 2, or not for us to hand out: then there are no such limits.
+            // A controller that is missing or not delegated sets no limits.
             let _ = fs::write(directory.join("cgroup.subtree_control"), controller);
         }
     }
-    // Killing by group is why tasks get one: an older kernel's groups are of no use.
+    // Groups are used for killing; an older kernel's cannot do it.
     slice
         .join(SUPERVISORS)
         .join("cgroup.kill")
@@ -89,14 +90,14 @@ pub(crate) fn prepare(parent: &str) -> Option<PathBuf> {
         .then_some(slice)
 }
 
-/// Tells whether the groups of tasks below `slice` can limit memory.
+/// Returns whether the groups of tasks below `slice` can limit memory.
 pub(crate) fn limits_memory(slice: &Path) -> bool {
-    let handed_out = fs::read_to_string(slice.join("cgroup.subtree_control"));
-    let handed_out = handed_out.unwrap_or_default();
-    handed_out.split_whitespace().any(|name| name == "memory")
+    let delegated = fs::read_to_string(slice.join("cgroup.subtree_control"));
+    let delegated = delegated.unwrap_or_default();
+    delegated.split_whitespace().any(|name| name == "memory")
 }
 
-/// Moves the calling process, a supervisor, to its place.
+/// Moves the calling process, a supervisor, into the group of supervisors.
 pub(crate) fn enter_supervisors(slice: &Path) -> io::Result<()> {
     join(&slice.join(SUPERVISORS))
 }
@@ -115,7 +116,7 @@ pub(crate) struct SharedCgroup {
 }
 
 impl SharedCgroup {
-    /// Opens the group in `slice`; `None`: it cannot be kept on cores, so there is no use for it.
+    /// Opens the group in `slice`; `None`: there is no `cpuset` controller, so it has no use.
     pub(crate) fn open(slice: &Path) -> Option<Self> {
         let group = Self {
             slice: slice.to_owned(),
@@ -127,19 +128,24 @@ impl SharedCgroup {
         self.slice.join(SHARED).join("cpuset.cpus")
     }
 
-    /// Returns all cores that the node's tasks may run on.
+    /// Returns all cores of the node's slice.
     pub(crate) fn cores(&self) -> io::Result<Vec<u16>> {
         let text = fs::read_to_string(self.slice.join("cpuset.cpus.effective"))?;
-        let no_list = || io::Error::new(io::ErrorKind::InvalidData, format!("{text:?} is no list"));
-        allowance::parse_list(&text).ok_or_else(no_list)
+        let invalid = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{text:?} is not a core list"),
+            )
+        };
+        core_list::parse(&text).ok_or_else(invalid)
     }
 
-    /// Keeps all that is in the group on `cores`.
+    /// Confines every task in the group to `cores`.
     pub(crate) fn confine(&self, cores: &[u16]) -> io::Result<()> {
-        fs::write(self.file(), allowance::list(cores))
+        fs::write(self.file(), core_list::format(cores))
     }
 
-    /// Returns the name in the slice of a task's group inside this one.
+    /// Returns the name of a task's group inside this one, relative to the slice.
     pub(crate) fn name_of(task: &str) -> String {
         format!("{SHARED}/{task}")
     }
@@ -159,7 +165,7 @@ impl TaskCgroup {
         }
     }
 
-    /// Opens the group of a task that has one by itself or among those that share.
+    /// Opens the group of a task, inside the shared group or directly in the slice.
     pub(crate) fn find(slice: &Path, task: &str) -> Self {
         let shared = Self::at(slice, &SharedCgroup::name_of(task));
         if shared.exists() {
@@ -178,7 +184,7 @@ impl TaskCgroup {
         Ok(())
     }
 
-    /// Sets what can be set: the files are there only when the controller is.
+    /// Sets the limits whose controller exists.
     fn limit(&self, limits: &Limits) {
         let set = |file: &str, value: u64| {
             let path = self.directory.join(file);
@@ -188,18 +194,18 @@ impl TaskCgroup {
         };
         set("memory.max", limits.memory_max_bytes);
         set("memory.low", limits.memory_low_bytes);
-        // A task dies as one when it dies of hunger.
+        // Out of memory, all processes of a task are killed together.
         set("memory.oom.group", 1);
         set("cpu.weight", limits.cpu_weight);
     }
 
-    /// Keeps what is in the group on `cores`; tells whether it does, which takes the controller.
+    /// Confines the group to `cores`. Returns whether it is confined, which takes the controller.
     pub(crate) fn confine(&self, cores: &[u16]) -> bool {
         let path = self.directory.join("cpuset.cpus");
-        path.exists() && fs::write(path, allowance::list(cores)).is_ok()
+        path.exists() && fs::write(path, core_list::format(cores)).is_ok()
     }
 
-    /// Moves the calling process in; what it spawns then is in it from its first instruction.
+    /// Moves the calling process into the group; its children start in it.
     pub(crate) fn enter(&self) -> io::Result<()> {
         join(&self.directory)
     }
@@ -208,18 +214,18 @@ impl TaskCgroup {
         self.directory.exists()
     }
 
-    /// Kills everything in it. What forks meanwhile is killed too.
+    /// Kills every process in it, new forks included.
     pub(crate) fn kill(&self) -> io::Result<()> {
         fs::write(self.directory.join("cgroup.kill"), "1")
     }
 
-    /// Tells whether a process is in it; a group that does not exist has none.
+    /// Returns whether a process is in it; a missing group has none.
     pub(crate) fn is_populated(&self) -> bool {
         fs::read_to_string(self.directory.join("cgroup.events"))
             .is_ok_and(|text| text.lines().any(|line| line == "populated 1"))
     }
 
-    /// Tells whether the kernel killed something in it for want of memory.
+    /// Returns whether the OOM killer killed a process in it.
     pub(crate) fn was_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.directory.join("memory.events")).unwrap_or_default();
         events
@@ -242,10 +248,10 @@ mod tests {
 
     #[test]
     fn limits_are_in_the_kernels_units() {
-        let plain = Allowance {
+        let plain = ResourceLimits {
             cpu_mhz: 1024,
             memory_mib: 300,
-            ..Allowance::default()
+            ..ResourceLimits::default()
         };
         let limits = Limits::new(&plain);
         assert_eq!(limits.memory_max_bytes, 300 << 20);
@@ -253,10 +259,10 @@ mod tests {
         assert_eq!(limits.cpu_weight, 39);
         for (memory_max, max) in [
             (MemoryMax::Mib(500), 500 << 20),
-            // No limit, and still some of it is the task's.
+            // No limit, but the reserved memory is protected.
             (MemoryMax::Unlimited, 0),
         ] {
-            let more = Allowance {
+            let more = ResourceLimits {
                 memory_max,
                 ..plain.clone()
             };
@@ -266,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tasks_group_is_found_where_it_is() {
+    fn a_tasks_group_is_found_in_either_place() {
         let slice = tempfile::tempdir().unwrap();
         let path = |name: &str| slice.path().join(name);
         let found = || TaskCgroup::find(slice.path(), "a").directory;
@@ -280,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn only_controllers_that_are_there_are_set() {
+    fn only_existing_controllers_are_set() {
         let slice = tempfile::tempdir().unwrap();
         let group = TaskCgroup::at(slice.path(), "a");
         group.create(&Limits::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Options of a task's `config` block, and spans of time in them.
+//! Decoding of a task's `config` block, durations included.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::driver::StartError;
 
-/// Reads the options of one driver; an unknown one is an error.
+/// Reads the options of one driver; unknown ones are an error.
 ///
 /// # Errors
 /// [`StartError::Config`] names the option.
@@ -20,20 +20,20 @@ pub fn decode<T: DeserializeOwned>(
         .map_err(|error| StartError::Config(format!("config of driver {driver}: {error}")))
 }
 
-/// Reads a span of time: a text such as `10s`, or whole nanoseconds.
+/// Reads a duration: a text such as `10s`, or whole nanoseconds.
 ///
 /// # Errors
 /// The value is neither.
 pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Span {
+    enum Form {
         Nanoseconds(u64),
         Text(String),
     }
-    match Span::deserialize(deserializer)? {
-        Span::Nanoseconds(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
-        Span::Text(text) => parse_duration(text.trim()).map_err(serde::de::Error::custom),
+    match Form::deserialize(deserializer)? {
+        Form::Nanoseconds(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
+        Form::Text(text) => parse_duration(text.trim()).map_err(serde::de::Error::custom),
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_numbers_or_texts() {
+    fn durations_are_numbers_or_texts() {
         #[derive(Deserialize)]
         struct Options {
             #[serde(deserialize_with = "duration")]
@@ -65,7 +65,7 @@ mod tests {
         ] {
             assert_eq!(read(span.clone()), Ok(want), "{span}");
         }
-        // Nothing that a node can be told goes beyond the end of its clock.
+        // Durations beyond the range of the clock are refused.
         for span in ["", "10", "-1s", "10 parsecs", "1000000000000000h"] {
             let error = read(span.into()).unwrap_err().to_string();
             assert!(error.contains("is not a duration"), "{span}: {error}");

@@ -1,4 +1,4 @@
-//! Where an allocation's files are.
+//! Paths of an allocation's files.
 //!
 //! Shape, below the node's allocation directory:
 //! ```text
@@ -64,7 +64,7 @@ impl AllocDirs {
     }
 }
 
-/// Tells whether `task` can name a directory, and not somebody else's.
+/// Returns whether `task` is usable as the name of its own directory.
 pub fn is_safe_name(task: &str) -> bool {
     !task.is_empty()
         && task != "."

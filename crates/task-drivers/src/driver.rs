@@ -1,4 +1,4 @@
-//! What every driver can do, and the nouns that takes.
+//! Interface of task drivers, and its types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::allowance::Allowance;
 use crate::dirs::TaskDirs;
+use crate::resource_limits::ResourceLimits;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where a driver puts what users should read: events of the type `Driver`. Bounded: what does not
-/// fit is dropped, because a task must not wait for a reader.
+/// Queue of a driver's messages to the user, shown as events of the type `Driver`. Bounded: messages
+/// beyond the capacity are dropped, because a task must not wait for a reader.
 pub type Messages = mpsc::Sender<String>;
 
 /// Starts tasks of one kind.
 ///
-/// Every method can be called again with the same arguments, by an agent that was restarted in
-/// between and does not know whether the first call came through.
+/// Every method is idempotent: a restarted agent repeats calls without knowing whether the first
+/// one succeeded.
 pub trait Driver: Send + Sync {
-    /// The word in a job's `driver`.
+    /// Returns the driver's name in jobs.
     fn name(&self) -> &'static str;
 
-    /// Says whether tasks can be started here.
+    /// Returns whether the driver works on this node.
     fn fingerprint(&self) -> Fingerprint;
 
-    /// Tells whether tasks can be given a view of files of their own, with volumes in it.
+    /// Returns whether the driver can mount volumes into tasks.
     fn can_mount(&self) -> bool {
         false
     }
 
-    /// Starts a process, and returns once it exists. One that had been started before, by an agent
-    /// that forgot it, is taken up instead.
+    /// Starts a task, and returns once its process exists. A process that an earlier call started is
+    /// reused.
     fn start(&self, config: TaskConfig) -> BoxFuture<'_, Result<(), StartError>>;
 
-    /// Finds a process that an earlier run of the agent started at `started_at`, or meant to start.
+    /// Finds the task that an earlier run of the agent started at `started_at`, or was about to start.
     ///
-    /// [`Recovery::NotFound`] promises that nothing of it runs any more.
+    /// [`Recovery::NotFound`] guarantees that no process of it runs any more.
     fn recover(
         &self,
         config: TaskConfig,
@@ -49,16 +49,16 @@ pub trait Driver: Send + Sync {
         now: Timestamp,
     ) -> BoxFuture<'_, Recovery>;
 
-    /// Returns how the process ended, once it and all its children are gone. Can be asked for as
-    /// long as the task is not forgotten.
+    /// Returns the exit of the task, once its process and all children are gone. Available until the
+    /// task is forgotten.
     fn wait<'a>(
         &'a self,
         id: &'a TaskId,
         messages: &'a Messages,
     ) -> BoxFuture<'a, Result<ExitResult, DriverError>>;
 
-    /// Asks the process to end with `signal` (empty: the driver's choice), kills it and its
-    /// children after `grace`, and returns when all of them are gone.
+    /// Signals the task to end with `signal` (empty: the driver's choice), kills it and its children
+    /// after `grace`, and returns when all of them are gone.
     fn stop<'a>(
         &'a self,
         id: &'a TaskId,
@@ -66,20 +66,20 @@ pub trait Driver: Send + Sync {
         grace: std::time::Duration,
     ) -> BoxFuture<'a, Result<(), DriverError>>;
 
-    /// Sends the process a signal.
+    /// Sends the task a signal.
     fn signal<'a>(
         &'a self,
         id: &'a TaskId,
         signal: &'a str,
     ) -> BoxFuture<'a, Result<(), DriverError>>;
 
-    /// Removes everything that is kept of a process that has ended.
+    /// Removes the records of a task that has ended.
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>>;
 
-    /// Lists every task that something is kept of, whichever run of the agent started it.
+    /// Lists every task with records, from any run of the agent.
     fn leftovers(&self) -> Vec<TaskId>;
 
-    /// Those of one allocation.
+    /// Lists the tasks with records of one allocation.
     fn leftovers_of(&self, alloc_id: AllocId) -> Vec<TaskId> {
         let mut all = self.leftovers();
         all.retain(|id| id.alloc_id == alloc_id);
@@ -112,19 +112,19 @@ pub struct TaskConfig {
     pub config: serde_json::Map<String, serde_json::Value>,
     /// Name → value, interpolated.
     pub env: BTreeMap<String, String>,
-    /// `None` on a node that only pretends to run tasks.
+    /// `None` on a simulated node.
     pub dirs: Option<TaskDirs>,
-    pub allowance: Allowance,
+    pub resources: ResourceLimits,
     pub logs: LogConfig,
-    /// Cancelled when the start is not wanted any more.
+    /// Cancelled when the start becomes obsolete.
     pub cancel: CancellationToken,
 }
 
-/// What was found of a process.
+/// Result of a recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
     Running {
-        /// Something about it the user should know, such as a lost supervisor.
+        /// A message for the user, such as the loss of a supervisor.
         note: Option<String>,
     },
     Exited(ExitResult),
@@ -133,10 +133,10 @@ pub enum Recovery {
     },
 }
 
-/// Whether and how well a driver works on this node.
+/// Availability and health of a driver on this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Not detected: the node does not have the driver at all.
+    /// `false`: the node does not have the driver.
     pub detected: bool,
     pub healthy: bool,
     pub description: String,
@@ -144,17 +144,17 @@ pub struct Fingerprint {
     pub attributes: BTreeMap<String, String>,
 }
 
-/// Why a task could not be started.
+/// A failed start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    /// The `config` block makes no sense; another try would fail in the same way.
+    /// The `config` block is invalid; a retry would fail in the same way.
     #[error("{0}")]
     Config(String),
     #[error("{message}")]
     Failed { message: String, recoverable: bool },
 }
 
-/// Why a driver could not do what it was asked to with a task.
+/// A failed operation on a task.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     #[error("task {id} is not known to the driver")]
@@ -163,7 +163,7 @@ pub enum DriverError {
     StillRuns { id: TaskId, reason: String },
     #[error("task {id} does not take signals: {reason}")]
     Signal { id: TaskId, reason: String },
-    #[error("cannot speak to the supervisor of task {id}")]
+    #[error("cannot reach the supervisor of task {id}")]
     Supervisor {
         id: TaskId,
         #[source]
@@ -171,7 +171,7 @@ pub enum DriverError {
     },
     #[error("the supervisor of task {id} refuses: {reason}")]
     Refused { id: TaskId, reason: String },
-    #[error("cannot remove what is kept of task {id}")]
+    #[error("cannot remove the records of task {id}")]
     Forget {
         id: TaskId,
         #[source]

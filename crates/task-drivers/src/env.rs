@@ -1,4 +1,4 @@
-//! What a task sees in its environment, and the `${…}` in its configuration.
+//! A task's environment variables, and the interpolation of `${…}` in its configuration.
 //!
 //! Source: Nomad's public list of runtime variables.
 
@@ -9,25 +9,26 @@ use model::node::{HostVolume, NodeDevice};
 use model::{Allocation, Job, MemoryMax, Node, Task, TaskGroup};
 use serde_json::{Map, Value};
 
-use crate::allowance::{self, Allowance};
+use crate::core_list;
 use crate::dirs::TaskDirs;
+use crate::resource_limits::ResourceLimits;
 
-/// What `${node.…}`, `${attr.…}` and `${meta.…}` stand for on one node. Built once, shared by tasks.
+/// Values of `${node.…}`, `${attr.…}` and `${meta.…}`, volumes, cores and devices of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
     variables: BTreeMap<String, String>,
     datacenter: String,
-    /// Name → directory that jobs may ask for.
+    /// Name → host volume.
     volumes: BTreeMap<String, HostVolume>,
     core_mhz: BTreeMap<u16, u32>,
-    /// Those that have a variable for their tasks.
+    /// Devices that set a variable for their tasks.
     devices: Vec<NodeDevice>,
 }
 
 impl NodeFacts {
-    /// Returns what `task` of `alloc` may use here.
-    pub fn allowance(&self, task: &Task, alloc: &Allocation) -> Allowance {
-        Allowance::new(task, alloc, &self.core_mhz)
+    /// Returns the limits of `task` in `alloc`.
+    pub fn resource_limits(&self, task: &Task, alloc: &Allocation) -> ResourceLimits {
+        ResourceLimits::new(task, alloc, &self.core_mhz)
     }
 
     pub fn new(node: &Node, region: &str) -> Self {
@@ -62,8 +63,8 @@ impl NodeFacts {
         }
     }
 
-    /// Returns the same for an allocation that gets registered volumes, by name; those of the node's
-    /// own configuration come first.
+    /// Returns these facts plus registered volumes, name → path. Volumes of the node's own
+    /// configuration take precedence.
     #[must_use]
     pub fn with_volumes(&self, paths: &BTreeMap<String, String>) -> Self {
         let mut facts = self.clone();
@@ -77,13 +78,13 @@ impl NodeFacts {
         facts
     }
 
-    /// Returns the volume of this name that the node offers.
+    /// Returns the host volume of this name.
     pub fn volume(&self, name: &str) -> Option<&HostVolume> {
         self.volumes.get(name)
     }
 }
 
-/// A text names a variable that does not exist.
+/// An unknown variable in a `config` block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: there is no variable ${{{name}}}")]
 pub struct UnknownVariable {
@@ -100,9 +101,9 @@ pub struct TaskEnv<'a> {
 }
 
 impl<'a> TaskEnv<'a> {
-    /// Collects the runtime variables, and lays the task's own `env` over them.
+    /// Collects the runtime variables; the task's own `env` overrides them.
     ///
-    /// `dirs` are as the task sees them; `None` on a node that only pretends to run tasks.
+    /// `dirs`: the task's view of its directories; `None` on a simulated node.
     pub fn new(
         job: &Job,
         group: &TaskGroup,
@@ -126,18 +127,18 @@ impl<'a> TaskEnv<'a> {
             env.set("NOMAD_TASK_DIR", dirs.local.display().to_string());
             env.set("NOMAD_SECRETS_DIR", dirs.secrets.display().to_string());
         }
-        // In the order of their names, so one that refers to another sees it only if it is sorted
-        // before; the runtime variables are there for all.
+        // In alphabetical order: a variable can refer to runtime variables and to those sorted
+        // before it.
         for (name, value) in &task.env {
             let value = env.interpolate(value);
             env.set(&env.interpolate(name), value);
         }
-        // What a task says of its devices cannot give it others.
+        // Last, so that `env` cannot override the assigned devices.
         env.add_devices(task, alloc);
         env
     }
 
-    /// Names the instances that the task got of each kind of device, as in `CUDA_VISIBLE_DEVICES`.
+    /// Lists the task's device instances per kind, as in `CUDA_VISIBLE_DEVICES`.
     fn add_devices(&mut self, task: &Task, alloc: &Allocation) {
         let node = self.node;
         let mut given = BTreeMap::<&str, Vec<&str>>::new();
@@ -177,13 +178,13 @@ impl<'a> TaskEnv<'a> {
     }
 
     fn add_resources(&mut self, task: &Task, alloc: &Allocation) {
-        let allowance = self.node.allowance(task, alloc);
-        self.set("NOMAD_CPU_LIMIT", allowance.cpu_mhz.to_string());
-        if !allowance.cores.is_empty() {
-            self.set("NOMAD_CPU_CORES", allowance::list(&allowance.cores));
+        let resources = self.node.resource_limits(task, alloc);
+        self.set("NOMAD_CPU_LIMIT", resources.cpu_mhz.to_string());
+        if !resources.cores.is_empty() {
+            self.set("NOMAD_CPU_CORES", core_list::format(&resources.cores));
         }
-        self.set("NOMAD_MEMORY_LIMIT", allowance.memory_mib.to_string());
-        if let MemoryMax::Mib(mib) = allowance.memory_max {
+        self.set("NOMAD_MEMORY_LIMIT", resources.memory_mib.to_string());
+        if let MemoryMax::Mib(mib) = resources.memory_max {
             self.set("NOMAD_MEMORY_MAX_LIMIT", mib.to_string());
         }
         for port in &alloc.resources.ports {
@@ -203,8 +204,8 @@ impl<'a> TaskEnv<'a> {
         }
     }
 
-    /// Tells where the group's volumes are on the node: not a variable of Nomad's, but the only way
-    /// to them for a task that sees the node's own files.
+    /// Sets the paths of the group's volumes. Not a variable of Nomad's: a task without mounts finds
+    /// its volumes by it.
     fn add_volumes(&mut self, group: &TaskGroup, alloc: &Allocation) {
         for (name, request) in &group.volumes {
             let volume = self.node.volume(&request.source_for(alloc.name_index));
@@ -225,7 +226,7 @@ impl<'a> TaskEnv<'a> {
         self.variables.insert(name.to_owned(), value);
     }
 
-    /// Sets a variable of those families whose names hold nothing but letters, digits and `_`.
+    /// Sets a variable whose name is cleaned: other characters than letters, digits and `_` become `_`.
     fn set_clean(&mut self, family: &str, label: &str, value: String) {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let label: String = label
@@ -240,7 +241,7 @@ impl<'a> TaskEnv<'a> {
         self.variables
     }
 
-    /// Replaces every `${…}` that names a variable and leaves the others as they are.
+    /// Replaces every known `${…}` and leaves unknown ones unchanged.
     pub fn interpolate(&self, text: &str) -> String {
         self.replace(text, |_| None).0
     }
@@ -248,7 +249,7 @@ impl<'a> TaskEnv<'a> {
     /// Replaces every `${…}` in a driver's configuration.
     ///
     /// # Errors
-    /// The first one that names no variable.
+    /// The first unknown variable.
     pub fn interpolate_config(
         &self,
         config: &Map<String, Value>,
@@ -295,8 +296,8 @@ impl<'a> TaskEnv<'a> {
         })
     }
 
-    /// Replaces `${name}`; `$${name}` stands for a literal `${name}`. `otherwise` hears of names
-    /// that mean nothing. Returns the text, and whether anything was replaced.
+    /// Replaces `${name}`; `$${name}` stands for a literal `${name}`. `otherwise` is called with
+    /// unknown names. Returns the text, and whether anything was replaced.
     fn replace(
         &self,
         text: &str,

@@ -1,30 +1,34 @@
-//! The code that starts processes: what Nomad calls drivers.
+//! Task drivers: the code that starts, finds and ends tasks.
 //!
-//! In reading order: [`driver`] is what every driver can do; [`allowance`] is what a task may use; [`dirs`] are an allocation's
-//! directories, [`env`](mod@env) the variables a task sees and their interpolation, [`config`] the
-//! options of a task's `config` block; [`mock_driver`] only pretends; [`raw_exec`] runs plain
-//! processes, each under its own [`supervisor`], a small process that outlives the agent, owns the
-//! task's logs ([`log_files`]) and remembers its end.
+//! In reading order: [`driver`] is the interface of every driver; [`resource_limits`] of a task;
+//! [`dirs`] are an allocation's paths, [`alloc_dirs`] their creation and removal; [`env`](mod@env)
+//! holds a task's variables and their interpolation, [`config`] the options of its `config` block;
+//! [`volumes`] and [`dispatch_payload`] prepare its start; [`mock_driver`] simulates tasks;
+//! [`raw_exec`] runs plain processes, each under its own [`supervisor`], a small process that
+//! outlives the agent, owns the task's logs ([`log_files`], [`log_reader`]) and records its end.
 //!
-//! When a task starts, and whether it starts again, is decided elsewhere (`crates/lifecycle`).
+//! Starts and restarts are decided elsewhere (`crates/lifecycle`).
 
 mod affinity;
-pub mod allowance;
+pub mod alloc_dirs;
 mod cgroup;
 pub mod config;
+pub mod core_list;
+mod dedicated_cores;
 pub mod dirs;
+pub mod dispatch_payload;
 pub mod driver;
 pub mod env;
-mod globs;
 pub mod log_files;
+pub mod log_reader;
 pub mod mock_driver;
 mod process_id;
 pub mod raw_exec;
-mod sharing;
+pub mod resource_limits;
 mod signals;
 pub mod supervisor;
+pub mod volumes;
 
-pub use allowance::Allowance;
 pub use dirs::{AllocDirs, TaskDirs};
 pub use driver::{
     BoxFuture, Driver, DriverError, Fingerprint, Messages, Recovery, StartError, TaskConfig, TaskId,
@@ -32,3 +36,4 @@ pub use driver::{
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use mock_driver::MockDriver;
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};
+pub use resource_limits::ResourceLimits;

@@ -1,16 +1,16 @@
-//! A task's output in numbered files of bounded size: `<task>.stdout.0`, `<task>.stdout.1` …
+//! Log files: a task's output in numbered files of bounded size, `<task>.stdout.0` and so on.
 //!
 //! Numbers only grow, the oldest files are removed, and a line shorter than
-//! [`LINE_WINDOW_BYTES`] is never cut in two. Reading them is the node's business.
+//! [`LINE_WINDOW_BYTES`] is never split. [`crate::log_reader`] reads them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// How far before its end a file may be closed to keep a line whole. Source: Nomad 2.0 behaviour.
+/// Bytes that a file may stay below its limit to keep a line whole. Source: Nomad 2.0 behaviour.
 const LINE_WINDOW_BYTES: u64 = 32 * 1024;
 
-/// Which of a task's two streams.
+/// One of a task's two output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogStream {
     Stdout,
@@ -47,7 +47,7 @@ pub fn numbers(logs: &Path, task: &str, stream: LogStream) -> io::Result<Vec<u64
     Ok(numbers)
 }
 
-/// The writing end of one stream of one task.
+/// Writer of one stream of one task.
 #[derive(Debug)]
 pub struct RotatingLog {
     logs: PathBuf,
@@ -56,14 +56,14 @@ pub struct RotatingLog {
     max_file_bytes: u64,
     max_files: u64,
     number: u64,
-    /// `None` after an error; opened again with the next write.
+    /// `None` after an error; the next write reopens it.
     file: Option<File>,
     file_bytes: u64,
     dropped_bytes: u64,
 }
 
 impl RotatingLog {
-    /// Continues the newest file there is. Nothing is opened before the first byte is written.
+    /// Continues the newest file. No file is opened before the first write.
     pub fn new(
         logs: &Path,
         task: &str,
@@ -87,14 +87,14 @@ impl RotatingLog {
         }
     }
 
-    /// How many bytes were lost because they could not be written.
+    /// Returns the number of bytes lost to write errors.
     pub fn dropped_bytes(&self) -> u64 {
         self.dropped_bytes
     }
 
-    /// Writes `bytes`, or drops and counts them: a full disk must not stop the task that logs.
+    /// Writes `bytes`, or drops and counts them: a full disk must not stop the task.
     ///
-    /// Returns what went wrong, for the first of a row of failures to be told.
+    /// Returns the error, if there was one.
     pub fn write(&mut self, bytes: &[u8]) -> Option<io::Error> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -134,13 +134,13 @@ impl RotatingLog {
         Ok(())
     }
 
-    /// Returns how much of `bytes` goes into this file, and whether it is then complete.
+    /// Returns the length of the prefix of `bytes` for this file, and whether the file is then complete.
     fn next_piece(&self, bytes: &[u8]) -> (usize, bool) {
         let space = usize::try_from(self.max_file_bytes - self.file_bytes).unwrap_or(usize::MAX);
         let window = self.max_file_bytes.saturating_sub(LINE_WINDOW_BYTES);
         let fitting = &bytes[..bytes.len().min(space)];
         let end = self.file_bytes + u64::try_from(fitting.len()).unwrap_or(u64::MAX);
-        // Small files have no room for a window: they are cut where they are full.
+        // Small files have no room for a window; they are split where they are full.
         if end <= window || window == 0 {
             return (fitting.len(), end >= self.max_file_bytes);
         }
@@ -163,7 +163,7 @@ impl RotatingLog {
         self.file_bytes = 0;
     }
 
-    /// Removes files beyond the limit. One that cannot be removed is tried again next time.
+    /// Removes files beyond the limit. A failed removal is retried with the next file.
     fn purge(&self) {
         for number in numbers(&self.logs, &self.task, self.stream).unwrap_or_default() {
             if number + self.max_files <= self.number {
@@ -223,7 +223,7 @@ mod tests {
         let mut log = log(logs.path(), 100, max);
         let mut expected = Vec::new();
         let mut pending = Vec::new();
-        // Lines of 1 to 32,000 bytes, written in chunks that know nothing of lines.
+        // Lines of 1 to 32,000 bytes, written in chunks regardless of line ends.
         for number in 0_usize..200 {
             let line = format!("{number} {}\n", "x".repeat(number * 7919 % 32_000));
             expected.extend_from_slice(line.as_bytes());

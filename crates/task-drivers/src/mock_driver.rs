@@ -1,8 +1,8 @@
-//! The driver `mock_driver`: tasks that exist in the agent's memory only and do what their
-//! configuration says, for tests, demonstrations and simulated nodes.
+//! The driver `mock_driver`: tasks simulated in the agent's memory after a script in their
+//! configuration, for tests, demonstrations and simulated nodes.
 //!
-//! An instance is a few hundred bytes and one timer. Nothing survives the agent, but as everything
-//! about a run follows from its start, [`Driver::recover`] finds it again by the time of day.
+//! An instance is a few hundred bytes and one timer. Nothing survives the agent. Because a run
+//! depends only on its start time, [`Driver::recover`] reconstructs it from the wall clock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,29 +24,30 @@ use crate::signals;
 
 pub(crate) const NAME: &str = "mock_driver";
 
-/// What a task's `config` block can ask for.
+/// Options of a task's `config` block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Options {
-    /// How long a run takes; zero: it ends at once.
+    /// Duration of a run; zero: it ends at once.
     #[serde(deserialize_with = "config::duration")]
     run_for: Duration,
     exit_code: i32,
     exit_signal: i32,
     exit_err_msg: String,
-    /// So many attempts end with the code, signal and message above, later ones well; 0: all do.
+    /// Number of attempts that end with the code, signal and message above; later ones succeed. 0:
+    /// all attempts.
     fail_attempts: u32,
     /// Not empty: the start fails with this text.
     start_error: String,
     start_error_recoverable: bool,
     #[serde(deserialize_with = "config::duration")]
     start_block_for: Duration,
-    /// How long the task takes to end when it is asked to.
+    /// Time between the kill signal and the end.
     #[serde(deserialize_with = "config::duration")]
     kill_after: Duration,
-    /// It does not end when it is asked to, but only when it is forced.
+    /// Ignores the kill signal; ends with SIGKILL only.
     ignore_kill: bool,
-    /// Not empty: it answers signals with this error.
+    /// Not empty: signals fail with this error.
     signal_error: String,
     stdout_string: String,
     stdout_repeat: u32,
@@ -58,14 +59,14 @@ struct Options {
     stderr_repeat_duration: Duration,
 }
 
-/// One run.
+/// One run of a task.
 #[derive(Debug)]
 struct Instance {
     options: Options,
     attempt: u32,
-    /// When it ends by itself.
+    /// Time of its natural end.
     ends_at: Instant,
-    /// When and how it ends because somebody asked; the first to ask counts.
+    /// Time and result of a requested end; the first request wins.
     stopped: watch::Sender<Option<(Instant, ExitResult)>>,
 }
 
@@ -80,7 +81,7 @@ impl Instance {
         }
     }
 
-    /// How it ends when nobody interferes.
+    /// Returns the result of its natural end.
     fn natural_exit(&self) -> ExitResult {
         let options = &self.options;
         if options.fail_attempts > 0 && self.attempt > options.fail_attempts {
@@ -107,7 +108,7 @@ impl Instance {
             }
             tokio::select! {
                 () = sleep_until(at) => return exit,
-                // The sender is ours, so it cannot be gone.
+                // `self` owns the sender, so it cannot be gone.
                 _ = stopped.changed() => {}
             }
         }
@@ -134,7 +135,7 @@ impl Instance {
     }
 }
 
-/// Pretends to run tasks.
+/// Simulates tasks.
 #[derive(Debug, Default)]
 pub struct MockDriver {
     instances: Mutex<HashMap<TaskId, Arc<Instance>>>,
@@ -171,7 +172,7 @@ impl MockDriver {
         }
         let instance = Arc::new(Instance::new(options, config.id.attempt, Duration::ZERO));
         if let Some(dirs) = &config.dirs {
-            print_all(&instance, dirs, &config.id.task);
+            write_output(&instance, dirs, &config.id.task);
         }
         self.instances().insert(config.id, instance);
         Ok(())
@@ -204,8 +205,8 @@ impl MockDriver {
     }
 }
 
-/// Writes what the task says, now and repeatedly until it ends.
-fn print_all(instance: &Arc<Instance>, dirs: &TaskDirs, task: &str) {
+/// Writes the task's output, now and repeatedly until it ends.
+fn write_output(instance: &Arc<Instance>, dirs: &TaskDirs, task: &str) {
     let options = &instance.options;
     print(
         instance,
@@ -239,14 +240,14 @@ fn print(
     }
     let instance = Arc::clone(instance);
     tokio::spawn(async move {
-        let say = async {
+        let repeated = async {
             for _ in 0..repeat {
                 sleep(interval).await;
                 log.write(text.as_bytes());
             }
         };
         tokio::select! {
-            () = say => {}
+            () = repeated => {}
             _ = instance.exit() => {}
         }
     });
@@ -257,7 +258,7 @@ impl Driver for MockDriver {
         NAME
     }
 
-    /// What only pretends to run sees no files.
+    /// A simulated task uses no files, so every volume will do.
     fn can_mount(&self) -> bool {
         true
     }
@@ -334,7 +335,7 @@ impl Driver for MockDriver {
     }
 
     fn leftovers(&self) -> Vec<TaskId> {
-        // Whatever an earlier run of the agent had is gone with its memory.
+        // Tasks of an earlier run of the agent went with its memory.
         Vec::new()
     }
 }

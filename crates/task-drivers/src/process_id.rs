@@ -1,24 +1,24 @@
-//! Processes named so that no later one is mistaken for them, and finding those of a task.
+//! Process ids that are safe against pid reuse, and the search for the processes of a task.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use procfs::process::{Process, all_processes};
 use serde::{Deserialize, Serialize};
 
-/// The variable in a task's environment by which all its processes can be told, whatever became of
-/// their parents and groups; its value is the task's id.
+/// The environment variable that marks every process of a task, independent of parents and process
+/// groups; its value is the task's id.
 pub(crate) const MARKER: &str = "KAFILA_TASK_ID";
 
 /// A process of the current boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pub(crate) pid: i32,
-    /// Clock ticks from boot to the process's start: a number that is used again has another.
+    /// Clock ticks from boot to the process's start; differs when the pid is reused.
     pub(crate) start_ticks: u64,
 }
 
 impl ProcessId {
-    /// Looks the process up, dead but not yet reaped ones too; `None` when there is none.
+    /// Looks the process up, zombies included; `None`: there is none.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let stat = Process::new(pid).ok()?.stat().ok()?;
         Some(Self {
@@ -27,14 +27,14 @@ impl ProcessId {
         })
     }
 
-    /// Tells whether it runs; one that only waits to be reaped does not.
+    /// Returns whether the process runs; a zombie does not.
     pub(crate) fn is_alive(self) -> bool {
         let stat = Process::new(self.pid).and_then(|process| process.stat());
         stat.is_ok_and(|stat| stat.starttime == self.start_ticks && !is_dead(stat.state))
     }
 
-    /// Sends a signal, unless the process is gone. The check and the signal are two steps, so the
-    /// parent, who alone can keep the number from being used again, does not need this.
+    /// Sends a signal, unless the process is gone. Check and signal are not atomic; only the parent,
+    /// which can delay the reuse of the pid, signals without that race.
     pub(crate) fn signal(self, signal: Signal) -> nix::Result<()> {
         if self.is_alive() {
             kill(Pid::from_raw(self.pid), signal)
@@ -44,14 +44,14 @@ impl ProcessId {
     }
 }
 
-/// Returns a text that changes with every boot.
+/// Returns the id of the current boot.
 pub(crate) fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()
 }
 
-/// Lists the processes below `ancestor`, itself not among them.
+/// Lists the descendants of `ancestor`.
 pub(crate) fn descendants(ancestor: i32) -> Vec<i32> {
     let parents: Vec<(i32, i32)> = stats().map(|stat| (stat.pid, stat.ppid)).collect();
     let mut found = vec![ancestor];
@@ -70,7 +70,7 @@ pub(crate) fn descendants(ancestor: i32) -> Vec<i32> {
     found
 }
 
-/// Lists the processes that carry the mark of this task, and those of its process group.
+/// Lists the processes with the marker of this task, and the members of its process group.
 pub(crate) fn of_task(task_id: &str, group: Option<i32>) -> Vec<i32> {
     let mark = format!("{MARKER}={task_id}");
     let own = std::process::id();
@@ -139,7 +139,7 @@ mod tests {
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         assert_eq!(of_task(&id, None), [pid]);
-        assert!(of_task("somebody else", None).is_empty());
+        assert!(of_task("another-task", None).is_empty());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(of_task(&id, None).is_empty());

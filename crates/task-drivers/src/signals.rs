@@ -1,4 +1,4 @@
-//! Signals by their names in job files.
+//! Signal names of job files.
 
 use nix::sys::signal::Signal;
 

@@ -1,20 +1,21 @@
-//! The process between the agent and one task: it outlives the agent, is the task's parent, owns
-//! its logs, and writes down how it ended before it tells anybody.
+//! The supervisor process between the agent and one task: it outlives the agent, is the task's
+//! parent, owns the task's logs, and records the task's end before it reports it.
 //!
 //! It is the agent's own binary, started with a hidden subcommand that calls [`main`]. It has no
-//! async runtime and a handful of small threads. In reading order: [`protocol`] is what agent and
-//! supervisor say to each other, [`files`] what it leaves in its directory, [`run`] its life,
-//! [`task`] starts or adopts the task, [`reap`] waits for it and for what it left behind, [`logs`]
-//! moves its output, [`control`] answers the agent.
+//! async runtime and a handful of small threads. In reading order: [`protocol`] between agent and
+//! supervisor; [`files`] in the supervisor's directory; [`run`] is its main function; [`task`]
+//! starts or adopts the task; [`reap`] waits for the task and kills its remaining processes;
+//! [`logs`] copies its output; [`control`] answers the agent.
 //!
-//! The directory is its name: an agent that was restarted finds it there, connects to the socket
-//! in it, and learns what it missed. The socket's listening end is made by the agent and handed
-//! over as standard input, so there is no moment at which a connection could be refused.
+//! The directory identifies the supervisor: a restarted agent finds it there, connects to its socket
+//! and catches up. The agent creates the listening socket and passes it as standard input, so a
+//! connection is never refused while the supervisor starts.
 
 mod clock;
 mod control;
 pub(crate) mod files;
 mod logs;
+pub(crate) mod mode;
 pub(crate) mod protocol;
 mod reap;
 mod run;
@@ -25,20 +26,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Whether the task is to be started, or runs already and has lost its supervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Start,
-    Adopt,
-}
-
-/// The flag that means [`Mode::Adopt`].
-pub(crate) const ADOPT_FLAG: &str = "--adopt";
+use self::mode::{ADOPT_FLAG, Mode};
 
 /// Runs one supervisor until its task has been forgotten.
 ///
-/// `args` are those after the subcommand: the directory, then perhaps `--adopt`. Standard input
-/// is the listening socket.
+/// `args` follow the subcommand: the directory, then optionally `--adopt`. Standard input is the
+/// listening socket.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args = args.into_iter();
     let directory = args.next().map(PathBuf::from);

@@ -127,25 +127,15 @@ pub fn group(name: &str, job_type: JobType, count: u32) -> TaskGroup {
         name: name.into(),
         count,
         tasks: vec![task("server")],
-        constraints: Vec::new(),
-        affinities: Vec::new(),
-        spreads: Vec::new(),
-        networks: Vec::new(),
         restart: restart(),
         reschedule,
-        update: None,
         migrate,
-        disconnect: None,
         ephemeral_disk: EphemeralDisk {
             size_mib: 300,
             sticky: false,
             migrate: false,
         },
-        volumes: BTreeMap::new(),
-        meta: BTreeMap::new(),
-        shutdown_delay: Duration::ZERO,
-        max_run_duration: None,
-        scaling: None,
+        ..TaskGroup::default()
     }
 }
 

@@ -1,7 +1,8 @@
-//! A real etcd for one test: loopback ports of its own, a temporary directory, gone when dropped.
+//! A real etcd for one test: a loopback address of its own, a temporary directory, gone when dropped.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader};
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -12,9 +13,11 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long it may take to answer: 0.3 s alone, longer where many tests start at once.
-const START_PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is started with other ports, when somebody else took them first.
-const ATTEMPTS: usize = 5;
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Attempts with other addresses, in case another process took one first.
+const ATTEMPTS: u32 = 8;
+/// The pause after the first failed attempt; each further one is longer by as much.
+const PAUSE: Duration = Duration::from_millis(250);
 /// Twice what the store's own transactions are cut at, as a cluster's etcd should have it.
 const MAX_TXN_OPS: &str = "2048";
 const MAX_REQUEST_BYTES: &str = "4194304";
@@ -39,13 +42,18 @@ pub fn available() -> bool {
         return true;
     }
     let missing = "no etcd: put etcd >= 3.5.8 on the PATH, or set KAFILA_ETCD";
-    let required = std::env::var("KAFILA_REQUIRE_ETCD").is_ok_and(|value| value == "1");
-    assert!(!required, "{missing}");
+    assert!(!is_required(), "{missing}");
     eprintln!("SKIPPED: {missing}");
     false
 }
 
-fn program() -> PathBuf {
+/// Tells whether tests that need an etcd must not be skipped.
+pub fn is_required() -> bool {
+    std::env::var("KAFILA_REQUIRE_ETCD").is_ok_and(|value| value == "1")
+}
+
+/// Returns the etcd to run: `KAFILA_ETCD`, or the one on the `PATH`.
+pub fn program() -> PathBuf {
     std::env::var_os("KAFILA_ETCD").map_or_else(|| PathBuf::from("etcd"), PathBuf::from)
 }
 
@@ -54,9 +62,20 @@ fn program() -> PathBuf {
 pub struct Etcd {
     client: SocketAddr,
     peer: SocketAddr,
+    /// Serves `/health`, without TLS.
+    health: SocketAddr,
+    tls: Option<TlsFiles>,
     extra: Vec<String>,
     directory: TempDir,
     keeper: Option<Keeper>,
+}
+
+/// Files of an etcd that speaks TLS and requires client certificates.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    pub ca: PathBuf,
+    pub cert: PathBuf,
+    pub key: PathBuf,
 }
 
 #[derive(Debug)]
@@ -80,11 +99,13 @@ impl Etcd {
     /// As [`Self::start`].
     pub async fn start_with(extra: &[&str]) -> io::Result<Self> {
         let mut last = io::Error::other("never tried");
-        for _ in 0..ATTEMPTS {
-            let (client, peer) = (free_address()?, free_address()?);
+        for attempt in 1..=ATTEMPTS {
+            let [client, peer, health] = free_addresses()?;
             let mut etcd = Self {
                 client,
                 peer,
+                health,
+                tls: None,
                 extra: extra.iter().map(|&argument| argument.to_owned()).collect(),
                 directory: tempfile::Builder::new().prefix("kafila-etcd-").tempdir()?,
                 keeper: None,
@@ -93,13 +114,20 @@ impl Etcd {
                 Ok(()) => return Ok(etcd),
                 Err(error) => last = error,
             }
+            sleep(PAUSE * attempt).await;
         }
         Err(last)
     }
 
     /// Returns where clients reach it, as in `http://127.0.0.1:2379`.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.client)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.client)
+    }
+
+    /// Requires TLS and client certificates from the next [`Self::restart`] on.
+    pub fn set_tls(&mut self, files: TlsFiles) {
+        self.tls = Some(files);
     }
 
     pub fn endpoints(&self) -> Vec<String> {
@@ -122,7 +150,7 @@ impl Etcd {
     pub async fn restart(&mut self) -> io::Result<()> {
         self.kill();
         self.keeper = Some(self.spawn()?);
-        let deadline = Instant::now() + START_PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while !self.is_healthy().await {
             let ended = match &mut self.keeper {
                 Some(keeper) => !keeper.is_running(),
@@ -194,6 +222,8 @@ impl Etcd {
                 MAX_REQUEST_BYTES,
             ])
             .args(["--unsafe-no-fsync", "--log-level", "error"])
+            .args(["--listen-metrics-urls", &format!("http://{}", self.health)])
+            .args(self.tls.iter().flat_map(TlsFiles::arguments))
             .args(&self.extra)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -213,7 +243,7 @@ impl Etcd {
 
     async fn is_healthy(&self) -> bool {
         let asked = async {
-            let mut stream = TcpStream::connect(self.client).await?;
+            let mut stream = TcpStream::connect(self.health).await?;
             stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await?;
@@ -221,6 +251,20 @@ impl Etcd {
         };
         let answer = timeout(Duration::from_secs(2), asked).await;
         matches!(answer, Ok(Ok(answer)) if answer.contains(r#""health":"true""#))
+    }
+}
+
+impl TlsFiles {
+    fn arguments(&self) -> Vec<OsString> {
+        vec![
+            "--client-cert-auth".into(),
+            "--trusted-ca-file".into(),
+            self.ca.clone().into(),
+            "--cert-file".into(),
+            self.cert.clone().into(),
+            "--key-file".into(),
+            self.key.clone().into(),
+        ]
     }
 }
 
@@ -238,9 +282,24 @@ impl Drop for Keeper {
     }
 }
 
-/// Returns a loopback address that nobody listened on just now.
-fn free_address() -> io::Result<SocketAddr> {
-    StdListener::bind("127.0.0.1:0")?.local_addr()
+/// Returns addresses that were free a moment ago, all of a loopback host drawn at random.
+///
+/// Connections on the machine start from 127.0.0.1 and cannot take a port of another host. Systems
+/// whose loopback network is this one host get its ports.
+fn free_addresses() -> io::Result<[SocketAddr; 3]> {
+    let [a, b, c] = rand::random::<[u8; 3]>();
+    let own = IpAddr::V4(Ipv4Addr::new(127, a, b, c.clamp(1, 254)));
+    let three = |host: IpAddr| {
+        let first = StdListener::bind((host, 0))?;
+        let second = StdListener::bind((host, 0))?;
+        let third = StdListener::bind((host, 0))?;
+        io::Result::Ok([
+            first.local_addr()?,
+            second.local_addr()?,
+            third.local_addr()?,
+        ])
+    };
+    three(own).or_else(|_| three(IpAddr::V4(Ipv4Addr::LOCALHOST)))
 }
 
 #[cfg(test)]
@@ -258,6 +317,15 @@ mod tests {
         drop(etcd);
         assert!(TcpStream::connect(address).await.is_err());
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn its_addresses_differ_and_are_of_one_loopback_host() {
+        let [client, peer, health] = free_addresses().unwrap();
+        assert!(client != peer && peer != health && health != client);
+        assert_eq!(client.ip(), peer.ip());
+        assert_eq!(client.ip(), health.ip());
+        assert!(client.ip().is_loopback());
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Ids that a seed repeats.
+//! Repeatable ids from a seed.
 
 use model::{AllocId, DeploymentId, EvalId, NodeId};
 use rand::rngs::StdRng;

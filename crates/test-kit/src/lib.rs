@@ -1,4 +1,4 @@
-//! What tests share: valid objects, a clock that a test moves, ids that repeat, waiting without
+//! Shared test helpers: valid objects, a manual clock, repeatable ids, waiting without
 //! sleeping, a real etcd, and a network that misbehaves. A dev-dependency only.
 
 pub mod builders;
@@ -6,8 +6,10 @@ pub mod clock;
 pub mod etcd;
 pub mod ids;
 pub mod proxy;
+pub mod stored;
 pub mod wait;
 
 pub use clock::ManualClock;
 pub use ids::SeededIds;
+pub use stored::Stored;
 pub use wait::wait_for;

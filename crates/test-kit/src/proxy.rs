@@ -20,7 +20,7 @@ pub enum Mode {
     Slow(Duration),
     /// Requests arrive, answers are held back.
     HoldAnswers,
-    /// Nothing gets through, and nobody is told: a cable pulled out.
+    /// Nothing gets through and connections stay open, as with an unplugged cable.
     Hold,
     /// Connections are cut, and new ones too as soon as they are made.
     Cut,

@@ -1,11 +1,11 @@
-//! What the machine says of the time and of chance while it is simulated.
+//! Simulated clocks and random numbers.
 //!
-//! The binary puts these in the place of the C library's functions, so they hold for everything in
-//! the process: the standard library's clocks and hash maps, and every library's random numbers.
+//! The binary replaces the C library's functions with these, so they apply to the whole process: the
+//! standard library's clocks and hash maps, and every library's random numbers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// When every simulation begins, Unix nanoseconds: some day in 2030.
+/// Start of every simulation, in Unix nanoseconds: a day in 2030.
 pub const EPOCH: u64 = 1_900_000_000_000_000_000;
 
 static IS_SIMULATED: AtomicBool = AtomicBool::new(false);
@@ -13,7 +13,7 @@ static STEADY: AtomicU64 = AtomicU64::new(0);
 static WALL: AtomicU64 = AtomicU64::new(EPOCH);
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 
-/// Begins a simulation, for as long as the process lives.
+/// Starts the simulation, for the rest of the process.
 pub fn begin(seed: u64) {
     RANDOM.store(seed, Ordering::Relaxed);
     IS_SIMULATED.store(true, Ordering::Relaxed);
@@ -29,17 +29,17 @@ pub fn set(steady: u64, wall: u64) {
     WALL.store(wall, Ordering::Relaxed);
 }
 
-/// Nanoseconds since the start; never 0, which some take for none.
+/// Nanoseconds since the start; never 0, which some libraries treat as unset.
 pub fn steady() -> u64 {
     STEADY.load(Ordering::Relaxed) + 1_000_000_000
 }
 
-/// Unix nanoseconds, as the machine that runs now believes.
+/// Unix nanoseconds, on the wall clock of the current machine.
 pub fn wall() -> u64 {
     WALL.load(Ordering::Relaxed)
 }
 
-/// Fills `bytes` with what follows from the seed. Source: SplitMix64.
+/// Fills `bytes` with random numbers from the seed. Source: SplitMix64.
 pub fn random(bytes: &mut [u8]) {
     for chunk in bytes.chunks_mut(8) {
         let state = RANDOM.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);

@@ -1,14 +1,14 @@
-//! How long a service is without a leader after one has crashed.
+//! Failover times: how long a service is without a leader after a crash.
 
 use std::collections::BTreeMap;
 
-/// In milliseconds of the world.
+/// In simulated milliseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Failovers {
     open: BTreeMap<&'static str, Open>,
-    /// From a crash to the election of another, or of the same once it is back.
+    /// From a crash to the next election, of another or of the same leader.
     pub elected: Vec<u64>,
-    /// From a crash to the first write of whoever leads then.
+    /// From a crash to the first write of the next leader.
     pub wrote: Vec<u64>,
 }
 
@@ -20,16 +20,16 @@ struct Open {
 }
 
 impl Failovers {
-    /// Notes that the leader of `term` is gone.
+    /// Records the crash of the leader of `term`.
     pub(crate) fn lost(&mut self, service: &'static str, term: u64, now: u64) {
-        // A term that nothing was written in: what is missed has been missed since before.
+        // A term without a write does not end the failover that was open before.
         self.open
             .entry(service)
             .and_modify(|open| open.term = term)
             .or_insert(Open { since: now, term });
     }
 
-    /// Notes a write of whoever leads in `term`; its election is one.
+    /// Records a write in `term`; the election is a write.
     pub(crate) fn wrote(&mut self, service: &'static str, term: u64, is_election: bool, now: u64) {
         let Some(open) = self.open.get(service).filter(|open| open.term < term) else {
             return;
@@ -56,7 +56,7 @@ mod tests {
         failovers.wrote("broker", 5, false, 150);
         failovers.wrote("applier", 9, false, 160);
         failovers.wrote("broker", 8, true, 3_100);
-        // The successor is gone before it has done anything.
+        // The successor crashes before its first write.
         failovers.lost("broker", 8, 3_200);
         failovers.wrote("broker", 12, true, 6_100);
         failovers.wrote("broker", 12, false, 6_150);

@@ -1,28 +1,28 @@
-//! What breaks, when, and when it is mended.
+//! Fault injection: which fault at which time, and its repair.
 
 use std::collections::BTreeMap;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+use crate::checker::Checker;
+use crate::environment::{Environment, HostId, Power, network};
 use crate::suite::Suite;
-use crate::watcher::Watcher;
-use crate::world::{HostId, Power, World, network};
 
-/// Breaks things as the seed says.
+/// Injects faults as the seed decides.
 pub struct Faults {
     rng: StdRng,
-    /// When the next thing breaks, in milliseconds.
+    /// Time of the next fault, in milliseconds.
     next: u64,
-    /// What is to be mended when.
-    mending: BTreeMap<(u64, u64), Mend>,
+    /// (Time, number) → repair.
+    repairs: BTreeMap<(u64, u64), Repair>,
     count: u64,
-    /// What was broken how often.
+    /// Kind of fault → count.
     kinds: BTreeMap<&'static str, u64>,
     is_verbose: bool,
 }
 
-enum Mend {
+enum Repair {
     Restart(HostId),
     Lines(Vec<(HostId, HostId)>),
     Links(HostId),
@@ -34,19 +34,19 @@ impl Faults {
         Self {
             rng: StdRng::seed_from_u64(seed),
             next: u64::MAX,
-            mending: BTreeMap::new(),
+            repairs: BTreeMap::new(),
             count: 0,
             kinds: BTreeMap::new(),
             is_verbose,
         }
     }
 
-    /// Has the first thing break at `start`, in milliseconds of the world.
+    /// Schedules the first fault at `start`, in simulated milliseconds.
     pub fn begin(&mut self, start: u64) {
         self.next = start;
     }
 
-    /// How often what was broken.
+    /// Returns the count of each kind of fault.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         let kinds = self.kinds.iter();
         kinds
@@ -54,64 +54,68 @@ impl Faults {
             .collect()
     }
 
-    /// Returns when it wants to be asked again, at the latest.
+    /// Returns the time of the next fault or repair.
     pub fn next(&self) -> u64 {
-        let mend = self.mending.keys().next().map(|(at, _)| *at);
-        mend.unwrap_or(u64::MAX).min(self.next)
+        let repair = self.repairs.keys().next().map(|(at, _)| *at);
+        repair.unwrap_or(u64::MAX).min(self.next)
     }
 
-    /// Breaks and mends what is due.
-    pub fn act(&mut self, world: &mut World, suite: &Suite, watcher: &Watcher) {
-        while let Some(entry) = self.mending.first_entry() {
-            if entry.key().0 > world.now() {
+    /// Injects and repairs the faults that are due.
+    pub fn act(&mut self, environment: &mut Environment, suite: &Suite, checker: &Checker) {
+        while let Some(entry) = self.repairs.first_entry() {
+            if entry.key().0 > environment.now() {
                 break;
             }
-            let mend = entry.remove();
-            self.mend(world, suite, mend);
+            let repair = entry.remove();
+            self.repair(environment, suite, repair);
         }
-        if self.next <= world.now() {
-            self.break_something(world, suite, watcher);
-            self.next = world.now() + self.rng.random_range(100..1_600);
+        if self.next <= environment.now() {
+            self.inject(environment, suite, checker);
+            self.next = environment.now() + self.rng.random_range(100..1_600);
         }
     }
 
-    /// Mends everything.
-    pub fn heal(&mut self, world: &mut World, suite: &Suite) {
-        for mend in std::mem::take(&mut self.mending).into_values() {
-            self.mend(world, suite, mend);
+    /// Repairs every fault.
+    pub fn heal(&mut self, environment: &mut Environment, suite: &Suite) {
+        for repair in std::mem::take(&mut self.repairs).into_values() {
+            self.repair(environment, suite, repair);
         }
         self.next = u64::MAX;
     }
 
-    fn mend(&mut self, world: &mut World, suite: &Suite, mend: Mend) {
-        match mend {
-            Mend::Restart(host) => {
-                self.say(world, &format!("start {}", world.host(host).name()));
-                world.restart(host);
+    fn repair(&mut self, environment: &mut Environment, suite: &Suite, repair: Repair) {
+        match repair {
+            Repair::Restart(host) => {
+                self.log(
+                    environment,
+                    &format!("start {}", environment.host(host).name()),
+                );
+                environment.restart(host);
             }
-            Mend::Lines(lines) => {
-                self.say(world, &format!("mend {lines:?}"));
+            Repair::Lines(lines) => {
+                self.log(environment, &format!("repair {lines:?}"));
                 lines
                     .into_iter()
-                    .for_each(|(from, to)| network::mend(from, to));
+                    .for_each(|(from, to)| network::repair(from, to));
             }
-            Mend::Links(host) => impair_all(world, host, 0, 0),
-            Mend::Disk => suite.disk.set_slowness(1),
+            Repair::Links(host) => impair_all(environment, host, 0, 0),
+            Repair::Disk => suite.disk.set_slowness(1),
         }
     }
 
-    fn later(&mut self, world: &World, after: u64, mend: Mend) {
+    fn later(&mut self, environment: &Environment, after: u64, repair: Repair) {
         self.count += 1;
-        self.mending.insert((world.now() + after, self.count), mend);
+        self.repairs
+            .insert((environment.now() + after, self.count), repair);
     }
 
     fn tally(&mut self, kind: &'static str) {
         *self.kinds.entry(kind).or_default() += 1;
     }
 
-    fn break_something(&mut self, world: &mut World, suite: &Suite, watcher: &Watcher) {
-        let host = self.somebody(suite, watcher, world);
-        let name = world.host(host).name().to_owned();
+    fn inject(&mut self, environment: &mut Environment, suite: &Suite, checker: &Checker) {
+        let host = self.draw_host(suite, checker, environment);
+        let name = environment.host(host).name().to_owned();
         match self.rng.random_range(0..20_u32) {
             0..=3 => {
                 let after = self.rng.random_range(50..4_000);
@@ -119,21 +123,24 @@ impl Faults {
                     true => Power::On,
                     false => Power::Off,
                 };
-                if world.host(host).is_up() {
-                    self.say(world, &format!("crash {name}, power {power:?}, {after} ms"));
+                if environment.host(host).is_up() {
+                    self.log(
+                        environment,
+                        &format!("crash {name}, power {power:?}, {after} ms"),
+                    );
                     self.tally(match (host == suite.etcd, power) {
                         (true, _) => "etcd crashes",
                         (false, Power::On) => "a process is killed",
                         (false, Power::Off) => "a machine loses its power",
                     });
-                    watcher.note_crash(world.address(host));
-                    world.crash(host, power);
-                    self.later(world, after, Mend::Restart(host));
+                    checker.note_crash(environment.address(host));
+                    environment.crash(host, power);
+                    self.later(environment, after, Repair::Restart(host));
                 }
             }
             4..=6 => {
                 let after = self.rng.random_range(200..8_000);
-                let others = world.hosts().map(|other| other.id());
+                let others = environment.hosts().map(|other| other.id());
                 let others: Vec<HostId> = others.filter(|other| *other != host).collect();
                 let lines: Vec<_> = match self.rng.random_range(0..3_u32) {
                     0 => others.iter().map(|other| (host, *other)).collect(),
@@ -144,14 +151,14 @@ impl Faults {
                         .collect(),
                 };
                 self.tally("a machine is cut off from all");
-                self.cut(world, lines, after);
+                self.cut(environment, lines, after);
             }
             7..=9 => {
                 let after = self.rng.random_range(200..8_000);
-                // Where what is held up does the most harm when it arrives after all.
+                // Mostly the line to etcd, where delayed messages do the most harm.
                 let other = match self.rng.random_bool(0.6) {
                     true => suite.etcd,
-                    false => self.rng.random_range(0..world.hosts().count()),
+                    false => self.rng.random_range(0..environment.hosts().count()),
                 };
                 let lines = match self.rng.random_range(0..3_u32) {
                     0 => vec![(host, other)],
@@ -159,69 +166,72 @@ impl Faults {
                     _ => vec![(host, other), (other, host)],
                 };
                 self.tally("a line between two is cut");
-                self.cut(world, lines, after);
+                self.cut(environment, lines, after);
             }
             10..=13 => {
                 let for_ms = self.rng.random_range(100..7_000);
-                self.tally("a machine stops and goes on");
-                self.say(world, &format!("pause {name} for {for_ms} ms"));
-                world.pause(host, for_ms);
+                self.tally("a machine pauses");
+                self.log(environment, &format!("pause {name} for {for_ms} ms"));
+                environment.pause(host, for_ms);
             }
             14 => {
                 let slowness = self.rng.random_range(20..1_500);
                 let after = self.rng.random_range(500..5_000);
                 self.tally("etcd's disk is slow");
-                self.say(world, &format!("disk slow by {slowness} ms for {after} ms"));
+                self.log(
+                    environment,
+                    &format!("disk slow by {slowness} ms for {after} ms"),
+                );
                 suite.disk.set_slowness(slowness);
-                self.later(world, after, Mend::Disk);
+                self.later(environment, after, Repair::Disk);
             }
             15 | 16 => {
                 let slowness = self.rng.random_range(20..1_500);
                 let after = self.rng.random_range(500..5_000);
-                self.say(
-                    world,
+                self.log(
+                    environment,
                     &format!("{name} slow by {slowness} ms for {after} ms"),
                 );
                 self.tally("a machine's lines are slow");
-                impair_all(world, host, slowness, 0);
-                self.later(world, after, Mend::Links(host));
+                impair_all(environment, host, slowness, 0);
+                self.later(environment, after, Repair::Links(host));
             }
             17 => {
                 let loss = self.rng.random_range(20..400);
                 let after = self.rng.random_range(500..5_000);
-                self.say(
-                    world,
+                self.log(
+                    environment,
                     &format!("{name} loses {loss} of 1,000 for {after} ms"),
                 );
                 self.tally("a machine's lines lose messages");
-                impair_all(world, host, 0, loss);
-                self.later(world, after, Mend::Links(host));
+                impair_all(environment, host, 0, loss);
+                self.later(environment, after, Repair::Links(host));
             }
             18 => {
                 let millis = self.rng.random_range(-30_000..30_000_i64);
-                self.say(world, &format!("clock of {name} off by {millis} ms"));
+                self.log(environment, &format!("clock of {name} off by {millis} ms"));
                 self.tally("a clock is set");
-                world.skew(host, millis * 1_000_000);
+                environment.skew(host, millis * 1_000_000);
             }
             _ => {
-                self.say(world, &format!("connections of {name} reset"));
+                self.log(environment, &format!("connections of {name} reset"));
                 self.tally("connections are reset");
                 network::reset_all(host);
             }
         }
     }
 
-    fn cut(&mut self, world: &World, lines: Vec<(HostId, HostId)>, after: u64) {
-        self.say(world, &format!("cut {lines:?} for {after} ms"));
+    fn cut(&mut self, environment: &Environment, lines: Vec<(HostId, HostId)>, after: u64) {
+        self.log(environment, &format!("cut {lines:?} for {after} ms"));
         for (from, to) in &lines {
             network::cut(*from, *to);
         }
-        self.later(world, after, Mend::Lines(lines));
+        self.later(environment, after, Repair::Lines(lines));
     }
 
-    /// Draws a machine: mostly a leader, because most depends on them.
-    fn somebody(&mut self, suite: &Suite, watcher: &Watcher, world: &World) -> HostId {
-        let snapshot = watcher.snapshot();
+    /// Draws a machine, with a preference for leaders.
+    fn draw_host(&mut self, suite: &Suite, checker: &Checker, environment: &Environment) -> HostId {
+        let snapshot = checker.snapshot();
         let mut leaders: Vec<&str> = snapshot
             .leaders()
             .map(|(_, leader)| leader.value.address.as_str())
@@ -230,8 +240,8 @@ impl Faults {
         match self.rng.random_range(0..10_u32) {
             0..=3 if !leaders.is_empty() => {
                 let address = leaders[self.rng.random_range(0..leaders.len())];
-                let own = |id: HostId| format!("http://{}:", world.address(id));
-                let mut hosts = world.hosts().map(|host| host.id());
+                let own = |id: HostId| format!("http://{}:", environment.address(id));
+                let mut hosts = environment.hosts().map(|host| host.id());
                 hosts
                     .find(|id| address.starts_with(&own(*id)))
                     .unwrap_or(suite.etcd)
@@ -243,15 +253,15 @@ impl Faults {
         }
     }
 
-    fn say(&self, world: &World, what: &str) {
+    fn log(&self, environment: &Environment, text: &str) {
         if self.is_verbose {
-            println!("{} ! {what}", world.now());
+            println!("{} ! {text}", environment.now());
         }
     }
 }
 
-fn impair_all(world: &World, host: HostId, slowness: u64, loss: u32) {
-    for other in world.hosts().map(|other| other.id()) {
+fn impair_all(environment: &Environment, host: HostId, slowness: u64, loss: u32) {
+    for other in environment.hosts().map(|other| other.id()) {
         network::impair(host, other, slowness, loss);
         network::impair(other, host, slowness, loss);
     }

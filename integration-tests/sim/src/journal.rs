@@ -1,5 +1,5 @@
-//! etcd's disk: what it took outlives a crash, how long it takes is somebody else's choice, and
-//! every revision is shown to the [`Watcher`] as it becomes true.
+//! etcd's simulated disk: commits survive a crash, take a configurable time, and are shown to the
+//! [`Checker`] revision by revision.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use embedded_etcd::storage::{Change, Contents};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::watcher::Watcher;
+use crate::checker::Checker;
 
-/// A disk. Cheap to clone; clones are the same.
+/// A disk. Cheap to clone; clones share the content.
 #[derive(Clone)]
 pub struct Disk {
     inner: Arc<Mutex<Inner>>,
@@ -27,10 +27,10 @@ struct Inner {
     leases: BTreeMap<i64, i64>,
     compact_revision: i64,
     opened: u64,
-    /// The most that a commit takes, in milliseconds.
+    /// Longest duration of a commit, in milliseconds.
     slowness: u64,
     rng: StdRng,
-    watcher: Watcher,
+    checker: Checker,
 }
 
 impl std::fmt::Debug for Disk {
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Disk {
 }
 
 impl Disk {
-    pub fn new(seed: u64, watcher: Watcher) -> Self {
+    pub fn new(seed: u64, checker: Checker) -> Self {
         let inner = Inner {
             records: BTreeMap::new(),
             leases: BTreeMap::new(),
@@ -48,14 +48,14 @@ impl Disk {
             opened: 0,
             slowness: 1,
             rng: StdRng::seed_from_u64(seed),
-            watcher,
+            checker,
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
         }
     }
 
-    /// Sets the most that a commit takes, in milliseconds.
+    /// Sets the longest duration of a commit, in milliseconds.
     pub fn set_slowness(&self, slowness: u64) {
         self.lock().slowness = slowness;
     }
@@ -69,7 +69,7 @@ impl Journal for Disk {
     fn open(&self) -> Contents {
         let mut inner = self.lock();
         inner.opened += 1;
-        inner.watcher.reopened();
+        inner.checker.reopened();
         Contents {
             records: inner.records.values().map(|it| (**it).clone()).collect(),
             leases: inner.leases.iter().map(|(id, ttl)| (*id, *ttl)).collect(),
@@ -79,7 +79,7 @@ impl Journal for Disk {
     }
 
     fn note_writer(&self, peer: Option<SocketAddr>, revision: i64) {
-        self.lock().watcher.note_writer(peer, revision);
+        self.lock().checker.note_writer(peer, revision);
     }
 
     fn commit(&self, changes: Vec<Change>) -> net::BoxFuture<Result<(), Error>> {
@@ -89,7 +89,8 @@ impl Journal for Disk {
                 let mut inner = disk.lock();
                 let most = inner.slowness;
                 let takes = inner.rng.random_range(0..=most);
-                // A crash finds it on the disk or not: whatever part of the time is still to come.
+                // The records are applied at a random point of the commit, so a crash may come before
+                // or after it.
                 let before = inner.rng.random_range(0..=takes);
                 (before, takes - before)
             };
@@ -127,7 +128,7 @@ impl Inner {
             }
         }
         for (revision, records) in written {
-            self.watcher.see(revision, &records);
+            self.checker.see(revision, &records);
         }
     }
 }

@@ -1,21 +1,21 @@
-//! The whole suite in one process, over a network, clocks and disks that a seed decides.
+//! Deterministic simulation of the whole suite in one process: a seed decides network, clocks, disks
+//! and faults.
 //!
-//! In reading order: [`clock`] is what the machine says of time and chance; [`world`] has machines
-//! and the network between them; [`journal`] is etcd's disk, and sees every revision; [`suite`]
-//! starts the services on their machines; [`users`] ask for jobs and remember what they were told;
-//! [`faults`] says what breaks when; [`watcher`] holds every revision against what must be true;
-//! [`failover`] takes the time without a leader; [`trial`] plays one seed from start to rest;
-//! [`sums`] is what many seeds come to.
+//! In reading order: [`clock`] replaces time and random numbers; [`environment`] has the machines and
+//! the network between them; [`journal`] is etcd's disk and reports every revision; [`suite`] starts
+//! the services on their machines; [`workload`] changes jobs and records the answers; [`faults`]
+//! injects faults; [`checker`] checks every revision against the invariants; [`failover`] measures
+//! the time without a leader; [`trial`] plays one seed from start to rest; [`totals`] adds up seeds.
 
+pub mod checker;
 pub mod clock;
+pub mod environment;
 pub mod failover;
 pub mod faults;
 pub mod journal;
 pub mod suite;
-pub mod sums;
 #[cfg(test)]
 mod testing;
+pub mod totals;
 pub mod trial;
-pub mod users;
-pub mod watcher;
-pub mod world;
+pub mod workload;

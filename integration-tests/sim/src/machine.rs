@@ -1,10 +1,10 @@
-//! The C library's clocks and its random numbers, replaced: the linker takes ours.
+//! Replacements of the C library's clocks and random numbers, preferred by the linker.
 //!
-//! Outside a simulation they ask the kernel, as the library's do.
+//! Outside a simulation they call the kernel, as the library's do.
 
 #![allow(
     unsafe_code,
-    reason = "functions of the C library are replaced, which cannot be said safely"
+    reason = "functions of the C library are replaced, which needs unsafe code"
 )]
 
 use nix::libc;
@@ -19,7 +19,7 @@ const SECOND: u64 = 1_000_000_000;
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clock_gettime(id: libc::clockid_t, time: *mut libc::timespec) -> libc::c_int {
     if !clock::is_simulated() {
-        // SAFETY: the arguments are passed on as they came.
+        // SAFETY: the arguments are passed on unchanged.
         let answer = unsafe { libc::syscall(libc::SYS_clock_gettime, id, time) };
         return libc::c_int::try_from(answer).unwrap_or(-1);
     }
@@ -31,7 +31,7 @@ unsafe extern "C" fn clock_gettime(id: libc::clockid_t, time: *mut libc::timespe
         tv_sec: libc::time_t::try_from(nanos / SECOND).unwrap_or_default(),
         tv_nsec: libc::c_long::try_from(nanos % SECOND).unwrap_or_default(),
     };
-    // SAFETY: the caller says that it points to a timespec.
+    // SAFETY: by contract `time` points to a timespec.
     unsafe { time.write(shown) };
     0
 }
@@ -47,12 +47,12 @@ unsafe extern "C" fn getrandom(
     flags: libc::c_uint,
 ) -> libc::ssize_t {
     if !clock::is_simulated() {
-        // SAFETY: the arguments are passed on as they came.
+        // SAFETY: the arguments are passed on unchanged.
         let answer = unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) };
         return libc::ssize_t::try_from(answer).unwrap_or(-1);
     }
     if length > 0 {
-        // SAFETY: the caller says that there are so many bytes, and nobody else has them now.
+        // SAFETY: by contract `buffer` has `length` bytes, borrowed exclusively for this call.
         let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), length) };
         clock::random(bytes);
     }

@@ -8,10 +8,10 @@ use clap::{Parser, Subcommand};
 use simulation::clock;
 use simulation::trial::Trial;
 
-mod driver;
+mod batch;
 
-/// What the line begins with that holds a seed's sums.
-const SUMS: &str = "sums: ";
+/// Prefix of the line with a seed's totals.
+const TOTALS: &str = "totals: ";
 
 #[derive(Parser)]
 struct Args {
@@ -21,7 +21,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Plays one seed, and prints what came of it.
+    /// Plays one seed and prints the result.
     One {
         #[arg(long)]
         seed: u64,
@@ -30,28 +30,28 @@ enum Command {
         /// Prints every write and every fault.
         #[arg(long)]
         verbose: bool,
-        /// Prints what it comes to for `run` to add up.
+        /// Prints the totals for `run` to add up.
         #[arg(long, hide = true)]
-        sums: bool,
+        totals: bool,
     },
-    /// Plays many seeds, and prints those that fail.
+    /// Plays many seeds and prints the failing ones.
     Run {
         /// The first seed.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// How many; without it, until the time is over.
+        /// Number of seeds; default: until the time is over.
         #[arg(long)]
         seeds: Option<u64>,
-        /// How long to go on, in seconds.
+        /// Time limit, in seconds.
         #[arg(long)]
         seconds: Option<u64>,
-        /// How many at once; by default one a core.
+        /// Parallel seeds; default: one per core.
         #[arg(long)]
         jobs: Option<usize>,
-        /// Stop after so many that failed.
+        /// Stop after this many failures.
         #[arg(long, default_value_t = 10)]
         failures: usize,
-        /// Play each seed twice: both must write the same.
+        /// Play each seed twice and compare the output.
         #[arg(long)]
         twice: bool,
         #[command(flatten)]
@@ -61,16 +61,16 @@ enum Command {
 
 #[derive(Clone, clap::Args)]
 struct Options {
-    /// How long users ask and things break, in simulated milliseconds.
+    /// Length of workload and faults, in simulated milliseconds.
     #[arg(long, default_value_t = 20_000)]
     length: u64,
-    /// Nothing breaks.
+    /// No faults.
     #[arg(long)]
     calm: bool,
 }
 
 fn main() -> ExitCode {
-    // Before anything asks for the time or a random number.
+    // Before the first use of a clock or random number.
     let words: Vec<String> = std::env::args().collect();
     let seed = words
         .iter()
@@ -84,8 +84,8 @@ fn main() -> ExitCode {
             seed,
             options,
             verbose,
-            sums,
-        } => one(seed, &options, verbose, sums),
+            totals,
+        } => one(seed, &options, verbose, totals),
         Command::Run {
             from,
             seeds,
@@ -95,7 +95,7 @@ fn main() -> ExitCode {
             twice,
             options,
         } => {
-            let run = driver::Run {
+            let batch = batch::Batch {
                 from,
                 seeds,
                 seconds,
@@ -104,12 +104,12 @@ fn main() -> ExitCode {
                 twice,
                 options,
             };
-            run.play()
+            batch.play()
         }
     }
 }
 
-fn one(seed: u64, options: &Options, is_verbose: bool, is_summed: bool) -> ExitCode {
+fn one(seed: u64, options: &Options, is_verbose: bool, prints_totals: bool) -> ExitCode {
     if let Ok(filter) = std::env::var("KAFILA_LOG") {
         tracing_subscriber::fmt()
             .with_env_filter(filter)
@@ -135,9 +135,9 @@ fn one(seed: u64, options: &Options, is_verbose: bool, is_summed: bool) -> ExitC
         verdict.requests,
         verdict.violations.len()
     );
-    if is_summed {
-        match serde_json::to_string(&verdict.sums) {
-            Ok(sums) => println!("{SUMS}{sums}"),
+    if prints_totals {
+        match serde_json::to_string(&verdict.totals) {
+            Ok(totals) => println!("{TOTALS}{totals}"),
             Err(error) => println!("{error}"),
         }
     }

@@ -1,4 +1,4 @@
-//! The services on their machines.
+//! The suite under test: every service on a machine of its own.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -10,36 +10,35 @@ use client_node::Memory;
 use embedded_etcd::{AutoCompaction, EmbeddedEtcd};
 use service_kit::{CancellationToken, EtcdConfig, ListenConfig};
 
+use crate::checker::Checker;
+use crate::environment::{Environment, HostId, Software};
 use crate::journal::Disk;
-use crate::watcher::Watcher;
-use crate::world::{HostId, Software, World};
 
 const STORE_PORT: u16 = 2379;
 const GRPC_PORT: u16 = 7000;
 const METRICS_PORT: u16 = 9000;
 
-/// How soon a node counts as down, in all: shorter than in production, so that a trial of half a
-/// minute sees it.
+/// Time to live and grace of heartbeats: shorter than in production, so that nodes go down within a
+/// trial of half a minute.
 const HEARTBEAT_TTL: Duration = Duration::from_secs(3);
 const HEARTBEAT_GRACE: Duration = Duration::from_secs(2);
 
-/// How long etcd remembers old revisions, where it forgets them: less than a machine is cut off.
-const MEMORY: Duration = Duration::from_secs(3);
+/// Age of the revisions that etcd compacts, in trials with compaction: shorter than a network cut.
+const COMPACTION_AGE: Duration = Duration::from_secs(3);
 
-/// Which machine is which.
+/// The machines by role.
 pub struct Suite {
     pub etcd: HostId,
     pub disk: Disk,
     pub gateways: Vec<HostId>,
-    /// Everything else that holds nothing.
+    /// The other stateless services.
     pub services: Vec<HostId>,
     pub nodes: Vec<(HostId, Memory)>,
 }
 
 type Running = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// Returns software that is built and run until it is cancelled, which never happens: a machine
-/// ends by being crashed.
+/// Returns software that builds and runs an app. It is never cancelled: a machine ends by a crash.
 macro_rules! software {
     ($app:ident, $config:expr) => {{
         let config = $config;
@@ -58,12 +57,17 @@ macro_rules! software {
 }
 
 impl Suite {
-    /// Adds the machines: numbers of 10.0.0.0/24, in this order.
-    pub fn start(world: &mut World, seed: u64, watcher: &Watcher, node_count: usize) -> Self {
-        let disk = Disk::new(seed, watcher.clone());
-        let etcd = world.add("etcd", store(disk.clone(), seed.is_multiple_of(2)));
+    /// Adds the machines, with consecutive addresses in 10.0.0.0/24.
+    pub fn start(
+        environment: &mut Environment,
+        seed: u64,
+        checker: &Checker,
+        node_count: usize,
+    ) -> Self {
+        let disk = Disk::new(seed, checker.clone());
+        let etcd = environment.add("etcd", store(disk.clone(), seed.is_multiple_of(2)));
         let store = EtcdConfig {
-            endpoints: vec![format!("http://{}:{STORE_PORT}", world.address(etcd))],
+            endpoints: vec![format!("http://{}:{STORE_PORT}", environment.address(etcd))],
             ..EtcdConfig::default()
         };
         let first_gateway = etcd + 1;
@@ -74,69 +78,71 @@ impl Suite {
         for number in 0..2 {
             let config = api_gateway::Config {
                 etcd: store.clone(),
-                listen: listen(world),
+                listen: listen(environment),
                 gateways: gateway_addresses.clone(),
                 heartbeat_ttl: HEARTBEAT_TTL,
                 ..api_gateway::Config::default()
             };
-            gateways.push(world.add(&format!("gateway-{number}"), software!(api_gateway, config)));
+            gateways.push(
+                environment.add(&format!("gateway-{number}"), software!(api_gateway, config)),
+            );
         }
         let mut services = Vec::new();
         for number in 0..2 {
             let config = eval_broker::Config {
                 etcd: store.clone(),
-                listen: listen(world),
+                listen: listen(environment),
                 nack_timeout: Duration::from_secs(8),
                 follow_up_delay: Duration::from_secs(3),
                 follow_up_spread: Duration::from_secs(2),
                 ..eval_broker::Config::default()
             };
-            let id = world.add(&format!("broker-{number}"), software!(eval_broker, config));
-            watcher.add_role(world.address(id), eval_broker::SERVICE);
+            let id = environment.add(&format!("broker-{number}"), software!(eval_broker, config));
+            checker.add_role(environment.address(id), eval_broker::SERVICE);
             services.push(id);
             let config = plan_applier::Config {
                 etcd: store.clone(),
-                listen: listen(world),
+                listen: listen(environment),
                 verify_threads: 1,
                 ..plan_applier::Config::default()
             };
-            let id = world.add(
+            let id = environment.add(
                 &format!("applier-{number}"),
                 software!(plan_applier, config),
             );
-            watcher.add_role(world.address(id), plan_applier::SERVICE);
+            checker.add_role(environment.address(id), plan_applier::SERVICE);
             services.push(id);
             let config = deployment_watcher::Config {
                 etcd: store.clone(),
-                listen: listen(world),
+                listen: listen(environment),
                 ..deployment_watcher::Config::default()
             };
-            let id = world.add(
+            let id = environment.add(
                 &format!("watcher-{number}"),
                 software!(deployment_watcher, config),
             );
-            watcher.add_role(world.address(id), deployment_watcher::SERVICE);
+            checker.add_role(environment.address(id), deployment_watcher::SERVICE);
             services.push(id);
             let config = cluster_controller::Config {
                 etcd: store.clone(),
-                listen: listen(world),
+                listen: listen(environment),
                 heartbeat_ttl: HEARTBEAT_TTL,
                 heartbeat_grace: HEARTBEAT_GRACE,
                 ..cluster_controller::Config::default()
             };
-            let id = world.add(
+            let id = environment.add(
                 &format!("controller-{number}"),
                 software!(cluster_controller, config),
             );
-            watcher.add_role(world.address(id), cluster_controller::SERVICE);
+            checker.add_role(environment.address(id), cluster_controller::SERVICE);
             services.push(id);
             let config = scheduler_worker::Config {
                 etcd: store.clone(),
-                listen: listen(world),
+                listen: listen(environment),
                 workers: 2,
                 ..scheduler_worker::Config::default()
             };
-            services.push(world.add(
+            services.push(environment.add(
                 &format!("worker-{number}"),
                 software!(scheduler_worker, config),
             ));
@@ -144,8 +150,8 @@ impl Suite {
         let nodes = (0..node_count)
             .map(|number| {
                 let memory = Memory::default();
-                let config = node_config(number, listen(world), &gateway_addresses);
-                let id = world.add(&format!("node-{number}"), node(config, memory.clone()));
+                let config = node_config(number, listen(environment), &gateway_addresses);
+                let id = environment.add(&format!("node-{number}"), node(config, memory.clone()));
                 (id, memory)
             })
             .collect();
@@ -158,7 +164,7 @@ impl Suite {
         }
     }
 
-    /// Returns where the gateways answer.
+    /// Returns the URLs of the gateways.
     pub fn gateway_addresses(&self) -> Vec<String> {
         let gateways = self.gateways.iter();
         gateways
@@ -167,15 +173,15 @@ impl Suite {
     }
 }
 
-/// The address that the machine with this number has, at the port for RPCs.
+/// Returns the RPC address of machine `id`.
 fn address(id: HostId) -> SocketAddr {
     let number = u8::try_from(id + 1).expect("there are few machines");
     SocketAddr::from(([10, 0, 0, number], GRPC_PORT))
 }
 
-/// How the next machine listens.
-fn listen(world: &World) -> ListenConfig {
-    let grpc = address(world.hosts().count());
+/// Returns the listen addresses of the next machine.
+fn listen(environment: &Environment) -> ListenConfig {
+    let grpc = address(environment.hosts().count());
     ListenConfig {
         grpc,
         metrics: SocketAddr::new(grpc.ip(), METRICS_PORT),
@@ -183,14 +189,14 @@ fn listen(world: &World) -> ListenConfig {
     }
 }
 
-fn store(disk: Disk, forgets: bool) -> Software {
+fn store(disk: Disk, compacts: bool) -> Software {
     Box::new(move || {
         let disk = disk.clone();
         Box::pin(async move {
             let mut config = embedded_etcd::Config::in_memory();
-            if forgets {
-                // A watch that falls behind for longer than that has to start over.
-                config.auto_compaction = Some(AutoCompaction::Age(MEMORY));
+            if compacts {
+                // A watch that falls behind further has to start over.
+                config.auto_compaction = Some(AutoCompaction::Age(COMPACTION_AGE));
             }
             let etcd = EmbeddedEtcd::start_on(config, Arc::new(disk)).await;
             let etcd = etcd.map_err(|error| error.to_string())?;

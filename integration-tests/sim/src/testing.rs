@@ -1,4 +1,4 @@
-//! A history that is written down, for tests of what is held against it.
+//! Scripted histories, for tests of the checks.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use state::{Entity, Key};
 use store::Keyspace;
 use store::codec::Value;
 
-use crate::watcher::Watcher;
+use crate::checker::Checker;
 
-/// What is written at one revision: a key, and what it is put to; `None`: it is deleted.
+/// One write of a revision: key and entity; `None`: deletion.
 pub(crate) type Write = (Key, Option<Entity>);
 
-/// Has a watcher see a history, one revision after the other, from the first one on.
-pub(crate) fn seen(history: impl IntoIterator<Item = Vec<Write>>) -> Watcher {
-    let watcher = Watcher::new(false);
+/// Returns a checker that has seen the history, one revision after the other.
+pub(crate) fn seen(history: impl IntoIterator<Item = Vec<Write>>) -> Checker {
+    let checker = Checker::new(false);
     for (revision, writes) in (1..).zip(history) {
         let records = writes.into_iter().map(|write| record(revision, write));
-        watcher.see(revision, &records.map(Arc::new).collect::<Vec<_>>());
+        checker.see(revision, &records.map(Arc::new).collect::<Vec<_>>());
     }
-    watcher
+    checker
 }
 
 fn record(revision: i64, (key, entity): Write) -> Record {
@@ -35,7 +35,7 @@ fn record(revision: i64, (key, entity): Write) -> Record {
     Record {
         key: text.into(),
         value: value.into(),
-        // Nobody here asks when a key came into being.
+        // No check uses it.
         create_revision: 1,
         revision: at,
         version: 1,

@@ -1,4 +1,4 @@
-//! One seed, from start to rest.
+//! Trial: one seed, from the start of the suite to rest.
 
 #[cfg(test)]
 mod tests;
@@ -9,77 +9,76 @@ use invariants::{Fact, Violation, check_at_rest, check_indexes};
 use model::{ClientStatus, Deployment, DeploymentGroup, EvalStatus, NodeStatus};
 use state::{AllocView, Snapshot};
 
+use crate::checker::Checker;
+use crate::environment::Environment;
 use crate::faults::Faults;
 use crate::suite::Suite;
-use crate::sums::Sums;
-use crate::users::{self, Ledger};
-use crate::watcher::Watcher;
-use crate::world::World;
+use crate::totals::Totals;
+use crate::workload::{self, Ledger};
 
-/// How long everything may take to come up, in milliseconds.
+/// Time limit of the start, in milliseconds.
 const START_LIMIT: u64 = 20_000;
-/// How long everything may take to come to rest once nothing is broken any more: the longest waits
-/// of the suite, a few times over.
+/// Time limit to come to rest after the last repair: a few times the longest timeouts of the suite.
 const REST_LIMIT: u64 = 120_000;
-/// How long rest has to last to be believed.
+/// Duration of rest that ends a trial.
 const REST: u64 = 3_000;
-/// How often it is looked for.
-const LOOK: u64 = 250;
-/// Enough for two to want the same at the same time.
+/// Interval of the checks for rest.
+const CHECK_INTERVAL: u64 = 250;
+/// Two, so that both change the same job at the same time.
 const USERS: u64 = 2;
 
-/// What is played.
+/// The parameters of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub seed: u64,
-    /// How long users ask and things break, in milliseconds.
+    /// Length of workload and faults, in milliseconds.
     pub length: u64,
-    /// Whether anything breaks.
+    /// Without faults.
     pub is_calm: bool,
-    /// Whether every write and every fault is printed.
+    /// Prints every write and every fault.
     pub is_verbose: bool,
 }
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub fingerprint: u64,
     pub revisions: u64,
-    /// How long it was, in simulated milliseconds.
+    /// Its length, in simulated milliseconds.
     pub took: u64,
     pub requests: usize,
     pub acknowledged: usize,
     pub violations: Vec<Violation>,
-    pub sums: Sums,
+    pub totals: Totals,
 }
 
 impl Trial {
     pub fn play(&self) -> Verdict {
-        let watcher = Watcher::new(self.is_verbose);
+        let checker = Checker::new(self.is_verbose);
         let ledger = Ledger::default();
-        let mut world = World::new(self.seed);
+        let mut environment = Environment::new(self.seed);
         let mut faults = Faults::new(self.seed ^ 3, self.is_verbose);
-        if let Err(error) = self.try_play(&mut world, &mut faults, &watcher, &ledger) {
-            watcher.report(Fact::ServicesGoOn, error);
+        if let Err(error) = self.try_play(&mut environment, &mut faults, &checker, &ledger) {
+            checker.report(Fact::ServicesKeepRunning, error);
         }
-        ledger.check(&watcher);
+        ledger.check(&checker);
         if self.is_verbose {
             let asked = ledger.asked();
             asked.iter().for_each(|asked| println!("asked {asked:?}"));
         }
         let (requests, acknowledged) = ledger.counts();
-        let failovers = watcher.failovers();
+        let failovers = checker.failovers();
         Verdict {
-            fingerprint: watcher.fingerprint(),
-            revisions: watcher.revisions(),
-            took: world.now(),
+            fingerprint: checker.fingerprint(),
+            revisions: checker.revisions(),
+            took: environment.now(),
             requests,
             acknowledged,
-            violations: watcher.violations(),
-            sums: Sums {
+            violations: checker.violations(),
+            totals: Totals {
                 seeds: 1,
-                simulated_ms: world.now(),
-                revisions: watcher.revisions(),
+                simulated_ms: environment.now(),
+                revisions: checker.revisions(),
                 requests: requests as u64,
                 acknowledged: acknowledged as u64,
                 faults: faults.counts(),
@@ -91,98 +90,100 @@ impl Trial {
 
     fn try_play(
         &self,
-        world: &mut World,
+        environment: &mut Environment,
         faults: &mut Faults,
-        watcher: &Watcher,
+        checker: &Checker,
         ledger: &Ledger,
     ) -> Result<(), String> {
-        let suite = Suite::start(world, self.seed ^ 1, watcher, 4);
-        while ready_nodes(watcher) < suite.nodes.len() {
-            if world.now() > START_LIMIT {
+        let suite = Suite::start(environment, self.seed ^ 1, checker, 4);
+        while ready_nodes(checker) < suite.nodes.len() {
+            if environment.now() > START_LIMIT {
                 return Err("the suite did not start".to_owned());
             }
-            world.run(LOOK)?;
+            environment.run(CHECK_INTERVAL)?;
         }
         let gateways = suite.gateway_addresses();
         for number in 0..USERS {
-            // Bits that neither the seeds beside it have, nor what else is drawn from this one.
+            // Distinct from neighbouring seeds and from other uses of this seed.
             let seed = self.seed ^ ((number + 1) << 60) ^ 2;
-            let software = users::software(number, seed, gateways.clone(), ledger.clone());
-            world.add(&format!("user-{number}"), software);
+            let software = workload::software(number, seed, gateways.clone(), ledger.clone());
+            environment.add(&format!("user-{number}"), software);
         }
         let mut nodes = Nodes::default();
-        faults.begin(world.now() + 1_000);
-        let end = world.now() + self.length;
-        while world.now() < end {
+        faults.begin(environment.now() + 1_000);
+        let end = environment.now() + self.length;
+        while environment.now() < end {
             if !self.is_calm {
-                faults.act(world, &suite, watcher);
+                faults.act(environment, &suite, checker);
             }
             let next = match self.is_calm {
                 true => end,
                 false => faults.next().min(end),
             };
-            let most = next.saturating_sub(world.now()).clamp(1, LOOK);
-            world.run(most)?;
-            nodes.look(&suite, watcher);
-            if watcher.has_found() {
-                // What follows from it is not worth the time.
+            let most = next
+                .saturating_sub(environment.now())
+                .clamp(1, CHECK_INTERVAL);
+            environment.run(most)?;
+            nodes.check(&suite, checker);
+            if checker.has_found() {
+                // Later violations follow from the first.
                 return Ok(());
             }
         }
         ledger.end();
-        faults.heal(world, &suite);
-        self.come_to_rest(world, &suite, watcher, &mut nodes)
+        faults.heal(environment, &suite);
+        self.come_to_rest(environment, &suite, checker, &mut nodes)
     }
 
     fn come_to_rest(
         &self,
-        world: &mut World,
+        environment: &mut Environment,
         suite: &Suite,
-        watcher: &Watcher,
+        checker: &Checker,
         nodes: &mut Nodes,
     ) -> Result<(), String> {
-        let limit = world.now() + REST_LIMIT;
+        let limit = environment.now() + REST_LIMIT;
         let mut since = None;
         loop {
-            world.run(LOOK)?;
-            nodes.look(suite, watcher);
-            if watcher.has_found() {
+            environment.run(CHECK_INTERVAL)?;
+            nodes.check(suite, checker);
+            if checker.has_found() {
                 return Ok(());
             }
-            let unrest = unrest(watcher, suite.nodes.len());
+            let unrest = unrest(checker, suite.nodes.len());
             if unrest.is_empty() {
-                let since = *since.get_or_insert(world.now());
-                if world.now() >= since + REST {
+                let since = *since.get_or_insert(environment.now());
+                if environment.now() >= since + REST {
                     break;
                 }
             } else {
                 since = None;
             }
-            if world.now() > limit {
+            if environment.now() > limit {
                 for violation in unrest {
-                    watcher.report(violation.fact, violation.found);
+                    checker.report(violation.fact, violation.found);
                 }
                 break;
             }
         }
-        for violation in check_indexes(&watcher.snapshot()) {
-            watcher.report(violation.fact, violation.found);
+        for violation in check_indexes(&checker.snapshot()) {
+            checker.report(violation.fact, violation.found);
         }
         Ok(())
     }
 }
 
-fn ready_nodes(watcher: &Watcher) -> usize {
-    let snapshot = watcher.snapshot();
+fn ready_nodes(checker: &Checker) -> usize {
+    let snapshot = checker.snapshot();
     let ready = snapshot
         .nodes()
         .filter(|node| node.value.status == NodeStatus::Ready);
     ready.count()
 }
 
-/// What keeps a suite that nobody disturbs from being at rest.
-fn unrest(watcher: &Watcher, node_count: usize) -> Vec<Violation> {
-    let snapshot = watcher.snapshot();
+/// Returns the violations that keep an undisturbed suite from being at rest.
+fn unrest(checker: &Checker, node_count: usize) -> Vec<Violation> {
+    let snapshot = checker.snapshot();
     let revision = snapshot.index();
     let mut found = check_at_rest(&snapshot);
     let active = snapshot.active_deployments();
@@ -199,12 +200,12 @@ fn unrest(watcher: &Watcher, node_count: usize) -> Vec<Violation> {
         if let Some(text) = undone(view) {
             found.push(Violation {
                 revision,
-                fact: Fact::NodesDoAsTold,
+                fact: Fact::DesiredStateIsReached,
                 found: text,
             });
         }
     }
-    let ready = ready_nodes(watcher);
+    let ready = ready_nodes(checker);
     if ready != node_count {
         found.push(Violation {
             revision,
@@ -215,10 +216,10 @@ fn unrest(watcher: &Watcher, node_count: usize) -> Vec<Violation> {
     found
 }
 
-/// Whether nothing but room is missing to end a rollout, and no deadline runs: the deadline begins
-/// with the first allocation, and ends when as many are healthy as the rollout was made for. What
-/// was on the move then is not among them. None runs either while a promotion is waited for, and
-/// canaries that made way for more important work have to have room first.
+/// Returns whether a rollout waits only for capacity while no deadline runs. The progress deadline
+/// starts with the first allocation and ends when the desired number is healthy, not counting
+/// allocations that were migrating then. It does not run while a promotion is pending either, and
+/// preempted canaries need capacity first.
 fn waits_for_room(snapshot: &Snapshot, rollout: &Deployment) -> bool {
     let mut evals = snapshot.evals_by_job(&rollout.job);
     let is_blocked = evals.any(|eval| eval.value.status == EvalStatus::Blocked);
@@ -231,12 +232,12 @@ fn waits_for_room(snapshot: &Snapshot, rollout: &Deployment) -> bool {
     let wanted: u32 = groups.map(|group| group.desired_total).sum();
     let mut groups = rollout.groups.values();
     let awaits_promotion = groups.any(DeploymentGroup::awaits_promotion);
-    let is_alone = placed.iter().all(|view| view.is_terminal());
-    let has_gone = awaits_promotion && is_alone;
+    let has_none_left = placed.iter().all(|view| view.is_terminal());
+    let has_gone = awaits_promotion && has_none_left;
     is_blocked && (placed.is_empty() || has_gone || healthy as u64 >= u64::from(wanted))
 }
 
-/// What a node has still to do about an allocation: work ends, and all else runs.
+/// Returns what a node has still to do for an allocation: run it, or end it.
 fn undone(view: &AllocView) -> Option<String> {
     let (alloc, status) = (&view.alloc, view.client_status());
     let is_done = match alloc.is_server_terminal() {
@@ -248,27 +249,27 @@ fn undone(view: &AllocView) -> Option<String> {
     (!is_done).then(|| format!("allocation {id} is to {wanted} and is {}", status.as_str()))
 }
 
-/// How far each node has acted.
+/// Revisions that the nodes have acted on.
 #[derive(Default)]
 struct Nodes {
     acted_on: BTreeMap<usize, (String, u64)>,
 }
 
 impl Nodes {
-    fn look(&mut self, suite: &Suite, watcher: &Watcher) {
+    fn check(&mut self, suite: &Suite, checker: &Checker) {
         for (host, memory) in &suite.nodes {
             let Some((store, revision)) = memory.acted_on() else {
                 continue;
             };
-            let newest = watcher.snapshot().index();
+            let newest = checker.snapshot().index();
             if revision > newest {
                 let text = format!("machine {host} acted on {revision}, the newest is {newest}");
-                watcher.report(Fact::NodesGoForward, text);
+                checker.report(Fact::NodesGoForward, text);
             }
             let before = self.acted_on.insert(*host, (store.clone(), revision));
             if let Some((_, was)) = before.filter(|(name, was)| *name == store && *was > revision) {
                 let text = format!("machine {host} acted on {revision} after {was}");
-                watcher.report(Fact::NodesGoForward, text);
+                checker.report(Fact::NodesGoForward, text);
             }
         }
     }

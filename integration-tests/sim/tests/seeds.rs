@@ -1,31 +1,31 @@
-//! Seeds are played: those that once found something, and as many others as there is time for.
+//! Seeds with former findings, and as many others as the time allows.
 
 use std::io::Write as _;
 use std::process::{Command, Output};
 use std::sync::Mutex;
 
-/// How long seeds are played for, in seconds, unless `KAFILA_SIMULATION_SECONDS` says otherwise: a
-/// machine that is busy plays fewer of them, and says how many.
+/// Time limit in seconds, overridden by `KAFILA_SIMULATION_SECONDS`. A busy machine plays fewer seeds
+/// and prints how many.
 const SECONDS: &str = "240";
 
-/// So many are played, from 0 on, if there is time.
+/// Number of seeds from 0 on, if there is time.
 const SEEDS: &str = "250";
 
-/// Seeds that have found something, with their lengths: they hold since it was mended.
+/// Seeds with former findings, fixed since, and their lengths.
 const KEPT: &[(u64, &str)] = &[
-    // A canceled evaluation said what was queued.
+    // A canceled evaluation reported queued allocations.
     (0, "20000"),
-    // A report that arrived late undid the end of what it was about.
+    // A late report undid the end of its allocation.
     (17, "20000"),
-    // A service ran less than it asks for, as it may when its rollout has failed.
+    // A service ran fewer allocations than desired, which is legal after a failed rollout.
     (65, "20000"),
-    // Old ones that waited for their update counted as too many.
+    // Outdated allocations that waited for their update counted as surplus.
     (14, "20000"),
-    // A canary made way together with all old ones, and was never placed again.
+    // A canary was preempted together with all outgoing allocations, and never placed again.
     (54, "20000"),
 ];
 
-/// One test at a time has the cores.
+/// Lets one test at a time use the cores.
 static CORES: Mutex<()> = Mutex::new(());
 
 fn simulation(words: &[&str]) -> Output {
@@ -34,7 +34,7 @@ fn simulation(words: &[&str]) -> Output {
     command.output().expect("the simulation starts")
 }
 
-fn holds(words: &[&str]) -> String {
+fn passes(words: &[&str]) -> String {
     let output = simulation(words);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -48,7 +48,7 @@ fn a_seed_repeats_to_the_last_byte_and_millisecond() {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let words = ["one", "--seed", "7", "--length", "8000", "--verbose"];
-    let (first, second) = (holds(&words), holds(&words));
+    let (first, second) = (passes(&words), passes(&words));
     let differing = first
         .lines()
         .zip(second.lines())
@@ -56,27 +56,27 @@ fn a_seed_repeats_to_the_last_byte_and_millisecond() {
     assert_eq!(differing, None);
     assert_eq!(first.len(), second.len());
     let words = ["one", "--seed", "8", "--length", "8000", "--verbose"];
-    assert_ne!(first, holds(&words), "the seed decides");
+    assert_ne!(first, passes(&words), "the seed decides");
 }
 
 #[test]
-fn seeds_that_once_found_something_hold() {
+fn seeds_with_former_findings_pass() {
     let _cores = CORES
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     for (seed, length) in KEPT {
-        holds(&["one", "--seed", &seed.to_string(), "--length", length]);
+        passes(&["one", "--seed", &seed.to_string(), "--length", length]);
     }
 }
 
 #[test]
-fn seeds_hold() {
+fn seeds_pass() {
     let _cores = CORES
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let seconds = std::env::var("KAFILA_SIMULATION_SECONDS").unwrap_or(SECONDS.to_owned());
-    let text = holds(&["run", "--seconds", &seconds, "--seeds", SEEDS]);
-    // Not `println!`, which nobody sees of a test that passes.
+    let text = passes(&["run", "--seconds", &seconds, "--seeds", SEEDS]);
+    // Not `println!`, whose output a passing test hides.
     let last = text.lines().last().unwrap_or_default();
     writeln!(std::io::stderr(), "simulation: {last}").expect("there is a terminal or a file");
 }

@@ -1,5 +1,5 @@
-//! Measures the suite from outside: registrations a second, placements a second on simulated
-//! nodes, and the time from `job run` to the task's process.
+//! Benchmark of the suite: registrations per second, placements per second on simulated nodes, and the
+//! time from `job run` to the task's process.
 //!
 //! `cargo run --release -p integration-tests --bin bench-suite -- [embedded|etcd] [NODES] [COUNT]`
 //!
@@ -19,13 +19,13 @@ use service_kit::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Registrations in flight: a few busy clients.
 const CLIENTS: usize = 64;
 const REGISTRATIONS: usize = 5_000;
 
-/// Jobs whose way to a process is timed.
+/// Jobs in the measurement of the start time.
 const TIMED_JOBS: usize = 200;
 
 #[tokio::main]
@@ -43,8 +43,8 @@ async fn main() -> Result<()> {
     };
     let endpoint = embedded.as_ref().map(|(_, endpoint)| endpoint.clone());
 
-    // A node that runs real processes comes first: what it is told to run must not wait behind
-    // ten thousand placements.
+    // The node with real processes comes first: its tasks must not wait behind ten thousand
+    // placements.
     let options = Options {
         nodes: 1,
         store: endpoint.clone(),
@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
         time_processes(&suite).await?;
         time_registrations(&suite.api()?).await
     };
-    measured.await.with_context(|| suite.last_words())?;
+    measured.await.with_context(|| suite.log_tails())?;
     drop(suite);
     if let Some((etcd, _)) = embedded {
         etcd.shutdown().await;
@@ -75,7 +75,7 @@ async fn main() -> Result<()> {
     let drain = CancellationToken::new();
     let mut simulated = simulate(&suite, nodes, &drain).await?;
     let measured = time_placements(&suite, nodes, count).await;
-    measured.with_context(|| suite.last_words())?;
+    measured.with_context(|| suite.log_tails())?;
     drain.cancel();
     while simulated.join_next().await.is_some() {}
     drop(suite);
@@ -114,7 +114,7 @@ async fn time_processes(suite: &Suite) -> Result<()> {
         binary::run(&suite.address(), &["job", "run", "-detach", &path])
             .await?
             .ok()?;
-        let started = eventually(PATIENCE, || async {
+        let started = eventually(TIMEOUT, || async {
             let text = std::fs::read_to_string(&mark)?;
             Ok(text.trim().parse::<u64>()?)
         })
@@ -134,7 +134,7 @@ async fn time_processes(suite: &Suite) -> Result<()> {
     Ok(())
 }
 
-/// A batch job whose task writes the time as the first thing it does.
+/// A batch job whose task first writes the time.
 fn marking_job(number: usize, mark: &str) -> String {
     format!(
         r#"job "timed-{number}" {{
@@ -161,13 +161,13 @@ fn unix_nanos() -> Result<u64> {
     Ok(service_kit::Clock::real().now())
 }
 
-/// Registrations of small jobs, acknowledged, from several clients at once.
+/// Measures acknowledged registrations of small jobs from several concurrent clients.
 async fn time_registrations(api: &Api) -> Result<()> {
     let began = Instant::now();
     let registering = futures::stream::iter(0..REGISTRATIONS)
         .map(|number| async move {
             let job = sleeper(&format!("registered-{number}"), 0);
-            api.register_surely(&job, "", PATIENCE).await
+            api.register_surely(&job, "", TIMEOUT).await
         })
         .buffer_unordered(CLIENTS)
         .collect::<Vec<_>>()
@@ -183,7 +183,7 @@ fn per_second(count: usize, span: Duration) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / span.as_secs_f64()
 }
 
-/// Starts client-nodes in this process and waits until all are ready.
+/// Starts client-nodes in this process and waits until they are ready.
 async fn simulate(suite: &Suite, nodes: usize, drain: &CancellationToken) -> Result<JoinSet<()>> {
     let mut running = JoinSet::new();
     for number in 0..nodes {
@@ -202,7 +202,7 @@ async fn simulate(suite: &Suite, nodes: usize, drain: &CancellationToken) -> Res
         });
     }
     let api = suite.api()?;
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let ready = api
             .nodes()
             .await?
@@ -216,12 +216,12 @@ async fn simulate(suite: &Suite, nodes: usize, drain: &CancellationToken) -> Res
     Ok(running)
 }
 
-/// One batch job of many: from its registration to the last placement committed, and to the last
-/// task that its node has reported as running.
+/// Measures one large batch job: from its registration to the last committed placement, and to the
+/// last task reported as running.
 async fn time_placements(suite: &Suite, nodes: usize, count: u32) -> Result<()> {
     let api = suite.api()?;
     let began = Instant::now();
-    api.register_surely(&mock_batch("many", count), "many", PATIENCE)
+    api.register_surely(&mock_batch("many", count), "many", TIMEOUT)
         .await?;
     let placed = reach(&api, count, |summary| summary.starting + summary.running).await? - began;
     let running = reach(&api, count, |summary| summary.running).await? - began;
@@ -243,9 +243,9 @@ async fn reach(
     count: u32,
     measure: impl Fn(&proto::v1::TaskGroupSummary) -> u32,
 ) -> Result<Instant> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let summary = api.job("many").await?.summary.context("no summary")?;
-        let reached: u32 = summary.groups.values().map(&measure).sum();
+        let reached: u32 = summary.task_groups.values().map(&measure).sum();
         ensure!(reached == count, "{reached} of {count}");
         Ok(Instant::now())
     })

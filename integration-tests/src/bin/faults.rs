@@ -1,7 +1,7 @@
-//! Breaks a cluster of real processes while users change jobs, and says what came of it.
+//! Fault test of a cluster of real processes under a workload, with a report.
 //!
 //! `sudo target/release/faults --minutes 10 --seed 7 --json report.json` makes a run;
-//! `target/release/faults --sum report-1.json report-2.json` adds up what was measured in several.
+//! `target/release/faults --sum report-1.json report-2.json` adds up the measurements of several.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use integration_tests::faults::report::{Report, table};
-use integration_tests::faults::schedule::{Kind, Wish};
+use integration_tests::faults::schedule::{Kind, ScheduleOptions};
 use integration_tests::faults::{Options, run};
 
-/// Three members of etcd, two of every service and three nodes on hosts of their own (network
-/// namespaces, so this needs root), and what may happen to them.
+/// Fault test: three members of etcd, two of every service and three nodes on separate hosts (network
+/// namespaces, so this needs root).
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How long users work.
+    /// Length of the workload.
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// Says which faults come when, and what users ask for; drawn when missing.
+    /// Decides faults and workload; random by default.
     #[arg(long)]
     seed: Option<u64>,
     /// Requests a second.
@@ -28,16 +28,16 @@ struct Arguments {
     /// Only this kind of fault; may be given several times.
     #[arg(long, value_name = "KIND", value_parser = kind)]
     only: Vec<Kind>,
-    /// For how many seconds a process is stopped in its tracks.
+    /// Duration of a pause of a process, in seconds.
     #[arg(long, default_value_t = 30)]
     pause: u64,
-    /// Where the processes' logs are written and kept.
+    /// Directory to keep the processes' logs in.
     #[arg(long, value_name = "DIR")]
     keep_logs: Option<PathBuf>,
     /// Writes the report here as well, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Makes no run, but adds up those that wrote these reports.
+    /// Adds up these reports instead of making a run.
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "json")]
     sum: Vec<PathBuf>,
 }
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
         return add_up(&arguments.sum);
     }
     let options = Options {
-        wish: Wish {
+        schedule: ScheduleOptions {
             seed: arguments.seed.unwrap_or_else(rand::random),
             length: Duration::from_secs_f64(arguments.minutes * 60.0),
             pause: Duration::from_secs(arguments.pause),
@@ -62,14 +62,14 @@ fn main() -> Result<()> {
         rate: arguments.rate,
         keep_logs: arguments.keep_logs,
     };
-    let report = run(&options).with_context(|| format!("seed {}", options.wish.seed))?;
+    let report = run(&options).with_context(|| format!("seed {}", options.schedule.seed))?;
     println!("\n{report}");
     if let Some(path) = arguments.json {
         let text = serde_json::to_string_pretty(&report.json())?;
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if !report.is_good() {
-        bail!("seed {}: promises were broken", report.seed);
+        bail!("seed {}: the run found failures", report.seed);
     }
     Ok(())
 }
@@ -80,7 +80,7 @@ fn add_up(paths: &[PathBuf]) -> Result<()> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let report = serde_json::from_str(&text)
-            .with_context(|| format!("{} is no report", path.display()))?;
+            .with_context(|| format!("{} is not a report", path.display()))?;
         faults.extend(Report::faults_of(&report));
     }
     print!("{}", table(&faults));

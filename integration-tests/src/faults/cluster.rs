@@ -1,4 +1,5 @@
-//! The processes: three members of etcd, two of every service and some nodes, each on its host.
+//! Processes of the cluster: three members of etcd, two of every service and some nodes, each on its
+//! own host.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,16 +19,15 @@ use super::network::Network;
 use crate::binary;
 use crate::process::Process;
 
-/// The disk of one of etcd's members, in MiB: room for its log (64 MiB at a time, two of them) and
-/// for a long history.
+/// Disk size of an etcd member, in MiB: its write-ahead log (two files of 64 MiB) and a long history.
 const DISK_MIB: u64 = 768;
-/// What takes up the rest of a full disk.
+/// The file that fills a disk.
 const FILLER: &str = "filler";
 
-/// All processes; everything is gone when dropped.
+/// All processes. Dropping it removes everything.
 #[derive(Debug)]
 pub struct Cluster {
-    // Killed before the network goes.
+    // Killed before the network is removed.
     processes: BTreeMap<String, Process>,
     pub network: Network,
     /// Logs, and the data of nodes.
@@ -37,10 +37,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Makes the disks; starts nothing yet.
+    /// Creates the disks; starts no process.
     ///
     /// # Errors
-    /// A disk cannot be made.
+    /// A disk cannot be created.
     pub fn new(network: Network, directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory)?;
         let disks = std::env::temp_dir().join("kafila-faults-disks");
@@ -62,7 +62,7 @@ impl Cluster {
         })
     }
 
-    /// Starts etcd, then everything else.
+    /// Starts etcd, then the other processes.
     ///
     /// # Errors
     /// A process cannot be started.
@@ -73,7 +73,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts (again) what runs on a host.
+    /// Starts or restarts the process of a host.
     ///
     /// # Errors
     /// It cannot be started.
@@ -116,7 +116,7 @@ impl Cluster {
             ])
             .args(["--initial-cluster", &members.join(",")])
             .args(["--initial-cluster-token", "kafila-faults"])
-            // What a cluster's etcd should have.
+            // The recommended settings of a production etcd.
             .args(["--max-txn-ops", "2048", "--max-request-bytes", "4194304"])
             .args(["--log-level", "warn"]);
         command
@@ -134,7 +134,7 @@ impl Cluster {
             settings.push(("GATEWAYS", self.gateways().join(",")));
             settings.push(("DATA_DIR", data.to_string_lossy().into_owned()));
             settings.push(("NAME", host.to_owned()));
-            // Tasks only pretend, so there is room for any number.
+            // Simulated tasks, so there is room for any number.
             settings.push(("CPU_TOTAL_COMPUTE", "1000000".to_owned()));
             settings.push(("MEMORY_TOTAL_MB", "1000000".to_owned()));
             settings.push(("DISK_TOTAL_MB", "10000000".to_owned()));
@@ -169,14 +169,14 @@ impl Cluster {
             .collect()
     }
 
-    /// Kills what runs on a host as a power cut would.
+    /// Kills the process of a host with SIGKILL.
     pub fn kill(&mut self, host: &str) {
         if let Some(process) = self.processes.remove(host) {
             process.kill();
         }
     }
 
-    /// Stops it in its tracks.
+    /// Pauses it with SIGSTOP.
     ///
     /// # Errors
     /// It does not run.
@@ -184,7 +184,7 @@ impl Cluster {
         self.process(host)?.signal(Signal::SIGSTOP)
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     ///
     /// # Errors
     /// It does not run.
@@ -198,15 +198,15 @@ impl Cluster {
             .with_context(|| format!("{host} does not run"))
     }
 
-    /// Takes up all that is left of a member's disk.
+    /// Fills the rest of a member's disk.
     ///
     /// # Errors
-    /// The file system does not say how much that is.
+    /// The size of the free space cannot be read.
     pub fn fill_disk(&self, member: &str) -> Result<()> {
         let disk = self.disks.join(member);
         let filler = File::create(disk.join(FILLER))?;
         let mut length = 0;
-        // What others free or take meanwhile makes one attempt miss.
+        // Concurrent changes of the free space make an attempt miss.
         for _ in 0..8 {
             let free = nix::sys::statvfs::statvfs(&disk)?;
             let bytes = i64::try_from(free.blocks_available() * free.fragment_size())?;
@@ -220,30 +220,30 @@ impl Cluster {
         Ok(())
     }
 
-    /// Gives the rest of a member's disk back.
+    /// Frees a member's disk again.
     ///
     /// # Errors
-    /// It was not taken.
+    /// It was not filled.
     pub fn free_disk(&self, member: &str) -> Result<()> {
         fs::remove_file(self.disks.join(member).join(FILLER))?;
         Ok(())
     }
 
-    /// Tells whether what is to run on a host does.
+    /// Returns whether the process of a host runs.
     pub fn is_running(&mut self, host: &str) -> bool {
         self.processes
             .get_mut(host)
             .is_some_and(Process::is_running)
     }
 
-    /// Returns the hosts whose process has ended although nobody wanted it to.
+    /// Returns the hosts whose process has ended unexpectedly.
     pub fn ended(&mut self) -> Vec<String> {
         let processes = self.processes.iter_mut();
         let ended = processes.filter_map(|(host, process)| (!process.is_running()).then_some(host));
         ended.cloned().collect()
     }
 
-    /// Returns etcd's leader; `None` when nobody says that it is.
+    /// Returns etcd's leader; `None`: no member claims to be it.
     pub async fn etcd_leader(&self) -> Option<String> {
         for member in hosts::members() {
             let address = format!("{}:{}", self.network.address(&member), hosts::ETCD_PORT);
@@ -279,10 +279,10 @@ async fn metrics(address: &str) -> Result<String> {
     Ok(answer)
 }
 
-/// Removes disks, those that a killed run left behind as well.
+/// Removes the disks, also those of a killed run.
 fn unmount_all(disks: &Path) {
     for entry in fs::read_dir(disks).into_iter().flatten().flatten() {
-        // Lazily: a process that was killed just now may still be ending. Not mounted: nothing to do.
+        // Lazily, because a killed process may still be ending. An unmounted directory is no error.
         drop(
             Command::new("umount")
                 .arg("--lazy")
@@ -309,7 +309,7 @@ fn run(command: &mut Command) -> Result<()> {
     let output = command
         .output()
         .with_context(|| format!("cannot start {command:?}"))?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "{command:?}: {}", said.trim());
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{command:?}: {}", errors.trim());
     Ok(())
 }

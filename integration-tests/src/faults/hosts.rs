@@ -1,23 +1,23 @@
-//! Who there is, and at which address.
+//! Hosts of the cluster: names, roles and addresses.
 
 use std::net::Ipv4Addr;
 
-/// How many members etcd has: the fewest that outlive the loss of one.
+/// Members of etcd: the fewest that survive the loss of one.
 pub const MEMBERS: usize = 3;
-/// How many nodes there are; their tasks only pretend, so more would only cost this machine.
+/// Number of nodes. Their tasks are simulated, so more nodes would add only load.
 pub const NODES: usize = 3;
-/// The two of every service.
+/// Suffixes of the two processes of a service.
 pub const TWINS: [&str; 2] = ["a", "b"];
 
-/// Where services answer; each has a host of its own.
+/// Port of the services; each has a host of its own.
 pub const PORT: u16 = 4646;
 pub const ETCD_PORT: u16 = 2379;
 pub const ETCD_PEER_PORT: u16 = 2380;
 
-/// The host of the users and of whoever watches; nothing is ever done to it.
+/// The host of the workload and the recorder, without faults.
 pub const USER: &str = "user";
 
-/// Returns the names of all hosts; a host's number is its place here.
+/// Returns the names of all hosts; a host's number is its position.
 pub fn all() -> Vec<String> {
     let mut names = vec![USER.to_owned()];
     names.extend(members());
@@ -40,7 +40,7 @@ pub fn nodes() -> Vec<String> {
         .collect()
 }
 
-/// Returns the two of a service.
+/// Returns the two hosts of a service.
 pub fn twins(service: &str) -> Vec<String> {
     TWINS
         .iter()
@@ -56,7 +56,7 @@ pub fn services() -> Vec<String> {
         .collect()
 }
 
-/// Returns what runs on a host, as in `eval-broker` or `etcd`.
+/// Returns the service on a host, as in `eval-broker` or `etcd`.
 pub fn kind(host: &str) -> &str {
     host.rsplit_once('-').map_or(host, |(kind, _)| kind)
 }
@@ -66,7 +66,7 @@ pub fn address(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 0, number + 1)
 }
 
-/// Returns the number of the host that `address` belongs to, if there may be one.
+/// Returns the number of the host with `address`; `None`: outside the range.
 pub fn number(address: Ipv4Addr) -> Option<u8> {
     match address.octets() {
         [10, 77, 0, last] => last.checked_sub(1),
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_host_has_an_address_of_its_own_and_says_what_runs_on_it() {
+    fn every_host_has_a_distinct_address_and_a_kind() {
         let all = all();
         assert_eq!(all.len(), 1 + MEMBERS + 2 * 6 + NODES);
         for number in 0..u8::try_from(all.len()).unwrap() {

@@ -1,4 +1,4 @@
-//! Does to the cluster what the schedule says, and undoes it.
+//! Fault injection into the cluster, and its reversal.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::hosts;
 use super::schedule::{Kind, Planned};
 use super::switch::Rules;
 
-/// How long packets take that are delayed.
+/// Delay of packets.
 const DELAY: Duration = Duration::from_millis(200);
 
-/// What is to be undone.
+/// The reversal of a fault.
 #[derive(Debug)]
 pub enum Undo {
     Start(Vec<String>),
@@ -25,16 +25,16 @@ pub enum Undo {
     FreeDisk(String),
 }
 
-/// Two groups that hear nothing of each other, and why these.
+/// Two groups of hosts that are cut off from each other.
 struct Groups {
     left: Vec<String>,
     right: Vec<String>,
 }
 
-/// Has a fault happen. Returns what it came to, in words, and how to undo it.
+/// Injects a fault. Returns its description and its reversal.
 ///
 /// # Errors
-/// A process that was to be stopped does not run; a disk cannot be filled.
+/// The process to pause does not run, or a disk cannot be filled.
 pub async fn begin(
     cluster: &mut Cluster,
     fault: &Planned,
@@ -61,7 +61,7 @@ pub async fn begin(
             );
             cluster.network.set(rules);
             (
-                format!("{} | {}", words(&left), words(&right)),
+                format!("{} | {}", describe(&left), describe(&right)),
                 Undo::Connect,
             )
         }
@@ -82,7 +82,7 @@ pub async fn begin(
             for victim in &victims {
                 cluster.kill(victim);
             }
-            (words(&victims), Undo::Start(victims))
+            (describe(&victims), Undo::Start(victims))
         }
         Kind::DiskFull => {
             let victim = member(cluster, &mut rng).await;
@@ -94,12 +94,12 @@ pub async fn begin(
             let mut rules = Rules::default();
             rules.delay(&cluster.network.numbers(&slow), DELAY);
             cluster.network.set(rules);
-            (format!("what {} send", words(&slow)), Undo::Connect)
+            (format!("what {} send", describe(&slow)), Undo::Connect)
         }
     })
 }
 
-/// Undoes a fault. Returns what there is to say about it, if anything.
+/// Reverses a fault. Returns an addition to its description, if there is one.
 ///
 /// # Errors
 /// A process cannot be started again.
@@ -117,7 +117,7 @@ pub fn end(cluster: &mut Cluster, undo: Undo) -> Result<Option<String>> {
             if cluster.is_running(&member) {
                 return Ok(Some("etcd went on".to_owned()));
             }
-            // etcd ends when it cannot write; an operator starts it when there is room again.
+            // etcd ends when it cannot write; an operator restarts it when there is room again.
             cluster.start(&member)?;
             return Ok(Some("etcd had ended".to_owned()));
         }
@@ -137,14 +137,14 @@ impl Victim {
     }
 }
 
-/// Returns who leads the services, as far as etcd says.
+/// Returns the hosts of the leaders in `snapshot`.
 fn leaders(cluster: &Cluster, snapshot: &Snapshot) -> Vec<String> {
     let addresses = snapshot.leaders().map(|(_, leader)| &leader.value.address);
     let hosts = addresses.filter_map(|address| cluster.network.host_at(address));
     hosts.map(ToOwned::to_owned).collect()
 }
 
-/// Draws a process that is not etcd's: half of the time one that leads.
+/// Draws a process other than etcd's: half of the time a leader.
 fn process(cluster: &Cluster, snapshot: &Snapshot, rng: &mut StdRng) -> Victim {
     let leaders = leaders(cluster, snapshot);
     let mut any = hosts::services();
@@ -225,7 +225,7 @@ async fn groups(cluster: &Cluster, snapshot: &Snapshot, rng: &mut StdRng) -> Gro
             let right = hosts::nodes();
             Groups { left, right }
         }
-        // Two halves, with one of every service in each: without it nothing could go on.
+        // Two halves, each with one of every service, so that one half can make progress.
         _ => {
             let mut left = hosts::members();
             left.extend(hosts::nodes());
@@ -242,7 +242,7 @@ async fn groups(cluster: &Cluster, snapshot: &Snapshot, rng: &mut StdRng) -> Gro
     }
 }
 
-/// Draws whose packets are delayed.
+/// Draws the hosts whose packets are delayed.
 fn senders(rng: &mut StdRng) -> Vec<String> {
     match rng.random_range(0..4) {
         0 => hosts::members(),
@@ -255,8 +255,8 @@ fn senders(rng: &mut StdRng) -> Vec<String> {
     }
 }
 
-/// Says who; for many, how many of what.
-fn words(hosts: &[String]) -> String {
+/// Describes hosts by name, or by numbers if they are many.
+fn describe(hosts: &[String]) -> String {
     if hosts.len() <= 4 {
         return hosts.join(", ");
     }
@@ -264,10 +264,10 @@ fn words(hosts: &[String]) -> String {
     let count = |wanted: &[String]| hosts.iter().filter(|host| wanted.contains(host)).count();
     let (members, nodes) = (count(&hosts::members()), count(&hosts::nodes()));
     match hosts.len() {
-        length if length == all => "everybody".to_owned(),
-        length if length + 1 == all => "everybody else".to_owned(),
+        length if length == all => "all hosts".to_owned(),
+        length if length + 1 == all => "all other hosts".to_owned(),
         length => format!(
-            "{members} of etcd's, {} of the services', {nodes} nodes",
+            "{members} etcd members, {} services, {nodes} nodes",
             length - members - nodes
         ),
     }

@@ -1,11 +1,11 @@
-//! A job as its users see it: which registration is its current one, and whether it is stopped.
+//! Sequential model of a job: its current registration, and whether it is stopped.
 
 use linearizability::Model;
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// Every registration has a tag of its own, which stands in the job.
+pub enum JobRequest {
+    /// Every registration has a distinct tag, stored in the job.
     Register {
         tag: u64,
     },
@@ -13,10 +13,10 @@ pub enum Ask {
     Read,
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is as asked for since this revision.
+    /// The request took effect at this revision.
     Since(u64),
     /// There is no such job.
     Missing,
@@ -27,7 +27,7 @@ pub enum Answer {
     },
 }
 
-/// What a job is like.
+/// State of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Job {
     tag: u64,
@@ -39,18 +39,18 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Since {
     Known(u64),
-    /// Nobody was told; it is later than this one.
+    /// Without an answer; later than this revision.
     After(u64),
 }
 
 impl Since {
-    /// Returns the revision when it may be `told`, and nothing otherwise.
-    fn confirm(self, told: u64) -> Option<Self> {
+    /// Returns the revision if it may be `answered`.
+    fn confirm(self, answered: u64) -> Option<Self> {
         let may_be = match self {
-            Self::Known(revision) => told == revision,
-            Self::After(revision) => told > revision,
+            Self::Known(revision) => answered == revision,
+            Self::After(revision) => answered > revision,
         };
-        may_be.then_some(Self::Known(told))
+        may_be.then_some(Self::Known(answered))
     }
 
     fn earliest(self) -> u64 {
@@ -67,7 +67,7 @@ pub struct OneJob;
 
 impl Model for OneJob {
     type State = Option<Job>;
-    type Input = Ask;
+    type Input = JobRequest;
     type Output = Answer;
 
     fn initial(&self) -> Option<Job> {
@@ -77,13 +77,13 @@ impl Model for OneJob {
     fn step(
         &self,
         state: &Option<Job>,
-        input: &Ask,
+        input: &JobRequest,
         output: Option<&Answer>,
     ) -> Option<Option<Job>> {
         match (input, output) {
-            (Ask::Read, None) => Some(state.clone()),
-            (Ask::Read, Some(answer)) => read(state.as_ref(), *answer),
-            (Ask::Register { tag }, answer) => {
+            (JobRequest::Read, None) => Some(state.clone()),
+            (JobRequest::Read, Some(answer)) => read(state.as_ref(), *answer),
+            (JobRequest::Register { tag }, answer) => {
                 let since = changed(state.as_ref(), answer)?;
                 Some(Some(Job {
                     tag: *tag,
@@ -91,12 +91,12 @@ impl Model for OneJob {
                     since,
                 }))
             }
-            (Ask::Stop, answer) => stop(state.as_ref(), answer),
+            (JobRequest::Stop, answer) => stop(state.as_ref(), answer),
         }
     }
 
-    fn only_looks(&self, input: &Ask) -> bool {
-        *input == Ask::Read
+    fn only_looks(&self, input: &JobRequest) -> bool {
+        *input == JobRequest::Read
     }
 }
 
@@ -127,7 +127,7 @@ fn stop(state: Option<&Job>, answer: Option<&Answer>) -> Option<Option<Job>> {
         return matches!(answer, None | Some(Answer::Missing)).then_some(None);
     };
     let since = match answer {
-        // What is stopped already stays as it is.
+        // A stopped job stays unchanged.
         None if job.stopped => job.since,
         Some(Answer::Since(told)) if job.stopped => job.since.confirm(*told)?,
         answer => changed(state, answer)?,
@@ -139,7 +139,7 @@ fn stop(state: Option<&Job>, answer: Option<&Answer>) -> Option<Option<Job>> {
     }))
 }
 
-/// Returns the revision of a change that was answered so; `None`: it cannot have been.
+/// Returns the revision of a change with this answer; `None`: the answer is impossible.
 fn changed(state: Option<&Job>, answer: Option<&Answer>) -> Option<Since> {
     let before = state.map_or(0, |job| job.since.earliest());
     match answer {
@@ -155,11 +155,11 @@ mod tests {
 
     use super::*;
 
-    type Seen = Operation<Ask, Answer>;
+    type Seen = Operation<JobRequest, Answer>;
 
     fn register(tag: u64, invoked: u64, completed: u64, since: u64) -> Seen {
         Operation::known(
-            Ask::Register { tag },
+            JobRequest::Register { tag },
             invoked,
             completed,
             Answer::Since(since),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn stop(invoked: u64, completed: u64, since: u64) -> Seen {
-        Operation::known(Ask::Stop, invoked, completed, Answer::Since(since))
+        Operation::known(JobRequest::Stop, invoked, completed, Answer::Since(since))
     }
 
     fn read(invoked: u64, completed: u64, tag: u64, stopped: bool, since: u64) -> Seen {
@@ -176,7 +176,7 @@ mod tests {
             stopped,
             since,
         };
-        Operation::known(Ask::Read, invoked, completed, found)
+        Operation::known(JobRequest::Read, invoked, completed, found)
     }
 
     fn is_linearizable(history: &[Seen]) -> bool {
@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn a_jobs_life_is_linearizable() {
         assert!(is_linearizable(&[
-            Operation::known(Ask::Read, 0, 1, Answer::Missing),
-            Operation::known(Ask::Stop, 2, 3, Answer::Missing),
+            Operation::known(JobRequest::Read, 0, 1, Answer::Missing),
+            Operation::known(JobRequest::Stop, 2, 3, Answer::Missing),
             register(1, 4, 5, 10),
             read(6, 7, 1, false, 10),
             stop(8, 9, 20),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_may_not_be_lost_nor_done_twice() {
+    fn an_acknowledged_change_is_neither_lost_nor_done_twice() {
         let lost = [
             register(1, 0, 1, 10),
             register(2, 2, 3, 20),
@@ -215,15 +215,15 @@ mod tests {
         let other = [register(1, 0, 1, 10), read(2, 3, 1, false, 11)];
         assert!(
             !is_linearizable(&other),
-            "written at another revision than was said"
+            "written at another revision than answered"
         );
         let backwards = [register(1, 0, 1, 10), register(2, 2, 3, 9)];
         assert!(!is_linearizable(&backwards));
     }
 
     #[test]
-    fn what_nobody_was_told_may_be_either_way_until_it_is_read() {
-        let unknown = || Operation::unknown(Ask::Stop, 2);
+    fn an_unanswered_change_is_open_until_it_is_read() {
+        let unknown = || Operation::unknown(JobRequest::Stop, 2);
         let begun = || register(1, 0, 1, 10);
         assert!(is_linearizable(&[
             begun(),

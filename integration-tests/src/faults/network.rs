@@ -1,7 +1,7 @@
 //! Hosts that are network namespaces, connected by a [`Switch`].
 //!
-//! Needs root, `ip` and `/dev/net/tun`. Everything has names that nothing else has, so that what a
-//! killed run left behind is found and removed by the next; a lock keeps two runs apart.
+//! Needs root, `ip` and `/dev/net/tun`. All names have a common prefix, so that the next run finds and
+//! removes the leftovers of a killed run; a lock excludes concurrent runs.
 
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -18,14 +18,14 @@ use tokio_tun::Tun;
 use super::hosts;
 use super::switch::{MTU, Rules, Switch};
 
-/// What the names of our namespaces begin with.
+/// Prefix of the namespaces.
 const PREFIX: &str = "kafila-faults-";
 const NAMESPACES: &str = "/run/netns";
-/// Held while a run is under way, whatever becomes of the process.
+/// Locked during a run; released with the process.
 const LOCK: &str = "/run/kafila-faults.lock";
 
-/// Returns why no network can be made here; `None` when one can.
-pub fn obstacle() -> Option<String> {
+/// Returns the missing requirement of a network; `None`: none.
+pub fn missing_requirement() -> Option<String> {
     if !geteuid().is_root() {
         return Some("network namespaces need root".to_owned());
     }
@@ -47,27 +47,27 @@ pub fn obstacle() -> Option<String> {
     None
 }
 
-/// The network of one run; gone when dropped, with everything that runs in it.
+/// The network of one run. Dropping it removes it with all its processes.
 #[derive(Debug)]
 pub struct Network {
     hosts: Vec<String>,
-    // Dropped before the namespaces are deleted.
+    // Dropped before the namespaces.
     switch: Option<Switch>,
     _lock: Flock<File>,
 }
 
 impl Network {
-    /// Makes a host for each name.
+    /// Creates a host for each name.
     ///
     /// # Errors
-    /// Something is missing; another run is under way.
+    /// A requirement is missing, or another run is active.
     pub fn create(hosts: Vec<String>) -> Result<Self> {
-        if let Some(obstacle) = obstacle() {
-            return Err(anyhow!(obstacle));
+        if let Some(missing) = missing_requirement() {
+            return Err(anyhow!(missing));
         }
         let file = File::create(LOCK).with_context(|| format!("cannot create {LOCK}"))?;
         let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-            .map_err(|_| anyhow!("another run is under way: it holds {LOCK}"))?;
+            .map_err(|_| anyhow!("another run is active: it holds {LOCK}"))?;
         remove_all();
         let mut network = Self {
             hosts,
@@ -99,7 +99,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Moves this thread, and those that it starts from now on, to a host.
+    /// Moves this thread and its future threads to a host.
     ///
     /// # Errors
     /// There is no such host.
@@ -110,7 +110,7 @@ impl Network {
     /// Returns the number of a host.
     ///
     /// # Panics
-    /// There is none of that name.
+    /// There is no such host.
     pub fn number(&self, host: &str) -> u8 {
         let place = self.hosts.iter().position(|name| name == host);
         let number = place.and_then(|place| u8::try_from(place).ok());
@@ -134,7 +134,7 @@ impl Network {
         hosts.iter().map(|host| self.number(host)).collect()
     }
 
-    /// Has the rules hold from now on.
+    /// Replaces the rules.
     pub fn set(&self, rules: Rules) {
         if let Some(switch) = &self.switch {
             switch.set(rules);
@@ -175,14 +175,14 @@ fn make_device(address: Ipv4Addr) -> Result<Tun> {
     made.into_iter().next().context("no device was made")
 }
 
-/// Removes every namespace of ours, and kills what runs in them.
+/// Removes every namespace with the prefix, and kills its processes.
 fn remove_all() {
     let names = fs::read_dir(NAMESPACES).into_iter().flatten().flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let ours: Vec<String> = names.filter(|name| name.starts_with(PREFIX)).collect();
     for name in ours {
         for pid in pids(&name).unwrap_or_default() {
-            // Whoever cleans up may live in one of them.
+            // This process may be in one of them.
             if pid != std::process::id().cast_signed() {
                 // An error means that it has ended meanwhile.
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);

@@ -1,7 +1,7 @@
-//! For how long nothing went on. Times are microseconds since the run began.
+//! Pauses of progress. Times are microseconds since the run began.
 
-/// Returns the longest time between `from` and `to` in which nothing happened. What began before
-/// `from` counts from there, and so does what goes on after `to`.
+/// Returns the longest gap between events in the range from `from` to `to`. Gaps are cut at both ends
+/// of the range.
 pub fn longest_gap(times: &[u64], from: u64, to: u64) -> u64 {
     let mut longest = 0;
     let mut last = from;
@@ -16,7 +16,7 @@ pub fn longest_gap(times: &[u64], from: u64, to: u64) -> u64 {
     longest.max(to.saturating_sub(last))
 }
 
-/// Returns the value that `percent` of the values are at most, of sorted ones: the nearest rank.
+/// Returns a percentile of sorted values by nearest rank.
 pub fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()
@@ -33,14 +33,14 @@ mod tests {
         assert_eq!(
             longest_gap(&times, 12, 30),
             18,
-            "what began earlier counts from the fault on"
+            "an earlier gap counts from the start of the range"
         );
         assert_eq!(longest_gap(&times, 0, 60), 30, "nothing since 30");
         assert_eq!(longest_gap(&[], 10, 25), 15);
     }
 
     #[test]
-    fn percentiles_are_values_that_were_measured() {
+    fn percentiles_are_measured_values() {
         let values: Vec<u64> = (1..=200).collect();
         assert_eq!(percentile(&values, 50), 100);
         assert_eq!(percentile(&values, 99), 198);

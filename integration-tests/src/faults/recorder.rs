@@ -1,9 +1,9 @@
-//! Watches etcd: every revision, with the time at which it was first seen, held against the
-//! invariants as it comes.
+//! Recorder of etcd's history: every revision with the time of its first observation, checked against
+//! the invariants at once.
 //!
-//! Each member is watched on its own, so that a member that is lost or cut off delays nothing: a
-//! revision counts when the first of them tells it. Watches begin after the last revision that was
-//! seen, and each tells all that follow in order, so none is missed.
+//! Each member has its own watch, so that a lost member delays nothing: the first one to deliver a
+//! revision counts. A watch starts after the last recorded revision and delivers all later ones in
+//! order, so none is missed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,44 +12,44 @@ use std::time::Duration;
 use anyhow::Result;
 use invariants::{History, Violation};
 use state::{Change, Entity, Key, Snapshot};
-use store::{Client, ClientOptions, Tail, Told, Written};
+use store::{ChangeStream, Client, ClientOptions, RevisionChanges, StreamItem};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::users;
+use super::workload;
 
-/// After so long without a word a member is asked how far it is.
+/// Silence after which a member is asked for its progress.
 const QUIET: Duration = Duration::from_secs(1);
-/// After so many times without an answer its watch is begun again.
+/// Unanswered requests after which its watch is restarted.
 const MOST_QUIET: u32 = 4;
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Watches until dropped.
+/// Records until dropped.
 #[derive(Debug)]
 pub struct Recorder {
     recorded: Arc<Mutex<Recorded>>,
     _watches: JoinSet<()>,
 }
 
-/// What was seen so far. Times are microseconds since the run began.
+/// The recorded history. Times are microseconds since the run began.
 #[derive(Debug, Default)]
 pub struct Recorded {
     history: History,
     last: u64,
-    /// When allocations were placed: once for each revision that did.
+    /// Times of the revisions that placed allocations.
     pub placements: Vec<u64>,
     pub placed: usize,
-    /// Job and revision → the tag that it had from then on, and whether it was stopped.
+    /// (Job, revision) → (tag, stopped).
     pub jobs: BTreeMap<(String, u64), (u64, bool)>,
-    /// When each election was won, and whose.
+    /// Time and service of each election.
     pub elections: Vec<(u64, String)>,
 }
 
 impl Recorder {
-    /// Begins to watch `members` from the first revision on. Times count from `began`.
+    /// Watches `members` from the first revision on. Times count from `began`.
     ///
     /// # Errors
-    /// An address is none.
+    /// An address is not a URL.
     pub async fn start(members: &[String], began: Instant) -> Result<Self> {
         let recorded = Arc::new(Mutex::new(Recorded::default()));
         let mut watches = JoinSet::new();
@@ -74,12 +74,12 @@ impl Recorder {
 }
 
 impl Recorded {
-    /// Returns the last revision that was seen.
+    /// Returns the last recorded revision.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns how many revisions changed anything of ours.
+    /// Returns the number of revisions with changes of Kafila's keys.
     pub fn revisions(&self) -> u64 {
         self.history.revisions()
     }
@@ -88,7 +88,7 @@ impl Recorded {
         self.history.violations().to_vec()
     }
 
-    fn take(&mut self, written: Written, now: u64) {
+    fn take(&mut self, written: RevisionChanges, now: u64) {
         if written.revision <= self.last {
             return;
         }
@@ -102,7 +102,7 @@ impl Recorded {
             match (key, entity) {
                 (Key::Alloc(id), _) if before.alloc(*id).is_none() => placed += 1,
                 (Key::Job(key), Entity::Job(job)) => {
-                    if let Some(state) = users::stored(job) {
+                    if let Some(state) = workload::stored(job) {
                         self.jobs
                             .insert((key.job_id.to_string(), written.revision), state);
                     }
@@ -123,16 +123,16 @@ async fn watch(client: Client, recorded: Arc<Mutex<Recorded>>, began: Instant) {
     let lock = || recorded.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let from = lock().last + 1;
-        if let Ok(mut tail) = Tail::from(&client, from).await {
+        if let Ok(mut tail) = ChangeStream::from(&client, from).await {
             let mut quiet = 0;
             while quiet < MOST_QUIET {
                 match timeout(QUIET, tail.next()).await {
-                    Ok(Ok(Told::Written(written))) => {
+                    Ok(Ok(StreamItem::Changes(written))) => {
                         quiet = 0;
                         let now = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
                         lock().take(written, now);
                     }
-                    Ok(Ok(Told::Quiet(_))) => quiet = 0,
+                    Ok(Ok(StreamItem::Progress(_))) => quiet = 0,
                     Ok(Err(_)) => break,
                     Err(_) => {
                         quiet += 1;

@@ -1,29 +1,29 @@
-//! What a run came to, for people and for programs.
+//! Report of a run, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::job::Ask;
+use super::job::JobRequest;
 use super::progress::{longest_gap, percentile};
 use super::recorder::Recorded;
 use super::schedule::Kind;
-use super::users::{Record, Seen};
 use super::verdict::Findings;
+use super::workload::{Observations, Record};
 
-/// One fault as it happened. Times are microseconds since the run began.
+/// One injected fault. Times are microseconds since the run began.
 #[derive(Clone, Debug)]
-pub struct Happened {
+pub struct PastFault {
     pub kind: Kind,
     pub what: String,
     pub began: u64,
     pub ended: u64,
-    /// When the next one began, or the users left.
+    /// Start of the next fault, or end of the workload.
     pub until: u64,
 }
 
-/// What was measured of one fault, in milliseconds.
+/// Measurements of one fault, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
     pub kind: Kind,
@@ -32,15 +32,15 @@ pub struct Measured {
     pub lasted_ms: u64,
     /// The longest time without an acknowledged change.
     pub writes_ms: u64,
-    /// The longest time without a placement that was committed.
+    /// The longest time without a committed placement.
     pub placements_ms: u64,
-    /// The longest that a user waited for one request, with all attempts.
+    /// The longest duration of a request, with all attempts.
     pub slowest_ms: u64,
 }
 
-/// Measures a fault: from its beginning until the next begins. While nothing can be written
-/// whatever the services do, from its end.
-pub fn measure(fault: &Happened, seen: &Seen, recorded: &Recorded) -> Measured {
+/// Measures from the start of a fault to the start of the next. A fault that stops the store is
+/// measured from its end.
+pub fn measure(fault: &PastFault, seen: &Observations, recorded: &Recorded) -> Measured {
     let from = if fault.kind.stops_the_store() {
         fault.ended
     } else {
@@ -51,8 +51,8 @@ pub fn measure(fault: &Happened, seen: &Seen, recorded: &Recorded) -> Measured {
     let under_way = |record: &&Record| (fault.began..fault.until).contains(&record.began);
     let waited = seen.records.iter().filter(under_way).filter_map(|record| {
         let (completed, _) = record.operation.completed.as_ref()?;
-        // What was asked while nothing could be done waits from the end of that; what still waits
-        // when the next fault begins is that one's.
+        // A request during a store outage counts from the end of the outage; a request still open at
+        // the next fault counts for that one afterwards.
         let until = (*completed).min(fault.until);
         Some(until.saturating_sub(record.began.max(from)))
     });
@@ -69,10 +69,10 @@ pub fn measure(fault: &Happened, seen: &Seen, recorded: &Recorded) -> Measured {
 
 fn acknowledged(record: &Record) -> Option<u64> {
     let (completed, _) = record.operation.completed.as_ref()?;
-    (record.operation.input != Ask::Read).then_some(*completed)
+    (record.operation.input != JobRequest::Read).then_some(*completed)
 }
 
-/// A run.
+/// The report of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub seed: u64,
@@ -87,7 +87,7 @@ pub struct Report {
     pub stale_reads: usize,
     pub stale_reads_failed: usize,
     pub elections: usize,
-    /// From the last request until everything was at rest.
+    /// Time from the last request to rest.
     pub settled_ms: u64,
 }
 
@@ -96,7 +96,7 @@ impl Report {
         self.findings.wrong.is_empty()
     }
 
-    /// Returns it for programs.
+    /// Returns the report as JSON.
     pub fn json(&self) -> Value {
         let faults = self.faults.iter().map(|fault| {
             json!({
@@ -135,7 +135,7 @@ impl Report {
         })
     }
 
-    /// Reads the faults of a report that [`Self::json`] made.
+    /// Reads the faults of a report made by [`Self::json`].
     pub fn faults_of(report: &Value) -> Vec<Measured> {
         let faults = report["faults"].as_array().into_iter().flatten();
         let read = |fault: &Value| {
@@ -208,9 +208,12 @@ impl fmt::Display for Report {
             found.jobs,
         )?;
         match found.wrong.as_slice() {
-            [] => writeln!(f, "nothing acknowledged was lost, and every invariant held"),
+            [] => writeln!(
+                f,
+                "no acknowledged change was lost, and every invariant held"
+            ),
             wrong => {
-                writeln!(f, "{} things are WRONG:", wrong.len())?;
+                writeln!(f, "{} FAILURES:", wrong.len())?;
                 wrong
                     .iter()
                     .take(40)
@@ -220,7 +223,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Returns, for each kind of fault, how often it came and for how long nothing went on: Markdown.
+/// Returns a Markdown table: number of faults and pauses of progress per kind.
 pub fn table(faults: &[Measured]) -> String {
     let mut by_kind = BTreeMap::<Kind, Vec<&Measured>>::new();
     for fault in faults {
@@ -279,21 +282,21 @@ mod tests {
         Record {
             job: "web".to_owned(),
             began,
-            operation: Operation::known(Ask::Stop, began, completed, Answer::Missing),
+            operation: Operation::known(JobRequest::Stop, began, completed, Answer::Missing),
         }
     }
 
     #[test]
     fn a_majority_that_is_gone_is_measured_from_its_return() {
-        let seen = Seen {
+        let seen = Observations {
             records: vec![
                 write(500_000, 1_000_000),
                 write(2_000_000, 13_500_000),
                 write(19_000_000, 20_000_000),
             ],
-            ..Seen::default()
+            ..Observations::default()
         };
-        let fault = |kind| Happened {
+        let fault = |kind| PastFault {
             kind,
             what: String::new(),
             began: 1_500_000,
@@ -306,7 +309,7 @@ mod tests {
         assert_eq!(measured.placements_ms, 8_000, "none at all");
         let measured = measure(&fault(Kind::MemberLost), &seen, &recorded);
         assert_eq!((measured.writes_ms, measured.slowest_ms), (12_000, 11_500));
-        let next_came = Happened {
+        let next_came = PastFault {
             until: 12_500_000,
             ..fault(Kind::MemberLost)
         };

@@ -12,35 +12,35 @@ use super::hosts;
 use super::inject::{self, Undo};
 use super::network::Network;
 use super::recorder::Recorder;
-use super::report::{Happened, Report, measure};
-use super::schedule::{Planned, Wish, schedule};
-use super::users::Users;
+use super::report::{PastFault, Report, measure};
+use super::schedule::{Planned, ScheduleOptions, schedule};
 use super::verdict;
+use super::workload::Workload;
 use crate::api::{Api, eventually};
 
-/// How long everything may take to come up on a busy machine.
-const START_PATIENCE: Duration = Duration::from_secs(120);
-/// How often there is a word about how it goes.
-const WORD_EVERY: Duration = Duration::from_secs(5);
+/// Timeout of the start on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// Interval of the status lines.
+const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a run is to be like.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub wish: Wish,
+    pub schedule: ScheduleOptions,
     /// Requests a second.
     pub rate: u32,
-    /// Where logs are kept; `None`: they go with everything else.
+    /// Directory of the logs; `None`: they are removed.
     pub keep_logs: Option<PathBuf>,
 }
 
-/// Runs everything, in a network of its own.
+/// Runs cluster, workload and faults in a network of its own.
 ///
 /// # Errors
-/// It did not come up, was interrupted, or did not come to rest; what was lost or broken is in the
+/// The cluster did not start, or the run was interrupted. Failures that the run found are in the
 /// report.
 pub fn run(options: &Options) -> Result<Report> {
     let network = Network::create(hosts::all())?;
-    // Before any other thread is there, so that all of them live on the users' host.
+    // Before other threads start, so that all of them are on the workload's host.
     network.enter(hosts::USER)?;
     let scratch = tempfile::Builder::new()
         .prefix("kafila-faults-")
@@ -56,12 +56,12 @@ pub fn run(options: &Options) -> Result<Report> {
     runtime.block_on(async {
         tokio::select! {
             report = play(&mut cluster, options) => report,
-            () = told_to_end() => bail!("interrupted"),
+            () = shutdown_signal() => bail!("interrupted"),
         }
     })
 }
 
-async fn told_to_end() {
+async fn shutdown_signal() {
     let mut terminated = signal(SignalKind::terminate()).ok();
     let terminated = async {
         match &mut terminated {
@@ -76,17 +76,17 @@ async fn told_to_end() {
 }
 
 async fn play(cluster: &mut Cluster, options: &Options) -> Result<Report> {
-    let faults = schedule(&options.wish);
+    let faults = schedule(&options.schedule);
     ensure!(
         !faults.is_empty(),
         "no fault fits into {:?}: ask for more minutes",
-        options.wish.length
+        options.schedule.length
     );
     println!(
         "seed {}: {} faults in {:?}",
-        options.wish.seed,
+        options.schedule.seed,
         faults.len(),
-        options.wish.length
+        options.schedule.length
     );
     for fault in &faults {
         let (at, lasts) = (fault.at.as_secs_f64(), fault.lasts.as_secs_f64());
@@ -94,31 +94,31 @@ async fn play(cluster: &mut Cluster, options: &Options) -> Result<Report> {
     }
     cluster.start_all()?;
     wait_until_ready(cluster).await?;
-    println!("everything is up");
+    println!("the cluster is ready");
 
     let began = Instant::now();
     let recorder = Recorder::start(&cluster.stores(), began).await?;
-    let users = Users::new(&cluster.gateways(), began)?;
+    let users = Workload::new(&cluster.gateways(), began)?;
     let mut problems = Vec::new();
     let happened = {
-        let acting = users.act(options.wish.seed, options.rate);
-        let telling = tell(began, &recorder, &users);
-        let breaking = break_things(
+        let acting = users.act(options.schedule.seed, options.rate);
+        let status = print_status(began, &recorder, &users);
+        let injecting = inject_faults(
             cluster,
             &faults,
-            options.wish.length,
+            options.schedule.length,
             began,
             &recorder,
             &mut problems,
         );
         tokio::select! {
-            () = acting => bail!("the users never leave by themselves"),
-            () = telling => bail!("the words never end by themselves"),
-            happened = breaking => happened?,
+            () = acting => bail!("the workload ended unexpectedly"),
+            () = status => bail!("the status lines ended unexpectedly"),
+            happened = injecting => happened?,
         }
     };
     println!(
-        "the users leave; {} requests are under way",
+        "the workload ends; {} requests are in flight",
         users.under_way()
     );
     users.finish().await;
@@ -133,8 +133,8 @@ async fn play(cluster: &mut Cluster, options: &Options) -> Result<Report> {
     findings.wrong.extend(problems);
     let recorded = recorder.recorded();
     Ok(Report {
-        seed: options.wish.seed,
-        minutes: options.wish.length.as_secs_f64() / 60.0,
+        seed: options.schedule.seed,
+        minutes: options.schedule.length.as_secs_f64() / 60.0,
         rate: options.rate,
         faults: happened
             .iter()
@@ -152,17 +152,17 @@ async fn play(cluster: &mut Cluster, options: &Options) -> Result<Report> {
     })
 }
 
-/// Has every fault happen and end. What nobody wanted is a problem.
-async fn break_things(
+/// Injects and reverses every fault. Unexpected ends of processes are problems.
+async fn inject_faults(
     cluster: &mut Cluster,
     faults: &[Planned],
     length: Duration,
     began: Instant,
     recorder: &Recorder,
     problems: &mut Vec<String>,
-) -> Result<Vec<Happened>> {
+) -> Result<Vec<PastFault>> {
     let now = || u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let mut happened = Vec::<Happened>::new();
+    let mut happened = Vec::<PastFault>::new();
     for fault in faults {
         sleep_until(began + fault.at).await;
         let start = now();
@@ -187,11 +187,11 @@ async fn break_things(
             }
         }
         let end = now();
-        if let Some(word) = inject::end(cluster, undo)? {
-            what = format!("{what}; {word}");
+        if let Some(addition) = inject::end(cluster, undo)? {
+            what = format!("{what}; {addition}");
         }
         println!("{:>6.1}s  {} is over", seconds(end), fault.kind);
-        happened.push(Happened {
+        happened.push(PastFault {
             kind: fault.kind,
             what,
             began: start,
@@ -206,11 +206,11 @@ async fn break_things(
     Ok(happened)
 }
 
-/// Says every few seconds how it goes.
-async fn tell(began: Instant, recorder: &Recorder, users: &Users) {
-    let (mut told, mut placed) = (0, 0);
+/// Prints a status line every few seconds.
+async fn print_status(began: Instant, recorder: &Recorder, users: &Workload) {
+    let (mut answered, mut placed) = (0, 0);
     loop {
-        sleep(WORD_EVERY).await;
+        sleep(STATUS_INTERVAL).await;
         let (records, given_up) = {
             let seen = users.seen();
             let known = seen
@@ -227,23 +227,23 @@ async fn tell(began: Instant, recorder: &Recorder, users: &Users) {
                 recorded.violations().len(),
             )
         };
-        let every = WORD_EVERY.as_secs();
+        let every = STATUS_INTERVAL.as_secs();
         println!(
-            "{:>6.1}s  {:>3}/s answered, {:>3}/s placed, {:>3} under way, {given_up} given up, \
+            "{:>6.1}s  {:>3}/s answered, {:>3}/s placed, {:>3} in flight, {given_up} given up, \
              revision {last}, {wrong} wrong",
             began.elapsed().as_secs_f64(),
-            (records - told) as u64 / every,
+            (records - answered) as u64 / every,
             (now_placed - placed) as u64 / every,
             users.under_way(),
         );
-        (told, placed) = (records, now_placed);
+        (answered, placed) = (records, now_placed);
     }
 }
 
 async fn wait_until_ready(cluster: &Cluster) -> Result<()> {
     for gateway in cluster.gateways() {
         let api = Api::new(&gateway)?;
-        eventually(START_PATIENCE, || async {
+        eventually(START_TIMEOUT, || async {
             let nodes = api.nodes().await?;
             let ready = nodes.iter().filter(|node| node.status == "ready").count();
             ensure!(

@@ -1,7 +1,7 @@
-//! What happens, and when: drawn from a seed.
+//! Schedule of faults: kinds and times, drawn from a seed.
 //!
-//! Whom it happens to is drawn as well, but said only when it happens: who leads then is not known
-//! before.
+//! The victim is chosen at the time of the fault, with a random number of the schedule, because the
+//! leaders are not known before.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use rand::{RngExt, SeedableRng};
 pub enum Kind {
     /// A service's process is killed, and started again soon.
     Kill,
-    /// A service's process is stopped in its tracks, and goes on later as if nothing had been.
+    /// A service's process is paused with SIGSTOP and resumed later.
     Pause,
-    /// Two groups of hosts hear nothing of each other.
+    /// Two groups of hosts are cut off from each other.
     Partition,
     /// One of etcd's members is killed, and comes back with its data.
     MemberLost,
-    /// One of etcd's members is stopped in its tracks, and goes on later.
+    /// One of etcd's members is paused with SIGSTOP and resumed later.
     MemberPaused,
     /// Two of etcd's three members are killed, and come back with their data.
     MajorityLost,
@@ -60,12 +60,12 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Tells whether nothing can be written as long as it lasts, whatever the services do.
+    /// Returns whether the store cannot be written during the fault.
     pub fn stops_the_store(self) -> bool {
         self == Self::MajorityLost
     }
 
-    /// How often it comes in a round: those that may happen to most, or in most ways, twice.
+    /// Number of occurrences per round: two for the kinds with most victims or variants.
     fn weight(self) -> usize {
         match self {
             Self::Kill | Self::Partition => 2,
@@ -73,8 +73,8 @@ impl Kind {
         }
     }
 
-    /// Returns the shortest and the longest time that it lasts, in milliseconds: long enough for
-    /// every timeout that it should set off (leases 3 s, keep-alives 6 s, requests 5 s).
+    /// Returns the shortest and longest duration in milliseconds: long enough to trigger the timeouts
+    /// (leases 3 s, keep-alives 6 s, requests 5 s).
     fn lasts_ms(self, pause: Duration) -> (u64, u64) {
         let pause = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         match self {
@@ -93,42 +93,42 @@ impl fmt::Display for Kind {
     }
 }
 
-/// One fault to come.
+/// One scheduled fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Since the beginning of the run.
+    /// Time since the start of the run.
     pub at: Duration,
     pub kind: Kind,
     pub lasts: Duration,
-    /// Chooses whom it happens to.
+    /// Random number that chooses the victim.
     pub draw: u64,
 }
 
-/// What a schedule is made of.
+/// Options of a schedule.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct ScheduleOptions {
     pub seed: u64,
     pub length: Duration,
-    /// How long a process is stopped.
+    /// Duration of a pause.
     pub pause: Duration,
     /// Empty: all.
     pub kinds: Vec<Kind>,
 }
 
-/// Before the first fault: everything is seen to work.
+/// Time before the first fault.
 const WARM_UP: Duration = Duration::from_secs(8);
-/// Between the end of a fault and the next one, in milliseconds: longer than any recovery is to
-/// take, so that a fault's trouble is its own.
+/// Time between the end of a fault and the next one, in milliseconds: longer than any recovery, so
+/// that effects can be attributed to one fault.
 const CALM_MS: (u64, u64) = (9_000, 12_000);
 
-/// Returns the faults of a run, each over well before the run is: every kind once or twice, in a
-/// random order, then again.
-pub fn schedule(wish: &Wish) -> Vec<Planned> {
-    let mut rng = StdRng::seed_from_u64(wish.seed);
-    let kinds = if wish.kinds.is_empty() {
+/// Returns the faults of a run, each reversed well before its end: rounds of every kind once or twice,
+/// in random order.
+pub fn schedule(options: &ScheduleOptions) -> Vec<Planned> {
+    let mut rng = StdRng::seed_from_u64(options.seed);
+    let kinds = if options.kinds.is_empty() {
         &Kind::ALL[..]
     } else {
-        &wish.kinds
+        &options.kinds
     };
     let mut planned = Vec::new();
     let mut at = WARM_UP;
@@ -137,11 +137,11 @@ pub fn schedule(wish: &Wish) -> Vec<Planned> {
         let mut round: Vec<Kind> = weighted.collect();
         round.shuffle(&mut rng);
         for kind in round {
-            let (shortest, longest) = kind.lasts_ms(wish.pause);
+            let (shortest, longest) = kind.lasts_ms(options.pause);
             let lasts = Duration::from_millis(rng.random_range(shortest..=longest));
             let calm = Duration::from_millis(rng.random_range(CALM_MS.0..=CALM_MS.1));
             let draw = rng.random();
-            if at + lasts + calm > wish.length {
+            if at + lasts + calm > options.length {
                 return planned;
             }
             planned.push(Planned {
@@ -159,8 +159,8 @@ pub fn schedule(wish: &Wish) -> Vec<Planned> {
 mod tests {
     use super::*;
 
-    fn wish(seed: u64) -> Wish {
-        Wish {
+    fn options(seed: u64) -> ScheduleOptions {
+        ScheduleOptions {
             seed,
             length: Duration::from_secs(600),
             pause: Duration::from_secs(30),
@@ -169,9 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn ten_minutes_have_every_kind_at_least_twice_and_calm_in_between() {
+    fn ten_minutes_have_every_kind_at_least_twice_with_pauses_in_between() {
         for seed in 0..50 {
-            let planned = schedule(&wish(seed));
+            let planned = schedule(&options(seed));
             for kind in Kind::ALL {
                 let count = planned.iter().filter(|fault| fault.kind == kind).count();
                 assert!(
@@ -187,12 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_says_everything_and_only_what_is_asked_for_comes() {
-        assert_eq!(schedule(&wish(7)), schedule(&wish(7)));
-        assert_ne!(schedule(&wish(7)), schedule(&wish(8)));
-        let only = Wish {
+    fn a_seed_is_deterministic_and_only_the_chosen_kinds_occur() {
+        assert_eq!(schedule(&options(7)), schedule(&options(7)));
+        assert_ne!(schedule(&options(7)), schedule(&options(8)));
+        let only = ScheduleOptions {
             kinds: vec![Kind::DiskFull],
-            ..wish(7)
+            ..options(7)
         };
         let planned = schedule(&only);
         assert!(planned.len() > 10 && planned.iter().all(|fault| fault.kind == Kind::DiskFull));

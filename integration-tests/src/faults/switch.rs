@@ -1,8 +1,8 @@
-//! The switch between the hosts: takes packets from one host's device and gives them to another's,
-//! later or never if the rules say so.
+//! Switch between the hosts: forwards packets from device to device, and delays or drops them by
+//! rules.
 //!
-//! It runs on a thread of its own, so that nothing that the users or the checkers compute delays a
-//! packet.
+//! It runs on a thread of its own, so that the load of the workload and the checks does not delay
+//! packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -21,16 +21,15 @@ use super::hosts;
 
 /// The largest packet: large ones are cheap, and nothing here depends on their size.
 pub const MTU: i32 = 9_000;
-/// How many packets of a host may be on their way at once when they are delayed; more are dropped,
-/// as a real queue would.
+/// Capacity for delayed packets of a host; more are dropped, as by a real queue.
 const DELAYED: usize = 20_000;
 
-/// What becomes of packets.
+/// Rules for packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Pairs of hosts that hear nothing of each other, the smaller number first.
+    /// Pairs of hosts that are cut off from each other, the smaller number first.
     cut: BTreeSet<(u8, u8)>,
-    /// How long what a host sends is on its way.
+    /// Sender → delay.
     delay: BTreeMap<u8, Duration>,
 }
 
@@ -44,13 +43,13 @@ impl Rules {
         }
     }
 
-    /// Makes what each of `senders` sends take so much longer.
+    /// Delays the packets of `senders`.
     pub fn delay(&mut self, senders: &[u8], by: Duration) {
         self.delay
             .extend(senders.iter().map(|sender| (*sender, by)));
     }
 
-    /// Returns how long a packet takes; `None`: it never arrives.
+    /// Returns the delay of a packet; `None`: it is dropped.
     pub fn fate(&self, from: u8, to: u8) -> Option<Duration> {
         let is_cut = self.cut.contains(&(from.min(to), from.max(to)));
         let delay = self.delay.get(&from).copied().unwrap_or_default();
@@ -77,7 +76,7 @@ impl Switch {
     /// belong to `runtime`.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The thread cannot be started.
     pub fn start(runtime: Runtime, devices: Vec<Tun>) -> Result<Self> {
         let rules = Arc::new(RwLock::new(Rules::default()));
         let stop = CancellationToken::new();
@@ -93,7 +92,7 @@ impl Switch {
         })
     }
 
-    /// Has `rules` hold from now on.
+    /// Replaces the rules.
     pub fn set(&self, rules: Rules) {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
@@ -161,7 +160,7 @@ async fn deliver_late(devices: Arc<Vec<Tun>>, mut delayed: mpsc::Receiver<Packet
 }
 
 async fn hand_over(devices: &[Tun], to: u8, packet: &[u8]) {
-    // A device that is going away takes nothing: as good as dropped.
+    // A device that is being removed drops the packet.
     drop(devices[usize::from(to)].send(packet).await);
 }
 
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_cut_off_hears_nothing_either_way_and_others_do() {
+    fn a_cut_drops_packets_in_both_directions_and_of_no_other_hosts() {
         let mut rules = Rules::default();
         rules.cut(&[1, 2], &[2, 3]);
         assert_eq!(rules.fate(1, 3), None);
@@ -189,13 +188,13 @@ mod tests {
         assert_eq!(
             rules.fate(2, 2),
             Some(Duration::ZERO),
-            "nobody is cut off from itself"
+            "a host is not cut off from itself"
         );
         assert_eq!(rules.fate(1, 4), Some(Duration::ZERO));
     }
 
     #[test]
-    fn only_what_a_delayed_host_sends_is_late() {
+    fn only_packets_of_a_delayed_sender_are_late() {
         let mut rules = Rules::default();
         let late = Duration::from_millis(200);
         rules.delay(&[5], late);
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_go_where_their_header_says() {
+    fn packets_go_to_the_address_in_their_header() {
         let mut packet = [0_u8; 40];
         packet[0] = 0x45;
         packet[16..20].copy_from_slice(&hosts::address(7).octets());

@@ -1,4 +1,4 @@
-//! What was promised, held against what is.
+//! Verdict: acknowledged changes and linearizability, compared with the history.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use model::{ClientStatus, EvalStatus};
 use state::Snapshot;
 use store::{Client, ClientOptions};
 
-use super::job::{Answer, Ask, OneJob};
+use super::job::{Answer, JobRequest, OneJob};
 use super::recorder::{Recorded, Recorder};
-use super::users::{Record, Seen};
+use super::workload::{Observations, Record};
 use crate::api::eventually;
 
-/// How long everything may take to come to rest after the last request: what a killed worker had in
-/// hand comes back after a nack timeout, a node that was away after its time to live.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(150);
+/// Timeout to come to rest after the last request: evaluations of a killed worker return after a nack
+/// timeout, a node that was away after its time to live.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// How much is tried to find a job's order: seconds, and hundreds of megabytes.
+/// Search limit for the order of a job's operations: seconds, and hundreds of megabytes.
 const MOST_TRIED: usize = 3_000_000;
 
-/// What was found.
+/// Findings of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// Everything that is wrong, in words; empty: nothing is.
+    /// Descriptions of all failures; empty: none.
     pub wrong: Vec<String>,
     pub acknowledged: usize,
     pub unknown: usize,
@@ -38,12 +38,12 @@ pub struct Findings {
     pub evaluations: usize,
 }
 
-/// Waits until nothing is left to be done.
+/// Waits until the cluster is at rest.
 ///
 /// # Errors
-/// What is still to be done after minutes.
+/// The open work after the timeout.
 pub async fn settle(recorder: &Recorder) -> Result<()> {
-    eventually(SETTLE_PATIENCE, || async { at_rest(&recorder.snapshot()) }).await
+    eventually(SETTLE_TIMEOUT, || async { at_rest(&recorder.snapshot()) }).await
 }
 
 fn at_rest(snapshot: &Snapshot) -> Result<()> {
@@ -83,11 +83,11 @@ fn at_rest(snapshot: &Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// Looks at everything, when all is at rest and every job has been read once more.
+/// Checks everything, at rest and after a final read of every job.
 ///
 /// # Errors
 /// etcd does not answer.
-pub async fn look(stores: &[String], recorder: &Recorder, seen: &Seen) -> Result<Findings> {
+pub async fn look(stores: &[String], recorder: &Recorder, seen: &Observations) -> Result<Findings> {
     let mut found = Findings {
         wrong: seen
             .refused
@@ -105,7 +105,7 @@ pub async fn look(stores: &[String], recorder: &Recorder, seen: &Seen) -> Result
         found.wrong.extend(lost(&seen.records, &recorded));
         recorded.revisions()
     };
-    // Once more from etcd's own memory, so that what was watched is not taken on trust.
+    // Compared with etcd's own history, to verify the recorded one.
     let client = Client::connect(stores, ClientOptions::default()).await?;
     let replayed = check_history(&client).await?;
     found.wrong.extend(
@@ -134,11 +134,11 @@ pub async fn look(stores: &[String], recorder: &Recorder, seen: &Seen) -> Result
             .wrong
             .push(format!("{pending} evaluations are pending"));
     }
-    hold_against_model(&seen.records, &mut found);
+    check_linearizability(&seen.records, &mut found);
     Ok(found)
 }
 
-/// Returns every acknowledged change that etcd's history does not have where it was said to be.
+/// Returns every acknowledged change that is missing in etcd's history at its revision.
 fn lost(records: &[Record], recorded: &Recorded) -> Vec<String> {
     let mut lost = Vec::new();
     for record in records {
@@ -147,9 +147,9 @@ fn lost(records: &[Record], recorded: &Recorded) -> Vec<String> {
         };
         let written = recorded.jobs.get(&(record.job.clone(), revision));
         let is_there = match record.operation.input {
-            Ask::Register { tag } => written == Some(&(tag, false)),
-            Ask::Stop => written.is_some_and(|(_, stopped)| *stopped),
-            Ask::Read => true,
+            JobRequest::Register { tag } => written == Some(&(tag, false)),
+            JobRequest::Stop => written.is_some_and(|(_, stopped)| *stopped),
+            JobRequest::Read => true,
         };
         if !is_there {
             lost.push(format!(
@@ -161,9 +161,9 @@ fn lost(records: &[Record], recorded: &Recorded) -> Vec<String> {
     lost
 }
 
-/// Looks for an order of each job's operations.
-fn hold_against_model(records: &[Record], found: &mut Findings) {
-    let mut by_job = BTreeMap::<&str, Vec<Operation<Ask, Answer>>>::new();
+/// Searches a linear order of each job's operations.
+fn check_linearizability(records: &[Record], found: &mut Findings) {
+    let mut by_job = BTreeMap::<&str, Vec<Operation<JobRequest, Answer>>>::new();
     for record in records {
         by_job
             .entry(&record.job)
@@ -171,7 +171,7 @@ fn hold_against_model(records: &[Record], found: &mut Findings) {
             .push(record.operation.clone());
         match (&record.operation.input, &record.operation.completed) {
             (_, None) => found.unknown += 1,
-            (Ask::Read, Some(_)) => found.reads += 1,
+            (JobRequest::Read, Some(_)) => found.reads += 1,
             (_, Some(_)) => found.acknowledged += 1,
         }
     }
@@ -200,7 +200,7 @@ fn hold_against_model(records: &[Record], found: &mut Findings) {
 mod tests {
     use super::*;
 
-    fn record(operation: Operation<Ask, Answer>) -> Record {
+    fn record(operation: Operation<JobRequest, Answer>) -> Record {
         Record {
             job: "web".to_owned(),
             began: operation.invoked,
@@ -215,17 +215,24 @@ mod tests {
         recorded.jobs.insert(("web".to_owned(), 20), (1, true));
         let register = |tag, revision| {
             record(Operation::known(
-                Ask::Register { tag },
+                JobRequest::Register { tag },
                 0,
                 1,
                 Answer::Since(revision),
             ))
         };
-        let stop = |revision| record(Operation::known(Ask::Stop, 2, 3, Answer::Since(revision)));
+        let stop = |revision| {
+            record(Operation::known(
+                JobRequest::Stop,
+                2,
+                3,
+                Answer::Since(revision),
+            ))
+        };
         let kept = [
             register(1, 10),
             stop(20),
-            record(Operation::unknown(Ask::Stop, 5)),
+            record(Operation::unknown(JobRequest::Stop, 5)),
         ];
         assert_eq!(lost(&kept, &recorded), Vec::<String>::new());
         for gone in [
@@ -252,25 +259,30 @@ mod tests {
         };
         let mut records = vec![
             record(Operation::known(
-                Ask::Register { tag: 1 },
+                JobRequest::Register { tag: 1 },
                 0,
                 1,
                 Answer::Since(10),
             )),
             record(Operation::known(
-                Ask::Register { tag: 2 },
+                JobRequest::Register { tag: 2 },
                 2,
                 3,
                 Answer::Since(20),
             )),
-            record(Operation::known(Ask::Read, 4, 5, found(2, 20))),
+            record(Operation::known(JobRequest::Read, 4, 5, found(2, 20))),
         ];
         let mut findings = Findings::default();
-        hold_against_model(&records, &mut findings);
+        check_linearizability(&records, &mut findings);
         assert_eq!((findings.linearizable, findings.wrong.len()), (1, 0));
-        records.push(record(Operation::known(Ask::Read, 6, 7, found(1, 10))));
+        records.push(record(Operation::known(
+            JobRequest::Read,
+            6,
+            7,
+            found(1, 10),
+        )));
         let mut findings = Findings::default();
-        hold_against_model(&records, &mut findings);
+        check_linearizability(&records, &mut findings);
         assert_eq!(
             (findings.linearizable, findings.wrong.len()),
             (0, 1),

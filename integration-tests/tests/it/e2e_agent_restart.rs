@@ -1,4 +1,4 @@
-//! The agent is killed and started again: its tasks do not notice.
+//! Restart of a killed agent: its tasks go on undisturbed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use integration_tests::api::{Api, eventually};
 use integration_tests::load::shell_job;
 use integration_tests::suite::{Options, Suite};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Prints its process id once, then a growing number ten times a second.
 const COUNTER: &str = "echo pid $$; n=0; while true; do n=$((n+1)); echo line $n; sleep 0.1; done";
@@ -19,22 +19,22 @@ async fn tasks_keep_their_process_and_their_log_across_an_agents_death() -> Resu
     }
     let mut suite = Suite::start(Options::default()).await?;
     let result = play(&mut suite).await;
-    result.with_context(|| suite.last_words())?;
+    result.with_context(|| suite.log_tails())?;
     suite.stop().await
 }
 
 async fn play(suite: &mut Suite) -> Result<()> {
     let api = suite.api()?;
-    api.register_surely(&shell_job("counter", COUNTER), "counter-1", PATIENCE)
+    api.register_surely(&shell_job("counter", COUNTER), "counter-1", TIMEOUT)
         .await?;
     let alloc_id = running(&api, "counter").await?;
-    let (pid, before) = eventually(PATIENCE, || read(&api, &alloc_id)).await?;
+    let (pid, before) = eventually(TIMEOUT, || read(&api, &alloc_id)).await?;
 
     suite.kill("client-node-0");
     ensure!(is_alive(pid), "the task died with the agent");
     suite.start_process("client-node-0")?;
 
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let (now_pid, lines) = read(&api, &alloc_id).await?;
         ensure!(now_pid == pid, "process {pid} became {now_pid}");
         ensure!(lines > before + 5, "the log stands at line {lines}");
@@ -54,8 +54,8 @@ async fn play(suite: &mut Suite) -> Result<()> {
         .context("no state of the task")?;
     ensure!(state.restarts == 0, "the task was restarted");
 
-    api.stop_surely("counter", false, PATIENCE).await?;
-    eventually(PATIENCE, || async {
+    api.stop_surely("counter", false, TIMEOUT).await?;
+    eventually(TIMEOUT, || async {
         ensure!(!is_alive(pid), "process {pid} outlived its job");
         Ok(())
     })
@@ -64,7 +64,7 @@ async fn play(suite: &mut Suite) -> Result<()> {
 
 /// Returns the id of the job's one allocation once it runs.
 async fn running(api: &Api, job_id: &str) -> Result<String> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let allocations = api.allocations(job_id).await?;
         let running = allocations
             .iter()

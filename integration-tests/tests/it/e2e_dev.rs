@@ -12,7 +12,7 @@ use integration_tests::{binary, suite};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Says its process id, then grows its log.
 const COUNTER: &str = "echo pid $$; while true; do echo on; sleep 0.1; done";
@@ -55,7 +55,7 @@ impl Dev {
     }
 
     async fn says(&self, text: &str) -> Result<()> {
-        eventually(PATIENCE, || async {
+        eventually(TIMEOUT, || async {
             let said = self.said();
             ensure!(said.contains(text), "not said: {text:?} in\n{said}");
             Ok(())
@@ -86,7 +86,7 @@ async fn the_readmes_first_command_shows_a_job_become_healthy_and_ctrl_c_leaves_
     let process = dev.start(&["-job", &example.to_string_lossy()])?;
     dev.says("Deployment completed successfully").await?;
     ensure!(dev.left().len() > 1, "no task runs");
-    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    let code = process.end_with(Signal::SIGINT, TIMEOUT).await?;
     ensure!(code == 0, "ended with {code}:\n{}", dev.said());
     ensure!(dev.said().contains("tasks are stopped"), "{}", dev.said());
     ensure!(dev.left().is_empty(), "left behind: {:?}", dev.left());
@@ -107,10 +107,10 @@ async fn ending(dev: &Dev, arguments: &[&str]) -> Result<Process> {
         .iter_mut()
         .flat_map(|group| &mut group.tasks)
     {
-        task.kill_timeout = Some(proto::duration_to_wire(PATIENCE));
+        task.kill_timeout = Some(proto::duration_to_wire(TIMEOUT));
     }
-    api.register_surely(&job, "once", PATIENCE).await?;
-    eventually(PATIENCE, || async {
+    api.register_surely(&job, "once", TIMEOUT).await?;
+    eventually(TIMEOUT, || async {
         let allocations = api.allocations("stubborn").await?;
         let runs = allocations.iter().any(|it| it.client_status == "running");
         ensure!(runs, "{allocations:?}");
@@ -126,18 +126,18 @@ async fn a_second_ctrl_c_says_what_is_left_and_what_removes_it() -> Result<()> {
     let dev = Dev::new()?;
     let process = ending(&dev, &[]).await?;
     dev.says("Waiting for tasks of stubborn.").await?;
-    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    let code = process.end_with(Signal::SIGINT, TIMEOUT).await?;
     ensure!(code == 130, "ended with {code}:\n{}", dev.said());
     ensure!(!dev.left().is_empty(), "nothing was left");
 
     let said = dev.said();
     let (_, removal) = said
-        .split_once("To end and remove them: ")
+        .split_once("To stop and remove them: ")
         .with_context(|| format!("not said:\n{said}"))?;
     let typed = removal.lines().next().unwrap_or_default();
     let status = Command::new("sh").args(["-c", typed]).status()?;
     ensure!(status.success(), "{typed}: {status}");
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         ensure!(dev.left().is_empty(), "left: {:?}", dev.left());
         Ok(())
     })
@@ -153,14 +153,14 @@ async fn tasks_that_go_on_are_said_to_with_what_stops_them() -> Result<()> {
     let dev = Dev::new()?;
     let data_dir = dev.data_dir();
     let process = ending(&dev, &["-data-dir", &data_dir]).await?;
-    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    let code = process.end_with(Signal::SIGINT, TIMEOUT).await?;
     ensure!(
         code == 0 || code == 130,
         "ended with {code}:\n{}",
         dev.said()
     );
     dev.says(&format!(
-        "to stop them: kafila dev -data-dir '{data_dir}', then kafila job stop"
+        "To stop them: kafila dev -data-dir '{data_dir}', then kafila job stop"
     ))
     .await?;
     Ok(())
@@ -175,7 +175,7 @@ async fn a_command_that_is_not_there_is_named_by_the_command_that_ran_the_job() 
     dev.says("is unhealthy: task \"task\": Driver Failure: ")
         .await?;
     dev.says("/no/such/command").await?;
-    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    let code = process.end_with(Signal::SIGINT, TIMEOUT).await?;
     ensure!(code == 0, "ended with {code}:\n{}", dev.said());
     Ok(())
 }
@@ -214,13 +214,13 @@ async fn a_data_directory_keeps_jobs_and_their_processes_over_every_kind_of_end(
     let process = dev.start(&arguments)?;
     dev.says("==> Ready").await?;
     let api = dev.api()?;
-    api.register_surely(&shell_job("counter", COUNTER), "once", PATIENCE)
+    api.register_surely(&shell_job("counter", COUNTER), "once", TIMEOUT)
         .await?;
-    let (alloc_id, pid) = eventually(PATIENCE, || running(&api)).await?;
+    let (alloc_id, pid) = eventually(TIMEOUT, || running(&api)).await?;
     let node_id = api.nodes().await?.first().context("no node")?.id.clone();
 
     // An orderly end, then a power cut.
-    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    let code = process.end_with(Signal::SIGINT, TIMEOUT).await?;
     ensure!(code == 0, "ended with {code}:\n{}", dev.said());
     ensure!(!dev.said().contains("ERROR"), "{}", dev.said());
     for round in 0..2 {
@@ -230,7 +230,7 @@ async fn a_data_directory_keeps_jobs_and_their_processes_over_every_kind_of_end(
         );
         let process = dev.start(&arguments)?;
         let api = dev.api()?;
-        eventually(PATIENCE, || async {
+        eventually(TIMEOUT, || async {
             let (now, same_pid) = running(&api).await?;
             ensure!((now, same_pid) == (alloc_id.clone(), pid), "another one");
             let nodes = api.nodes().await?;
@@ -241,17 +241,17 @@ async fn a_data_directory_keeps_jobs_and_their_processes_over_every_kind_of_end(
         .await?;
         // What is made now has to be there after the cut.
         let name = format!("made-{round}");
-        api.register_surely(&shell_job(&name, "sleep 1000"), &name, PATIENCE)
+        api.register_surely(&shell_job(&name, "sleep 1000"), &name, TIMEOUT)
             .await?;
         process.kill();
     }
     let process = dev.start(&arguments)?;
     let api = dev.api()?;
     for name in ["counter", "made-0", "made-1"] {
-        eventually(PATIENCE, || api.job(name)).await?;
-        api.stop_surely(name, true, PATIENCE).await?;
+        eventually(TIMEOUT, || api.job(name)).await?;
+        api.stop_surely(name, true, TIMEOUT).await?;
     }
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let own = process.pid().cast_signed();
         let left: Vec<_> = dev
             .left()
@@ -262,7 +262,7 @@ async fn a_data_directory_keeps_jobs_and_their_processes_over_every_kind_of_end(
         Ok(())
     })
     .await?;
-    let code = process.end_with(Signal::SIGTERM, PATIENCE).await?;
+    let code = process.end_with(Signal::SIGTERM, TIMEOUT).await?;
     ensure!(code == 0, "ended with {code}:\n{}", dev.said());
     Ok(())
 }
@@ -335,7 +335,7 @@ async fn what_fails_while_it_is_rolled_out_is_tried_again_and_who_asks_again_wai
         said.stderr
     );
     ensure!(mark.exists(), "it has not failed, so nothing was tried");
-    let code = process.end_with(Signal::SIGINT, PATIENCE).await?;
+    let code = process.end_with(Signal::SIGINT, TIMEOUT).await?;
     ensure!(code == 0, "ended with {code}:\n{}", dev.said());
     ensure!(!dev.said().contains("ERROR"), "{}", dev.said());
     ensure!(dev.left().is_empty(), "left behind: {:?}", dev.left());

@@ -1,5 +1,4 @@
-//! What a task has for itself: the devices and cores that its node gave it and memory beyond what it
-//! asks for reach the process, and nobody gets what is another's.
+//! Devices, dedicated cores and extra memory reach the task's process, and no other task gets them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use integration_tests::api::{Api, eventually};
 use integration_tests::suite::{Options, Suite};
 use proto::v1;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The third is broken.
 const NODE: &str = r#"
@@ -68,7 +67,7 @@ fn gpus(count: u32) -> String {
 }
 
 async fn running(api: &Api, job_id: &str) -> Result<v1::Allocation> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let allocations = api.allocations(job_id).await?;
         let mut running = allocations.into_iter();
         let found = running.find(|alloc| alloc.client_status == "running");
@@ -79,7 +78,7 @@ async fn running(api: &Api, job_id: &str) -> Result<v1::Allocation> {
 
 /// Returns what the job's task has printed, by name.
 async fn printed(api: &Api, alloc: &v1::Allocation) -> Result<BTreeMap<String, String>> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let text = api.logs(&alloc.id, "look").await?;
         let lines = text.lines().filter_map(|line| line.split_once('='));
         let values: BTreeMap<_, _> = lines
@@ -93,7 +92,7 @@ async fn printed(api: &Api, alloc: &v1::Allocation) -> Result<BTreeMap<String, S
 
 /// Returns what is said of why the job waits.
 async fn why_waits(suite: &Suite, api: &Api, job_id: &str) -> Result<String> {
-    let id = eventually(PATIENCE, || async {
+    let id = eventually(TIMEOUT, || async {
         let evaluations = api.evaluations().await?;
         let mut of_job = evaluations.into_iter().filter(|eval| eval.job_id == job_id);
         let blocked = of_job.find(|eval| eval.status == "blocked");
@@ -115,7 +114,7 @@ async fn tasks_have_what_their_node_gave_them_and_nothing_of_others() -> Result<
     };
     let suite = Suite::start(options).await?;
     let result = play(&suite).await;
-    result.with_context(|| suite.last_words())?;
+    result.with_context(|| suite.log_tails())?;
     println!("{}", suite.check_history().await?);
     suite.stop().await
 }
@@ -162,7 +161,7 @@ async fn play(suite: &Suite) -> Result<()> {
     let core = running(&api, "core").await?;
     let given = core.resources.as_ref().context("it has resources")?;
     ensure!(
-        given.memory_mb == 32,
+        given.memory_mib == 32,
         "what it may grow to is not set aside: {given:?}"
     );
     ensure!(
@@ -204,8 +203,8 @@ async fn play(suite: &Suite) -> Result<()> {
     let add_two = "device \"nvidia/gpu\": ask 2 less or add 2 of one model";
     ensure!(why.contains(add_two), "{why}");
 
-    // Whoever waits gets what is given back, and never what is broken.
-    api.stop_surely("one", false, PATIENCE).await?;
+    // A waiting task gets released instances, and never unhealthy ones.
+    api.stop_surely("one", false, TIMEOUT).await?;
     let two = running(&api, "two").await?;
     let seen = printed(&api, &two).await?;
     let ids = seen.get("NVIDIA_VISIBLE_DEVICES").context("it has some")?;

@@ -1,5 +1,5 @@
-//! A node is drained under a service of four: one moves at a time, never fewer than three are
-//! healthy, and in the end nothing is left on it.
+//! Drain of a node under a service of four: one allocation moves at a time, at least three are
+//! healthy, and the node ends up empty.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use integration_tests::api::{Api, eventually};
 use integration_tests::suite::{Options, Suite};
 use proto::v1;
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 const COUNT: usize = 4;
 
 const WEB: &str = r#"
@@ -77,7 +77,7 @@ async fn a_service_leaves_a_draining_node_and_stays_healthy() -> Result<()> {
     let there = before.iter().filter(|alloc| alloc.node_id == node).count();
     ensure!(there == 2, "the spread puts two on each: {before:?}");
 
-    // Whoever abbreviates is asked, and nobody is there to answer.
+    // An abbreviated id asks for confirmation, which a script cannot give.
     let short = &node[..8];
     let asked = suite.kafila(&["node", "drain", "-enable", short]).await?;
     ensure!(
@@ -104,9 +104,9 @@ async fn a_service_leaves_a_draining_node_and_stays_healthy() -> Result<()> {
         }
     };
     let both = async { tokio::join!(draining, watching) };
-    let (said, least) = tokio::time::timeout(PATIENCE, both)
+    let (said, least) = tokio::time::timeout(TIMEOUT, both)
         .await
-        .with_context(|| suite.last_words())?;
+        .with_context(|| suite.log_tails())?;
     let said = said?.ok()?;
     ensure!(least? >= COUNT - 1, "fewer than three were healthy");
     for part in [
@@ -121,7 +121,7 @@ async fn a_service_leaves_a_draining_node_and_stays_healthy() -> Result<()> {
     let moved = said.stdout.matches(" marked for migration\n").count();
     ensure!(moved == there, "{}", said.stdout);
 
-    let after = eventually(PATIENCE, || async {
+    let after = eventually(TIMEOUT, || async {
         let after = wanted(&api).await?;
         let healthy = after.iter().filter(|alloc| is_healthy(alloc)).count();
         ensure!(healthy == COUNT, "{healthy} healthy");

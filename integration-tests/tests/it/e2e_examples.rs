@@ -1,5 +1,5 @@
-//! The example job files, each through its whole life with the `kafila` command: run, logs read
-//! back, changed, scaled, stopped, gone.
+//! Example job files through their whole lifecycle with the `kafila` command: run, logs, change, scale,
+//! stop, purge.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use integration_tests::api::{Api, eventually};
 use integration_tests::suite::{Options, Suite};
 use proto::v1::Allocation;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One example, and what its life is expected to look like.
 struct Example {
@@ -45,9 +45,9 @@ const EXAMPLES: [Example; 8] = [
         kind: Kind::Service,
         groups: &[("server", 1)],
         task: "http",
-        says: "listening on 127.0.0.1:",
+        says: "listening on ",
         change: ("echo \"listening on", "echo \"now listening on"),
-        says_then: "now listening on 127.0.0.1:",
+        says_then: "now listening on ",
         scale: Scale::Edit("count = 1", "count = 3", 3),
     },
     Example {
@@ -130,7 +130,7 @@ const EXAMPLES: [Example; 8] = [
     },
 ];
 
-/// Examples whose life is another one: `e2e_rollout` has somebody promote it.
+/// Examples with another lifecycle: `e2e_rollout` promotes it.
 const ELSEWHERE: [&str; 1] = ["canary.hcl"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +142,7 @@ async fn every_example_lives_its_whole_life() -> Result<()> {
     for example in &EXAMPLES {
         println!("{}", example.file);
         let lived = live(&suite, example).await;
-        lived.with_context(|| format!("{}\n{}", example.file, suite.last_words()))?;
+        lived.with_context(|| format!("{}\n{}", example.file, suite.log_tails()))?;
     }
     ensure_all_files_are_covered()?;
     eventually(Duration::from_secs(20), || async {
@@ -244,7 +244,7 @@ async fn live(suite: &Suite, example: &Example) -> Result<()> {
         .await?
         .ok()
         .context("job stop")?;
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let live = api.allocations(example.job_id).await?;
         let running = live
             .iter()
@@ -284,7 +284,7 @@ async fn settled(
     count: usize,
     version: u64,
 ) -> Result<()> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let allocations = api.allocations(example.job_id).await?;
         let counts = |alloc: &&Allocation| match example.kind {
             Kind::Service => alloc.desired_status == "run",
@@ -328,7 +328,7 @@ fn short(alloc: &Allocation) -> String {
 
 /// Waits until a task of the version has said `text`, read back with `alloc logs`.
 async fn says(suite: &Suite, api: &Api, example: &Example, version: u64, text: &str) -> Result<()> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let allocations = api.allocations(example.job_id).await?;
         let alloc = allocations
             .iter()

@@ -1,5 +1,5 @@
-//! A short run of real faults: processes killed, stopped and cut off from each other, on hosts of
-//! their own. Longer ones are made with the `faults` binary.
+//! A short fault test: processes killed, paused and cut off from each other on separate hosts. The
+//! `faults` binary makes longer ones.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use integration_tests::faults::network;
 use integration_tests::faults::report::Report;
-use integration_tests::faults::schedule::{Kind, Wish, schedule};
+use integration_tests::faults::schedule::{Kind, ScheduleOptions, schedule};
 
 #[test]
 fn kills_pauses_and_partitions_lose_nothing() -> Result<()> {
     if !test_kit::etcd::available() {
         return Ok(());
     }
-    if let Some(obstacle) = network::obstacle() {
+    if let Some(missing) = network::missing_requirement() {
         let required = std::env::var("KAFILA_REQUIRE_FAULTS").is_ok_and(|value| value == "1");
-        ensure!(!required, "{obstacle}");
-        eprintln!("SKIPPED: {obstacle}");
+        ensure!(!required, "{missing}");
+        eprintln!("SKIPPED: {missing}");
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
@@ -67,7 +67,7 @@ const KINDS: [Kind; 3] = [Kind::Kill, Kind::Pause, Kind::Partition];
 fn seed_with_every_kind() -> u64 {
     loop {
         let seed = rand::random();
-        let planned = schedule(&Wish {
+        let planned = schedule(&ScheduleOptions {
             seed,
             length: Duration::from_secs(72),
             pause: Duration::from_secs(8),

@@ -1,4 +1,4 @@
-//! `kafila system gc` against `kafila dev`: what is over goes, what lives stays.
+//! `kafila system gc` against `kafila dev`: ended objects are collected, live ones stay.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use integration_tests::binary;
 
 use crate::e2e_plan::{Dev, SLEEPER};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_job_is_forgotten_and_a_running_one_is_not() -> Result<()> {
@@ -20,7 +20,7 @@ async fn a_stopped_job_is_forgotten_and_a_running_one_is_not() -> Result<()> {
     let running = api.allocations("other").await?;
     let stop = ["job", "stop", "-detach", "sleeper"];
     binary::run(&dev.address, &stop).await?.ok()?;
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let allocations = api.allocations("sleeper").await?;
         let mut statuses = allocations.iter().map(|alloc| alloc.client_status.as_str());
         ensure!(
@@ -32,7 +32,7 @@ async fn a_stopped_job_is_forgotten_and_a_running_one_is_not() -> Result<()> {
     .await?;
 
     // What the node reports last may overtake the first one.
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let said = binary::run(&dev.address, &["system", "gc"]).await?.ok()?;
         ensure!(said.stdout.is_empty(), "{said:?}");
         ensure!(api.job("sleeper").await.is_err(), "it is still there");

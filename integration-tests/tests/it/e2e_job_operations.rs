@@ -1,4 +1,4 @@
-//! Dispatches, launches and scaling against `kafila dev`, as users do them.
+//! Dispatches, periodic launches and scaling with the command against `kafila dev`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use integration_tests::binary;
 
 use crate::e2e_plan::{Dev, SLEEPER};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The examples that are tried out here.
 pub(crate) const EXAMPLES: [&str; 2] = ["dispatch.hcl", "periodic.hcl"];
@@ -44,7 +44,7 @@ async fn a_dispatched_task_reads_its_payload_and_meta() -> Result<()> {
     let first = binary::run(&dev.address, &line).await?.ok()?;
     let child = field(&first.stdout, "Dispatched Job ID")?;
     ensure!(child.starts_with("dispatch/dispatch-"), "{child}");
-    let alloc_id = eventually(PATIENCE, || async {
+    let alloc_id = eventually(TIMEOUT, || async {
         let allocations = api.allocations(&child).await?;
         let done = allocations
             .iter()
@@ -106,7 +106,7 @@ async fn a_periodic_job_is_launched_by_the_clock_and_by_hand() -> Result<()> {
         children.sort_by_key(|job| job.create_index);
         anyhow::Ok(children)
     };
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let children = children().await?;
         let dead = children.iter().filter(|job| job.status == "dead").count();
         ensure!(dead >= 3, "{children:?}");
@@ -163,7 +163,7 @@ async fn a_job_is_scaled_up_and_down() -> Result<()> {
         line.extend(group);
         line.push(count);
         binary::run(&dev.address, &line).await?.ok()?;
-        eventually(PATIENCE, || async {
+        eventually(TIMEOUT, || async {
             let allocations = api.allocations("sleeper").await?;
             let running = allocations
                 .iter()
@@ -222,7 +222,7 @@ job "failing" {
     dev.say(&["job", "run", "-detach"], gives_up).await?.ok()?;
     let failed = |count: usize| {
         let api = &api;
-        eventually(PATIENCE, move || async move {
+        eventually(TIMEOUT, move || async move {
             let allocations = api.allocations("failing").await?;
             let failed = allocations
                 .iter()

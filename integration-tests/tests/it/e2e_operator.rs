@@ -1,4 +1,4 @@
-//! Operators change how the whole suite works while it runs: algorithm, pause, refusal, pools.
+//! Operator settings of the running suite: algorithm, pause, refusal, pools.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use integration_tests::api::{Api, eventually};
 use integration_tests::load::shell_job;
 use integration_tests::suite::{Options, Suite};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long nothing may happen before it is believed that nothing will: what takes place does so
 /// within a tenth of this.
@@ -24,7 +24,7 @@ async fn operators_are_obeyed_by_every_service() -> Result<()> {
     };
     let mut suite = Suite::start(options).await?;
     let result = play(&mut suite).await;
-    result.with_context(|| suite.last_words())?;
+    result.with_context(|| suite.log_tails())?;
     suite.check_history().await?;
     suite.stop().await
 }
@@ -35,9 +35,9 @@ async fn play(suite: &mut Suite) -> Result<()> {
     refuse_registrations(suite, &api).await?;
     pause(suite, &api).await?;
     for job in ["a", "b", "c", "d", "e", "f"] {
-        api.stop_surely(job, true, PATIENCE).await?;
+        api.stop_surely(job, true, TIMEOUT).await?;
     }
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let evals = api.evaluations().await?;
         let open = evals.iter().filter(|eval| eval.status == "pending");
         ensure!(open.count() == 0, "{evals:?}");
@@ -60,14 +60,14 @@ async fn set(suite: &Suite, flag: &str) -> Result<()> {
 
 async fn register(api: &Api, name: &str) -> Result<()> {
     let job = shell_job(name, "sleep 1000");
-    api.register_surely(&job, name, PATIENCE).await?;
+    api.register_surely(&job, name, TIMEOUT).await?;
     Ok(())
 }
 
 /// Registers a job of one allocation and returns the node that it is placed on.
 async fn place(api: &Api, name: &str) -> Result<String> {
     register(api, name).await?;
-    eventually(PATIENCE, || node_of(api, name)).await
+    eventually(TIMEOUT, || node_of(api, name)).await
 }
 
 async fn node_of(api: &Api, name: &str) -> Result<String> {
@@ -93,7 +93,7 @@ async fn refuse_registrations(suite: &Suite, api: &Api) -> Result<()> {
     set(suite, "-reject-job-registration=false").await?;
     let mut job = shell_job("e", "sleep 1000");
     job.node_pool = Some("gpu".to_owned());
-    let refused = refusal(api.register_surely(&job, "e-pool", PATIENCE).await)?;
+    let refused = refusal(api.register_surely(&job, "e-pool", TIMEOUT).await)?;
     ensure!(refused.contains("nonexistent node pool"), "{refused}");
     place(api, "e").await?;
     Ok(())
@@ -110,10 +110,10 @@ fn refusal<T>(result: Result<T>) -> Result<String> {
 async fn pause(suite: &mut Suite, api: &Api) -> Result<()> {
     set(suite, "-pause-eval-broker=true").await?;
     register(api, "f").await?;
-    // Whoever leads next knows it as well.
+    // The next leader knows it as well.
     suite.kill("eval-broker");
     suite.start_process("eval-broker")?;
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let shown = suite.metrics("eval-broker").await?;
         let value = |name: &str| {
             let name = format!("kafila_eval_broker_{name} ");
@@ -130,6 +130,6 @@ async fn pause(suite: &mut Suite, api: &Api) -> Result<()> {
     tokio::time::sleep(QUIET).await;
     ensure!(node_of(api, "f").await.is_err(), "placed while paused");
     set(suite, "-pause-eval-broker=false").await?;
-    eventually(PATIENCE, || node_of(api, "f")).await?;
+    eventually(TIMEOUT, || node_of(api, "f")).await?;
     Ok(())
 }

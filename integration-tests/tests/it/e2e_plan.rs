@@ -1,4 +1,4 @@
-//! `kafila job plan` against `kafila dev`: it tells what a run then does, and changes nothing.
+//! `kafila job plan` against `kafila dev`: it predicts the following run, and changes nothing.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use integration_tests::api::{Api, eventually};
-use integration_tests::binary::{self, Said};
+use integration_tests::binary::{self, CommandOutput};
 use integration_tests::process::{self, Process};
 use integration_tests::suite;
 use proto::v1;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) const SLEEPER: &str = r#"
 job "sleeper" {
@@ -60,7 +60,7 @@ impl Dev {
             process: Some(process),
         };
         let api = dev.api()?;
-        eventually(PATIENCE, || async {
+        eventually(TIMEOUT, || async {
             let nodes = api.nodes().await?;
             ensure!(nodes.iter().any(|node| node.status == "ready"), "{nodes:?}");
             Ok(())
@@ -83,14 +83,14 @@ impl Dev {
         Ok(path)
     }
 
-    pub(crate) async fn say(&self, words: &[&str], text: &str) -> Result<Said> {
+    pub(crate) async fn say(&self, words: &[&str], text: &str) -> Result<CommandOutput> {
         let path = self.file(text)?;
         let path = path.to_string_lossy();
         binary::run(&self.address, &[words, &[&path]].concat()).await
     }
 
     /// Returns what a dry run says when it ends with `code`.
-    async fn plan(&self, text: &str, code: i32) -> Result<Said> {
+    async fn plan(&self, text: &str, code: i32) -> Result<CommandOutput> {
         let said = self.say(&["job", "plan"], text).await?;
         ensure!(said.code == code, "wanted {code}: {said:?}");
         Ok(said)
@@ -218,17 +218,17 @@ async fn what_has_no_place_is_explained(dev: &Dev) -> Result<()> {
     let giant = giant.replace("memory = 20", "memory = 99999999");
     dev.say(&["job", "run", "-detach"], &giant).await?.ok()?;
     let api = dev.api()?;
-    let id = eventually(PATIENCE, || async {
+    let id = eventually(TIMEOUT, || async {
         let evals = api.evaluations().await?;
         let mut failed = evals.iter().filter(|eval| eval.job_id == "giant");
         let failed = failed.find(|eval| eval.status == "complete");
-        Ok(failed.context("nobody has looked at it")?.id.clone())
+        Ok(failed.context("it has no evaluation")?.id.clone())
     })
     .await?;
     let run = async |words: &[&str]| binary::run(&dev.address, words).await?.ok();
     let explained = run(&["eval", "explain", &id]).await?.stdout;
     for part in [
-        "Task Group \"app\"\n2 wanted, 0 live, 0 placed or last updated by this evaluation, 2 without a place\n",
+        "Task Group \"app\"\n2 wanted, 0 live, 0 placed or last updated by this evaluation, 2 cannot be placed\n",
         "  * exhausted: memory (1 node, ",
         "Nearest miss: node ",
         "  -> memory: ask ",

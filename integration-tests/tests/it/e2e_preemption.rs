@@ -1,5 +1,5 @@
-//! A system job pushes a less important service off a full node: the service's task is stopped, runs on
-//! the other node, and both sides say what has happened.
+//! Preemption: a system job evicts a service with lower priority from a full node; the service restarts
+//! on the other node, and both allocations show the reason.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use integration_tests::api::{Api, eventually};
 use integration_tests::suite::{Options, Suite};
 use proto::v1;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns a job of one sleeping task that asks for `memory` MiB.
 fn job(name: &str, head: &str, memory: u64) -> String {
@@ -62,7 +62,7 @@ async fn a_service_makes_way_for_a_system_job_and_runs_elsewhere() -> Result<()>
     // Both nodes see all of the machine's memory; three quarters leave no room for a half.
     let nodes = api.nodes().await?;
     let memory = |node: &v1::Node| {
-        let has = |part: &Option<v1::NodeResources>| part.map_or(0, |part| part.memory_mb);
+        let has = |part: &Option<v1::NodeResources>| part.map_or(0, |part| part.memory_mib);
         has(&node.resources) - has(&node.reserved)
     };
     let least = nodes.iter().map(memory).min().context("no nodes")?;
@@ -86,23 +86,23 @@ async fn a_service_makes_way_for_a_system_job_and_runs_elsewhere() -> Result<()>
     }
 
     suite.kafila(&["job", "run", &high]).await?.ok()?;
-    let winner = eventually(PATIENCE, || async {
+    let winner = eventually(TIMEOUT, || async {
         running(&api, "high").await?.pop().context("high runs")
     })
     .await?;
     ensure!(winner.node_id == victim.node_id, "{winner:?}");
     ensure!(
-        winner.preempted_allocations == [victim.id.clone()],
+        winner.preempted_alloc_ids == [victim.id.clone()],
         "{winner:?}"
     );
-    let successor = eventually(PATIENCE, || async {
+    let successor = eventually(TIMEOUT, || async {
         running(&api, "low").await?.pop().context("low runs again")
     })
     .await?;
     ensure!(successor.node_id != victim.node_id, "{successor:?}");
 
     // The task has really ended, and both sides tell.
-    let gone = eventually(PATIENCE, || async {
+    let gone = eventually(TIMEOUT, || async {
         let gone = api.allocation(&victim.id).await?;
         ensure!(gone.client_status == "complete", "{gone:?}");
         Ok(gone)

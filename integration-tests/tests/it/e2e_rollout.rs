@@ -1,4 +1,4 @@
-//! Canaries over real processes, with the command: promoted, failed and taken back, paused and
+//! Canaries over real processes, with the command: promoted, failed and auto-reverted, paused and
 //! resumed, reverted by hand.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use integration_tests::api::{Api, eventually};
 use integration_tests::suite::{Options, Suite};
 use proto::v1;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const JOB: &str = "canary";
 
@@ -23,7 +23,7 @@ async fn a_canary_is_promoted_or_fails_and_a_rollout_is_paused_and_taken_back() 
     })
     .await?;
     let result = play(&suite).await;
-    result.with_context(|| suite.last_words())?;
+    result.with_context(|| suite.log_tails())?;
     suite.stop().await
 }
 
@@ -88,7 +88,7 @@ async fn play(suite: &Suite) -> Result<()> {
     ensure!(resumed.contains("resumed\n"), "{resumed}");
     runs(&api, &[(1, 3)]).await?;
     ensure!(latest(&api).await?.status == "successful");
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let job = api.job(JOB).await?.job.unwrap_or_default();
         ensure!(job.stable(), "{job:?}");
         Ok(())
@@ -102,7 +102,7 @@ async fn play(suite: &Suite) -> Result<()> {
         said.stdout.contains("rolling back to job version 1"),
         "{said:?}"
     );
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let job = api.job(JOB).await?.job.unwrap_or_default();
         ensure!(job.version() == 3, "{:?}", job.version());
         let deployment = latest(&api).await?;
@@ -135,7 +135,7 @@ async fn play(suite: &Suite) -> Result<()> {
     ensure!(release == "1", "{job:?}");
 
     say(&["job", "stop", "-purge", JOB]).await?;
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let left = suite.task_processes();
         ensure!(left.is_empty(), "processes left behind: {left:?}");
         Ok(())
@@ -152,7 +152,7 @@ async fn latest(api: &Api) -> Result<v1::Deployment> {
 
 /// Waits for the deployment of `version` to have all its canaries healthy.
 async fn waiting(api: &Api, version: u64) -> Result<v1::Deployment> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let deployment = latest(api).await?;
         let group = deployment.task_groups.get("app").context("no group")?;
         ensure!(
@@ -168,7 +168,7 @@ async fn waiting(api: &Api, version: u64) -> Result<v1::Deployment> {
 
 /// Waits until of each version so many run, and of the others none.
 async fn runs(api: &Api, expected: &[(u64, usize)]) -> Result<()> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let all = api.allocations(JOB).await?;
         let mut found = std::collections::BTreeMap::<u64, usize>::new();
         for alloc in all.iter().filter(|alloc| alloc.desired_status == "run") {

@@ -1,4 +1,4 @@
-//! A span of time in a driver's config comes to the node as it was written, however long.
+//! A duration in a driver's config reaches the node unchanged, however long.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use integration_tests::binary;
 
 use crate::e2e_plan::Dev;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// More nanoseconds than a double counts.
 const JOB: &str = r#"
@@ -37,7 +37,7 @@ async fn a_run_of_more_than_a_year_starts() -> Result<()> {
         let found = running.next().with_context(|| format!("{allocations:?}"))?;
         Ok(found.id.clone())
     };
-    let first = eventually(PATIENCE, running).await?;
+    let first = eventually(TIMEOUT, running).await?;
     // What is shown of it can be run again, and is the same job.
     let shown = binary::run(&dev.address, &["job", "inspect", "long"])
         .await?
@@ -49,7 +49,7 @@ async fn a_run_of_more_than_a_year_starts() -> Result<()> {
     binary::run(&dev.address, &["job", "run", "-json", "-detach", &again])
         .await?
         .ok()?;
-    let second = eventually(PATIENCE, running).await?;
+    let second = eventually(TIMEOUT, running).await?;
     anyhow::ensure!(first == second, "nothing has changed: {first} {second}");
     Ok(())
 }

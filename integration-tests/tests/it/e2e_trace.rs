@@ -9,7 +9,7 @@ use integration_tests::binary;
 use integration_tests::collector::{Collector, SeenSpan};
 use integration_tests::suite::{Options, SERVICES, Suite};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Those that a registration passes through; liveness and rollouts have traces of their own.
 const ON_THE_WAY: [&str; 6] = [
@@ -57,7 +57,7 @@ async fn a_registration_is_one_trace_from_the_command_to_the_task() -> Result<()
     };
     let suite = Suite::start(options).await?;
     let result = play(&suite, &collector).await;
-    result.with_context(|| suite.last_words())?;
+    result.with_context(|| suite.log_tails())?;
     suite.stop().await
 }
 
@@ -71,7 +71,7 @@ async fn play(suite: &Suite, collector: &Collector) -> Result<()> {
         .await?
         .ok()?;
 
-    eventually(PATIENCE, || async { check_trace(&collector.spans()) }).await?;
+    eventually(TIMEOUT, || async { check_trace(&collector.spans()) }).await?;
     check_metrics(suite).await
 }
 

@@ -1,30 +1,30 @@
-//! Volumes against `kafila dev`: registered with the command, used by a job, kept from another one,
-//! and deleted when nobody uses them.
+//! Volumes against `kafila dev`: registered with the command, used by a job, exclusive while in use,
+//! and deleted when unused.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use integration_tests::api::{Api, eventually};
-use integration_tests::binary::{self, Said};
+use integration_tests::binary::{self, CommandOutput};
 use proto::v1;
 
 use crate::e2e_plan::Dev;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn example(file: &str) -> Result<String> {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/volumes");
     Ok(std::fs::read_to_string(examples.join(file))?)
 }
 
-async fn kafila(dev: &Dev, words: &[&str]) -> Result<Said> {
+async fn kafila(dev: &Dev, words: &[&str]) -> Result<CommandOutput> {
     binary::run(&dev.address, words).await
 }
 
 /// Waits until the job's allocations have these statuses, in any order.
 async fn statuses(api: &Api, job: &str, wanted: &[&str]) -> Result<Vec<v1::Allocation>> {
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let allocations = api.allocations(job).await?;
         let found = allocations.iter().map(|alloc| alloc.client_status.as_str());
         let mut found: Vec<&str> = found.collect();
@@ -37,7 +37,7 @@ async fn statuses(api: &Api, job: &str, wanted: &[&str]) -> Result<Vec<v1::Alloc
 
 /// Waits until the job has something that is blocked, and returns why.
 async fn why_blocked(dev: &Dev, api: &Api, job: &str) -> Result<String> {
-    let id = eventually(PATIENCE, || async {
+    let id = eventually(TIMEOUT, || async {
         let evaluations = api.evaluations().await?;
         let mut of_job = evaluations.iter().filter(|eval| eval.job_id == job);
         let blocked = of_job.find(|eval| eval.status == "blocked");
@@ -71,7 +71,7 @@ async fn a_volume_is_written_by_one_job_at_a_time_until_nobody_needs_it() -> Res
     ensure!(first.stdout == again.stdout, "{first:?} {again:?}");
     let id = first.stdout.trim().rsplit(' ').next().unwrap_or_default();
     let allocations = statuses(&api, "db", &["running"]).await?;
-    eventually(PATIENCE, || async {
+    eventually(TIMEOUT, || async {
         let log = std::fs::read_to_string(folder.path().join("log"))?;
         ensure!(log == "started\n", "{log}");
         Ok(())
@@ -90,7 +90,7 @@ async fn a_volume_is_written_by_one_job_at_a_time_until_nobody_needs_it() -> Res
     let claims = kafila(&dev, &["volume", "claim", "list"]).await?.ok()?;
     ensure!(claims.stdout.contains("server"), "{claims:?}");
 
-    // Another job waits until the first has ended, and nobody deletes the volume meanwhile.
+    // Another job waits until the first has ended, and the volume cannot be deleted meanwhile.
     let other = db.replace("job \"db\"", "job \"other\"");
     dev.say(&["job", "run", "-detach"], &other).await?.ok()?;
     let why = why_blocked(&dev, &api, "other").await?;
@@ -145,7 +145,7 @@ async fn a_task_whose_volume_is_no_directory_says_so() -> Result<()> {
     dev.say(&["volume", "register"], &volume).await?.ok()?;
     let batch = example("db.hcl")?.replace("job \"db\" {", "job \"db\" {\n  type = \"batch\"");
     dev.say(&["job", "run", "-detach"], &batch).await?.ok()?;
-    let alloc = eventually(PATIENCE, || async {
+    let alloc = eventually(TIMEOUT, || async {
         let allocations = api.allocations("db").await?;
         let mut failed = allocations.into_iter();
         let failed = failed.find(|alloc| alloc.client_status == "failed");

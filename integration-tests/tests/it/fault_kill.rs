@@ -15,7 +15,7 @@ const ROUNDS: u32 = 50;
 
 /// Everything must be as promised so long after the last kill: an election (3 s), the nack timeout
 /// of what a killed worker had in hand, and room for a busy machine.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(150);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Slow enough that jobs get to run before they are changed, fast enough that something is always
 /// under way.
@@ -35,7 +35,7 @@ async fn killing_each_service_in_turn_breaks_no_promise() -> Result<()> {
     })
     .await?;
     let result = play(&mut suite, seed, rounds).await;
-    result.with_context(|| format!("seed {seed}\n{}", suite.last_words()))?;
+    result.with_context(|| format!("seed {seed}\n{}", suite.log_tails()))?;
     suite.stop().await
 }
 
@@ -74,7 +74,7 @@ async fn play(suite: &mut Suite, seed: u64, rounds: u64) -> Result<()> {
     println!("{} actions, {} jobs", user.actions, user.promises.len());
 
     let api = suite.api()?;
-    eventually(SETTLE_PATIENCE, || check_promises(&api, &user.promises)).await?;
+    eventually(SETTLE_TIMEOUT, || check_promises(&api, &user.promises)).await?;
     let promised = promised_tasks(&user.promises);
     ensure!(promised > 0, "nothing runs, so nothing was tested");
     eventually(Duration::from_secs(20), || async {
@@ -88,7 +88,7 @@ async fn play(suite: &mut Suite, seed: u64, rounds: u64) -> Result<()> {
     })
     .await?;
     user.stop_all().await?;
-    eventually(SETTLE_PATIENCE, || check_promises(&api, &user.promises)).await?;
+    eventually(SETTLE_TIMEOUT, || check_promises(&api, &user.promises)).await?;
     eventually(Duration::from_secs(20), || async {
         let left = suite.task_processes();
         ensure!(left.is_empty(), "processes left behind: {left:?}");

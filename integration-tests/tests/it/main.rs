@@ -1,8 +1,8 @@
-//! The suite from outside; one binary, because linking is the slow part.
+//! Black-box tests of the suite, in one binary, because linking is slow.
 //!
-//! `e2e_*` use the product as its users do; `fault_*` break it while it is used.
+//! `e2e_*` use the product as its users do; `fault_*` inject faults meanwhile.
 //! All but `e2e_dev`, `e2e_gc`, `e2e_job_operations`, `e2e_plan`, `e2e_spans` and `e2e_volumes` need etcd ≥ 3.5.8
-//! (`etcd` on the PATH, or `KAFILA_ETCD`); where there is none they say so, and fail only when `KAFILA_REQUIRE_ETCD` is set.
+//! (`etcd` on the PATH, or `KAFILA_ETCD`); without it they print a notice, and fail only when `KAFILA_REQUIRE_ETCD` is set.
 
 mod e2e_agent_restart;
 mod e2e_dev;
@@ -17,6 +17,7 @@ mod e2e_plan;
 mod e2e_preemption;
 mod e2e_rollout;
 mod e2e_spans;
+mod e2e_tls;
 mod e2e_trace;
 mod e2e_volumes;
 mod fault_kill;

@@ -1,21 +1,11 @@
-//! Tells callers of every write, from an index on, as long as the store keeps it.
+//! Streams of committed writes, from an index on, for as long as the store keeps them.
 //!
-//! In reading order: [`mod@filter`] is what a caller wants; [`kind`] says what a write was;
-//! [`mod@describe`] makes the events of one, with what [`past`] has read for it; [`stream`] is the
-//! loop behind each caller.
+//! The crate `event_stream` describes and filters the events of a write; [`stream`] is the task
+//! behind each caller, and [`slots`] limits the callers.
 //!
-//! **Invariant**: nothing is buffered for a caller beyond a few batches and a few MiB: every stream is a watch of
-//! its own at the store, which keeps the past until it is compacted away. So any gateway can go on
-//! where another stopped.
+//! **Invariant**: at most a few batches and a few MiB are buffered for a caller. Every stream is a
+//! watch of its own at the store, which keeps the past until compaction, so a caller can resume its
+//! stream at any gateway.
 
-pub mod describe;
-pub mod filter;
-pub mod kind;
-pub mod past;
+pub mod slots;
 pub mod stream;
-#[cfg(test)]
-mod tests;
-
-pub use describe::describe;
-pub use filter::Filter;
-pub use stream::Streams;

@@ -1,30 +1,27 @@
-//! Admits, serves and translates: the public API and the nodes' sessions.
+//! The public API: requests are decided on, committed, and answered from the replica.
 //!
-//! In reading order: [`admission`] decides what becomes of a user's request, [`nodes`] what becomes
-//! of a node's, [`settings`] of an operator's; all return [`writes`], and [`gateway`] carries them
-//! out. [`reads`] answers questions from the replica, [`logs`] finds a task's output; `maintenance`
-//! passes on what operators ask the cluster-controller for; [`turns`] keeps dry runs from taking
-//! every core; [`events`] tells of every write. [`grpc`] translates; [`app`] wires it all together
-//! from a [`Config`]. Stateless: everything a gateway remembers is a view of the
-//! store, or a heartbeat that the next one repeats.
+//! In reading order: the crate `admission` decides on requests, and `gateway_core` commits the
+//! decisions; [`grpc`] translates between the wire and both. [`reads`] answers from the replica;
+//! [`events`] streams committed writes; [`dry_run`] runs the scheduler on a registration, and
+//! [`concurrency_limit`] bounds how many run at once; `maintenance` forwards requests to the
+//! cluster-controller. `node_gateway` has the sessions of nodes. [`gateway`] is the state that the
+//! handlers share, and [`app`] wires it from a [`Config`]. A gateway is stateless: its memory is a
+//! view of the store.
 
-pub mod admission;
 pub mod app;
+pub mod concurrency_limit;
 pub mod config;
-pub mod error;
+pub mod dry_run;
 pub mod events;
 pub mod gateway;
 pub mod grpc;
-pub mod logs;
 mod maintenance;
 pub mod metrics;
-pub mod nodes;
 pub mod reads;
-pub mod settings;
-#[cfg(test)]
-mod testing;
-pub mod turns;
-pub mod writes;
 
-pub use app::{App, BuildError, RunError};
+pub use app::App;
 pub use config::Config;
+pub use service_host::Error;
+
+/// The name that it is configured and measured under.
+pub const SERVICE: &str = "api-gateway";

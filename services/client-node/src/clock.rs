@@ -1,4 +1,4 @@
-//! The two clocks that runners are told, and deadlines on them as tokio's instants.
+//! Clocks of the runners: wall time and uptime, and conversion of deadlines to tokio's instants.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
     wall: Clock,
-    /// The machine's uptime when `started` was now.
+    /// The machine's uptime at `started`.
     uptime_at_start: Duration,
     started: Instant,
 }
 
 impl Clocks {
-    /// Reads the machine's uptime once; from then on it goes with tokio's clock, which tests pause.
+    /// Reads the machine's uptime once. From then on it follows tokio's clock, which tests pause.
     pub(crate) fn new(wall: Clock) -> Self {
         Self {
             wall,
@@ -39,14 +39,14 @@ impl Clocks {
         }
     }
 
-    /// Returns when the uptime will be `uptime`.
+    /// Returns the instant at which the uptime is `uptime`.
     pub(crate) fn instant(&self, uptime: Uptime) -> Instant {
         let start = Uptime::default().plus(self.uptime_at_start);
         self.started + uptime.since(start)
     }
 }
 
-/// Returns the time since boot, sleep included.
+/// Returns the time since boot, suspend included.
 fn machine_uptime() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME)
         .map(Duration::from)
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_uptime_goes_with_tokios_clock() {
+    async fn the_uptime_follows_tokios_clock() {
         let clocks = Clocks::new(Clock::real());
         let before = clocks.now().uptime;
         assert!(

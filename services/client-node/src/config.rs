@@ -1,157 +1,121 @@
-//! The one config struct, read once.
+//! Configuration of the agent, read once at start.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
+use lifecycle::gc::Thresholds;
 use model::NodePool;
 use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
-use service_kit::{ListenConfig, TelemetryConfig};
+use service_kit::{ListenConfig, TelemetryConfig, TlsConfig};
 
-use crate::devices::DeviceConfig;
 use crate::error::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The gateways to begin with, as in `http://10.0.0.1:4646`; they name the others.
+    /// The first gateways to call, as in `http://10.0.0.1:4646`; they name the others.
     #[serde(with = "service_kit::address::list")]
     pub gateways: Vec<String>,
-    /// Where everything of the node stands. Without one nothing is kept, and only `mock_driver`
-    /// runs: a node that only pretends.
+    /// Directory of the node's identity, state and allocations. Without one nothing survives a
+    /// restart and only `mock_driver` is available, for simulations.
     pub data_dir: Option<PathBuf>,
-    /// Where the node answers gateways (logs); they have to reach it.
+    /// Address of the node's own server (logs); gateways have to reach it.
     pub listen: ListenConfig,
+    pub tls: TlsConfig,
     pub telemetry: TelemetryConfig,
-    /// The node's name; by default the machine's.
+    /// The node's name; by default the host name.
     pub name: Option<String>,
-    /// Jobs name the datacenters that they may run in.
+    /// Datacenter of the node; jobs list the datacenters that they may run in.
     pub datacenter: String,
-    /// What tasks read as `${node.region}`; there is one region in this version.
+    /// Value of `${node.region}` in tasks; there is one region in this version.
     pub region: String,
-    /// Jobs run in one pool of nodes.
+    /// Pool of the node; a job runs in one pool.
     pub node_pool: String,
-    /// The operator's word for a kind of machine; empty: none.
+    /// Free name for the kind of machine; empty: none.
     pub node_class: String,
-    /// The operator's own words, read in jobs as `${meta.rack}`.
+    /// Free metadata, read in jobs as `${meta.rack}`.
     pub meta: BTreeMap<String, String>,
-    /// The address that tasks' ports are on; by default the one that the default route leaves from.
+    /// Address of tasks' ports; by default the source address of the default route.
     pub host_ip: Option<IpAddr>,
     /// More addresses for ports, by the alias that a port's `host_network` names, as in
     /// `[host_networks.public]`; the alias `default` takes the place of `host_ip`.
     pub host_networks: BTreeMap<String, HostNetworkConfig>,
-    /// Directories that jobs may ask for, by the name that a volume's `source` has, as in
+    /// Directories that jobs may ask for, by the name in a volume's `source`, as in
     /// `[host_volumes.data]`.
     pub host_volumes: BTreeMap<String, HostVolumeConfig>,
-    /// All cores together, in MHz; 0: as found.
+    /// Total of all cores, in MHz; 0: detected.
     pub cpu_total_compute: u64,
-    /// In MiB; 0: as found.
+    /// In MiB; 0: detected.
     pub memory_total_mb: u64,
-    /// In MiB; 0: what the file system of `data_dir` has in all.
+    /// In MiB; 0: the size of the file system of `data_dir`.
     pub disk_total_mb: u64,
-    /// What of it is not for allocations.
+    /// Resources of the machine that are withheld from allocations.
     pub reserved: ReservedConfig,
-    /// The cores that tasks may have for themselves, as in `0-3,7`; empty: all that the agent may
-    /// run on, but for `reserved.cores`.
+    /// Cores that may be dedicated to a task, as in `0-3,7`; empty: all that the agent may run on,
+    /// except `reserved.cores`.
     pub reservable_cores: String,
-    /// How many allocations the node takes, whatever their size; 0: as many as fit.
+    /// Maximum number of allocations on the node; 0: as many as fit.
     pub node_max_allocs: u32,
-    /// Devices that tasks may have for themselves: `[[devices]]` with `vendor`, `type`, `name`,
-    /// `instances` (their ids), `unhealthy` (those not to be given out), `attributes` and `env`,
-    /// the variable that tells a task which are its own.
+    /// Devices that may be assigned to tasks: `[[devices]]` with `vendor`, `type`, `name`,
+    /// `instances` (their ids), `unhealthy` (ids that are not assigned), `attributes` and `env`, the
+    /// variable that lists a task's instances.
     pub devices: Vec<DeviceConfig>,
-    /// The range of ports that schedulers choose from, both ends inclusive. Source: Nomad's default.
+    /// First port of the range for dynamic ports. Source: Nomad's default.
     pub min_dynamic_port: u16,
-    /// The last of them.
+    /// Last port of the range, inclusive.
     pub max_dynamic_port: u16,
     pub drivers: DriversConfig,
-    /// The longest time a task gets between its kill signal and its end, whatever its job says.
-    /// Source: Nomad's default.
+    /// Upper bound of a job's kill timeout, the time between the kill signal and SIGKILL. Source:
+    /// Nomad's default.
     #[serde(with = "duration")]
     pub max_kill_timeout: Duration,
     pub gc: GcConfig,
-    /// How often the machine is looked at again for what it has.
+    /// Interval of fingerprinting the machine.
     #[serde(with = "duration")]
     pub fingerprint_interval: Duration,
-    /// Kill every task when the agent is told to end, as a power cut would; for development. By
-    /// default tasks go on without the agent.
+    /// Kill every task when the agent ends, as a power cut would; for development. By default tasks
+    /// go on without the agent.
     pub stop_tasks_on_exit: bool,
-    /// How long RPCs in hand may go on once it is told to end.
+    /// Time that open RPCs may take once the agent is told to end.
     #[serde(with = "duration")]
     pub shutdown_grace_period: Duration,
 }
 
-/// What of a machine is not for allocations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReservedConfig {
-    /// In MHz, beside what `cores` come to.
-    pub cpu: u64,
-    /// Cores that no task gets for itself, as in `0-1`; what they come to is not for allocations.
-    pub cores: String,
-    /// In MiB.
-    pub memory_mb: u64,
-    /// In MiB.
-    pub disk_mb: u64,
-    /// Ports and ranges of them on any address, as in `22,8000-8010`.
-    pub reserved_ports: String,
-}
-
-/// Addresses of the machine: by a range or by an interface, one of the two.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HostNetworkConfig {
-    /// As in `10.0.0.0/8`: every address of the machine in this range.
-    pub cidr: Option<String>,
-    /// As in `eth1`: every address of this interface.
-    pub interface: Option<String>,
-    /// Ports and ranges of them that are not for allocations on these addresses, as in
-    /// `22,8000-8010`.
-    pub reserved_ports: String,
-}
-
-/// A directory of the machine that jobs may ask for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HostVolumeConfig {
-    /// Absolute; it has to be there when the agent starts.
-    pub path: PathBuf,
-    /// Only for volumes that a job asks for with `read_only`.
-    pub read_only: bool,
-}
-
-/// Which drivers the node offers.
+/// Task drivers of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DriversConfig {
-    /// Plain processes with the agent's own rights. Nomad has it off by default; here it is the one
-    /// driver that does work, so an operator who shares a cluster turns it off.
+    /// Plain processes with the agent's own rights. On by default, unlike in Nomad, because it is the
+    /// only driver for real work; turn it off where untrusted people submit jobs.
     pub raw_exec: bool,
-    /// Tasks that only pretend. A job has to ask for it by name, so it does no harm.
+    /// Simulated tasks, only for jobs that name this driver.
     pub mock_driver: bool,
-    /// The program that supervises a task, and what comes before the directory on its command
-    /// line; empty: the agent's own program and its hidden subcommand.
+    /// Program that supervises a task, and its arguments before the directory; empty: the agent's own
+    /// program with its hidden subcommand.
     #[serde(with = "list")]
     pub supervisor: Vec<String>,
-    /// The slice for tasks' control groups; empty: use none.
+    /// Slice for tasks' control groups; empty: no control groups.
     pub cgroup_parent: String,
 }
 
-/// When directories of allocations that have ended are removed before the servers forget them.
+/// Thresholds above which directories of ended allocations are removed before the servers forget
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GcConfig {
-    /// How often it is looked whether there is room.
+    /// Interval of the checks.
     #[serde(with = "duration")]
     pub interval: Duration,
     /// Percent of the file system in use. Source: Nomad's default, as are the others.
     pub disk_usage_threshold: u8,
     /// Percent of its inodes in use.
     pub inode_usage_threshold: u8,
-    /// Allocations on the node, running ones too.
+    /// Allocations on the node, running ones included.
     pub max_allocs: usize,
 }
 
@@ -161,6 +125,7 @@ impl Default for Config {
             gateways: vec!["http://127.0.0.1:4646".to_owned()],
             data_dir: None,
             listen: ListenConfig::default(),
+            tls: TlsConfig::default(),
             telemetry: TelemetryConfig::default(),
             name: None,
             datacenter: "dc1".to_owned(),
@@ -212,12 +177,45 @@ impl Default for GcConfig {
     }
 }
 
-/// The longest name of a datacenter, class or node that gateways take, in bytes.
+/// Limit of gateways for the name of a datacenter or node, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
+impl GcConfig {
+    pub(crate) fn thresholds(self) -> Thresholds {
+        Thresholds {
+            disk_percent: self.disk_usage_threshold,
+            inode_percent: self.inode_usage_threshold,
+            max_allocs: self.max_allocs,
+        }
+    }
+}
+
 impl Config {
-    /// Finds what every gateway would refuse, or what makes no sense, before anything is started:
-    /// asking again would not help.
+    /// Returns the settings of the node's record.
+    pub(crate) fn fingerprint(&self) -> fingerprint::Config {
+        fingerprint::Config {
+            name: self.name.clone(),
+            datacenter: self.datacenter.clone(),
+            node_pool: self.node_pool.clone(),
+            node_class: self.node_class.clone(),
+            meta: self.meta.clone(),
+            host_ip: self.host_ip,
+            host_networks: self.host_networks.clone(),
+            host_volumes: self.host_volumes.clone(),
+            cpu_total_compute: self.cpu_total_compute,
+            memory_total_mb: self.memory_total_mb,
+            disk_total_mb: self.disk_total_mb,
+            reserved: self.reserved.clone(),
+            reservable_cores: self.reservable_cores.clone(),
+            node_max_allocs: self.node_max_allocs,
+            devices: self.devices.clone(),
+            min_dynamic_port: self.min_dynamic_port,
+            max_dynamic_port: self.max_dynamic_port,
+        }
+    }
+
+    /// Refuses invalid settings, and settings that every gateway would refuse, before anything
+    /// starts: a retry would not help.
     ///
     /// # Errors
     /// The first setting that is wrong.
@@ -262,17 +260,18 @@ impl Config {
             ("gc.inode_usage_threshold", self.gc.inode_usage_threshold),
         ] {
             if percent > 100 {
-                let problem = format!("{percent} is no percentage: want 0 to 100, 100 for never");
+                let problem =
+                    format!("{percent} is not a percentage: want 0 to 100, 100 for never");
                 return wrong(field, problem);
             }
         }
-        for (field, span) in [
+        for (field, interval) in [
             ("gc.interval", self.gc.interval),
             ("fingerprint_interval", self.fingerprint_interval),
         ] {
-            if span.is_zero() {
+            if interval.is_zero() {
                 let problem =
-                    "is 0s, which would keep a core busy: want a span, as in 1m".to_owned();
+                    "is 0s, which would keep a core busy: want a duration, as in 1m".to_owned();
                 return wrong(field, problem);
             }
         }
@@ -282,6 +281,7 @@ impl Config {
 
 impl service_kit::print::Documented for Config {
     const SOURCE: &'static str = include_str!("config.rs");
+    const SECTION_SOURCES: &'static [&'static str] = &[fingerprint::config::SOURCE];
 }
 
 #[cfg(test)]
@@ -289,7 +289,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_gateway_would_take_is_refused_before_anything_is_started() {
+    fn every_setting_is_printed_with_a_comment_in_its_section() {
+        let config = Config::default();
+        assert!(service_kit::print::undocumented(&config).is_empty());
+        let text = service_kit::print::toml(&config);
+        for section in ["listen", "telemetry", "reserved", "drivers", "gc"] {
+            assert!(text.contains(&format!("\n[{section}]\n")), "{section}");
+        }
+        assert!(text.contains("\nreserved_ports = \"\"\n"), "{text}");
+    }
+
+    #[test]
+    fn settings_that_gateways_refuse_are_refused_at_start() {
         assert!(Config::default().check().is_ok());
         type Change = fn(&mut Config);
         let table: [(&str, Change); 10] = [

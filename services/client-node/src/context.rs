@@ -1,5 +1,5 @@
-//! What the parts of one node's agent share. Several nodes may live in one process, each with its
-//! own.
+//! Context shared by the parts of one node's agent. Several nodes may live in one process, each with
+//! its own context.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,36 +7,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lifecycle::Limits;
+use local_state::{Identity, LocalState};
 use service_kit::IdSource;
 use task_drivers::{Driver, NodeFacts};
 
 use crate::clock::Clocks;
-use crate::identity::Identity;
-use crate::local_state::LocalState;
 use crate::metrics::Metrics;
-use crate::reporter::Reporter;
+use crate::reports::reporter::Reporter;
 
 pub(crate) struct Context {
     pub(crate) identity: Identity,
     pub(crate) drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
     pub(crate) facts: NodeFacts,
     pub(crate) limits: Limits,
-    /// Where allocations' directories are; `None` on a node that keeps nothing.
+    /// The directory of the allocations' files; `None` on a node without storage.
     pub(crate) alloc_dir: Option<PathBuf>,
     pub(crate) state: LocalState,
     pub(crate) reporter: Reporter,
     pub(crate) clocks: Clocks,
     pub(crate) ids: IdSource,
     pub(crate) metrics: Metrics,
-    /// Kill every task when the agent is told to end.
+    /// Kill every task when the agent ends.
     pub(crate) stop_tasks_on_exit: bool,
-    /// How long the end may take in all.
+    /// Timeout of the shutdown.
     pub(crate) shutdown_grace_period: Duration,
 }
 
 #[cfg(test)]
 impl Context {
-    /// Of a node without directories.
+    /// The context of a node without directories.
     pub(crate) fn for_test(state: LocalState, driver: impl Driver + 'static) -> Self {
         let ids = IdSource::seeded(1);
         let drivers: BTreeMap<&'static str, Arc<dyn Driver>> =

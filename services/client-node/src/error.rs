@@ -1,6 +1,4 @@
-//! Why the agent cannot run.
-
-use std::path::PathBuf;
+//! Errors that keep the agent from starting or end it.
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -12,31 +10,14 @@ pub enum Error {
     NoGateways,
     #[error("`{field}`: {problem}")]
     Setting { field: String, problem: String },
-    #[error("cannot list the machine's network interfaces")]
-    Interfaces(#[source] std::io::Error),
-    #[error("{}: {what}", path.display())]
-    Path {
-        path: PathBuf,
-        what: &'static str,
-        #[source]
-        source: std::io::Error,
-    },
-    #[error("{} does not hold an id; restore it, or remove it to make this a new node", path.display())]
-    BadIdentity { path: PathBuf },
-    #[error("another agent uses {}: stop it, or choose another `data_dir`", path.display())]
-    DataDirInUse { path: PathBuf },
-    #[error("cannot use the local state in {}", path.display())]
-    LocalState {
-        path: PathBuf,
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    #[error("the local state is not written any more")]
+    #[error(transparent)]
+    Fingerprint(#[from] fingerprint::Error),
+    #[error(transparent)]
+    LocalState(#[from] local_state::Error),
+    #[error("the writer of the local state has ended")]
     LocalStateLost,
     #[error("the metrics server failed")]
     Metrics(#[source] std::io::Error),
-    #[error("cannot read the address that was bound")]
+    #[error("cannot read the bound address")]
     Address(#[source] std::io::Error),
-    #[error("cannot start the thread that writes the local state")]
-    Thread(#[source] std::io::Error),
 }

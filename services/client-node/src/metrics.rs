@@ -1,12 +1,12 @@
-//! Everything the agent measures.
+//! Metrics of the agent.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Upper ends of the buckets for a task's start, in seconds: a process takes milliseconds, an image
-/// that has to be fetched would take minutes.
+/// Bucket bounds of a task's start, in seconds: a process takes milliseconds, fetching an image would
+/// take minutes.
 const START_SECONDS: [f64; 10] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 /// Cheap to clone; several nodes of one process may share one.
@@ -34,8 +34,7 @@ pub struct Metrics {
     pub report_failures: Counter,
     pub reports_pending: Gauge,
     pub gc_collected: Counter,
-    pub local_state_commits: Counter,
-    pub local_state_failures: Counter,
+    pub local_state: local_state::Metrics,
     pub log_streams: Gauge,
 }
 
@@ -64,43 +63,34 @@ impl Default for Metrics {
             report_failures: Counter::default(),
             reports_pending: Gauge::default(),
             gc_collected: Counter::default(),
-            local_state_commits: Counter::default(),
-            local_state_failures: Counter::default(),
+            local_state: local_state::Metrics::default(),
             log_streams: Gauge::default(),
         }
     }
 }
 
 impl Metrics {
-    /// Declares everything under `kafila_client_node_`.
+    /// Registers the metrics, with the prefix `kafila_client_node_`.
     pub fn register(registry: &mut Registry) -> Self {
         let all = Self::default();
         let mut gauge = |name: &str, help: &str, metric: &Gauge| {
             registry.register(name, help, metric.clone());
         };
-        gauge(
-            "allocations",
-            "Allocations known to the node",
-            &all.allocations,
-        );
-        gauge(
-            "tasks_running",
-            "Tasks whose processes run",
-            &all.tasks_running,
-        );
+        gauge("allocations", "Allocations on the node", &all.allocations);
+        gauge("tasks_running", "Running tasks", &all.tasks_running);
         gauge(
             "seen_revision",
-            "Highest revision that was acted on",
+            "Highest store revision acted on",
             &all.seen_revision,
         );
         gauge(
             "reports_pending",
-            "Allocations not yet reported",
+            "Allocations with an unsent report",
             &all.reports_pending,
         );
         gauge(
             "log_streams",
-            "Streams of tasks' output in progress",
+            "Open streams of task output",
             &all.log_streams,
         );
         let mut counter = |name: &str, help: &str, metric: &Counter| {
@@ -108,7 +98,7 @@ impl Metrics {
         };
         counter(
             "allocs_complete",
-            "Allocations that ended well",
+            "Allocations that completed",
             &all.allocs_complete,
         );
         counter(
@@ -116,58 +106,54 @@ impl Metrics {
             "Allocations that failed",
             &all.allocs_failed,
         );
-        counter("allocs_restart", "Restarts of tasks", &all.allocs_restart);
-        counter("task_starts", "Tasks that were started", &all.task_starts);
+        counter("allocs_restart", "Task restarts", &all.allocs_restart);
+        counter("task_starts", "Task starts", &all.task_starts);
         counter(
             "task_start_failures",
-            "Starts that failed",
+            "Failed task starts",
             &all.task_start_failures,
         );
         counter(
             "tasks_reattached",
-            "Tasks found again",
+            "Tasks recovered after a restart of the agent",
             &all.tasks_reattached,
         );
-        counter("tasks_lost", "Tasks not found again", &all.tasks_lost);
         counter(
-            "heartbeats",
-            "Heartbeats that were answered",
-            &all.heartbeats,
+            "tasks_lost",
+            "Tasks not recovered after a restart of the agent",
+            &all.tasks_lost,
         );
+        counter("heartbeats", "Answered heartbeats", &all.heartbeats);
         counter(
             "heartbeat_failures",
-            "Heartbeats that were not",
+            "Failed heartbeats",
             &all.heartbeat_failures,
         );
         counter(
             "registrations",
-            "Registrations that were answered",
+            "Answered registrations",
             &all.registrations,
         );
         counter(
             "watch_streams",
-            "Streams of allocations opened",
+            "Opened streams of allocations",
             &all.watch_streams,
         );
         counter(
             "watch_updates",
-            "Updates received on them",
+            "Updates received on streams of allocations",
             &all.watch_updates,
         );
         counter(
             "watch_updates_stale",
-            "Updates ignored as too old",
+            "Updates ignored as stale",
             &all.watch_updates_stale,
         );
-        counter(
-            "reports",
-            "Allocations reported and acknowledged",
-            &all.reports,
-        );
-        counter("report_batches", "Reports sent", &all.report_batches);
+        counter("reports", "Acknowledged allocation reports", &all.reports);
+        counter("report_batches", "Report batches sent", &all.report_batches);
         counter(
             "report_failures",
-            "Reports not acknowledged",
+            "Report batches not acknowledged",
             &all.report_failures,
         );
         counter(
@@ -178,16 +164,16 @@ impl Metrics {
         counter(
             "local_state_commits",
             "Commits to the local state",
-            &all.local_state_commits,
+            &all.local_state.commits,
         );
         counter(
             "local_state_failures",
-            "Commits that failed",
-            &all.local_state_failures,
+            "Failed commits to the local state",
+            &all.local_state.failures,
         );
         registry.register_with_unit(
             "task_start_duration",
-            "Time from the wish to start a task to its process",
+            "Time from the decision to start a task to its process",
             Unit::Seconds,
             all.task_start_duration.clone(),
         );

@@ -1,9 +1,9 @@
-//! The whole wiring: what is built, what runs, how it ends.
+//! The wiring of the cluster-controller.
 
 use proto::internal::v1::liveness_server::{self, LivenessServer};
 use proto::internal::v1::maintenance_server::{self, MaintenanceServer};
-use service_host::{Base, Error, Rpcs};
-use service_kit::{Clock, IdSource, SteadyClock};
+use service_host::{Host, Rpcs, Running, Service};
+use service_kit::{Clock, ConfigError, IdSource, SteadyClock};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
@@ -11,69 +11,50 @@ use crate::config::Config;
 use crate::garbage::Requests;
 use crate::metrics::Metrics;
 use crate::report::Reports;
-use crate::world::World;
+use crate::term::Term;
 use crate::{SERVICE, deletions, drain as draining, garbage, grpc, periodic, run};
 
-/// The service, built and bound, not yet running.
-pub struct App {
-    config: Config,
-    base: Base,
-}
+pub type App = service_host::App<ClusterController>;
 
-impl App {
-    /// Binds the ports and prepares the connection to the store.
-    ///
-    /// # Errors
-    /// A port is taken, or the configuration makes no sense.
-    pub async fn build(config: Config) -> Result<Self, Error> {
-        service_host::check_election_ttl(SERVICE, config.election_ttl)?;
-        let base = Base::build(SERVICE, &config.etcd, &config.listen).await?;
-        Ok(Self { config, base })
+#[derive(Debug)]
+pub struct ClusterController;
+
+impl Service for ClusterController {
+    const NAME: &'static str = SERVICE;
+    type Config = Config;
+
+    fn check(config: &Config) -> Result<(), ConfigError> {
+        service_host::check_election_ttl(SERVICE, config.election_ttl)
     }
 
-    /// Returns the address that others reach its RPCs at.
-    pub fn address(&self) -> &str {
-        self.base.address()
-    }
-
-    /// # Errors
-    /// The listener has no address.
-    pub fn metrics_address(&self) -> std::io::Result<std::net::SocketAddr> {
-        self.base.metrics_address()
-    }
-
-    /// Runs until drained.
-    ///
-    /// # Errors
-    /// A server failed.
-    pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
-        let host = self.base.start();
+    fn run(config: Config, host: Host, drain: CancellationToken) -> Running {
         let metrics = host.metrics.register(Metrics::register);
         let replica = host.replica.clone();
         let reports = Reports::default();
         let requests = Requests::default();
-        let service = grpc::Service {
+        let rpcs = grpc::Service {
             reports: reports.clone(),
             requests: requests.clone(),
             replica: replica.clone(),
             metrics: metrics.clone(),
         };
-        let routes = Routes::new(LivenessServer::new(service.clone()))
-            .add_service(MaintenanceServer::new(service));
-        let plan = garbage::Plan {
-            interval: self.config.gc_interval,
-            thresholds: self.config.thresholds(),
+        let routes = Routes::new(LivenessServer::new(rpcs.clone()))
+            .add_service(MaintenanceServer::new(rpcs));
+        let schedule = garbage::Schedule {
+            interval: config.gc_interval,
+            thresholds: config.thresholds(),
         };
-        let liveness = upkeep::Config {
-            heartbeat_ttl: self.config.heartbeat_ttl,
-            heartbeat_grace: self.config.heartbeat_grace,
-            takeover_grace: self.config.heartbeat_ttl,
-            ..upkeep::Config::default()
+        let liveness = controller::Config {
+            heartbeat_ttl: config.heartbeat_ttl,
+            heartbeat_grace: config.heartbeat_grace,
+            takeover_grace: config.heartbeat_ttl,
+            ..controller::Config::default()
         };
-        let deletion_timeout = self.config.deletion_timeout;
+        let deletion_timeout = config.deletion_timeout;
         let (client, ids) = (host.client().clone(), IdSource::from_os());
-        let lead = |leadership: store::Leadership| {
-            let world = World {
+        let drained = drain.clone();
+        let lead = move |leadership: store::Leadership| {
+            let term = Term {
                 writer: leadership.writer(&client),
                 replica: replica.clone(),
                 clock: SteadyClock::start(Clock::real()),
@@ -82,23 +63,28 @@ impl App {
                 config: liveness.clone(),
                 deposed: CancellationToken::new(),
             };
-            let collecting =
-                garbage::collect(world.clone(), plan.clone(), requests.open(), drain.clone());
-            let emptying = draining::empty(world.clone(), drain.clone());
-            let taking_back = deletions::take_back(world.clone(), deletion_timeout, drain.clone());
-            let launching = periodic::launch(world.clone(), Clock::real(), drain.clone());
+            let collecting = garbage::collect(
+                term.clone(),
+                schedule.clone(),
+                requests.open(),
+                drained.clone(),
+            );
+            let draining_nodes = draining::drain_nodes(term.clone(), drained.clone());
+            let timing_out =
+                deletions::remove_expired_marks(term.clone(), deletion_timeout, drained.clone());
+            let launching = periodic::launch(term.clone(), Clock::real(), drained.clone());
             let watching = run::lead(
-                world,
+                term,
                 liveness.clone(),
                 replica.clone(),
                 reports.open(),
-                drain.clone(),
+                drained.clone(),
             );
             async move {
-                tokio::join!(watching, emptying, collecting, taking_back, launching);
+                tokio::join!(watching, draining_nodes, collecting, timing_out, launching);
             }
         };
-        let leading = host.elected(self.config.election_ttl, drain.clone(), lead);
+        let leading = host.elected(config.election_ttl, drain.clone(), lead);
         let rpcs = Rpcs {
             routes,
             names: &[
@@ -106,7 +92,6 @@ impl App {
                 maintenance_server::SERVICE_NAME,
             ],
         };
-        let grace = self.config.shutdown_grace_period;
-        host.run(rpcs, leading, grace, drain.clone()).await
+        host.run(rpcs, leading, config.shutdown_grace_period, drain)
     }
 }

@@ -1,69 +1,63 @@
-//! Empties draining nodes: looks whenever something has changed, writes what the look came to.
+//! The drain loop, around [`controller::drain::look`]: decides after each change, and writes the decisions.
 //!
-//! Each look is at a state that is read from the store, not only from the replica: what an earlier
-//! look wrote, or may have written when no answer came, is in it. So nobody is counted as staying
-//! who has been told to leave.
+//! Each look reads the latest state from the store, not only the replica, so it includes the writes
+//! of earlier looks, even those without an answer. Otherwise it would count marked allocations as
+//! staying.
 
 use std::time::Duration;
 
-use model::{EvalId, Evaluation, Indexed, Node, NodeId, Timestamp, TriggeredBy};
-use service_kit::current_trace_parent;
-use state::Key;
-use store::{Commit, Delta, Txn, TxnError};
+use controller::drain::{Completion, DrainingNodes, JobMarks, Look, MarkTxn, look};
+use model::{NodeId, Timestamp};
+use store::{Delta, Room};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info, info_span, warn};
-use upkeep::drain::{Draining, Look, Mark, Marks, look};
 
-use crate::world::{PATIENCE, World, WorldError};
+use crate::term::{Term, WRITE_TIMEOUT, WriteError};
 
-/// The least time between two looks: what changes within is looked at once. Short beside the
-/// seconds that an allocation takes to become healthy elsewhere.
+/// The shortest time from the end of a look to the next look: changes within it are handled together.
+/// It is short compared to the seconds that a replacement takes to become healthy.
 const PACE: Duration = Duration::from_millis(200);
 
-/// How long after a failure is looked again.
+/// The delay of the next look after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Nodes are looked at this often although nothing has been heard of: what was missed is found.
+/// The longest time between two looks: a fallback for missed changes.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
-/// Allocations in one transaction. One with all its placement facts has some 4 KiB, so they stay
-/// well below a transaction's bytes; and nobody waits behind it.
-const MARKS_PER_TXN: usize = 100;
-
-/// Drains until drained itself, or deposed.
-pub(crate) async fn empty(world: World, drain: CancellationToken) {
-    let (snapshot, mut changes) = world.replica.subscribe();
-    let mut draining = Draining::default();
+/// Drains nodes until the service itself is drained, or deposed.
+pub(crate) async fn drain_nodes(term: Term, drain: CancellationToken) {
+    let (snapshot, mut changes) = term.replica.subscribe();
+    let mut draining = DrainingNodes::default();
     draining.resync(&snapshot);
     let mut deadline: Option<Timestamp> = None;
     let mut not_before = Instant::now();
     loop {
         let nodes = i64::try_from(draining.len()).unwrap_or(i64::MAX);
-        world.metrics.draining_nodes.set(nodes);
-        let due = due(&world, &draining, deadline).max(not_before);
+        term.metrics.draining_nodes.set(nodes);
+        let due = due(&term, &draining, deadline).max(not_before);
         tokio::select! {
             biased;
             () = drain.cancelled() => return,
-            () = world.deposed.cancelled() => return,
-            // Before the changes, so that they cannot put it off for ever.
+            () = term.deposed.cancelled() => return,
+            // Before the changes, so that a stream of them cannot starve it.
             () = tokio::time::sleep_until(due), if !draining.is_empty() => {
                 let nodes = draining.take();
                 let span = info_span!("node_drain", nodes = nodes.len());
-                let looked = looked(&world, nodes, &drain).instrument(span).await;
+                let looked = look_and_write(&term, nodes, &drain).instrument(span).await;
                 let pause = match looked {
                     Ok(next) => {
                         deadline = next;
                         PACE
                     }
-                    Err(WorldError::Overtaken) => {
-                        debug!("something changed since a drain was looked at");
+                    Err(WriteError::Conflict) => {
+                        debug!("an object changed since the look: looking again");
                         draining.look_again();
                         PACE
                     }
                     Err(error) => {
-                        world.note_failure(&error);
-                        warn!(%error, "a drain could not go on, it will be tried again");
+                        term.metrics.write_failures.inc();
+                        warn!(%error, "cannot continue a node drain: it is retried");
                         draining.look_again();
                         RETRY
                     }
@@ -79,54 +73,54 @@ pub(crate) async fn empty(world: World, drain: CancellationToken) {
     }
 }
 
-/// Returns when to look next.
-fn due(world: &World, draining: &Draining, deadline: Option<Timestamp>) -> Instant {
+/// Returns the time of the next look.
+fn due(term: &Term, draining: &DrainingNodes, deadline: Option<Timestamp>) -> Instant {
     let now = Instant::now();
     if draining.is_due() {
         return now;
     }
-    let pause = deadline.map_or(SLEEP_MAX, |deadline| deadline.since(world.now()));
+    let pause = deadline.map_or(SLEEP_MAX, |deadline| deadline.since(term.now()));
     now + pause.min(SLEEP_MAX)
 }
 
-/// Looks once and writes what comes of it. Returns when to look again though nothing happens.
-async fn looked(
-    world: &World,
+/// Looks once and writes the decisions. Returns the time of the next look if nothing changes.
+async fn look_and_write(
+    term: &Term,
     nodes: Vec<NodeId>,
     drain: &CancellationToken,
-) -> Result<Option<Timestamp>, WorldError> {
-    let snapshot = world.replica.linearizable(PATIENCE).await?;
-    let now = world.now();
+) -> Result<Option<Timestamp>, WriteError> {
+    let snapshot = term.replica.linearizable(WRITE_TIMEOUT).await?;
+    let now = term.now();
     let Look {
         marks,
         done,
         next_deadline,
-    } = look(&snapshot, now, nodes);
-    let mut left_behind = LeftBehind::default();
-    for marks in &marks {
+    } = look(&snapshot, now, nodes, &mut || term.eval_id());
+    let mut first_conflict = FirstConflict::default();
+    for marks in marks {
         if drain.is_cancelled() {
             return Ok(None);
         }
-        left_behind.unless_final(write_marks(world, marks, now).await)?;
+        first_conflict.unless_fatal(write_marks(term, marks).await)?;
     }
-    for node in done {
-        left_behind.unless_final(write_done(world, &node).await)?;
+    for completion in done {
+        first_conflict.unless_fatal(write_done(term, completion).await)?;
     }
-    left_behind.0.map_or(Ok(next_deadline), Err)
+    first_conflict.0.map_or(Ok(next_deadline), Err)
 }
 
-/// Why the first job or node that could not be written was left behind. The others are nonetheless:
-/// a job that somebody changes all the time holds up nobody but itself.
+/// The first error of a single job or node. The others are written nonetheless, so that a job that
+/// changes all the time delays only itself.
 #[derive(Default)]
-struct LeftBehind(Option<WorldError>);
+struct FirstConflict(Option<WriteError>);
 
-impl LeftBehind {
+impl FirstConflict {
     /// # Errors
-    /// What would happen to everybody else, too.
-    fn unless_final(&mut self, written: Result<(), WorldError>) -> Result<(), WorldError> {
+    /// Errors that would hit every other write, too.
+    fn unless_fatal(&mut self, written: Result<(), WriteError>) -> Result<(), WriteError> {
         match written {
-            Err(error @ (WorldError::Overtaken | WorldError::Txn(_))) => {
-                debug!(%error, "left for the next look");
+            Err(error @ (WriteError::Conflict | WriteError::Txn(_))) => {
+                debug!(%error, "left to the next look");
                 self.0.get_or_insert(error);
                 Ok(())
             }
@@ -135,76 +129,25 @@ impl LeftBehind {
     }
 }
 
-async fn write_done(world: &World, node: &Indexed<Node>) -> Result<(), WorldError> {
-    let id = node.value.id;
-    let mut txn = world.writer.txn();
-    txn.update(&Key::Node(id), node.modify_index, &node.value)?;
-    let index = commit(world, &txn).await?;
-    world.metrics.drains_completed.inc();
-    info!(node_id = %id, index, "node drain complete");
+async fn write_done(term: &Term, completion: Completion) -> Result<(), WriteError> {
+    let node_id = completion.node_id;
+    let index = term.write(vec![completion.write], Room::New).await?;
+    term.metrics.drains_completed.inc();
+    info!(%node_id, index, "node drain complete");
     Ok(())
 }
 
-/// Writes a job's marks, in as many transactions as they need. Each brings an evaluation along, so
-/// that somebody looks at what is marked whatever becomes of the next.
-async fn write_marks(world: &World, marks: &Marks, now: Timestamp) -> Result<(), WorldError> {
-    let mut pieces: Vec<&[Mark]> = marks.allocs.chunks(MARKS_PER_TXN).collect();
-    if pieces.is_empty() {
-        // Only the evaluation is owed.
-        pieces.push(&[]);
-    }
-    for piece in pieces {
-        let index = commit(world, &piece_txn(world, marks, piece, now)?).await?;
-        world.metrics.evals_created.inc();
-        world.metrics.drain_migrations.inc_by(piece.len() as u64);
-        let (namespace, job_id) = (&marks.job.namespace, &marks.job.job_id);
-        let allocs = piece.len();
-        info!(%namespace, %job_id, allocs, index, "allocations are to leave their nodes");
+/// Writes a job's marks, one transaction after the other. Each creates an evaluation, so that the
+/// scheduler sees the marks even if the next transaction fails.
+async fn write_marks(term: &Term, marks: JobMarks) -> Result<(), WriteError> {
+    let (namespace, job_id) = (&marks.job.namespace, &marks.job.job_id);
+    for MarkTxn { allocs, writes } in marks.txns {
+        let index = term.write(writes, Room::New).await?;
+        term.metrics.evals_created.inc();
+        term.metrics.drain_migrations.inc_by(allocs as u64);
+        info!(%namespace, %job_id, allocs, index, "allocations marked for migration");
     }
     Ok(())
-}
-
-/// Makes one transaction. It fails when the job has changed, from which the pace was taken, or a
-/// node, whose drain may be over.
-fn piece_txn(
-    world: &World,
-    marks: &Marks,
-    piece: &[Mark],
-    now: Timestamp,
-) -> Result<Txn, TxnError> {
-    let mut txn = world.writer.txn();
-    let job = Key::Job(marks.job.clone());
-    match marks.job_modify_index {
-        Some(index) => txn.require_unchanged(&job, index)?,
-        None => txn.require_absent(&job)?,
-    };
-    for mark in piece {
-        let node = Key::Node(mark.alloc.node_id);
-        txn.require_unchanged(&node, mark.node_modify_index)?;
-        txn.update(&Key::Alloc(mark.alloc.id), mark.modify_index, &mark.alloc)?;
-    }
-    let eval = Evaluation {
-        node_id: piece.first().map(|mark| mark.alloc.node_id),
-        trace_parent: current_trace_parent(),
-        ..Evaluation::pending(
-            EvalId::from_random(world.ids.next_u128()),
-            marks.job.clone(),
-            marks.job_type,
-            marks.priority,
-            TriggeredBy::NodeDrain,
-            now,
-        )
-    };
-    txn.create(&Key::Eval(eval.id), &eval)?;
-    Ok(txn)
-}
-
-async fn commit(world: &World, txn: &Txn) -> Result<u64, WorldError> {
-    match world.writer.commit_surely(txn, PATIENCE).await? {
-        Commit::Done { revision } => Ok(revision),
-        Commit::Conflict(conflict) if conflict.is_fenced() => Err(WorldError::Deposed),
-        Commit::Conflict(_) => Err(WorldError::Overtaken),
-    }
 }
 
 #[cfg(test)]
@@ -212,14 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_is_overtaken_holds_up_nobody_else_and_is_looked_at_again() {
-        let mut left_behind = LeftBehind::default();
-        assert!(left_behind.unless_final(Ok(())).is_ok());
-        assert!(left_behind.0.is_none());
-        let overtaken = left_behind.unless_final(Err(WorldError::Overtaken));
-        assert!(overtaken.is_ok());
-        assert!(matches!(left_behind.0, Some(WorldError::Overtaken)));
-        let deposed = left_behind.unless_final(Err(WorldError::Deposed));
-        assert!(matches!(deposed, Err(WorldError::Deposed)));
+    fn a_conflict_of_one_job_does_not_stop_the_others() {
+        let mut first_conflict = FirstConflict::default();
+        assert!(first_conflict.unless_fatal(Ok(())).is_ok());
+        assert!(first_conflict.0.is_none());
+        let conflict = first_conflict.unless_fatal(Err(WriteError::Conflict));
+        assert!(conflict.is_ok());
+        assert!(matches!(first_conflict.0, Some(WriteError::Conflict)));
+        let deposed = first_conflict.unless_fatal(Err(WriteError::Deposed));
+        assert!(matches!(deposed, Err(WriteError::Deposed)));
     }
 }

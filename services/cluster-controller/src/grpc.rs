@@ -1,4 +1,4 @@
-//! The RPCs: gateways report who is alive, and pass on what operators ask for.
+//! The RPCs: gateways report heartbeats and forward requests of operators.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::garbage::Requests;
 use crate::metrics::Metrics;
 use crate::report::Reports;
 
-/// Acknowledgements that may wait for a gateway to read them; it reads at once or is gone.
+/// Buffered acknowledgements for one gateway; it reads them at once unless it is gone.
 const WAITING_ACKS: usize = 16;
 
-/// How long a gateway may say nothing: it reports several times a second, and nothing at all when
-/// it has no node, so this only ends streams whose other end has vanished.
+/// How long a gateway's stream may be silent: it reports several times a second while it has nodes.
+/// The timeout ends the streams of vanished gateways, and of those without nodes, which reconnect.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
@@ -58,8 +58,8 @@ impl Liveness for Service {
                 let message = match tokio::time::timeout(SILENCE_LIMIT, incoming.message()).await {
                     Ok(Ok(Some(message))) => message,
                     Ok(Ok(None)) => return,
-                    Ok(Err(error)) => return debug!(%error, "a gateway's report ended"),
-                    Err(_) => return debug!("a gateway has fallen silent"),
+                    Ok(Err(error)) => return debug!(%error, "the stream of a gateway ended"),
+                    Err(_) => return debug!("a gateway sends no reports: closing its stream"),
                 };
                 metrics.heartbeats.inc_by(message.node_ids.len() as u64);
                 let nodes = read_ids(&message);
@@ -80,7 +80,7 @@ impl Liveness for Service {
     }
 }
 
-/// When to ask again while many wait for a sweep.
+/// The retry delay that is suggested while the queue of sweeps is full.
 const SWEEP_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 #[tonic::async_trait]
@@ -89,18 +89,18 @@ impl Maintenance for Service {
         &self,
         _request: Request<CollectGarbageRequest>,
     ) -> Result<Response<CollectGarbageResponse>, Status> {
-        let term = self.requests.term().ok_or_else(|| self.not_leader())?;
-        let (answer, report) = oneshot::channel();
-        if let Err(error) = term.try_send(answer) {
+        let queue = self.requests.queue().ok_or_else(|| self.not_leader())?;
+        let (reply, report) = oneshot::channel();
+        if let Err(error) = queue.try_send(reply) {
             return Err(match error {
                 TrySendError::Full(_) => {
-                    let message = "many wait for a garbage collection already: ask again later";
+                    let message = "the queue of garbage collections is full: retry later";
                     status::exhausted(message, SWEEP_RETRY_AFTER)
                 }
                 TrySendError::Closed(_) => self.not_leader(),
             });
         }
-        // The loop ends with the term, and drops whoever waits.
+        // The loop ends with the term, and drops the queued replies.
         let report = report.await.map_err(|_| self.not_leader())?;
         let report = report.map_err(Status::unavailable)?;
         let collected = report.collected;
@@ -110,18 +110,20 @@ impl Maintenance for Service {
             jobs: collected.jobs,
             deployments: collected.deployments,
             nodes: collected.nodes,
-            overtaken: report.overtaken,
+            conflicts: report.conflicts,
         }))
     }
 }
 
-/// Returns the ids that are ids; the rest of a report still counts.
+/// Returns the valid ids; an invalid one does not void the rest of the report.
 fn read_ids(message: &NodesAlive) -> Vec<model::NodeId> {
     let mut ids = Vec::with_capacity(message.node_ids.len());
     for text in &message.node_ids {
         match text.parse() {
             Ok(id) => ids.push(id),
-            Err(error) => warn!(gateway = message.gateway, %error, "not a node id in a report"),
+            Err(error) => {
+                warn!(gateway = message.gateway, %error, "a heartbeat report has an invalid node id")
+            }
         }
     }
     ids

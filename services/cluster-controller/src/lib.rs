@@ -1,11 +1,10 @@
-//! Keeps the cluster honest when nobody asks: which nodes are alive, who leaves them, what may be
-//! forgotten, and when periodic jobs are launched.
+//! Background control of the cluster: node liveness, drains, garbage collection, periodic launches,
+//! deletion timeouts.
 //!
-//! In reading order: [`config`]; [`app`] is the wiring; `report` takes in the heartbeats that
-//! gateways pass on; `run` is the leader's loop around [`upkeep::Liveness`], which decides; `world`
-//! writes what it decided; `drain` is the loop around [`upkeep::drain::look`], `garbage` the one around
-//! [`upkeep::garbage::sweep`], `periodic` that around [`upkeep::periodic::Launcher`], `deletions` that around
-//! [`upkeep::deletions::Deletions`]; `grpc` has the RPCs.
+//! In reading order: [`config`]; [`app`] is the wiring; `term` has the writer and the clock that the
+//! leader's loops share. Each loop surrounds a decider of the crate [`controller`]: `run` the node
+//! liveness, whose heartbeats come through `report`; `drain`, `garbage`, `periodic` and `deletions`
+//! the modules of the same names. `grpc` has the RPCs.
 //!
 //! Heartbeats never touch etcd: only transitions are written, each in one transaction with the
 //! evaluations that it needs.
@@ -20,7 +19,7 @@ pub mod metrics;
 mod periodic;
 mod report;
 mod run;
-mod world;
+mod term;
 
 pub use app::App;
 pub use config::Config;

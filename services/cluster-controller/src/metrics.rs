@@ -1,10 +1,10 @@
-//! Everything this service measures.
+//! The metrics of this service.
 
+use controller::garbage::Counts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use upkeep::garbage::Counts;
 
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
@@ -31,62 +31,58 @@ impl Metrics {
         let metrics = Self::default();
         registry.register(
             "heartbeat_active_nodes",
-            "Nodes whose heartbeats are watched for silence",
+            "Nodes with a running heartbeat timer",
             metrics.heartbeat_active.clone(),
         );
-        registry.register(
-            "gateways",
-            "Gateways that report heartbeats",
-            metrics.gateways.clone(),
-        );
+        registry.register("gateways", "Connected gateways", metrics.gateways.clone());
         registry.register(
             "mass_failures",
-            "Times that too many nodes fell silent at once to be believed",
+            "Times that most nodes stopped sending heartbeats at once",
             metrics.mass_failures.clone(),
         );
         registry.register(
             "heartbeats",
-            "Heartbeats passed on by gateways",
+            "Heartbeats reported by gateways",
             metrics.heartbeats.clone(),
         );
         registry.register(
             "heartbeat_invalidate",
-            "Nodes found down for want of a heartbeat",
+            "Nodes marked down or disconnected after missing heartbeats",
             metrics.heartbeat_invalidate.clone(),
         );
         registry.register(
             "node_ready",
-            "Nodes found ready",
+            "Nodes marked ready",
             metrics.node_ready.clone(),
         );
         registry.register(
             "write_failures",
-            "Transitions that could not be written and are asked for again",
+            "Failed writes, which are retried",
             metrics.write_failures.clone(),
         );
         registry.register(
             "evals_created",
-            "Evaluations made because a node came, went or drains",
+            "Evaluations created because of node transitions and drains",
             metrics.evals_created.clone(),
         );
         registry.register(
             "draining_nodes",
-            "Nodes whose allocations are to leave",
+            "Draining nodes",
             metrics.draining_nodes.clone(),
         );
         registry.register(
             "drain_migrations",
-            "Allocations told to leave a draining node",
+            "Allocations marked for migration by drains",
             metrics.drain_migrations.clone(),
         );
         registry.register(
             "drains_completed",
-            "Drains that have come to their end",
+            "Completed drains",
             metrics.drains_completed.clone(),
         );
         registry.register(
             "periodic_jobs",
-            "Periodic jobs that are to be launched",
+            "Periodic jobs with a next launch",
             metrics.periodic_jobs.clone(),
         );
         registry.register(
@@ -96,23 +92,23 @@ impl Metrics {
         );
         registry.register(
             "periodic_skips",
-            "Times that periodic jobs were not launched because a child was still at work",
+            "Launches of periodic jobs that were skipped because a child was still active",
             metrics.periodic_skips.clone(),
         );
         registry.register(
             "deletions_taken_back",
-            "Objects that are back because nobody finished deleting them",
+            "Deletions that timed out and were reverted",
             metrics.deletions_taken_back.clone(),
         );
         registry.register(
             "collected",
-            "Objects that nobody needed any more and that were deleted, by kind",
+            "Garbage-collected objects, by kind",
             metrics.collected.clone(),
         );
         metrics
     }
 
-    /// Counts what one transaction deleted.
+    /// Counts the objects that one transaction deleted.
     pub(crate) fn collected(&self, counts: Counts) {
         let kinds = [
             ("evaluation", counts.evals),

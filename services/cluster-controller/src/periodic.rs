@@ -1,55 +1,52 @@
-//! The loop around [`upkeep::periodic::Launcher`]: the store's changes and the wall clock in,
-//! children of periodic jobs out.
+//! The launch loop of periodic jobs, around [`controller::periodic::Launcher`]: the store's changes
+//! and the wall clock in, child jobs out.
 //!
 //! Each launch is one transaction: the child, its evaluation and the parent's launch record, which
-//! it compares. So whoever comes second (another leader, or the same one whose answer was late)
-//! finds the record moved and launches nothing.
+//! it compares. So a second launch of the same time, by another leader or a retry, fails.
 
 use std::time::Duration;
 
-use model::{EvalId, Evaluation, Job, PeriodicLaunch, Timestamp};
-use service_kit::{Clock, current_trace_parent};
-use state::Key;
-use store::{Commit, Delta, Room, TxnError};
+use controller::periodic::{Due, Effect, Launcher, launch_due, skip_due};
+use model::Timestamp;
+use service_kit::Clock;
+use store::{Delta, Room};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info, info_span, warn};
-use upkeep::periodic::{Due, Effect, Launcher, launch_due, skip_due};
 
-use crate::world::{PATIENCE, World};
+use crate::term::{Term, WriteError};
 
-/// Launches written at the same time: those of midnight are written in seconds, and the store is
-/// not flooded.
+/// Concurrent launches: those of midnight take seconds, without flooding the store.
 const LAUNCHES_IN_FLIGHT: usize = 16;
 
-/// The longest sleep: within it a step of the wall clock is noticed.
+/// The longest sleep. It bounds how late a step of the wall clock is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// Launches until drained or deposed; the caller drops it when the term is lost.
-pub(crate) async fn launch(world: World, clock: Clock, drain: CancellationToken) {
-    let (snapshot, mut changes) = world.replica.subscribe();
+/// Runs until drained or deposed; the caller drops it when the term is lost.
+pub(crate) async fn launch(term: Term, clock: Clock, drain: CancellationToken) {
+    let (snapshot, mut changes) = term.replica.subscribe();
     let mut launcher = Launcher::default();
     launcher.resync(&snapshot);
     let mut writes = JoinSet::new();
     'leading: loop {
-        // Unlike heartbeats, launches go by the clock on the wall.
+        // Unlike heartbeats, launches follow the wall clock.
         let now = Timestamp(clock.now());
-        for effect in launcher.step(now, &world.replica.snapshot()) {
-            // What is not launched here is due as before, for whoever leads next.
-            if !has_room(&mut writes, &drain, &world.deposed).await {
+        for effect in launcher.step(now, &term.replica.snapshot()) {
+            // A launch that is not performed here stays due for the next leader.
+            if !has_room(&mut writes, &drain, &term.deposed).await {
                 break 'leading;
             }
-            let (world, clock) = (world.clone(), clock.clone());
-            writes.spawn(async move { carry_out(&world, &clock, effect).await });
+            let (term, clock) = (term.clone(), clock.clone());
+            writes.spawn(async move { perform(&term, &clock, effect).await });
         }
         let tracked = i64::try_from(launcher.tracked()).unwrap_or(i64::MAX);
-        world.metrics.periodic_jobs.set(tracked);
+        term.metrics.periodic_jobs.set(tracked);
         let deadline = launcher.next_deadline();
         let pause = deadline.map_or(SLEEP_MAX, |deadline| deadline.since(now).min(SLEEP_MAX));
         tokio::select! {
             biased;
             () = drain.cancelled() => break,
-            () = world.deposed.cancelled() => break,
+            () = term.deposed.cancelled() => break,
             delta = changes.next() => match delta {
                 Some(Delta::Changes { changes, .. }) => launcher.note(&changes),
                 Some(Delta::Resnapshot(snapshot)) => launcher.resync(&snapshot),
@@ -59,11 +56,11 @@ pub(crate) async fn launch(world: World, clock: Clock, drain: CancellationToken)
             () = tokio::time::sleep(pause) => {}
         }
     }
-    // What is in hand is finished; the process's grace period bounds it.
+    // Finish the started writes; the process's grace period bounds this.
     while writes.join_next().await.is_some() {}
 }
 
-/// Waits until one more launch may be written; `false`: none is to be any more.
+/// Waits until one more launch may start; `false`: the loop has to end.
 async fn has_room(
     writes: &mut JoinSet<()>,
     drain: &CancellationToken,
@@ -80,103 +77,55 @@ async fn has_room(
     !drain.is_cancelled() && !deposed.is_cancelled()
 }
 
-/// Carries out one decision; what fails is logged, for the machine asks again.
-async fn carry_out(world: &World, clock: &Clock, effect: Effect) {
+/// Performs one effect; failures are logged, and the effect is requested again.
+async fn perform(term: &Term, clock: &Clock, effect: Effect) {
     let (due, is_skipped) = match effect {
         Effect::Launch(due) => (due, false),
         Effect::Skip(due) => (due, true),
     };
     let (namespace, job_id) = (due.job.namespace.clone(), due.job.job_id.clone());
     let span = info_span!("periodic_launch", %namespace, %job_id, at = due.at.as_secs());
-    let written = write(world, clock, &due, is_skipped).instrument(span).await;
+    let written = write(term, clock, &due, is_skipped).instrument(span).await;
     match written {
         Ok(true) if is_skipped => {
-            world.metrics.periodic_skips.inc();
-            info!(%namespace, %job_id, "not launched: a child is still at work");
+            term.metrics.periodic_skips.inc();
+            info!(%namespace, %job_id, "periodic launch skipped: a child is still active");
         }
         Ok(true) => {
-            world.metrics.periodic_launches.inc();
-            info!(%namespace, %job_id, at = due.at.as_secs(), "launched");
+            term.metrics.periodic_launches.inc();
+            info!(%namespace, %job_id, at = due.at.as_secs(), "periodic job launched");
         }
-        Ok(false) => debug!(%namespace, %job_id, "launched by another, or changed: left alone"),
+        Ok(false) => {
+            debug!(%namespace, %job_id, "periodic launch dropped: launched already, or the job has changed")
+        }
         Err(error) => {
-            world.metrics.write_failures.inc();
-            warn!(%namespace, %job_id, %error, "could not be launched, it will be tried again");
+            term.metrics.write_failures.inc();
+            warn!(%namespace, %job_id, %error, "cannot launch a periodic job: it is retried");
         }
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-enum LaunchError {
-    #[error(transparent)]
-    Store(#[from] store::Error),
-    #[error(transparent)]
-    Txn(#[from] TxnError),
-    #[error("another leads now")]
-    Deposed,
-}
-
-/// Returns whether it was written: false when somebody was faster.
+/// Performs a launch, or skips it. `false`: another launch was faster.
 async fn write(
-    world: &World,
+    term: &Term,
     clock: &Clock,
     due: &Due,
     is_skipped: bool,
-) -> Result<bool, LaunchError> {
-    let snapshot = world.replica.snapshot();
-    let eval_id = EvalId::from_random(world.ids.next_u128());
-    let launch = if is_skipped {
+) -> Result<bool, WriteError> {
+    let snapshot = term.replica.snapshot();
+    let writes = if is_skipped {
         skip_due(&snapshot, due)
     } else {
-        launch_due(&snapshot, due, eval_id, Timestamp(clock.now()))
+        launch_due(&snapshot, due, term.eval_id(), Timestamp(clock.now()))
     };
-    let Some(launch) = launch else {
+    let Some(writes) = writes else {
         return Ok(false);
     };
-    let mut txn = world.writer.txn_with(Room::FollowUp);
-    txn.require_unchanged(&Key::Job(due.job.clone()), due.job_index)?;
-    put_record(&mut txn, due, &launch.record, launch.record_index)?;
-    if let Some((child, eval)) = &launch.child {
-        create(&mut txn, child, eval)?;
+    match term.write(writes, Room::FollowUp).await {
+        Ok(_) => Ok(true),
+        Err(WriteError::Conflict) => Ok(false),
+        Err(error) => Err(error),
     }
-    match world.writer.commit_surely(&txn, PATIENCE).await {
-        Ok(Commit::Done { .. }) => Ok(true),
-        Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => {
-            world.deposed.cancel();
-            Err(LaunchError::Deposed)
-        }
-        Ok(Commit::Conflict(_)) => Ok(false),
-        Err(error) => {
-            if matches!(error, store::Error::Deposed { .. }) {
-                world.deposed.cancel();
-            }
-            Err(error.into())
-        }
-    }
-}
-
-fn put_record(
-    txn: &mut store::Txn,
-    due: &Due,
-    record: &PeriodicLaunch,
-    record_index: Option<u64>,
-) -> Result<(), TxnError> {
-    let key = Key::PeriodicLaunch(due.job.clone());
-    match record_index {
-        Some(index) => txn.update(&key, index, record)?,
-        None => txn.create(&key, record)?,
-    };
-    Ok(())
-}
-
-fn create(txn: &mut store::Txn, child: &Job, eval: &Evaluation) -> Result<(), TxnError> {
-    let key = child.key();
-    let mut eval = eval.clone();
-    eval.trace_parent = current_trace_parent();
-    txn.create(&Key::JobVersion(key.clone(), child.version), child)?;
-    txn.create(&Key::Job(key), child)?;
-    txn.create(&Key::Eval(eval.id), &eval)?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -184,7 +133,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_to_end_does_not_queue_for_further_launches() {
+    async fn a_drained_or_deposed_leader_does_not_wait_for_further_launches() {
         let (drain, deposed) = (CancellationToken::new(), CancellationToken::new());
         let mut writes = JoinSet::new();
         for _ in 0..LAUNCHES_IN_FLIGHT {
@@ -200,7 +149,7 @@ mod tests {
         };
         let (has_room, ()) = tokio::join!(has_room(&mut writes, &drain, &deposed), ending);
         assert!(!has_room);
-        // Nor does whoever is deposed while it queues.
+        // The same when it is deposed while it waits.
         let (still, another_leads) = (CancellationToken::new(), CancellationToken::new());
         let ending = async {
             tokio::time::sleep(hour).await;

@@ -1,44 +1,44 @@
-//! The way of a heartbeat from the RPC to the leader's loop.
+//! The channel of heartbeat reports from the RPC to the leader's loop.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::NodeId;
 use tokio::sync::{mpsc, watch};
 
-/// How many reports may wait for the loop: gateways report a few times a second each, so this is
-/// seconds of a hundred gateways. When it is full the gateways wait, and beats are merged there.
+/// Reports in the queue: a few seconds' worth of a hundred gateways. When it is full the gateways
+/// are throttled, and merge heartbeats meanwhile.
 const WAITING_REPORTS: usize = 1_024;
 
-/// What one gateway heard since its last report.
+/// The nodes that one gateway has heard since its last report.
 pub(crate) type Report = Vec<NodeId>;
 
-/// The loop's end of the way.
+/// The receiving end.
 pub(crate) struct Inbox {
     pub(crate) reports: mpsc::Receiver<Report>,
-    /// How many gateways report now.
+    /// How many gateways are connected.
     pub(crate) gateways: watch::Receiver<usize>,
     _open: Open,
 }
 
-/// Takes reports while this process leads. Cheap to clone.
+/// Accepts reports while this process leads. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
     /// `Some` exactly while the loop runs.
-    term: Arc<Mutex<Option<Term>>>,
+    senders: Arc<Mutex<Option<Senders>>>,
 }
 
 #[derive(Clone, Debug)]
-struct Term {
+struct Senders {
     reports: mpsc::Sender<Report>,
     gateways: Arc<watch::Sender<usize>>,
 }
 
 impl Reports {
-    /// Opens the way to a new loop; it closes when the inbox is dropped.
+    /// Opens the channel of a new loop; it closes when the inbox is dropped.
     pub(crate) fn open(&self) -> Inbox {
         let (reports, receiver) = mpsc::channel(WAITING_REPORTS);
         let (sender, gateways) = watch::channel(0);
-        *self.lock() = Some(Term {
+        *self.lock() = Some(Senders {
             reports,
             gateways: Arc::new(sender),
         });
@@ -51,40 +51,41 @@ impl Reports {
         }
     }
 
-    /// Counts a gateway in, until the connection is dropped; `None` when this process does not lead.
+    /// Counts a gateway as connected until the result is dropped; `None` when this process does not
+    /// lead.
     pub(crate) fn connect(&self) -> Option<Connection> {
-        let term = self.lock().clone()?;
-        term.gateways.send_modify(|count| *count += 1);
-        Some(Connection { term })
+        let senders = self.lock().clone()?;
+        senders.gateways.send_modify(|count| *count += 1);
+        Some(Connection { senders })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Term>> {
-        // An Option has no half-done state.
-        self.term.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Senders>> {
+        // A panic cannot leave an Option half updated.
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One gateway's connection, bound to the term it began in.
+/// One gateway's connection. It belongs to one leadership term.
 pub(crate) struct Connection {
-    term: Term,
+    senders: Senders,
 }
 
 impl Connection {
-    /// Hands a report to the loop; `false` when the term is over.
+    /// Sends a report to the loop; `false` when the term is over.
     pub(crate) async fn send(&self, report: Report) -> bool {
-        self.term.reports.send(report).await.is_ok()
+        self.senders.reports.send(report).await.is_ok()
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.term
+        self.senders
             .gateways
             .send_modify(|count| *count = count.saturating_sub(1));
     }
 }
 
-/// Closes the way when dropped, however the loop ended.
+/// Closes the channel when dropped, however the loop ended.
 struct Open {
     reports: Reports,
 }

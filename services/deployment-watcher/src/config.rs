@@ -1,44 +1,38 @@
-//! The one config struct, read once.
+//! The settings of the deployment-watcher.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use service_kit::config::duration;
-use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
-use service_kit::{EtcdConfig, ListenConfig, TelemetryConfig};
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    pub etcd: EtcdConfig,
-    /// It serves health and reflection only, so far.
-    pub listen: ListenConfig,
-    pub telemetry: TelemetryConfig,
-    /// How long what is in hand may go on once it is told to end.
-    #[serde(with = "duration")]
-    pub shutdown_grace_period: Duration,
-    /// How long health verdicts are gathered before the scheduler is asked to look: allocations
-    /// that were started together become healthy together.
-    #[serde(with = "duration")]
-    pub health_window: Duration,
-    /// How long etcd keeps a leader that has fallen silent.
-    #[serde(with = "duration")]
-    pub election_ttl: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            etcd: EtcdConfig::default(),
-            listen: ListenConfig::default(),
-            telemetry: TelemetryConfig::default(),
-            shutdown_grace_period: DEFAULT_SHUTDOWN_GRACE_PERIOD,
-            health_window: rollout::Config::default().health_window,
-            election_ttl: store::ElectionOptions::DEFAULT_TTL,
-        }
+service_host::config! {
+    elected
+    pub struct Config {
+        /// How long health reports are batched before the scheduler is asked for an evaluation:
+        /// allocations that start together become healthy together.
+        #[serde(with = "service_kit::config::duration")]
+        pub health_window: Duration = rollout::Config::default().health_window,
     }
 }
 
-impl service_kit::print::Documented for Config {
-    const SOURCE: &'static str = include_str!("config.rs");
+#[cfg(test)]
+mod tests {
+    use service_kit::print;
+
+    use super::Config;
+
+    #[test]
+    fn shared_and_own_settings_are_printed_with_their_comments() {
+        let config = Config::default();
+        assert_eq!(print::undocumented(&config), [] as [&str; 0]);
+        let text = print::toml(&config);
+        for setting in [
+            "# How long etcd keeps the lease of a leader that no longer responds, 1s to 5m.\n\
+             election_ttl = \"3s\"\n",
+            "shutdown_grace_period = \"10s\"\n",
+            "health_window = \"250ms\"\n",
+            "\n[etcd]\n",
+            "\nendpoints = [\"http://127.0.0.1:2379\"]\n",
+        ] {
+            assert!(text.contains(setting), "{setting} is missing in:\n{text}");
+        }
+        assert_eq!(text.matches("election_ttl").count(), 1);
+    }
 }

@@ -1,14 +1,14 @@
-//! Moves deployments along as their allocations become healthy, fails those that do not get on,
-//! and marks versions that proved stable.
+//! The deployment-watcher: it creates evaluations for new health, fails deployments, reverts their
+//! jobs, promotes canaries, and marks stable versions.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `run` is the leader's loop around
-//! [`rollout::Rollout`], which decides; `world` writes what it decided, one transaction an action.
+//! [`rollout::Rollout`], which decides; `performer` writes its actions, one transaction each.
 
 pub mod app;
 pub mod config;
 pub mod metrics;
+mod performer;
 mod run;
-mod world;
 
 pub use app::App;
 pub use config::Config;

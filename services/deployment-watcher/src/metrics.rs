@@ -1,4 +1,4 @@
-//! Everything this service measures.
+//! The metrics of this service.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Why something was written: one of [`rollout::Reason`]'s words.
+/// The reason of a write, by [`rollout::Reason::as_str`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ReasonLabel {
     pub(crate) reason: &'static str,
@@ -22,11 +22,7 @@ pub struct Metrics {
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
-        registry.register(
-            "active",
-            "Deployments that are being worked on",
-            metrics.active.clone(),
-        );
+        registry.register("active", "Active deployments", metrics.active.clone());
         registry.register(
             "actions",
             "Transactions written, by reason",
@@ -34,7 +30,7 @@ impl Metrics {
         );
         registry.register(
             "write_failures",
-            "Transactions that could not be written and are asked for again",
+            "Failed writes, which are retried",
             metrics.write_failures.clone(),
         );
         metrics

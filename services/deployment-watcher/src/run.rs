@@ -1,4 +1,4 @@
-//! The leader's loop: the store's changes in, transactions out.
+//! The leader's loop around [`rollout::Rollout`]: the store's changes in, transactions out.
 
 use std::time::Duration;
 
@@ -9,21 +9,20 @@ use store::{Delta, Replica, Subscription};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::world::{Performed, World};
+use crate::performer::{Performed, Performer};
 
-/// Actions written at the same time: a hundred rollouts that become healthy together are through
-/// in a few round trips.
+/// Concurrent actions: a hundred rollouts that become healthy together take a few round trips.
 const WRITES_IN_FLIGHT: usize = 16;
 
-/// How long the replica may take to show what was just written; it takes milliseconds.
-const CATCH_UP_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the replica may take to show the last write; it takes milliseconds.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest sleep: the wall clock may be set, and deadlines are wall time.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
-/// Leads until drained or deposed; the caller drops it when the term is lost.
+/// Runs until drained or deposed; the caller drops it when the term is lost.
 pub(crate) async fn lead(
-    world: World,
+    performer: Performer,
     config: rollout::Config,
     replica: Replica,
     drain: CancellationToken,
@@ -31,17 +30,19 @@ pub(crate) async fn lead(
     let (snapshot, mut changes) = replica.subscribe();
     let mut rollout = Rollout::new(config);
     rollout.resync(&snapshot);
-    info!(index = snapshot.index(), "watching over deployments");
+    info!(index = snapshot.index(), "watching deployments");
     while !drain.is_cancelled() {
         take_in_waiting(&mut rollout, &mut changes, &replica).await;
-        let actions = rollout.step(world.now(), &replica.snapshot(), &mut || world.eval_id());
-        world
+        let actions = rollout.step(performer.now(), &replica.snapshot(), &mut || {
+            performer.eval_id()
+        });
+        performer
             .metrics
             .active
             .set(i64::try_from(rollout.len()).unwrap_or(i64::MAX));
         if !actions.is_empty() {
-            if carry_out(&world, &mut rollout, actions).await == Term::Over {
-                warn!("another leads");
+            if perform_all(&performer, &mut rollout, actions).await == Term::Over {
+                warn!("another replica leads");
                 return;
             }
             continue;
@@ -49,7 +50,7 @@ pub(crate) async fn lead(
         if rollout.has_work() {
             continue;
         }
-        let pause = until(rollout.next_deadline(), world.now());
+        let pause = until(rollout.next_deadline(), performer.now());
         tokio::select! {
             () = drain.cancelled() => break,
             delta = changes.next() => match delta {
@@ -61,7 +62,7 @@ pub(crate) async fn lead(
     }
 }
 
-/// Takes in every change that has arrived, without waiting for more.
+/// Processes every change that has arrived, without waiting for more.
 async fn take_in_waiting(rollout: &mut Rollout, changes: &mut Subscription, replica: &Replica) {
     loop {
         tokio::select! {
@@ -79,35 +80,35 @@ fn take_in(rollout: &mut Rollout, delta: &Delta, replica: &Replica) {
     }
 }
 
-/// Whether there is a point in going on.
+/// Whether the leadership term continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
-    GoesOn,
+    Continues,
     Over,
 }
 
-/// Writes actions and waits until the replica shows them: else they would be asked for twice.
-async fn carry_out(world: &World, rollout: &mut Rollout, actions: Vec<Action>) -> Term {
+/// Performs actions and waits until the replica shows them. Otherwise they would be requested twice.
+async fn perform_all(performer: &Performer, rollout: &mut Rollout, actions: Vec<Action>) -> Term {
     let mut seen_at = 0;
     let mut results = futures::stream::iter(actions)
-        .map(|action| async { (action.deployment_id, world.perform(action).await) })
+        .map(|action| async { (action.deployment_id, performer.perform(action).await) })
         .buffer_unordered(WRITES_IN_FLIGHT);
     while let Some((deployment_id, performed)) = results.next().await {
         match performed {
             Performed::SeenAt(revision) => {
                 seen_at = seen_at.max(revision);
-                // An overtaken action may still be due, on what overtook it.
+                // After a conflict the action may still be due.
                 rollout.look_again(deployment_id);
             }
-            // This one waits; the others go on.
-            Performed::Failed => rollout.look_later(world.now(), deployment_id),
+            // Only this deployment backs off.
+            Performed::Failed => rollout.look_later(performer.now(), deployment_id),
             Performed::Deposed => return Term::Over,
         }
     }
-    if let Err(error) = world.replica.wait_for(seen_at, CATCH_UP_PATIENCE).await {
-        warn!(%error, index = seen_at, "the replica does not show what was written");
+    if let Err(error) = performer.replica.wait_for(seen_at, CATCH_UP_TIMEOUT).await {
+        warn!(%error, index = seen_at, "the replica does not show the last write");
     }
-    Term::GoesOn
+    Term::Continues
 }
 
 fn until(deadline: Option<Timestamp>, now: Timestamp) -> Duration {

@@ -1,53 +1,33 @@
-//! The whole wiring: what is built, what runs, how it ends.
+//! The wiring of the eval-broker.
 
-use proto::internal::v1::eval_broker_server::EvalBrokerServer;
-use service_host::{Base, Error, Rpcs};
-use service_kit::{Clock, IdSource};
+use proto::internal::v1::eval_broker_server::{self, EvalBrokerServer};
+use service_host::{Host, Rpcs, Running, Service};
+use service_kit::{Clock, ConfigError, IdSource};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
 use crate::config::Config;
 use crate::handle::Handle;
 use crate::metrics::Metrics;
+use crate::performer::Performer;
 use crate::run::Term;
-use crate::world::World;
 use crate::writes::Writes;
 use crate::{SERVICE, grpc, run};
 
-/// The service, built and bound, not yet running.
-pub struct App {
-    config: Config,
-    base: Base,
-}
+pub type App = service_host::App<EvalBroker>;
 
-impl App {
-    /// Binds the ports and prepares the connection to the store.
-    ///
-    /// # Errors
-    /// A port is taken, or the configuration makes no sense.
-    pub async fn build(config: Config) -> Result<Self, Error> {
-        config.check()?;
-        let base = Base::build(SERVICE, &config.etcd, &config.listen).await?;
-        Ok(Self { config, base })
+#[derive(Debug)]
+pub struct EvalBroker;
+
+impl Service for EvalBroker {
+    const NAME: &'static str = SERVICE;
+    type Config = Config;
+
+    fn check(config: &Config) -> Result<(), ConfigError> {
+        config.check()
     }
 
-    /// Returns the address that workers reach it at.
-    pub fn address(&self) -> &str {
-        self.base.address()
-    }
-
-    /// # Errors
-    /// The listener has no address.
-    pub fn metrics_address(&self) -> std::io::Result<std::net::SocketAddr> {
-        self.base.metrics_address()
-    }
-
-    /// Runs until drained.
-    ///
-    /// # Errors
-    /// A server failed.
-    pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
-        let host = self.base.start();
+    fn run(config: Config, host: Host, drain: CancellationToken) -> Running {
         let metrics = host.metrics.register(Metrics::register);
         let replica = host.replica.clone();
         let handle = Handle::default();
@@ -55,9 +35,10 @@ impl App {
             handle: handle.clone(),
             replica: replica.clone(),
         }));
-        let broker = self.config.broker();
+        let broker = config.broker();
         let (client, ids) = (host.client().clone(), IdSource::from_os());
-        let lead = |leadership: store::Leadership| {
+        let drained = drain.clone();
+        let lead = move |leadership: store::Leadership| {
             let writes = Writes::new(
                 leadership.writer(&client),
                 replica.clone(),
@@ -65,13 +46,14 @@ impl App {
                 broker.delivery_limit,
                 metrics.clone(),
             );
+            let performer = Performer::new(
+                writes,
+                replica.clone(),
+                metrics.clone(),
+                broker.nack_timeout,
+            );
             let term = Term {
-                world: World::new(
-                    writes,
-                    replica.clone(),
-                    metrics.clone(),
-                    broker.nack_timeout,
-                ),
+                performer,
                 leadership,
                 config: broker.clone(),
                 seed: ids.next_u64(),
@@ -80,14 +62,13 @@ impl App {
                 metrics: metrics.clone(),
                 inbox: handle.open(),
             };
-            run::lead(term, drain.clone())
+            run::lead(term, drained.clone())
         };
-        let leading = host.elected(self.config.election_ttl, drain.clone(), lead);
+        let leading = host.elected(config.election_ttl, drain.clone(), lead);
         let rpcs = Rpcs {
             routes,
-            names: &[proto::internal::v1::eval_broker_server::SERVICE_NAME],
+            names: &[eval_broker_server::SERVICE_NAME],
         };
-        let grace = self.config.shutdown_grace_period;
-        host.run(rpcs, leading, grace, drain.clone()).await
+        host.run(rpcs, leading, config.shutdown_grace_period, drain)
     }
 }

@@ -1,75 +1,45 @@
-//! The one config struct, read once.
+//! The settings of the eval-broker.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use service_kit::config::duration;
-use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
-use service_kit::{ConfigError, EtcdConfig, ListenConfig, TelemetryConfig};
+use service_kit::ConfigError;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    pub etcd: EtcdConfig,
-    pub listen: ListenConfig,
-    pub telemetry: TelemetryConfig,
-    /// How long RPCs in hand may go on once it is told to end.
-    #[serde(with = "duration")]
-    pub shutdown_grace_period: Duration,
-    /// How long a worker may keep an evaluation without a word before another gets it. 60 s, as in
-    /// Nomad (`eval_nack_timeout`): a worker extends it while it works.
-    #[serde(with = "duration")]
-    pub nack_timeout: Duration,
-    /// Deliveries before an evaluation counts as failed. 3, as in Nomad (`eval_delivery_limit`).
-    pub delivery_limit: u8,
-    /// How long an evaluation that was given back once waits for its next delivery.
-    #[serde(with = "duration")]
-    pub initial_nack_delay: Duration,
-    /// How long it waits after each further time, times the deliveries before the last.
-    #[serde(with = "duration")]
-    pub subsequent_nack_delay: Duration,
-    /// The least wait of the follow-up of a failed evaluation.
-    #[serde(with = "duration")]
-    pub follow_up_delay: Duration,
-    /// What is added to it at most, evenly drawn, so that a wave of failures is not a wave again.
-    #[serde(with = "duration")]
-    pub follow_up_spread: Duration,
-    /// How long what a worker had may stay unanswered once its stream has broken.
-    #[serde(with = "duration")]
-    pub session_grace: Duration,
-    /// How long etcd keeps a leader that has fallen silent.
-    #[serde(with = "duration")]
-    pub election_ttl: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        let broker = broker::Config::default();
-        Self {
-            etcd: EtcdConfig::default(),
-            listen: ListenConfig::default(),
-            telemetry: TelemetryConfig::default(),
-            shutdown_grace_period: DEFAULT_SHUTDOWN_GRACE_PERIOD,
-            nack_timeout: broker.nack_timeout,
-            delivery_limit: broker.delivery_limit,
-            initial_nack_delay: broker.initial_nack_delay,
-            subsequent_nack_delay: broker.subsequent_nack_delay,
-            follow_up_delay: broker.follow_up_delay,
-            follow_up_spread: broker.follow_up_spread,
-            session_grace: broker.session_grace,
-            election_ttl: store::ElectionOptions::DEFAULT_TTL,
-        }
+service_host::config! {
+    elected
+    pub struct Config {
+        /// How long a worker may hold an evaluation without extending it; then it is delivered to
+        /// another one. 60 s, as in Nomad (`eval_nack_timeout`).
+        #[serde(with = "service_kit::config::duration")]
+        pub nack_timeout: Duration = broker::Config::default().nack_timeout,
+        /// Deliveries until an evaluation counts as failed. 3, as in Nomad (`eval_delivery_limit`).
+        pub delivery_limit: u8 = broker::Config::default().delivery_limit,
+        /// The redelivery delay of an evaluation after its first nack.
+        #[serde(with = "service_kit::config::duration")]
+        pub initial_nack_delay: Duration = broker::Config::default().initial_nack_delay,
+        /// The redelivery delay after each further nack, multiplied by the deliveries before the last.
+        #[serde(with = "service_kit::config::duration")]
+        pub subsequent_nack_delay: Duration = broker::Config::default().subsequent_nack_delay,
+        /// The minimum delay of the follow-up of a failed evaluation.
+        #[serde(with = "service_kit::config::duration")]
+        pub follow_up_delay: Duration = broker::Config::default().follow_up_delay,
+        /// The maximum random addition to it, uniformly distributed, which spreads the follow-ups of
+        /// a wave of failures.
+        #[serde(with = "service_kit::config::duration")]
+        pub follow_up_spread: Duration = broker::Config::default().follow_up_spread,
+        /// How long a worker may take to answer for its evaluations once its stream has broken.
+        #[serde(with = "service_kit::config::duration")]
+        pub session_grace: Duration = broker::Config::default().session_grace,
     }
 }
 
-/// The shortest time in which somebody else's word gets through: some round trips to the store.
-const SHORTEST: Duration = Duration::from_millis(100);
+/// The shortest useful timeout: some round trips to the store.
+const TIMEOUT_MIN: Duration = Duration::from_millis(100);
 
 impl Config {
-    /// Finds values with which no evaluation would ever get anywhere.
+    /// Rejects settings with which no evaluation would ever be completed.
     ///
     /// # Errors
-    /// The first setting that is wrong.
+    /// The first wrong setting.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let wrong = |problem: String| {
             Err(ConfigError::Invalid {
@@ -77,7 +47,7 @@ impl Config {
                 problem,
             })
         };
-        if self.nack_timeout < SHORTEST {
+        if self.nack_timeout < TIMEOUT_MIN {
             return wrong(format!(
                 "`nack_timeout` is {}ms: want 100ms or more",
                 self.nack_timeout.as_millis()
@@ -91,7 +61,7 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the part that the broker itself goes by.
+    /// Returns the settings of the broker itself.
     pub(crate) fn broker(&self) -> broker::Config {
         broker::Config {
             nack_timeout: self.nack_timeout,
@@ -106,16 +76,12 @@ impl Config {
     }
 }
 
-impl service_kit::print::Documented for Config {
-    const SOURCE: &'static str = include_str!("config.rs");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_would_stop_every_evaluation_is_refused_by_name() {
+    fn settings_that_stop_every_evaluation_are_rejected_by_name() {
         assert!(Config::default().check().is_ok());
         type Change = fn(&mut Config);
         let table: [(&str, Change); 3] = [

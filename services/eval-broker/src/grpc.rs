@@ -1,4 +1,4 @@
-//! The RPCs: decode, hand to the loop, encode.
+//! The RPCs: decode, send to the loop, encode.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl EvalBroker for Service {
         info!(
             eval_id = message.eval_id,
             reason = message.reason,
-            "evaluation refused by its worker"
+            "evaluation nacked by its worker"
         );
         self.answer(Answer::Nack, &message.eval_id, &message.token)
             .await?;
@@ -109,7 +109,7 @@ impl EvalBroker for Service {
     }
 }
 
-/// Passes credit on until the worker hangs up or the term is over.
+/// Passes credit on until the worker disconnects or the term is over.
 async fn listen(session: Session, mut incoming: Streaming<DequeueRequest>) {
     loop {
         let message = tokio::select! {
@@ -133,7 +133,7 @@ async fn listen(session: Session, mut incoming: Streaming<DequeueRequest>) {
     session.close().await;
 }
 
-/// Reads the types that a worker takes; none: all.
+/// Reads the job types that a worker accepts; empty: all.
 fn read_types(texts: &[String]) -> Result<JobTypes, Status> {
     if texts.is_empty() {
         return Ok(JobTypes::all());

@@ -1,4 +1,4 @@
-//! The way from the RPCs to the leader's loop.
+//! The command channel from the RPCs to the leader's loop.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,18 +10,18 @@ use proto::internal::v1::Delivery;
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 
-/// Commands that may wait for the loop: a few for each of a thousand workers. When it is full, RPCs
-/// wait within their deadlines.
+/// Commands in the queue: a few for each of a thousand workers. When it is full, RPCs wait within
+/// their deadlines.
 const WAITING_COMMANDS: usize = 4_096;
 
-/// Deliveries that may wait for one worker to read them: it has asked for every one of them, so
-/// one that leaves twice the most it can ask for unread is gone.
+/// Buffered deliveries for one worker. It has requested each of them, so a worker with twice its
+/// maximum credit unread is gone.
 const WAITING_DELIVERIES: usize = 2 * CREDIT_MAX as usize;
 
-/// What a session's stream carries.
+/// An item of a session's stream.
 pub(crate) type Outgoing = mpsc::Sender<Result<Delivery, Status>>;
 
-/// What an RPC wants of the loop.
+/// A command of an RPC to the loop.
 pub(crate) enum Command {
     Open {
         session: SessionId,
@@ -47,7 +47,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What a worker says of a delivery.
+/// A worker's answer to a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Ack,
@@ -55,11 +55,11 @@ pub(crate) enum Answer {
     Extend,
 }
 
-/// This process does not lead, or has just ceased to.
+/// This process does not lead, or no longer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotLeading;
 
-/// Talks to the loop while this process leads. Cheap to clone.
+/// Sends commands to the loop while this process leads. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Handle {
     /// `Some` exactly while the loop runs.
@@ -68,7 +68,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Opens the way to a new loop; it closes when the inbox is dropped.
+    /// Opens the channel of a new loop; it closes when the inbox is dropped.
     pub(crate) fn open(&self) -> Inbox {
         let (sender, commands) = mpsc::channel(WAITING_COMMANDS);
         *self.lock() = Some(sender);
@@ -78,7 +78,7 @@ impl Handle {
         }
     }
 
-    /// Opens a session and returns it with what will be delivered.
+    /// Opens a session and returns it with its deliveries.
     pub(crate) async fn open_session(
         &self,
         types: JobTypes,
@@ -147,7 +147,7 @@ impl Session {
 
     pub(crate) async fn close(self) {
         let session = self.id;
-        // When nobody leads any more there is nothing to close.
+        // Once the term is over there is nothing to close.
         let _ = self.send(Command::Close { session }).await;
     }
 
@@ -161,7 +161,7 @@ impl Session {
     }
 }
 
-/// The loop's end of the way.
+/// The receiving end.
 pub(crate) struct Inbox {
     pub(crate) commands: mpsc::Receiver<Command>,
     handle: Handle,

@@ -1,18 +1,18 @@
 //! Hands evaluations to workers: by priority, at least once, one of a job at a time.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `handle` is the way from RPCs to the loop;
-//! `run` is the leader's loop around [`broker::Broker`], which decides; `world` carries out what it
+//! `run` is the leader's loop around [`broker::Broker`], which decides; `performer` carries out what it
 //! decided, `writes` are the transactions among that; `grpc` are the RPCs.
 //!
-//! Nothing that matters lives here: queues are rebuilt from the store by whoever leads next.
+//! Its memory can be lost: the next leader rebuilds the queues from the store.
 
 pub mod app;
 pub mod config;
 mod grpc;
 mod handle;
 pub mod metrics;
+mod performer;
 mod run;
-mod world;
 mod writes;
 
 pub use app::App;

@@ -81,44 +81,32 @@ impl Metrics {
 
     fn register_levels(&self, registry: &mut Registry) {
         let levels = [
-            (
-                "total_ready",
-                "Evaluations that can be delivered",
-                &self.total_ready,
-            ),
+            ("total_ready", "Deliverable evaluations", &self.total_ready),
             (
                 "total_unacked",
-                "Evaluations with workers",
+                "Evaluations delivered to workers",
                 &self.total_unacked,
             ),
             (
                 "total_pending",
-                "Evaluations behind another of their job",
+                "Evaluations behind another one of their job",
                 &self.total_pending,
             ),
-            (
-                "total_waiting",
-                "Evaluations that wait for their time",
-                &self.total_waiting,
-            ),
+            ("total_waiting", "Delayed evaluations", &self.total_waiting),
             (
                 "total_cancelable",
-                "Needless evaluations, about to be canceled",
+                "Superseded evaluations whose cancellation is being written",
                 &self.total_cancelable,
             ),
             (
                 "total_failing",
-                "Evaluations about to be written failed",
+                "Evaluations whose failure is being written",
                 &self.total_failing,
             ),
-            (
-                "total_blocked",
-                "Evaluations that wait for capacity",
-                &self.total_blocked,
-            ),
+            ("total_blocked", "Blocked evaluations", &self.total_blocked),
             (
                 "total_escaped",
-                "Those of them that any capacity may help",
+                "Blocked evaluations that any capacity may unblock",
                 &self.total_escaped,
             ),
             ("sessions", "Connected workers", &self.sessions),
@@ -133,7 +121,7 @@ impl Metrics {
         }
         registry.register(
             "ready",
-            "Evaluations that can be delivered, by type",
+            "Deliverable evaluations, by type",
             self.ready.clone(),
         );
     }
@@ -142,17 +130,17 @@ impl Metrics {
         let times = [
             (
                 "wait_time",
-                "From when it could be delivered to the first delivery",
+                "Time from deliverable to the first delivery",
                 &self.wait_time,
             ),
             (
                 "process_time",
-                "From the last delivery to the outcome",
+                "Time from the last delivery to the outcome",
                 &self.process_time,
             ),
             (
                 "response_time",
-                "From when it could be delivered to the outcome",
+                "Time from deliverable to the outcome",
                 &self.response_time,
             ),
         ];
@@ -162,17 +150,17 @@ impl Metrics {
         registry.register("deliveries", "Deliveries, by type", self.deliveries.clone());
         registry.register(
             "returned",
-            "Deliveries that came to nothing, by reason",
+            "Deliveries without an outcome, by reason",
             self.returned.clone(),
         );
         registry.register(
             "failed",
-            "Evaluations delivered too often",
+            "Evaluations that reached the delivery limit",
             self.failed.clone(),
         );
         registry.register(
             "write_failures",
-            "Transactions that could not be written and are asked for again",
+            "Failed writes, which are retried",
             self.write_failures.clone(),
         );
     }

@@ -1,4 +1,5 @@
-//! The leader's loop: facts of the store and what workers say in, effects out.
+//! The leader's loop around [`broker::Broker`]: facts of the store and commands of workers in, effects
+//! out.
 
 use broker::facts::Reader;
 use broker::{Broker, Effect, Event, RequestId};
@@ -11,9 +12,9 @@ use tracing::info;
 
 use crate::handle::{Answer, Command, Inbox};
 use crate::metrics::Metrics;
-use crate::world::World;
+use crate::performer::Performer;
 
-/// What a term of leadership is led with.
+/// The parts of one leadership term.
 pub(crate) struct Term {
     pub(crate) leadership: Leadership,
     pub(crate) config: broker::Config,
@@ -22,10 +23,10 @@ pub(crate) struct Term {
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
     pub(crate) inbox: Inbox,
-    pub(crate) world: World,
+    pub(crate) performer: Performer,
 }
 
-/// What happened next.
+/// The next input of the loop.
 enum Next {
     Command(Command),
     Delta(Delta),
@@ -34,7 +35,7 @@ enum Next {
     Written,
 }
 
-/// Leads until drained or deposed; the caller drops it when the term is lost.
+/// Runs until drained or deposed; the caller drops it when the term is lost.
 pub(crate) async fn lead(mut term: Term, drain: CancellationToken) {
     // A step of the wall clock must not make every delivery late.
     let clock = SteadyClock::start(term.clock.clone());
@@ -51,29 +52,29 @@ pub(crate) async fn lead(mut term: Term, drain: CancellationToken) {
     );
     drop(snapshot);
     loop {
-        term.world.perform(now(), effects);
+        term.performer.perform(now(), effects);
         term.metrics.show(&broker.stats());
         let deadline = broker.next_deadline().map(|at| clock.instant(at.0));
         let next = tokio::select! {
             () = drain.cancelled() => break,
-            () = term.world.deposed() => break,
+            () = term.performer.deposed() => break,
             Some(command) = term.inbox.commands.recv() => Next::Command(command),
             delta = changes.next() => match delta {
                 Some(delta) => Next::Delta(delta),
                 None => break,
             },
-            () = term.world.written() => Next::Written,
+            () = term.performer.written() => Next::Written,
             () = sleep_until(deadline) => Next::Tick,
         };
         let now = now();
         effects = match next {
-            Next::Command(command) => obey(&mut broker, &mut term.world, now, command),
+            Next::Command(command) => obey(&mut broker, &mut term.performer, now, command),
             Next::Delta(delta) => take_in(&mut broker, &mut reader, now, &delta, &term.replica),
             Next::Tick => broker.step(now, Event::Tick),
             Next::Written => Vec::new(),
         };
     }
-    term.world.finish().await;
+    term.performer.finish().await;
 }
 
 fn take_in(
@@ -98,7 +99,12 @@ fn take_in(
     }
 }
 
-fn obey(broker: &mut Broker, world: &mut World, now: Timestamp, command: Command) -> Vec<Effect> {
+fn obey(
+    broker: &mut Broker,
+    performer: &mut Performer,
+    now: Timestamp,
+    command: Command,
+) -> Vec<Effect> {
     let event = match command {
         Command::Open {
             session,
@@ -106,7 +112,7 @@ fn obey(broker: &mut Broker, world: &mut World, now: Timestamp, command: Command
             credit,
             deliveries,
         } => {
-            world.connect(session, deliveries);
+            performer.connect(session, deliveries);
             Event::SessionOpened {
                 session,
                 types,
@@ -115,7 +121,7 @@ fn obey(broker: &mut Broker, world: &mut World, now: Timestamp, command: Command
         }
         Command::Credit { session, credit } => Event::Credit { session, credit },
         Command::Close { session } => {
-            world.disconnect(session);
+            performer.disconnect(session);
             Event::SessionClosed { session }
         }
         Command::Answer {
@@ -124,7 +130,7 @@ fn obey(broker: &mut Broker, world: &mut World, now: Timestamp, command: Command
             token,
             reply,
         } => {
-            let request: RequestId = world.expect_reply(reply);
+            let request: RequestId = performer.expect_reply(reply);
             match answer {
                 Answer::Ack => Event::Ack {
                     request,
@@ -144,7 +150,7 @@ fn obey(broker: &mut Broker, world: &mut World, now: Timestamp, command: Command
             }
         }
         Command::Stats { reply } => {
-            // Whoever asked may have gone.
+            // The caller may have given up.
             let _ = reply.send(broker.stats());
             return Vec::new();
         }

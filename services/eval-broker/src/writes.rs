@@ -1,24 +1,23 @@
-//! The transactions of the broker: evaluations that failed, and those made needless.
+//! The transactions of the broker: evaluations that fail, and canceled ones.
 
 use std::time::Duration;
 
 use broker::outcome;
-use model::{EvalId, Evaluation, Indexed, Timestamp};
+use model::{EvalId, Timestamp};
 use service_kit::{IdSource, SpanParent as _};
-use state::{Key, Snapshot};
 use store::{Commit, Replica, Txn, TxnError, Writer};
 use tokio::sync::Semaphore;
 use tracing::{Instrument as _, debug, info, info_span, warn};
 
 use crate::metrics::Metrics;
 
-/// Writes at the same time: cancelling is background work and must leave the store to plans.
+/// Concurrent writes: they are background work and must leave the store to plans.
 const WRITES_IN_FLIGHT: usize = 4;
 
-/// How long one write may be in doubt. The broker asks again after twice that.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one write may be in doubt. The broker requests it again after twice that.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is to be written.
+/// A requested write.
 pub(crate) enum Job {
     Fail {
         eval_id: EvalId,
@@ -31,13 +30,13 @@ pub(crate) enum Job {
     },
 }
 
-/// How a write ended, as far as the loop cares: what was not written is asked for again.
+/// The result of a write. The broker requests failed writes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     Done,
-    /// Not written: overtaken, or to be asked for again.
+    /// Not written: nothing to write, a conflict, or an error.
     Nothing,
-    /// The fence failed: another leads.
+    /// The fence failed: another replica leads.
     Deposed,
 }
 
@@ -80,34 +79,23 @@ impl Writes {
         }
     }
 
-    /// Writes an evaluation failed, with a follow-up unless its job is gone.
+    /// Fails an evaluation, with a follow-up unless its job is gone.
     async fn fail(&self, id: EvalId, after: Duration, now: Timestamp) -> Written {
         let snapshot = self.replica.snapshot();
-        let Some(eval) = open(&snapshot, id) else {
+        let follow_up_id = EvalId::from_random(self.ids.next_u128());
+        let limit = self.delivery_limit;
+        let writes = outcome::fail(&snapshot, id, limit, follow_up_id, after, now);
+        let Some((writes, eval)) = writes.zip(snapshot.eval(id)) else {
             return Written::Nothing;
         };
         let span = info_span!("fail_evaluation", eval_id = %id, job_id = %eval.value.job.job_id);
         span.set_parent_from(&eval.value.trace_parent);
-        let follow_up = snapshot.job(&eval.value.job).map(|_| {
-            let id = EvalId::from_random(self.ids.next_u128());
-            outcome::follow_up(&eval.value, id, now, after)
-        });
-        let next = follow_up.as_ref().map(|next| next.id);
-        let failed = outcome::failed(&eval.value, self.delivery_limit, next, now);
-        let build = || -> Result<Txn, TxnError> {
-            let mut txn = self.writer.txn();
-            txn.update(&Key::Eval(id), eval.modify_index, &failed)?;
-            if let Some(next) = &follow_up {
-                txn.create(&Key::Eval(next.id), next)?;
-            }
-            Ok(txn)
-        };
         let write = async {
-            match build() {
+            match self.writer.txn().with(&writes) {
                 Ok(txn) => self.commit(&txn, "evaluation failed").await,
                 Err(error) => {
                     self.metrics.write_failures.inc();
-                    warn!(%error, "an evaluation is too large to be written failed");
+                    warn!(%error, "the failure of an evaluation is too large for a transaction");
                     Written::Nothing
                 }
             }
@@ -119,20 +107,21 @@ impl Writes {
         written
     }
 
-    /// Writes evaluations canceled: those that are still open, in as many transactions as it takes.
+    /// Cancels the evaluations that are still open, in as many transactions as necessary.
     async fn cancel(&self, ids: &[EvalId], now: Timestamp) -> Written {
         let snapshot = self.replica.snapshot();
         let mut txn = self.writer.txn();
-        for eval in ids.iter().filter_map(|id| open(&snapshot, *id)) {
-            let placed_all = outcome::placed_all_since(&snapshot, eval);
-            let canceled = outcome::canceled(&eval.value, placed_all, now);
-            match add(&mut txn, eval, &canceled) {
+        for id in ids {
+            let Some(write) = outcome::cancel(&snapshot, *id, now) else {
+                continue;
+            };
+            let added = txn.add(&write).map(|_| ());
+            match added {
                 Ok(()) => continue,
                 Err(TxnError::TooManyBytes { .. } | TxnError::TooManyOps { .. })
                     if !txn.is_empty() => {}
                 Err(error) => {
-                    self.metrics.write_failures.inc();
-                    warn!(%error, eval_id = %eval.value.id, "cannot cancel an evaluation");
+                    self.cannot_cancel(*id, &error);
                     continue;
                 }
             }
@@ -140,9 +129,8 @@ impl Writes {
             if self.commit(&full, "evaluations canceled").await == Written::Deposed {
                 return Written::Deposed;
             }
-            if let Err(error) = add(&mut txn, eval, &canceled) {
-                self.metrics.write_failures.inc();
-                warn!(%error, eval_id = %eval.value.id, "cannot cancel an evaluation");
+            if let Err(error) = txn.add(&write) {
+                self.cannot_cancel(*id, &error);
             }
         }
         if txn.is_empty() {
@@ -151,35 +139,32 @@ impl Writes {
         self.commit(&txn, "evaluations canceled").await
     }
 
+    fn cannot_cancel(&self, eval_id: EvalId, error: &TxnError) {
+        self.metrics.write_failures.inc();
+        warn!(%error, %eval_id, "cannot cancel an evaluation");
+    }
+
     async fn commit(&self, txn: &Txn, what: &'static str) -> Written {
-        match self.writer.commit_surely(txn, PATIENCE).await {
+        match self.writer.commit_surely(txn, WRITE_TIMEOUT).await {
             Ok(Commit::Done { revision }) => {
                 info!(index = revision, evals = txn.write_count(), what);
                 Written::Done
             }
             Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => Written::Deposed,
             Ok(Commit::Conflict(conflict)) => {
-                // An outcome was faster: the change feed tells the broker.
-                debug!(index = conflict.revision, what, "overtaken");
+                // A worker's outcome was faster: the change feed informs the broker.
+                debug!(
+                    index = conflict.revision,
+                    what, "an evaluation has changed meanwhile"
+                );
                 Written::Nothing
             }
             Err(store::Error::Deposed { .. }) => Written::Deposed,
             Err(error) => {
                 self.metrics.write_failures.inc();
-                warn!(%error, what, "cannot write, it will be tried again");
+                warn!(%error, what, "cannot write evaluations: it is retried");
                 Written::Nothing
             }
         }
     }
-}
-
-/// Returns an evaluation if there is still something to decide about it.
-fn open(snapshot: &Snapshot, id: EvalId) -> Option<&Indexed<Evaluation>> {
-    let eval = snapshot.eval(id)?;
-    (!eval.value.status.is_terminal()).then_some(&**eval)
-}
-
-fn add(txn: &mut Txn, read: &Indexed<Evaluation>, value: &Evaluation) -> Result<(), TxnError> {
-    txn.update(&Key::Eval(value.id), read.modify_index, value)?;
-    Ok(())
 }

@@ -1,85 +1,66 @@
-//! The whole wiring: what is built, what runs, how it ends.
+//! The wiring of the plan-applier.
 
-use service_host::{Base, Error, Rpcs};
-use service_kit::Clock;
+use service_host::{Host, Rpcs, Running, Service};
+use service_kit::{Clock, ConfigError};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
+use crate::SERVICE;
 use crate::commit::Committer;
 use crate::config::Config;
-use crate::desk::Desk;
 use crate::grpc::Grpc;
 use crate::metrics::Metrics;
-use crate::run::World;
-use crate::{SERVICE, run};
+use crate::run;
+use crate::run::Context;
+use crate::submission_queue::SubmissionQueue;
 
-/// The service, built and bound, not yet running.
-pub struct App {
-    config: Config,
-    base: Base,
-}
+pub type App = service_host::App<PlanApplier>;
 
-impl App {
-    /// Binds the ports and prepares the connection to the store.
-    ///
-    /// # Errors
-    /// A port is taken, or the configuration makes no sense.
-    pub async fn build(config: Config) -> Result<Self, Error> {
-        service_host::check_election_ttl(SERVICE, config.election_ttl)?;
-        let base = Base::build(SERVICE, &config.etcd, &config.listen).await?;
-        Ok(Self { config, base })
+#[derive(Debug)]
+pub struct PlanApplier;
+
+impl Service for PlanApplier {
+    const NAME: &'static str = SERVICE;
+    type Config = Config;
+
+    fn check(config: &Config) -> Result<(), ConfigError> {
+        service_host::check_election_ttl(SERVICE, config.election_ttl)
     }
 
-    /// Returns the address that it takes plans at.
-    pub fn address(&self) -> &str {
-        self.base.address()
-    }
-
-    /// # Errors
-    /// The listener has no address.
-    pub fn metrics_address(&self) -> std::io::Result<std::net::SocketAddr> {
-        self.base.metrics_address()
-    }
-
-    /// Runs until drained.
-    ///
-    /// # Errors
-    /// A server failed.
-    pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
-        let host = self.base.start();
+    fn run(config: Config, host: Host, drain: CancellationToken) -> Running {
         let metrics = host.metrics.register(Metrics::register);
         let replica = host.replica.clone();
-        let desk = Desk::default();
+        let submissions = SubmissionQueue::default();
         let grpc = Grpc {
-            desk: desk.clone(),
+            submissions: submissions.clone(),
             replica: replica.clone(),
         };
-        let routes = Routes::new(grpc.into_server());
+        let rpcs = Rpcs {
+            routes: Routes::new(grpc.into_server()),
+            names: &[proto::internal::v1::plan_applier_server::SERVICE_NAME],
+        };
+        let (election_ttl, grace) = (config.election_ttl, config.shutdown_grace_period);
         let client = host.client().clone();
-        let lead = |leadership: store::Leadership| {
+        let drained = drain.clone();
+        let lead = move |leadership: store::Leadership| {
             let committer = Committer {
                 writer: leadership.writer(&client),
                 replica: replica.clone(),
                 metrics: metrics.clone(),
-                drain: drain.clone(),
+                drain: drained.clone(),
             };
-            let world = World {
+            let context = Context {
                 replica: replica.clone(),
                 committer,
                 clock: Clock::real(),
-                verify_threads: self.config.verify_threads,
-                bad_nodes: self.config.tracker(),
+                verify_threads: config.verify_threads,
+                bad_nodes: config.tracker(),
                 metrics: metrics.clone(),
             };
             let revision = leadership.fence().create_revision;
-            run::lead(world, desk.open(), revision, drain.clone())
+            run::lead(context, submissions.open(), revision, drained.clone())
         };
-        let leading = host.elected(self.config.election_ttl, drain.clone(), lead);
-        let rpcs = Rpcs {
-            routes,
-            names: &[proto::internal::v1::plan_applier_server::SERVICE_NAME],
-        };
-        let grace = self.config.shutdown_grace_period;
-        host.run(rpcs, leading, grace, drain.clone()).await
+        let leading = host.elected(election_ttl, drain.clone(), lead);
+        host.run(rpcs, leading, grace, drain)
     }
 }

@@ -1,4 +1,4 @@
-//! Writes a transaction, fenced, and finds out what became of it.
+//! Commits fenced transactions and determines their outcome.
 
 #[cfg(test)]
 mod tests;
@@ -7,10 +7,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use applier::{CommitId, Event, Op, Piece};
+use applier::{CommitId, Event, Piece};
 use model::{NodeEligibility, NodeId, Timestamp};
 use service_kit::run::chain;
-use state::Key;
+use state::{Entity, Key, Write};
 use store::{Commit, Replica, Txn, TxnError, Writer};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,36 +18,36 @@ use tracing::{error, info, instrument, warn};
 
 use crate::metrics::Metrics;
 
-/// How long a transaction may be in doubt. Within it the term is lost or the store is back; beyond
-/// it, giving up the term is the way to know.
-pub(crate) const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
+/// Time for which the outcome of a transaction may be unknown. Usually the term is lost or the store
+/// is back by then; after it, the leader gives up its term.
+pub(crate) const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often a node that somebody else is changing is tried to be marked.
+/// Attempts to mark a node in spite of conflicts.
 const MARK_ATTEMPTS_MAX: usize = 4;
 
-/// What became of a transaction.
+/// Outcome of a transaction.
 #[derive(Debug)]
 pub(crate) enum Written {
-    /// Carried out, by this revision.
+    /// Carried out at this revision.
     Done(u64),
-    /// A compare failed, so nothing of it was written as of this revision.
-    Overtaken(u64),
-    /// The store would not take it, and says why: nothing of it was or will be written.
+    /// A compare failed, so nothing was written as of this revision.
+    Conflict(u64),
+    /// The store refused it with this reason: nothing was or will be written.
     Refused(String),
-    /// As [`Self::Refused`], because there is too much in it.
+    /// As [`Self::Refused`], because of its size.
     TooLarge(String),
-    /// The fence has failed, or nobody knows: whoever leads next starts from what is there.
+    /// The fence has failed, or the outcome is unknown: the next leader starts from the stored state.
     Deposed,
 }
 
-/// The way into the store: a leader's [`Writer`], or what a test has in its place.
+/// The writer of transactions: a leader's [`Writer`], or a test's substitute.
 pub(crate) trait Store: Clone + Send + Sync + 'static {
     fn txn(&self) -> Txn;
 
     fn commit_surely(
         &self,
         txn: &Txn,
-        patience: Duration,
+        timeout: Duration,
     ) -> impl Future<Output = Result<Commit, store::Error>> + Send;
 }
 
@@ -56,34 +56,34 @@ impl Store for Writer {
         Self::txn(self)
     }
 
-    async fn commit_surely(&self, txn: &Txn, patience: Duration) -> Result<Commit, store::Error> {
-        Self::commit_surely(self, txn, patience).await
+    async fn commit_surely(&self, txn: &Txn, timeout: Duration) -> Result<Commit, store::Error> {
+        Self::commit_surely(self, txn, timeout).await
     }
 }
 
-/// Everything needed to commit. Cheap to clone.
+/// The dependencies of a commit. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Committer<S = Writer> {
     pub(crate) writer: S,
     pub(crate) replica: Replica,
     pub(crate) metrics: Metrics,
-    /// The process is about to end: nothing is waited for any more.
+    /// The process is about to end: retries stop.
     pub(crate) drain: CancellationToken,
 }
 
 impl<S: Store> Committer<S> {
-    /// Writes `parts` in one transaction; says what the machine is to be told.
+    /// Writes `parts` in one transaction; returns the machine's event.
     #[instrument(skip_all, fields(commit = commit.0, plans = parts.len()))]
     pub(crate) async fn commit(self, commit: CommitId, parts: Vec<Arc<Piece>>) -> Event {
         let txn = match self.build(&parts) {
             Ok(txn) => txn,
             Err(TxnError::Contradiction { key }) => {
-                // Two plans saw a node (say) at different revisions: the older view is void.
-                warn!(?key, "plans that do not go together");
+                // Two plans saw an object, such as a node, at different revisions: the older one is stale.
+                warn!(?key, "plans with contradicting compares in one transaction");
                 return self.conflict(commit, self.replica.applied());
             }
             Err(failure) => {
-                error!(%failure, "a transaction cannot be built");
+                error!(%failure, "cannot build a transaction");
                 return self.refused(commit, &failure);
             }
         };
@@ -93,7 +93,7 @@ impl<S: Store> Committer<S> {
                 self.metrics.commit_plans.observe(parts.len() as f64);
                 Event::Committed { commit, revision }
             }
-            Written::Overtaken(revision) => Event::Conflict { commit, revision },
+            Written::Conflict(revision) => Event::Conflict { commit, revision },
             Written::Refused(reason) | Written::TooLarge(reason) => Event::Refused {
                 commit,
                 revision: self.replica.applied(),
@@ -103,10 +103,10 @@ impl<S: Store> Committer<S> {
         }
     }
 
-    /// Carries out one transaction; says what became of it.
+    /// Carries out one transaction; returns the outcome.
     pub(crate) async fn write(&self, txn: &Txn) -> Written {
         let began = Instant::now();
-        let committed = self.writer.commit_surely(txn, COMMIT_PATIENCE).await;
+        let committed = self.writer.commit_surely(txn, COMMIT_TIMEOUT).await;
         self.metrics.apply.observe(began.elapsed().as_secs_f64());
         match committed {
             Ok(Commit::Done { revision }) => {
@@ -115,16 +115,16 @@ impl<S: Store> Committer<S> {
                 Written::Done(revision)
             }
             Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => {
-                warn!("the fence failed: another leads");
+                warn!("the fence failed: another replica leads");
                 Written::Deposed
             }
             Ok(Commit::Conflict(conflict)) => {
-                info!(index = conflict.revision, failed = ?conflict.failed, "overtaken");
+                info!(index = conflict.revision, failed = ?conflict.failed, "conflict");
                 self.metrics.commit("conflict");
-                Written::Overtaken(conflict.revision)
+                Written::Conflict(conflict.revision)
             }
             Err(failure) if failure.is_unknown() || failure.is_retriable() => {
-                warn!(%failure, "it is not known what became of a transaction");
+                warn!(%failure, "the outcome of a transaction is unknown");
                 self.metrics.commit("failed");
                 Written::Deposed
             }
@@ -141,9 +141,9 @@ impl<S: Store> Committer<S> {
         }
     }
 
-    /// Keeps further work away from a node whose parts of plans are rejected over and over.
+    /// Makes a node with repeated rejections ineligible.
     ///
-    /// What cannot be written is left: the node is told of again if it goes on.
+    /// Failures are ignored: further rejections lead to another attempt.
     pub(crate) async fn mark_ineligible(self, id: NodeId, now: Timestamp) {
         let mut snapshot = self.replica.snapshot();
         for _ in 0..MARK_ATTEMPTS_MAX {
@@ -158,36 +158,41 @@ impl<S: Store> Committer<S> {
                 "Scheduler",
                 "Node marked as ineligible: too many plans rejected",
             );
-            let mut txn = self.writer.txn();
-            if let Err(failure) = txn.update(&Key::Node(id), stored.modify_index, &node) {
-                return error!(%failure, "a transaction cannot be built");
-            }
-            match self.writer.commit_surely(&txn, COMMIT_PATIENCE).await {
+            let marking = Write::Update {
+                key: Key::Node(id),
+                modify_index: stored.modify_index,
+                entity: Entity::Node(Box::new(node)),
+            };
+            let txn = match self.writer.txn().with([&marking]) {
+                Ok(txn) => txn,
+                Err(failure) => return error!(%failure, "cannot build a transaction"),
+            };
+            match self.writer.commit_surely(&txn, COMMIT_TIMEOUT).await {
                 Ok(Commit::Done { revision }) => {
                     self.metrics.nodes_marked.inc();
                     return warn!(
                         index = revision,
-                        "node marked as ineligible: its parts of too many plans were rejected"
+                        "node marked as ineligible: too many of its parts of plans were rejected"
                     );
                 }
                 Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => return,
                 Ok(Commit::Conflict(conflict)) => {
                     let waited = self
                         .replica
-                        .wait_for(conflict.revision, COMMIT_PATIENCE)
+                        .wait_for(conflict.revision, COMMIT_TIMEOUT)
                         .await;
                     let Ok(newer) = waited else { return };
                     snapshot = newer;
                 }
                 Err(failure) => {
                     let failure = chain(&failure);
-                    return warn!(failure, "a node could not be marked as ineligible");
+                    return warn!(failure, "cannot mark a node as ineligible");
                 }
             }
         }
     }
 
-    /// Nothing was written, and nothing will be.
+    /// Returns the event of a refusal.
     fn refused(&self, commit: CommitId, failure: &(dyn std::error::Error + 'static)) -> Event {
         self.metrics.commit("failed");
         Event::Refused {
@@ -203,28 +208,7 @@ impl<S: Store> Committer<S> {
     }
 
     fn build(&self, parts: &[Arc<Piece>]) -> Result<Txn, TxnError> {
-        let mut txn = self.writer.txn();
-        add(&mut txn, parts.iter().flat_map(|piece| &piece.ops))?;
-        Ok(txn)
+        let ops = parts.iter().flat_map(|piece| &piece.ops);
+        self.writer.txn().with(ops)
     }
-}
-
-/// Adds what a plan wants written and compared.
-pub(crate) fn add<'a>(txn: &mut Txn, ops: impl Iterator<Item = &'a Op>) -> Result<(), TxnError> {
-    for op in ops {
-        match op {
-            Op::Create { key, entity } => txn.create(key, entity)?,
-            Op::Update {
-                key,
-                entity,
-                modify_index,
-            } => txn.update(key, *modify_index, entity)?,
-            Op::Check {
-                key,
-                modify_index: 0,
-            } => txn.require_absent(key)?,
-            Op::Check { key, modify_index } => txn.require_unchanged(key, *modify_index)?,
-        };
-    }
-    Ok(())
 }

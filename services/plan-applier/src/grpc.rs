@@ -1,4 +1,4 @@
-//! Takes plans: decode, hand to the leader's loop, encode.
+//! The RPC for plans: decodes, passes the plan to the leader's loop, encodes.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use tonic::{Request, Response, Status};
 use tracing::{Instrument as _, info_span};
 
 use crate::SERVICE;
-use crate::desk::{Desk, SubmitError};
+use crate::submission_queue::{SubmissionQueue, SubmitError};
 
-/// How long the replica may take to show the snapshot that a plan was made on.
+/// Timeout for the replica to reach the snapshot of a plan.
 /// Source: Nomad's public behaviour.
-const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(10);
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A plan of 50,000 placements, the most that a job may ask for, at some 500 bytes each, twice.
+/// Twice the size of a plan with 50,000 placements, the limit of a job, at 500 bytes each.
 const MAX_PLAN_BYTES: usize = 64 << 20;
 
 /// The RPCs of this service.
 pub(crate) struct Grpc {
-    pub(crate) desk: Desk,
+    pub(crate) submissions: SubmissionQueue,
     pub(crate) replica: Replica,
 }
 
@@ -33,7 +33,7 @@ impl Grpc {
             .max_encoding_message_size(MAX_PLAN_BYTES)
     }
 
-    /// Says who leads instead, as far as this replica knows.
+    /// Returns the status of a standby, with the leader that this replica knows.
     fn not_leading(&self) -> Status {
         let leader = self.replica.leader(SERVICE);
         let hint = leader.map_or_else(String::new, |leader| format!("; {} does", leader.address));
@@ -41,17 +41,17 @@ impl Grpc {
     }
 
     async fn submit_plan(&self, plan: Plan) -> Result<SubmitPlanResponse, Status> {
-        if !self.desk.is_open() {
+        if !self.submissions.is_open() {
             return Err(self.not_leading());
         }
-        // What the scheduler saw must not look like a change to whoever checks it.
+        // On an older snapshot, the state that the scheduler saw would look changed.
         let shown = self
             .replica
-            .wait_for(plan.snapshot_index, SNAPSHOT_PATIENCE)
+            .wait_for(plan.snapshot_index, SNAPSHOT_TIMEOUT)
             .await;
         shown.map_err(|error| Status::unavailable(error.to_string()))?;
         let span = tracing::Span::current();
-        match self.desk.submit(Box::new(plan), span).await {
+        match self.submissions.submit(Box::new(plan), span).await {
             Ok(result) => Ok((&result).into()),
             Err(SubmitError::NotLeading) => Err(self.not_leading()),
             Err(error @ SubmitError::Overloaded) => {

@@ -1,21 +1,21 @@
-//! Verifies plans and commits them: the one place where the schedulers' optimism is checked.
+//! Verifies plans and commits them: the only place that checks the schedulers' optimism.
 //!
-//! In reading order: [`config`]; [`app`] is the wiring; `grpc` takes plans and hands them through
-//! `desk` to the leader; `run` is the leader's loop around [`applier::Applier`], which decides;
-//! `verify` judges plans on threads of their own, `commit` writes transactions, `whole` those of a plan that is
-//! only valid as a whole.
+//! In reading order: [`config`]; [`app`] is the wiring; `grpc` receives plans and passes them through
+//! the `submission_queue` to the leader; `run` is the leader's loop around [`applier::Applier`], which
+//! decides; `verify` checks plans on blocking threads; `commit` writes transactions; `all_at_once`
+//! writes plans that are only valid as a whole.
 
+mod all_at_once;
 pub mod app;
 mod commit;
 pub mod config;
-mod desk;
 mod grpc;
 pub mod metrics;
 mod run;
+mod submission_queue;
 #[cfg(test)]
 mod testing;
 mod verify;
-mod whole;
 
 pub use app::App;
 pub use config::Config;

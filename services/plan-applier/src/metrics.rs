@@ -1,4 +1,4 @@
-//! Everything this service measures.
+//! Metrics of the service.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// How a plan or a transaction ended: one of a handful of words.
+/// The outcome of a plan or of a transaction: one of a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ResultLabel {
     pub(crate) result: &'static str,
@@ -51,7 +51,7 @@ impl Metrics {
         };
         registry.register(
             "queue_depth",
-            "Plans not yet answered",
+            "Unanswered plans",
             metrics.queue_depth.clone(),
         );
         registry.register(
@@ -61,12 +61,12 @@ impl Metrics {
         );
         registry.register(
             "nodes_rejected",
-            "Nodes whose part of a plan no longer fitted",
+            "Rejected parts of plans, one per node",
             metrics.nodes_rejected.clone(),
         );
         registry.register(
             "nodes_marked",
-            "Nodes made ineligible because too many plans were rejected on them",
+            "Nodes made ineligible after too many rejections",
             metrics.nodes_marked.clone(),
         );
         registry.register(
@@ -81,7 +81,7 @@ impl Metrics {
         );
         registry.register(
             "staged_refused",
-            "Transactions that move or clear away what was put aside, and that the store refused",
+            "Refused transactions that move or delete staged pieces of plans",
             metrics.staged_refused.clone(),
         );
         registry.register(

@@ -1,4 +1,4 @@
-//! The leader's loop: plans in, verdicts and commits through the machine, answers out.
+//! The leader's loop: passes plans, verdicts and commits through the machine, and sends the answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, error, info, info_span};
 
 use crate::commit::{Committer, Store};
-use crate::desk::{Submission, Term};
 use crate::metrics::Metrics;
+use crate::submission_queue::{Submission, Term};
 
-/// How long one wait for the replica lasts; it is begun again for as long as plans wait for it.
-const CATCH_UP_PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of one wait for the replica, repeated while plans wait for it.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Everything the loop works with.
-pub(crate) struct World<S = Writer> {
+/// The dependencies of the loop.
+pub(crate) struct Context<S = Writer> {
     pub(crate) replica: Replica,
     pub(crate) committer: Committer<S>,
     pub(crate) clock: Clock,
     pub(crate) verify_threads: usize,
-    /// `None`: nobody counts whose parts of plans are rejected.
+    /// `None`: rejections are not counted.
     pub(crate) bad_nodes: Option<Tracker>,
     pub(crate) metrics: Metrics,
 }
 
-/// What is done beside the loop has ended.
+/// The outcome of a concurrent task.
 pub(crate) struct Done {
     pub(crate) event: Event,
-    /// Nodes that were found not to take their part of a plan.
+    /// Nodes that rejected their part of a plan.
     pub(crate) refusing: Vec<NodeId>,
 }
 
@@ -48,7 +48,7 @@ impl From<Event> for Done {
     }
 }
 
-/// Who waits for a plan's answer.
+/// The caller that waits for a plan's answer.
 struct Waiter {
     answer: oneshot::Sender<Answer>,
     span: Span,
@@ -57,32 +57,32 @@ struct Waiter {
 
 /// The loop's state.
 struct Loop<S> {
-    world: World<S>,
+    context: Context<S>,
     applier: Applier,
     waiters: BTreeMap<Ticket, Waiter>,
     /// At most one verification and one commit.
     work: JoinSet<Done>,
-    /// Nodes being marked; few, as there is a limit to how many are.
+    /// Nodes being marked; few, because the tracker limits them.
     marking: JoinSet<()>,
     tickets: u64,
 }
 
-/// Leads until drained or deposed; the caller drops it when the term is lost.
+/// Leads until drained or deposed; the caller drops the future when the term is lost.
 pub(crate) async fn lead<S: Store>(
-    world: World<S>,
+    context: Context<S>,
     mut term: Term,
     revision: u64,
     drain: CancellationToken,
 ) {
-    let now = Timestamp(world.clock.now());
-    // Whoever waits for it finds out when a plan is not taken in time.
-    let Some(settled) = world.committer.settle(now).await else {
+    let now = Timestamp(context.clock.now());
+    // Callers with plans in the queue meanwhile have their own timeouts.
+    let Some(settled) = context.committer.settle(now).await else {
         return;
     };
     let revision = revision.max(settled);
     info!(index = revision, "taking plans");
     let mut this = Loop {
-        world,
+        context,
         applier: Applier::new(revision),
         waiters: BTreeMap::new(),
         work: JoinSet::new(),
@@ -91,8 +91,8 @@ pub(crate) async fn lead<S: Store>(
     };
     let mut is_open = true;
     while is_open || !this.waiters.is_empty() {
-        let wanted = this.applier.wanted_revision(this.world.replica.applied());
-        let replica = this.world.replica.clone();
+        let wanted = this.applier.wanted_revision(this.context.replica.applied());
+        let replica = this.context.replica.clone();
         let event = tokio::select! {
             () = drain.cancelled(), if !term.submissions.is_closed() => {
                 term.close();
@@ -116,8 +116,8 @@ pub(crate) async fn lead<S: Store>(
                 }
             },
             Some(_) = this.marking.join_next(), if !this.marking.is_empty() => continue,
-            // A time-out only means to look again.
-            _ = replica.wait_for(wanted.unwrap_or_default(), CATCH_UP_PATIENCE), if wanted.is_some() => {
+            // After a timeout the loop checks again.
+            _ = replica.wait_for(wanted.unwrap_or_default(), CATCH_UP_TIMEOUT), if wanted.is_some() => {
                 Event::Replica
             }
         };
@@ -143,9 +143,9 @@ impl<S: Store> Loop<S> {
         Event::Submit { ticket, plan }
     }
 
-    /// Tells the machine, and does what it says; `false` when the term is to be given up.
+    /// Passes an event to the machine and carries out its effects; `false` ends the term.
     fn step(&mut self, event: Event) -> bool {
-        let snapshot = self.world.replica.snapshot();
+        let snapshot = self.context.replica.snapshot();
         let effects = self.applier.step(&snapshot, event);
         let mut leads = true;
         for effect in effects {
@@ -158,18 +158,18 @@ impl<S: Store> Loop<S> {
                     self.verify(ticket, plan, pending, snapshot.clone());
                 }
                 Effect::Commit { commit, parts } => {
-                    let committing = self.world.committer.clone().commit(commit, parts);
+                    let committing = self.context.committer.clone().commit(commit, parts);
                     let committing = async { Done::from(committing.await) };
                     self.work.spawn(committing.in_current_span());
                 }
-                Effect::CommitWhole {
+                Effect::CommitAllAtOnce {
                     commit,
                     eval_id,
                     pieces,
                 } => {
-                    let now = Timestamp(self.world.clock.now());
-                    let committer = self.world.committer.clone();
-                    let committing = committer.commit_whole(commit, eval_id, pieces, now);
+                    let now = Timestamp(self.context.clock.now());
+                    let committer = self.context.committer.clone();
+                    let committing = committer.commit_all_at_once(commit, eval_id, pieces, now);
                     let committing = async { Done::from(committing.await) };
                     self.work.spawn(committing.in_current_span());
                 }
@@ -178,7 +178,7 @@ impl<S: Store> Loop<S> {
             }
         }
         let depth = i64::try_from(self.waiters.len()).unwrap_or(i64::MAX);
-        self.world.metrics.queue_depth.set(depth);
+        self.context.metrics.queue_depth.set(depth);
         leads
     }
 
@@ -194,13 +194,13 @@ impl<S: Store> Loop<S> {
             .get(&ticket)
             .and_then(|waiter| waiter.span.id());
         let span = info_span!(parent: parent, "verify", index = snapshot.index());
-        let now = Timestamp(self.world.clock.now());
-        let (threads, metrics) = (self.world.verify_threads, self.world.metrics.clone());
-        offload::spawn_in(&mut self.work, move || {
+        let now = Timestamp(self.context.clock.now());
+        let (threads, metrics) = (self.context.verify_threads, self.context.metrics.clone());
+        blocking::spawn_in(&mut self.work, move || {
             let _entered = span.entered();
             let began = Instant::now();
-            let judged = crate::verify::verify(&snapshot, &pending, &plan, now, threads);
-            let crate::verify::Judged { verdict, refusing } = judged;
+            let verified = crate::verify::verify(&snapshot, &pending, &plan, now, threads);
+            let crate::verify::Verified { verdict, refusing } = verified;
             metrics.evaluate.observe(began.elapsed().as_secs_f64());
             if let Verdict::Accepted(accepted) = &verdict {
                 metrics
@@ -212,15 +212,15 @@ impl<S: Store> Loop<S> {
         });
     }
 
-    /// Counts nodes that did not take their parts, and marks those that never seem to.
+    /// Counts rejections, and marks nodes that reach the threshold.
     fn count(&mut self, refusing: &[NodeId]) {
-        let now = Timestamp(self.world.clock.now());
-        let Some(tracker) = &mut self.world.bad_nodes else {
+        let now = Timestamp(self.context.clock.now());
+        let Some(tracker) = &mut self.context.bad_nodes else {
             return;
         };
         for id in refusing {
             if tracker.rejected(now, *id) {
-                let committer = self.world.committer.clone();
+                let committer = self.context.committer.clone();
                 let span = info_span!("bad_node", node_id = %id);
                 let marking = committer.mark_ineligible(*id, now);
                 self.marking.spawn(marking.instrument(span));
@@ -232,10 +232,10 @@ impl<S: Store> Loop<S> {
         let Some(waiter) = self.waiters.remove(&ticket) else {
             return;
         };
-        let metrics = &self.world.metrics;
+        let metrics = &self.context.metrics;
         metrics.submit.observe(waiter.since.elapsed().as_secs_f64());
         if let Answer::Result(result) = &answer {
-            metrics.plan(word(result));
+            metrics.plan(result_label(result));
             metrics.placements.inc_by(result.placed.len() as u64);
             info!(
                 parent: &waiter.span,
@@ -246,12 +246,12 @@ impl<S: Store> Loop<S> {
                 "plan answered"
             );
         }
-        // Whoever does not wait any more finds what became of it in the store.
+        // A caller that has given up reads the outcome from the store.
         let _ = waiter.answer.send(answer);
     }
 }
 
-fn word(result: &PlanResult) -> &'static str {
+fn result_label(result: &PlanResult) -> &'static str {
     if result.refused.is_some() {
         "refused"
     } else if result.refresh_index == 0 {

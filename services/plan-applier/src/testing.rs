@@ -1,58 +1,54 @@
-//! A store, terms of leaders over it, and stores that refuse.
+//! Test support: an embedded store, terms of leadership over it, and refusals by the store.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embedded_etcd::EmbeddedEtcd;
 use model::{Evaluation, Job, LeaderInfo, Node, Plan, Timestamp};
 use prometheus_client::registry::Registry;
 use service_kit::CancellationToken;
 use state::{Key, Snapshot};
-use store::{
-    Client, ClientOptions, Commit, ElectionOptions, Leadership, Replica, ReplicaOptions, Txn,
-    Writer,
-};
+use store::{Client, Commit, ElectionOptions, Leadership, Replica, ReplicaOptions, Txn, Writer};
+use store_test_kit::TestStore;
 use test_kit::builders;
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::SERVICE;
 use crate::commit::{Committer, Store};
 use crate::metrics::Metrics;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) const NOW: Timestamp = Timestamp(5);
 
 /// A store, and a replica of it.
-pub(crate) struct Ground {
-    _etcd: EmbeddedEtcd,
+pub(crate) struct StoreFixture {
+    _etcd: TestStore,
     client: Client,
     pub(crate) replica: Replica,
 }
 
-/// What a store says to the transactions that reach it.
+/// The store's refusals of transactions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Says {
-    /// Takes every one.
+pub(crate) enum Refusals {
+    /// None.
     Yes,
-    /// That it is too large, if it has more operations than that.
+    /// Too large, with more operations than this.
     AtMost(usize),
-    /// As [`Self::AtMost`], and after so many that were taken, that another leads.
+    /// As [`Self::AtMost`]; after so many accepted ones, deposed.
     DeposedAfter { taken: usize, at_most: usize },
-    /// Refuses that many, after that many others.
+    /// Refuses `times` transactions after `after` others.
     No { after: usize, times: usize },
 }
 
-/// A way into the store on which it refuses things.
+/// A writer whose store refuses transactions.
 #[derive(Clone)]
-pub(crate) struct Strict {
+pub(crate) struct RefusingStore {
     writer: Writer,
-    says: Arc<Mutex<Says>>,
+    refusals: Arc<Mutex<Refusals>>,
 }
 
-impl Strict {
-    pub(crate) fn says(&self, says: Says) {
-        *self.says.lock().unwrap() = says;
+impl RefusingStore {
+    pub(crate) fn set_refusals(&self, refusals: Refusals) {
+        *self.refusals.lock().unwrap() = refusals;
     }
 
     fn refusal(&self, txn: &Txn) -> Option<store::Error> {
@@ -60,22 +56,22 @@ impl Strict {
         let doing = "commit a transaction";
         let reason = "etcdserver: too many operations in txn request".to_owned();
         let too_large = store::Error::LimitsTooLow { doing, reason };
-        match &mut *self.says.lock().unwrap() {
-            Says::Yes => None,
-            Says::AtMost(most) => (txn.op_count() > *most).then_some(too_large),
-            Says::DeposedAfter { taken: 0, .. } => Some(store::Error::Deposed { service }),
-            Says::DeposedAfter { taken, at_most } => {
+        match &mut *self.refusals.lock().unwrap() {
+            Refusals::Yes => None,
+            Refusals::AtMost(most) => (txn.op_count() > *most).then_some(too_large),
+            Refusals::DeposedAfter { taken: 0, .. } => Some(store::Error::Deposed { service }),
+            Refusals::DeposedAfter { taken, at_most } => {
                 let is_too_large = txn.op_count() > *at_most;
                 *taken -= usize::from(!is_too_large);
                 is_too_large.then_some(too_large)
             }
-            Says::No { times: 0, .. } => None,
-            Says::No { after: 0, times } => {
+            Refusals::No { times: 0, .. } => None,
+            Refusals::No { after: 0, times } => {
                 *times -= 1;
-                // Like everything of the kind: nothing was written, and asking again is no help.
+                // Any error of this kind: nothing was written, and a retry fails again.
                 Some(store::Error::Unfenced { service })
             }
-            Says::No { after, .. } => {
+            Refusals::No { after, .. } => {
                 *after -= 1;
                 None
             }
@@ -83,22 +79,22 @@ impl Strict {
     }
 }
 
-impl Store for Strict {
+impl Store for RefusingStore {
     fn txn(&self) -> Txn {
         self.writer.txn()
     }
 
-    async fn commit_surely(&self, txn: &Txn, patience: Duration) -> Result<Commit, store::Error> {
+    async fn commit_surely(&self, txn: &Txn, timeout: Duration) -> Result<Commit, store::Error> {
         match self.refusal(txn) {
             Some(refusal) => Err(refusal),
-            None => self.writer.commit_surely(txn, patience).await,
+            None => self.writer.commit_surely(txn, timeout).await,
         }
     }
 }
 
-/// A term; it is given up when this is dropped.
+/// A term, which ends on drop.
 pub(crate) struct Term {
-    pub(crate) committer: Committer<Strict>,
+    pub(crate) committer: Committer<RefusingStore>,
     drain: CancellationToken,
 }
 
@@ -108,17 +104,10 @@ impl Drop for Term {
     }
 }
 
-impl Ground {
+impl StoreFixture {
     pub(crate) async fn start() -> Self {
-        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-            .await
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        let client = Client::connect(&[endpoint], ClientOptions::default())
-            .await
-            .unwrap();
+        let etcd = TestStore::start().await;
+        let client = etcd.client().await;
         let drain = CancellationToken::new();
         let replica = Replica::start(client.clone(), ReplicaOptions::default(), drain);
         Self {
@@ -142,7 +131,7 @@ impl Ground {
         eval
     }
 
-    /// What a worker would propose for the evaluation, now.
+    /// Returns a worker's plan for the evaluation on the newest state.
     pub(crate) async fn plan(&self, eval: &Evaluation) -> Plan {
         let snapshot = self.now().await;
         let stored = snapshot.eval(eval.id).unwrap();
@@ -161,10 +150,10 @@ impl Ground {
     }
 
     pub(crate) async fn now(&self) -> Snapshot {
-        self.replica.linearizable(PATIENCE).await.unwrap()
+        self.replica.linearizable(TIMEOUT).await.unwrap()
     }
 
-    /// Waits until nobody leads any more, and leads.
+    /// Waits for the end of the current term, and leads.
     pub(crate) async fn lead(&self) -> Term {
         let (tell, mut told) = mpsc::unbounded_channel::<Leadership>();
         let drain = CancellationToken::new();
@@ -173,9 +162,9 @@ impl Ground {
             replica: "test".to_owned(),
         };
         let until = drain.clone();
-        // The tests say when a term ends, not a machine that has much else to do.
+        // Long, so that only the tests end a term, not the load of the machine.
         let options = ElectionOptions {
-            ttl: PATIENCE * 3,
+            ttl: TIMEOUT * 3,
             ..ElectionOptions::new(SERVICE, info)
         };
         tokio::spawn(store::run_elected(
@@ -189,11 +178,11 @@ impl Ground {
                 async move { until.cancelled().await }
             },
         ));
-        let leadership = tokio::time::timeout(PATIENCE, told.recv()).await;
+        let leadership = tokio::time::timeout(TIMEOUT, told.recv()).await;
         let committer = Committer {
-            writer: Strict {
+            writer: RefusingStore {
                 writer: leadership.unwrap().unwrap().writer(&self.client),
-                says: Arc::new(Mutex::new(Says::Yes)),
+                refusals: Arc::new(Mutex::new(Refusals::Yes)),
             },
             replica: self.replica.clone(),
             metrics: Metrics::register(&mut Registry::default()),

@@ -1,33 +1,33 @@
-//! Judges a plan on threads of its own, its nodes side by side.
+//! Verifies a plan, with the nodes of a large one on several threads.
 
 use applier::{NodeVerdict, Pending, Verdict, Verification};
 use model::{NodeId, Plan, Timestamp};
 use state::Snapshot;
 
-/// A plan that touches fewer nodes is judged on one thread: a node takes about a microsecond, and
-/// starting a thread some tens of them.
+/// Nodes per thread at least: a node takes about a microsecond, and starting a thread some tens of
+/// microseconds.
 const NODES_PER_THREAD_MIN: usize = 256;
 
-/// What was found about a plan.
-pub(crate) struct Judged {
+/// The result of a verification.
+pub(crate) struct Verified {
     pub(crate) verdict: Verdict,
-    /// Nodes that take work and did not take theirs. One that is down or ineligible, or whose part
-    /// is left out for another's sake, has nothing wrong about it.
+    /// Schedulable nodes that rejected their part. A down or ineligible node, or one whose placement
+    /// is withheld because of another node, is no bad node.
     pub(crate) refusing: Vec<NodeId>,
 }
 
-/// Judges `plan` against the newest state and what is on its way, on up to `threads` threads.
+/// Verifies `plan` against the newest state and the pending writes, on up to `threads` threads.
 pub(crate) fn verify(
     snapshot: &Snapshot,
     pending: &Pending,
     plan: &Plan,
     now: Timestamp,
     threads: usize,
-) -> Judged {
+) -> Verified {
     let verification = Verification::new(snapshot, pending, plan);
     if let Some(verdict) = verification.check_whole() {
         let refusing = Vec::new();
-        return Judged { verdict, refusing };
+        return Verified { verdict, refusing };
     }
     let nodes = verification.nodes();
     let threads = threads.min(nodes.len() / NODES_PER_THREAD_MIN);
@@ -62,7 +62,7 @@ pub(crate) fn verify(
         (is_rejected && is_schedulable(*id)).then_some(*id)
     });
     let refusing = rejected.collect();
-    Judged {
+    Verified {
         verdict: verification.conclude(verdicts, now),
         refusing,
     }

@@ -1,8 +1,9 @@
-//! The whole wiring: what is built, what runs, how it ends.
+//! The wiring of the scheduler-worker.
 
 use std::sync::Arc;
 
-use service_host::{Base, Error, Rpcs};
+use identity::Role;
+use service_host::{Host, Rpcs, Running, Service};
 use service_kit::{Clock, ConfigError, IdSource};
 use tokio_util::sync::CancellationToken;
 
@@ -13,77 +14,63 @@ use crate::peers::Leader;
 use crate::session::Sessions;
 use crate::work::Worker;
 
-/// The service, built and bound, not yet running.
-pub struct App {
-    config: Config,
-    base: Base,
-}
+pub type App = service_host::App<SchedulerWorker>;
 
-impl App {
-    /// Binds the ports and prepares the connection to the store.
-    ///
-    /// # Errors
-    /// A port is taken, or the configuration makes no sense.
-    pub async fn build(config: Config) -> Result<Self, Error> {
-        if config.workers == 0 {
-            return Err(Error::Config(ConfigError::Invalid {
-                service: SERVICE.to_owned(),
-                problem: "`workers` is 0: set it to 1 or more, or do not start this service"
-                    .to_owned(),
-            }));
+#[derive(Debug)]
+pub struct SchedulerWorker;
+
+impl Service for SchedulerWorker {
+    const NAME: &'static str = SERVICE;
+    type Config = Config;
+
+    fn check(config: &Config) -> Result<(), ConfigError> {
+        if config.workers > 0 {
+            return Ok(());
         }
-        let base = Base::build(SERVICE, &config.etcd, &config.listen).await?;
-        Ok(Self { config, base })
+        Err(ConfigError::Invalid {
+            service: SERVICE.to_owned(),
+            problem: "`workers` is 0: set it to 1 or more, or do not start this service".to_owned(),
+        })
     }
 
-    /// Returns the address that it serves health at.
-    pub fn address(&self) -> &str {
-        self.base.address()
-    }
-
-    /// # Errors
-    /// The listener has no address.
-    pub fn metrics_address(&self) -> std::io::Result<std::net::SocketAddr> {
-        self.base.metrics_address()
-    }
-
-    /// Runs until drained, then finishes what is in hand.
-    ///
-    /// # Errors
-    /// A server failed.
-    pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
-        let host = self.base.start();
+    fn run(config: Config, host: Host, drain: CancellationToken) -> Running {
         let metrics = host.metrics.register(Metrics::register);
         let replica = host.replica.clone();
         let ids = IdSource::from_os();
+        let transport = host.transport().clone();
         let worker = Worker {
             replica: replica.clone(),
-            applier: Leader::of("plan-applier", replica.clone()),
+            applier: Leader::of(
+                "plan-applier",
+                Role::Applier,
+                transport.clone(),
+                replica.clone(),
+            ),
             clock: Clock::real(),
             ids: ids.clone(),
             metrics,
         };
         let sessions = Sessions {
             worker: Arc::new(worker),
-            broker: Leader::of("eval-broker", replica.clone()),
+            broker: Leader::of("eval-broker", Role::Broker, transport, replica),
             name: host.address().to_owned(),
-            job_types: self.config.job_types.clone(),
-            capacity: self.config.workers,
+            job_types: config.job_types,
+            capacity: config.workers,
             ids,
         };
-        let grace = self.config.shutdown_grace_period;
-        let working = async {
-            let given_up = async {
-                drain.cancelled().await;
+        let grace = config.shutdown_grace_period;
+        let drained = drain.clone();
+        let working = async move {
+            let grace_is_over = async {
+                drained.cancelled().await;
                 tokio::time::sleep(grace).await;
             };
-            // What is cut off here is delivered again.
+            // Evaluations that are cut off here are delivered again.
             tokio::select! {
-                () = sessions.run(drain.clone()) => {}
-                () = given_up => {}
+                () = sessions.run(drained.clone()) => {}
+                () = grace_is_over => {}
             }
         };
-        host.run(Rpcs::default(), working, grace, drain.clone())
-            .await
+        host.run(Rpcs::default(), Box::pin(working), grace, drain)
     }
 }

@@ -1,9 +1,9 @@
-//! Turns evaluations into plans: takes them from the eval-broker, runs the scheduler on a snapshot,
-//! submits what it wants to the plan-applier.
+//! The scheduler-worker turns evaluations into plans: it takes them from the eval-broker, runs the
+//! scheduler on a snapshot, and submits the plan to the plan-applier.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `session` keeps the stream of deliveries
-//! open; `work` carries one delivery to its end; `peers` finds and calls the two leaders. What a
-//! plan says is decided in the crate `scheduler`, which is pure. Nothing here writes to the store.
+//! open; `work` processes one delivery; `peers` finds the two leaders. The pure crate
+//! `scheduler` decides. Nothing here writes to the store.
 
 pub mod app;
 pub mod config;

@@ -1,4 +1,4 @@
-//! Everything this service measures.
+//! The metrics of this service.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -38,12 +38,8 @@ impl Metrics {
         };
         let mut counter =
             |name, help, counter: &Counter| registry.register(name, help, counter.clone());
-        counter(
-            "evals_acked",
-            "Evaluations carried to their end",
-            &metrics.acked,
-        );
-        counter("evals_nacked", "Evaluations given back", &metrics.nacked);
+        counter("evals_acked", "Completed evaluations", &metrics.acked);
+        counter("evals_nacked", "Nacked evaluations", &metrics.nacked);
         counter(
             "plans_submitted",
             "Plans sent to the plan-applier",
@@ -51,17 +47,17 @@ impl Metrics {
         );
         counter(
             "plans_refused",
-            "Plans of which something was refused",
+            "Plans that were refused in part or as a whole",
             &metrics.plans_refused,
         );
         counter("placements", "Placements committed", &metrics.placements);
-        registry.register("busy", "Evaluations being worked on", metrics.busy.clone());
+        registry.register("busy", "Evaluations in progress", metrics.busy.clone());
         let mut histogram = |name, help, histogram: &Histogram| {
             registry.register(name, help, histogram.clone());
         };
         histogram(
             "wait_for_index_seconds",
-            "Until the replica had reached an evaluation's index",
+            "Wait until the replica has reached an evaluation's index",
             &metrics.wait_for_index,
         );
         histogram(

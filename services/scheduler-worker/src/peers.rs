@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use identity::Role;
 use model::LeaderInfo;
 use service_kit::channel::BadAddress;
-use service_kit::{TracedChannel, connect_lazy};
+use service_kit::{TracedChannel, Transport};
 use store::Replica;
 
 /// The leader of one service: its address is looked up each time, its channel is kept as long as
@@ -12,6 +13,8 @@ use store::Replica;
 #[derive(Clone)]
 pub(crate) struct Leader {
     service: &'static str,
+    role: Role,
+    transport: Transport,
     replica: Replica,
     last: Arc<Mutex<Option<(String, TracedChannel)>>>,
 }
@@ -26,9 +29,9 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Returns once another is known to lead, or the same process anew: what is under way at this
-    /// one comes to nothing, however long its connection stays open. That it leads no more, while
-    /// nobody else does yet, is no reason to leave it: it may be ending in order.
+    /// Returns once another leader, or another term of the same process, is known: pending calls to
+    /// this one are void then, however long its connection stays open. A leader that has resigned
+    /// without a successor may be draining in order, so that is no reason to leave it.
     pub(crate) async fn succeeded(&self) {
         let mut revisions = self.leader.replica.revisions();
         loop {
@@ -57,15 +60,22 @@ pub(crate) enum NoLeader {
 }
 
 impl Leader {
-    pub(crate) fn of(service: &'static str, replica: Replica) -> Self {
+    pub(crate) fn of(
+        service: &'static str,
+        role: Role,
+        transport: Transport,
+        replica: Replica,
+    ) -> Self {
         Self {
             service,
+            role,
+            transport,
             replica,
             last: Arc::default(),
         }
     }
 
-    /// Returns whoever leads now, as far as the replica knows.
+    /// Returns the current leader by the replica.
     pub(crate) fn find(&self) -> Result<Found, NoLeader> {
         let service = self.service;
         let snapshot = self.replica.snapshot();
@@ -94,7 +104,9 @@ impl Leader {
         {
             return Ok(channel.clone());
         }
-        let channel = connect_lazy(&leader.address)
+        let channel = self
+            .transport
+            .connect_lazy(&leader.address, self.role)
             .map_err(|source| NoLeader::BadAddress { service, source })?;
         *last = Some((leader.address, channel.clone()));
         Ok(channel)

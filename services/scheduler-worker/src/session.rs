@@ -20,14 +20,14 @@ use crate::work::{Broker, Worker};
 /// How long the broker may take to open a session.
 const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Waits between attempts to find the broker: a failover takes seconds, and whoever finds it first
-/// has work at once.
+/// The backoff between attempts to find the broker: a failover takes seconds, and the first worker to
+/// connect gets work at once.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// Why a session ended whose broker leads no more.
+/// The end of a session whose broker was succeeded.
 const SUCCEEDED: &str = "another broker leads";
 
-/// What a session is made of.
+/// The settings of sessions.
 pub(crate) struct Sessions {
     pub(crate) worker: Arc<Worker>,
     pub(crate) broker: Leader,

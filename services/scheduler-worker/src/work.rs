@@ -1,4 +1,4 @@
-//! Carries one delivered evaluation to its end: wait for the index, schedule, submit, answer.
+//! Processes one delivered evaluation: wait for the index, schedule, submit, answer.
 
 use std::future::Future;
 use std::time::Duration;
@@ -19,26 +19,27 @@ use tracing::{Instrument as _, Span, debug, info, info_span, warn};
 use crate::metrics::Metrics;
 use crate::peers::{Found, Leader};
 
-/// How long the replica may take to reach an index. Source: Nomad's public behaviour. Longer means
-/// that this replica is in trouble, and another worker is better off with the evaluation.
-const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the replica may take to reach an index. Source: Nomad's public behaviour. A slower replica
+/// has a problem, and another worker should get the evaluation.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The deadline of one submission: the plan waits in the applier's queue meanwhile, behind others.
 const SUBMIT_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How long a plan is offered while the plan-applier has no leader: several elections.
-const SUBMIT_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a plan is resubmitted while the plan-applier has no leader: several elections.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits between submissions that reached nobody.
+/// The backoff between submissions without a leader.
 const SUBMIT_RETRY: (Duration, Duration) = (Duration::from_millis(25), Duration::from_secs(2));
 
 /// The deadline of an answer to the broker; its nack timeout is the safety net.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The nack timeout that is assumed of a broker that does not tell; extended thrice within it.
+/// The assumed nack timeout if the broker does not send one; deliveries are extended three times
+/// within it.
 const NACK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Works on deliveries, as many at once as the session lets it.
+/// Processes deliveries; the session limits the concurrency.
 pub(crate) struct Worker {
     pub(crate) replica: Replica,
     pub(crate) applier: Leader,
@@ -47,7 +48,7 @@ pub(crate) struct Worker {
     pub(crate) metrics: Metrics,
 }
 
-/// Why an evaluation has to be delivered again.
+/// An evaluation has to be delivered again.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("eval_id {text:?} is not an id")]
@@ -60,7 +61,7 @@ enum Failure {
     Refused { reason: String },
     #[error("the plan-applier could not be reached: {reason}")]
     Unreachable { reason: String },
-    #[error("refused over and over")]
+    #[error("refused repeatedly")]
     Hopeless,
     #[error("missing state refresh after partial commit")]
     Unrefreshed,
@@ -69,7 +70,7 @@ enum Failure {
 }
 
 impl Worker {
-    /// Works on one delivery and answers for it.
+    /// Processes one delivery and answers it.
     pub(crate) async fn work(&self, delivery: Delivery, broker: Broker, drain: CancellationToken) {
         let span = info_span!(
             "evaluate",
@@ -82,21 +83,21 @@ impl Worker {
         let _busy = Busy(&self.metrics);
         let keep = broker.keep(&delivery);
         let result = tokio::select! {
-            result = self.carry_out(&delivery, &span, &drain) => result,
-            // Another worker has it, or will: whatever is in flight is compared away.
-            () = keep => return debug!(eval_id = delivery.eval_id, "the delivery was taken back"),
+            result = self.process(&delivery, &span, &drain) => result,
+            // Another worker gets it: the compares stop a plan in flight.
+            () = keep => return debug!(eval_id = delivery.eval_id, "the delivery was revoked"),
         };
         let failure = result.err();
         if let Some(failure) = &failure {
             self.metrics.nacked.inc();
-            span.in_scope(|| warn!(%failure, "evaluation given back"));
+            span.in_scope(|| warn!(%failure, "evaluation nacked"));
         } else {
             self.metrics.acked.inc();
         }
         broker.answer(&delivery, failure).instrument(span).await;
     }
 
-    async fn carry_out(
+    async fn process(
         &self,
         delivery: &Delivery,
         span: &Span,
@@ -136,7 +137,7 @@ impl Worker {
 
     async fn snapshot(&self, index: u64) -> Result<Snapshot, Failure> {
         let began = Instant::now();
-        let snapshot = self.replica.wait_for(index, SNAPSHOT_PATIENCE).await;
+        let snapshot = self.replica.wait_for(index, SNAPSHOT_TIMEOUT).await;
         self.metrics
             .wait_for_index
             .observe(began.elapsed().as_secs_f64());
@@ -149,7 +150,7 @@ impl Worker {
         let (now, seed) = (Timestamp(self.clock.now()), self.ids.next_u64());
         let began = Instant::now();
         let span = info_span!("schedule", index = snapshot.index());
-        let decided = offload::spawn(move || {
+        let decided = blocking::spawn(move || {
             let attempt = span.in_scope(|| run.attempt(&snapshot, now, seed));
             (run, attempt)
         });
@@ -179,7 +180,7 @@ impl Worker {
                 Err(Refusal::Final(reason)) => return Err(Failure::Refused { reason }),
                 Err(Refusal::Passing(reason)) => reason,
             };
-            if began.elapsed() > SUBMIT_PATIENCE {
+            if began.elapsed() > SUBMIT_TIMEOUT {
                 return Err(Failure::Unreachable { reason });
             }
             debug!(reason, "the plan will be submitted again");
@@ -239,9 +240,9 @@ impl Worker {
 const MAX_PLAN_BYTES: usize = 64 << 20;
 
 enum Refusal {
-    /// Nobody looked at it: another try may find somebody.
+    /// No plan-applier has examined it: a retry may succeed.
     Passing(String),
-    /// It makes no sense, and would make none the second time.
+    /// It is invalid, and a retry would fail too.
     Final(String),
 }
 

@@ -17,30 +17,28 @@ use crate::exit::Exit;
 use crate::render::{self, Style};
 use crate::resolve;
 
-/// What `-tail` alone shows. Source: Nomad's command line.
+/// Lines of `-tail` without -n or -c. Source: Nomad's command line.
 const DEFAULT_TAIL_LINES: u32 = 10;
 
-/// How many bytes from the end are searched first for the last lines: hundreds of usual lines.
+/// First window in the search for the last lines, in bytes from the end: hundreds of usual lines.
 const FIRST_WINDOW_BYTES: u64 = 64 << 10;
-/// And at most: log files are ten of 10 MiB each unless a job says otherwise.
+/// Largest window: by default a task keeps ten log files of 10 MiB.
 const MAX_WINDOW_BYTES: u64 = 128 << 20;
 
-/// A stream that follows has sent what there was before when nothing came for this long; a node
-/// reads far faster.
+/// Idle time after which a followed stream has delivered its backlog. Nodes read far faster.
 const BACKLOG_IDLE: Duration = Duration::from_millis(200);
-/// And, when a task never stops writing, after this long.
+/// Upper bound of the backlog phase, for tasks that write continuously.
 const BACKLOG_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long the servers may take to learn that a task has ended, after its node has said so by
-/// ending the stream: a report's batch and the way to the store, many times over.
+/// Delay until the gateway knows that a task has ended, after the node closed the stream. Reports are
+/// batched and stored within a fraction of this.
 const REPORT_LAG: Duration = Duration::from_secs(1);
 
-/// How often in a row a stream that broke is opened again, and the waits in between: as patient as
-/// the monitor.
+/// Retries of a broken stream and their backoff, as in the monitor.
 const MAX_RETRIES: u32 = 10;
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
 
-/// Where to begin.
+/// Start position in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     Beginning,
@@ -59,7 +57,7 @@ impl Start {
     }
 }
 
-/// Returns the streams to read: standard output, unless somebody says otherwise.
+/// Returns the streams to read: standard output by default, both with -f.
 fn streams(args: &Logs) -> &'static [LogStream] {
     match (args.stdout, args.stderr, args.follow) {
         (true, true, _) | (false, false, true) => &[LogStream::Stdout, LogStream::Stderr],
@@ -77,7 +75,7 @@ pub(crate) async fn run(context: &Context, args: &Logs) -> Result<Exit, Error> {
         alloc_id: &alloc.id,
         task: &task,
         stream: *stream,
-        // One stream can be piped on; two keep apart.
+        // A single stream goes to standard output, so that it can be piped.
         to_stderr: streams.len() > 1 && *stream == LogStream::Stderr,
     });
     if args.follow {
@@ -88,7 +86,7 @@ pub(crate) async fn run(context: &Context, args: &Logs) -> Result<Exit, Error> {
         let mut printed = 0;
         for reader in readers {
             printed += reader.read(start).await.map_err(|error| match silence() {
-                // A task that never ran has no logs, and the node does not say why.
+                // A task that never ran has no logs; the state of the task explains it.
                 Some(remark) if error.is_not_found() => Error::text(format!("{error}\n{remark}")),
                 _ => error,
             })?;
@@ -102,7 +100,7 @@ pub(crate) async fn run(context: &Context, args: &Logs) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// Says why there is nothing to read, when the task is not simply silent: it does not run.
+/// Explains an empty log of a task that does not run.
 fn of_silence(
     alloc: &v1::Allocation,
     task: &str,
@@ -116,22 +114,29 @@ fn of_silence(
         return None;
     }
     let id = style.id(&alloc.id);
-    let why = match render::task::failure(alloc) {
+    if render::task::state_word(state) == "pending" && state.is_none_or(|state| state.restarts == 0)
+    {
+        return Some(format!(
+            "The log is empty, because task {task:?} has not started yet: 'kafila alloc status {id}' \
+             shows the events of all tasks."
+        ));
+    }
+    let why = match render::task::failure_of(alloc, task) {
         Some(reason) => format!(" ({reason})"),
         None => String::new(),
     };
     let other = if read_stderr {
         ""
     } else {
-        ", -stderr what it printed there"
+        ", -stderr its other stream"
     };
     Some(format!(
-        "There is nothing to print, and the task does not run{why}: 'kafila alloc status {id}' \
-         shows what happened{other}."
+        "The log is empty, and the task does not run{why}: 'kafila alloc status {id}' \
+         shows its events{other}."
     ))
 }
 
-/// Returns the allocation that was meant, and the task if one was named.
+/// Returns the allocation, and the task if one is given.
 async fn find<'a>(
     context: &Context,
     args: &'a Logs,
@@ -152,7 +157,7 @@ async fn find<'a>(
     Ok((alloc, flag.or(args.id.as_deref())))
 }
 
-/// Returns the newest running allocation of a job, or the newest of all when none runs.
+/// Returns the newest running allocation of a job, or the newest if none runs.
 async fn of_job(
     context: &Context,
     job: &str,
@@ -238,7 +243,7 @@ fn has_ended(alloc: &v1::Allocation, task: &str) -> bool {
         || alloc.task_states.get(task).is_some_and(is_dead)
 }
 
-/// One output of one task.
+/// One output stream of one task.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     context: &'a Context,
@@ -249,7 +254,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Prints what there is; returns how many bytes.
+    /// Prints the existing output; returns its size in bytes.
     async fn read(self, start: Start) -> Result<usize, Error> {
         let (offset, from_end) = match start {
             Start::Beginning => (0, false),
@@ -269,7 +274,7 @@ impl Reader<'_> {
         Ok(printed)
     }
 
-    /// Prints what there is and what comes, until the task has ended.
+    /// Prints existing and new output until the task ends.
     async fn follow(self, start: Start) -> Result<(), Error> {
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
         let mut rng = self.context.connection.ids().rng();
@@ -278,10 +283,10 @@ impl Reader<'_> {
         loop {
             let mut began = false;
             let why = match self.follow_once(start, &mut began).await {
-                // A gateway that drains ends its streams without a word.
+                // A draining gateway closes its streams without an error.
                 Ok(()) if self.task_has_ended().await? => return Ok(()),
                 Ok(()) => "the gateway ended the stream".to_owned(),
-                // One that was not there in the first place is no interruption.
+                // A missing task or log is no interruption.
                 Err(error) if !error.is_transient() || (retries == 0 && !began) => {
                     return Err(error);
                 }
@@ -304,7 +309,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Tells whether the task writes no more, as far as the servers know, or will in a moment.
+    /// Tells whether the task has ended, waiting briefly for its report.
     async fn task_has_ended(self) -> Result<bool, Error> {
         for look in 0..2 {
             if look > 0 {
@@ -329,7 +334,7 @@ impl Reader<'_> {
             Start::LastLines(lines) => {
                 let there = self.last_lines(lines).await?;
                 let bytes = u64::try_from(there.kept().len()).unwrap_or(u64::MAX);
-                // What is written until the stream is open pushes the lines further from the end.
+                // Output written before the stream opens moves the lines away from the end.
                 let window = bytes.saturating_add(FIRST_WINDOW_BYTES);
                 let mut stream = self.open(window, true, true).await?;
                 *began = true;
@@ -346,7 +351,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Prints the last lines of what a stream begins with; false when it has ended.
+    /// Prints the last lines of the backlog; false if the stream has ended.
     async fn print_backlog(
         self,
         lines: u32,
@@ -373,7 +378,7 @@ impl Reader<'_> {
         Ok(goes_on)
     }
 
-    /// Reads ever more from the end until the last lines are among it.
+    /// Doubles the window from the end until it contains the last lines.
     async fn last_lines(self, lines: u32) -> Result<LastLines, Error> {
         let mut window = FIRST_WINDOW_BYTES;
         loop {
@@ -382,7 +387,7 @@ impl Reader<'_> {
             while let Some(chunk) = self.next(&mut stream).await? {
                 last.push(&chunk);
             }
-            // Less than was asked for is all there is.
+            // A short read is the complete log.
             if last.is_full() || last.pushed_bytes() < window || window >= MAX_WINDOW_BYTES {
                 return Ok(last);
             }

@@ -41,7 +41,7 @@ pub(crate) async fn show(
     Ok(Exit::Success)
 }
 
-/// Returns the job version that an allocation belongs to; `None` when it is gone.
+/// Returns the job version of an allocation; `None` if it was deleted.
 pub(super) async fn job_of(
     connection: &Connection,
     alloc: &v1::Allocation,

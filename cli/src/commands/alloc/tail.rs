@@ -1,23 +1,22 @@
-//! The last lines of a stream of bytes, kept while it goes by.
+//! The last lines of a stream of bytes.
 
 use std::collections::VecDeque;
 
-/// How much of what is no longer wanted is let lie before the rest is moved: a fraction of what a
-/// chunk of logs holds costs nothing.
+/// Garbage kept before compaction, in bytes: a fraction of a log chunk.
 const SLACK_BYTES: usize = 64 << 10;
 
-/// Keeps the last `lines` lines of everything pushed; a last line without its end counts as one.
+/// Keeps the last `lines` lines; a last line without a newline counts.
 #[derive(Debug)]
 pub(super) struct LastLines {
     lines: usize,
     bytes: Vec<u8>,
-    /// Where in `bytes` the last lines begin.
+    /// Offset in `bytes` of the last lines.
     start: usize,
-    /// Where in `bytes` the lines from `start` on end.
+    /// Offsets in `bytes` of the ends of lines from `start` on.
     ends: VecDeque<usize>,
-    /// Everything that was pushed.
+    /// Total number of bytes pushed.
     pushed_bytes: u64,
-    /// Something was dropped, so there were more lines than wanted.
+    /// Lines were dropped.
     cut: bool,
 }
 
@@ -56,13 +55,13 @@ impl LastLines {
         }
     }
 
-    /// Counts the lines that are kept.
+    /// Counts the kept lines.
     fn count(&self) -> usize {
         let unended = self.kept().last().is_some_and(|byte| *byte != b'\n');
         self.ends.len() + usize::from(unended)
     }
 
-    /// Tells whether `kept` are the last lines whatever came before the first push.
+    /// Tells whether the kept lines are complete, regardless of earlier output.
     pub(super) fn is_full(&self) -> bool {
         self.cut
     }

@@ -3,7 +3,7 @@
 use proto::v1;
 
 use super::inspect::to_json;
-use crate::args::job_versions::History;
+use crate::args::job::versions::History;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ pub(crate) async fn run(context: &Context, args: &History) -> Result<Exit, Error
     Ok(Exit::Success)
 }
 
-/// A version, and what differs in it.
+/// A version and its diff.
 type Version = (v1::Job, Option<v1::JobDiff>);
 
 /// Returns the versions to show, newest first.
@@ -42,7 +42,7 @@ fn chosen(
     version: Option<u64>,
     job_id: &str,
 ) -> Result<Vec<Version>, Error> {
-    // The oldest has nothing to differ from, unless all are compared with one.
+    // The oldest version has no diff, unless all are compared with one version.
     let diffs = answer.diffs.into_iter().map(Some);
     let diffs = diffs.chain(std::iter::repeat(None));
     let mut versions: Vec<Version> = answer.jobs.into_iter().zip(diffs).collect();
@@ -56,7 +56,7 @@ fn chosen(
     versions.retain(|(job, _)| job.version() == version);
     if versions.is_empty() {
         return Err(Error::text(format!(
-            "Job {job_id:?} has no version {version}: it keeps {}",
+            "Job {job_id:?} has no version {version}. It has {}",
             kept.join(", ")
         )));
     }
@@ -65,7 +65,7 @@ fn chosen(
 
 fn as_json(versions: Vec<Version>, differences: bool) -> Result<String, Error> {
     let (jobs, diffs): (Vec<v1::Job>, Vec<Option<v1::JobDiff>>) = versions.into_iter().unzip();
-    let jobs: Result<Vec<json::job::Job>, Error> = jobs.into_iter().map(to_json).collect();
+    let jobs: Result<Vec<v1::Job>, Error> = jobs.into_iter().map(to_json).collect();
     let jobs = jobs?;
     if !differences {
         return Ok(pretty(&jobs));

@@ -4,7 +4,6 @@ use proto::v1;
 
 use crate::args::job::Inspect;
 use crate::context::Context;
-use crate::diagnostic;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::json;
@@ -18,16 +17,15 @@ pub(crate) async fn run(context: &Context, args: &Inspect) -> Result<Exit, Error
         .job(&stub.namespace, &stub.id, args.version)
         .await?;
     let job = to_json(found.job)?;
-    context.printer.out(&pretty(&json::job::Wrapped { job }))?;
-    Ok(Exit::Success)
+    context.finish(&pretty(&json::job::Wrapped { job }))
 }
 
-/// Returns a stored job as JSON has it.
-pub(super) fn to_json(job: v1::Job) -> Result<json::job::Job, Error> {
-    json::job::Job::try_from(job).map_err(|errors| {
-        Error::text(format!(
-            "Error reading the gateway's answer: is it newer than this command?\n{}",
-            diagnostic::fields(&errors)
-        ))
-    })
+/// Checks that a stored job can be written as JSON.
+pub(super) fn to_json(job: v1::Job) -> Result<v1::Job, Error> {
+    match serde_json::to_value(&job) {
+        Ok(_) => Ok(job),
+        Err(error) => Err(Error::text(format!(
+            "Error reading the gateway's answer. The gateway may be newer than this command.\n{error}"
+        ))),
+    }
 }

@@ -5,16 +5,17 @@ use proto::v1;
 
 use crate::args::job::{JobFile, Plan};
 use crate::context::Context;
-use crate::diagnostic;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::jobfile;
+use crate::files::diagnostic;
+use crate::files::job as job_file;
 use crate::json;
 use crate::output::colour::Colour;
 use crate::output::json::pretty;
+use crate::output::shell::quoted;
 use crate::output::template::GoTemplate;
 use crate::render;
-use crate::render::held::Held;
+use crate::render::deployment_hold::DeploymentHold;
 
 /// Shows what running a job file would change.
 pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
@@ -30,9 +31,9 @@ pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
         .map(GoTemplate::parse)
         .transpose()?;
     let colour = context.printer.colour_err;
-    let parsed = jobfile::read(&args.file, colour)?;
-    let mut job = jobfile::to_wire(&parsed, colour)?;
-    job.namespace = Some(jobfile::namespace(
+    let parsed = job_file::read(&args.file, colour)?;
+    let mut job = parsed.job.clone();
+    job.namespace = Some(job_file::namespace(
         &job,
         context.namespace_flag.as_deref(),
         context.connection.namespace(),
@@ -43,7 +44,7 @@ pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
     let answer = planned.map_err(|error| explained(error, &parsed, colour))?;
     let stored = if is_stored(&answer) {
         let found = Box::pin(context.connection.job_at_work(&namespace, &job_id)).await;
-        // It may have been purged since.
+        // The job may have been purged in the meantime.
         match found {
             Err(error) if error.is_not_found() => None,
             found => Some(found?),
@@ -51,13 +52,13 @@ pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
     } else {
         None
     };
-    let held = stored
+    let hold = stored
         .as_ref()
-        .and_then(|it| Held::find(&it.job, &it.deployments, &it.allocs));
+        .and_then(|it| DeploymentHold::find(&it.job, &it.deployments, &it.allocs));
     let style = context.style(args.verbose);
     let mut warnings = [parsed.warnings.as_slice(), &answer.warnings].concat();
     if args.json_output || template.is_some() {
-        warnings.extend(held.as_ref().map(|held| held.sentence(&style)));
+        warnings.extend(hold.as_ref().map(|hold| hold.sentence(&style)));
         let object = json::plan::Plan::new(&answer, &warnings, args.diff);
         let text = match template {
             Some(template) => template.fill(&object)?,
@@ -74,7 +75,7 @@ pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
     let shown = render::plan::Plan {
         answer: &answer,
         job_type: &job_type,
-        held: held.as_ref(),
+        hold: hold.as_ref(),
         show_diff: args.diff,
         run: &run_command(&args.file, answer.job_modify_index),
     };
@@ -82,15 +83,14 @@ pub(crate) async fn run(context: &Context, args: &Plan) -> Result<Exit, Error> {
     Ok(exit(&answer))
 }
 
-/// Tells whether what was planned is the job as it is: then its deployment may hold it back, as
-/// that of a new version cannot.
+/// Tells whether the planned job equals the stored one: only then can its deployment block it.
 fn is_stored(answer: &v1::PlanJobResponse) -> bool {
     let diff = answer.diff.as_ref();
     answer.job_modify_index > 0 && diff.is_some_and(|diff| diff.r#type() == v1::DiffType::None)
 }
 
-/// Tells whether allocations would be created or destroyed; what can be changed as it runs is not
-/// worth a pipeline's attention, nor that the job as it is still waits for a place. Source: Nomad.
+/// Returns the exit of a plan: changes if allocations would be created or destroyed. In-place updates
+/// and pending placements of an unchanged job do not count. Source: Nomad.
 fn exit(answer: &v1::PlanJobResponse) -> Exit {
     let diff = answer.diff.as_ref();
     if diff.is_some_and(|diff| diff.r#type() == v1::DiffType::None) {
@@ -115,7 +115,7 @@ fn exit(answer: &v1::PlanJobResponse) -> Exit {
     }
 }
 
-/// Returns the command that runs what was planned, or nothing.
+/// Returns the command that submits the planned job with version verification.
 fn run_command(file: &JobFile, job_modify_index: u64) -> String {
     let mut words = vec![format!("kafila job run -check-index {job_modify_index}")];
     if file.json {
@@ -134,16 +134,7 @@ fn run_command(file: &JobFile, job_modify_index: u64) -> String {
     words.join(" ")
 }
 
-/// Returns a word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Adds to a refusal what the job file can tell of it.
+/// Adds lines of the job file to a refusal.
 fn explained(error: Error, parsed: &Parsed, colour: Colour) -> Error {
     let Some(errors) = error.field_errors() else {
         return error;
@@ -179,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_a_change_and_what_stays_is_none() {
+    fn created_and_destroyed_allocations_are_changes() {
         type Count = fn(&mut v1::DesiredUpdates) -> &mut u64;
         let table: [(Count, Exit); 12] = [
             (|group| &mut group.ignore, Exit::Success),
@@ -207,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_that_runs_it_can_be_pasted_into_a_shell() {
+    fn the_run_command_is_quoted_for_a_shell() {
         let file = JobFile {
             path: "web.hcl".into(),
             hcl2_strict: true,

@@ -1,7 +1,7 @@
 //! `kafila job promote`
 
-use crate::args::job_versions::Promote;
-use crate::commands::deployment_update::promote_groups;
+use crate::args::job::versions::Promote;
+use crate::commands::deployment::update::promote_groups;
 use crate::connection::Blocking;
 use crate::context::Context;
 use crate::error::Error;

@@ -1,31 +1,29 @@
 //! `kafila job run`
 
 use jobspec::Parsed;
-use model::EvalId;
 use proto::v1;
 
-use super::watch::{self, Watch};
+use super::watch;
 use crate::args::job::Run;
 use crate::context::Context;
-use crate::diagnostic;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::jobfile;
+use crate::files::diagnostic;
+use crate::files::job as job_file;
 use crate::json::job::Wrapped;
-use crate::monitor::{Goal, Subject};
 use crate::output::colour::Colour;
 use crate::output::json::pretty;
 use crate::render;
 
-/// What the gateway's refusal begins with when somebody else changed the job. Source: Nomad.
+/// Start of the refusal if the job's index does not match. Source: Nomad.
 const CHECK_INDEX_REFUSED: &str = "Enforcing job modify index";
 
 pub(crate) async fn run(context: &Context, args: Run) -> Result<Exit, Error> {
     let colour = context.printer.colour_err;
-    // Reading may block, on a pipe for ever; nothing else runs in this process by now.
-    let parsed = jobfile::read(&args.file, colour)?;
-    let mut job = jobfile::to_wire(&parsed, colour)?;
-    let namespace = jobfile::namespace(
+    // Reading from a pipe may block; nothing else runs in this process yet.
+    let parsed = job_file::read(&args.file, colour)?;
+    let mut job = parsed.job.clone();
+    let namespace = job_file::namespace(
         &job,
         context.namespace_flag.as_deref(),
         context.connection.namespace(),
@@ -39,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<Exit, Error> {
         job: Some(job),
         check_index: args.check_index,
         eval_priority: args.eval_priority.unwrap_or_default(),
-        request_id: EvalId::from_random(context.connection.ids().next_u128()).to_string(),
+        request_id: context.connection.request_id(),
         preserve_counts: args.preserve_counts,
         preserve_resources: args.preserve_resources,
     };
@@ -62,39 +60,21 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<Exit, Error> {
         }
         if answer.next_periodic_launch_ns > 0 {
             let style = context.style(args.verbose);
-            let when = render::children::when(answer.next_periodic_launch_ns, &style);
+            let when = render::job::due(answer.next_periodic_launch_ns, &style);
             context
                 .printer
                 .out(&format!("Approximate next launch time: {when}"))?;
         }
         return Ok(Exit::Success);
     }
-    let watch = Watch {
-        subject: Subject::Evaluation(answer.eval_id),
-        goal: Goal::Start,
-        namespace: &namespace,
-        verbose: args.verbose,
-        label: None,
-    };
-    let goes_on = format!(
-        "The job {job_id:?} goes on without being watched: see 'kafila job status {job_id}', stop \
-         it with 'kafila job stop {job_id}'"
-    );
-    watch::until_ended(context, watch, &goes_on).await
+    watch::job(context, (&namespace, &job_id), answer.eval_id, args.verbose).await
 }
 
 fn output(context: &Context, job: v1::Job) -> Result<Exit, Error> {
-    let job = model::spec::Job::try_from(job).map_err(|errors| {
-        Error::text(format!(
-            "Error converting job:\n{}",
-            diagnostic::fields(&errors)
-        ))
-    })?;
-    context.printer.out(&pretty(&Wrapped { job }))?;
-    Ok(Exit::Success)
+    context.finish(&pretty(&Wrapped { job }))
 }
 
-/// Adds to a refusal what the job file and the user can tell of it.
+/// Adds lines of the job file and advice to a refusal.
 fn explained(error: Error, parsed: &Parsed, job_id: &str, colour: Colour) -> Error {
     if let Some(errors) = error.field_errors() {
         let places = parsed.places.locate(&errors);
@@ -107,14 +87,14 @@ fn explained(error: Error, parsed: &Parsed, job_id: &str, colour: Colour) -> Err
     if error.reason().contains(CHECK_INDEX_REFUSED) {
         return Error::text(format!(
             "{}\nJob not updated\n\
-             'kafila job inspect {job_id}' shows its JobModifyIndex.",
+             'kafila job inspect {job_id}' shows its current JobModifyIndex.",
             error.reason()
         ));
     }
     if error.may_have_happened() {
         return Error::text(format!(
-            "{error}\nThe job may have been stored all the same: see 'kafila job status {job_id}'; \
-             running it again does no harm."
+            "{error}\nThe job may have been stored: see 'kafila job status {job_id}'. Running it again is \
+             safe."
         ));
     }
     error

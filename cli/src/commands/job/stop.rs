@@ -1,11 +1,10 @@
 //! `kafila job stop`
 
-use std::io::Write as _;
-
 use proto::v1;
 
 use super::watch::{self, Watch};
 use crate::args::job::Stop;
+use crate::commands::confirm::{self, Answer};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -21,7 +20,7 @@ pub(crate) async fn run(context: &Context, args: Stop) -> Result<Exit, Error> {
         match resolve::job(&context.connection, id, &style).await {
             Ok(job) => jobs.push(job),
             Err(error) if alone => return Err(error),
-            // The other jobs are stopped all the same.
+            // The other jobs are still stopped.
             Err(error) => {
                 context.printer.err(&error.to_string());
                 worst = worst.max(error.exit());
@@ -31,25 +30,12 @@ pub(crate) async fn run(context: &Context, args: Stop) -> Result<Exit, Error> {
     if let ([job], [typed], false) = (&jobs[..], &args.ids[..], args.yes)
         && job.id != *typed
     {
-        match confirmed(context, &job.id)? {
+        let question = format!("Are you sure you want to stop job {:?}?", job.id);
+        let unanswered = format!("Error stopping job: {:?} needs a confirmation", job.id);
+        match confirm::ask(context, &question, &unanswered)? {
             Answer::Yes => {}
-            Answer::No => {
-                context.printer.out("Cancelling job stop")?;
-                return Ok(Exit::Success);
-            }
-            Answer::None => {
-                return Err(Error::text(format!(
-                    "Error stopping job: nobody is there to say whether {:?} is meant.\n\
-                     Name the whole id, or add -yes.",
-                    job.id
-                )));
-            }
-            Answer::Other => {
-                context
-                    .printer
-                    .err("For confirmation, an exact 'y' is required.");
-                return Ok(Exit::Failure);
-            }
+            Answer::No => return context.finish("Cancelling job stop"),
+            Answer::Unclear => return Ok(Exit::Failure),
         }
     }
     let stopping = jobs.iter().map(|job| stop(context, &args, job, alone));
@@ -67,8 +53,8 @@ pub(crate) async fn run(context: &Context, args: Stop) -> Result<Exit, Error> {
         }
         Ok(worst)
     };
-    let goes_on = "What was stopped goes on stopping: see 'kafila job status'";
-    watch::interruptible(context, stopping, goes_on).await
+    let detached = "The jobs continue to stop: see 'kafila job status'";
+    watch::interruptible(context, stopping, detached).await
 }
 
 async fn stop(
@@ -87,9 +73,9 @@ async fn stop(
     let answer = context.connection.deregister(request).await?;
     let label = (!alone).then_some(job.id.as_str());
     if answer.eval_id.is_empty() {
-        // A job that only has children is not evaluated; of any other, there is none any more.
+        // Parents of dispatched or periodic jobs have no evaluation. Any other job was purged.
         if !job.parameterized && !job.periodic {
-            let line = format!("Job {:?} is gone already: nothing was left to stop", job.id);
+            let line = format!("Job {:?} no longer exists: nothing to stop", job.id);
             context.printer.out(&labelled(label, &line))?;
         }
         return Ok(Exit::Success);
@@ -107,62 +93,4 @@ async fn stop(
         label,
     };
     watch::follow(context, watch).await
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::commands) enum Answer {
-    Yes,
-    No,
-    /// Standard input has ended: a script, or cron.
-    None,
-    Other,
-}
-
-/// Asks whether the job that was found is the one that was meant.
-fn confirmed(context: &Context, job_id: &str) -> Result<Answer, Error> {
-    let question = format!("Are you sure you want to stop job {job_id:?}? [y/N] ");
-    asked(context, &question)
-}
-
-/// Asks whoever sits there.
-pub(in crate::commands) fn asked(context: &Context, question: &str) -> Result<Answer, Error> {
-    context.printer.out_bytes(question.as_bytes())?;
-    let _ = std::io::stdout().flush();
-    let mut line = String::new();
-    std::io::stdin()
-        .read_line(&mut line)
-        .map_err(Error::Input)?;
-    if !line.ends_with('\n') {
-        // Nobody pressed return: keep what follows off the question's line.
-        context.printer.out("")?;
-    }
-    Ok(read_answer(&line))
-}
-
-fn read_answer(line: &str) -> Answer {
-    if line.is_empty() {
-        return Answer::None;
-    }
-    match line.trim() {
-        "y" => Answer::Yes,
-        "" | "n" | "N" | "no" | "No" => Answer::No,
-        _ => Answer::Other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_exact_y_means_yes() {
-        assert_eq!(read_answer("y\n"), Answer::Yes);
-        assert_eq!(read_answer(""), Answer::None);
-        for line in ["\n", "n\n", "N", "no\n"] {
-            assert_eq!(read_answer(line), Answer::No, "{line:?}");
-        }
-        for line in ["Y\n", "yes\n", "sure\n"] {
-            assert_eq!(read_answer(line), Answer::Other, "{line:?}");
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use proto::v1;
 
-use crate::args::job_versions::{Tag, TagApply, TagUnset};
+use crate::args::job::versions::{Tag, TagApply, TagUnset};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -27,9 +27,7 @@ async fn apply(context: &Context, args: &TagApply) -> Result<Exit, Error> {
     };
     let answer = connection.tag_version(message).await?;
     let (version, name) = (answer.version, &args.name);
-    let line = format!("Job version {version} tagged with name {name:?}");
-    context.printer.out(&line)?;
-    Ok(Exit::Success)
+    context.finish(&format!("Job version {version} tagged with name {name:?}"))
 }
 
 async fn unset(context: &Context, args: &TagUnset) -> Result<Exit, Error> {
@@ -41,7 +39,6 @@ async fn unset(context: &Context, args: &TagUnset) -> Result<Exit, Error> {
         name: args.name.clone(),
     };
     connection.untag_version(message).await?;
-    let line = format!("Tag {:?} removed from job {:?}", args.name, stub.id);
-    context.printer.out(&line)?;
-    Ok(Exit::Success)
+    let (name, job_id) = (&args.name, &stub.id);
+    context.finish(&format!("Tag {name:?} removed from job {job_id:?}"))
 }

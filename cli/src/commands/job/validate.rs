@@ -4,20 +4,21 @@ use model::{FieldErrors, Timestamp};
 
 use crate::args::job::Validate;
 use crate::context::Context;
-use crate::diagnostic;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::jobfile;
+use crate::files::diagnostic;
+use crate::files::job as job_file;
 
-/// Checks with the same rules that the gateway has, then asks the gateway what only it can know.
+/// Checks the job by the rules of the gateway, then asks the gateway for the checks that need the
+/// cluster.
 pub(crate) async fn run(context: &Context, args: &Validate) -> Result<Exit, Error> {
     let colour = context.printer.colour_err;
-    let parsed = jobfile::read(&args.file, colour)?;
-    let invalid = |errors: &FieldErrors| jobfile::invalid(&parsed, errors, colour);
-    let offline = jobfile::check(&parsed, Timestamp(context.clock.now()), colour)?;
+    let parsed = job_file::read(&args.file, colour)?;
+    let invalid = |errors: &FieldErrors| job_file::invalid(&parsed, errors, colour);
+    let offline = job_file::check(&parsed, Timestamp(context.clock.now()), colour)?;
 
-    let mut job = jobfile::to_wire(&parsed, colour)?;
-    job.namespace = Some(jobfile::namespace(
+    let mut job = parsed.job.clone();
+    job.namespace = Some(job_file::namespace(
         &job,
         context.namespace_flag.as_deref(),
         context.connection.namespace(),
@@ -38,8 +39,8 @@ pub(crate) async fn run(context: &Context, args: &Validate) -> Result<Exit, Erro
         Err(error) if error.is_unreachable() => {
             warnings.extend(offline);
             context.printer.err(&format!(
-                "Checked without the cluster: the gateway at {} cannot be reached ({}), so nothing \
-                 was checked that only it knows.",
+                "Checked without the cluster: the gateway at {} cannot be reached ({}). Checks that \
+                 need the cluster were skipped.",
                 context.connection.address().url,
                 error.reason()
             ));
@@ -54,6 +55,5 @@ pub(crate) async fn run(context: &Context, args: &Validate) -> Result<Exit, Erro
             .printer
             .err(&diagnostic::warnings(&warnings, colour));
     }
-    context.printer.out("Job validation successful")?;
-    Ok(Exit::Success)
+    context.finish("Job validation successful")
 }

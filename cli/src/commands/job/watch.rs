@@ -1,18 +1,20 @@
-//! Watches what a command has set off, until it has ended or the user has seen enough.
+//! Watches the effects of a command, until they end or the user presses Ctrl-C.
+
+use proto::v1;
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::monitor::{Follow, Goal, Options, Screen, Subject};
 
-/// What to watch, and how.
+/// A watched object, and the parameters of the watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch<'a> {
     pub(crate) subject: Subject,
     pub(crate) goal: Goal,
     pub(crate) namespace: &'a str,
     pub(crate) verbose: bool,
-    /// What each line begins with when other watches print at the same time.
+    /// Prefix of each line, to distinguish concurrent watches.
     pub(crate) label: Option<&'a str>,
 }
 
@@ -35,32 +37,63 @@ pub(crate) async fn follow(context: &Context, watch: Watch<'_>) -> Result<Exit, 
     follow.run(&watch.subject).await
 }
 
-/// Watches until everything has ended or the user presses Ctrl-C, and then says that `goes_on`.
+/// Watches until everything has ended, or prints `detached` when the user presses Ctrl-C.
 ///
 /// # Errors
 /// Standard output is closed or full.
 pub(crate) async fn until_ended(
     context: &Context,
     watch: Watch<'_>,
-    goes_on: &str,
+    detached: &str,
 ) -> Result<Exit, Error> {
-    interruptible(context, follow(context, watch), goes_on).await
+    interruptible(context, follow(context, watch), detached).await
 }
 
-/// Runs `watching` until the user presses Ctrl-C, and then says that `goes_on`.
+/// Watches the evaluation of a job, given by namespace and ID.
+///
+/// # Errors
+/// Standard output is closed or full.
+pub(crate) async fn job(
+    context: &Context,
+    (namespace, job_id): (&str, &str),
+    eval_id: String,
+    verbose: bool,
+) -> Result<Exit, Error> {
+    let watch = Watch {
+        subject: Subject::Evaluation(eval_id),
+        goal: Goal::Start,
+        namespace,
+        verbose,
+        label: None,
+    };
+    let detached = format!("The job {job_id:?} continues: see 'kafila job status {job_id}'");
+    until_ended(context, watch, &detached).await
+}
+
+/// Warns that a job is stopped, because its evaluation completes without placements.
+pub(crate) fn warn_if_stopped(context: &Context, job: &v1::JobStub) {
+    if job.stop {
+        context.printer.err(&format!(
+            "Warning: job {:?} is stopped. Start it with 'kafila job run FILE'",
+            job.id
+        ));
+    }
+}
+
+/// Runs `watching`, or prints `detached` when the user presses Ctrl-C.
 ///
 /// # Errors
 /// Those of `watching`.
 pub(crate) async fn interruptible(
     context: &Context,
     watching: impl Future<Output = Result<Exit, Error>>,
-    goes_on: &str,
+    detached: &str,
 ) -> Result<Exit, Error> {
     tokio::select! {
         ended = watching => ended,
         () = interrupted() => {
             // Dropping `watching` left the cursor below what it drew.
-            context.printer.err(&format!("\n==> Detached. {goes_on}."));
+            context.printer.err(&format!("\n==> Detached. {detached}."));
             Ok(Exit::Interrupted)
         }
     }
@@ -69,7 +102,7 @@ pub(crate) async fn interruptible(
 /// Returns when the user presses Ctrl-C.
 async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
-        // Signals cannot be watched: the system's own way of interrupting stays.
+        // Without a signal handler, Ctrl-C ends the process.
         std::future::pending::<()>().await;
     }
 }

@@ -48,7 +48,7 @@ fn plan(answer: &v1::PlanJobResponse, style: &Style) -> String {
     plan::Plan {
         answer,
         job_type: "service",
-        held: None,
+        hold: None,
         show_diff: true,
         run: &run,
     }
@@ -153,7 +153,7 @@ fn a_plan_of_what_has_no_place_and_what_would_have_to_go() {
     let system = plan::Plan {
         answer: &answer,
         job_type: "system",
-        held: None,
+        hold: None,
         show_diff: false,
         run: "",
     };

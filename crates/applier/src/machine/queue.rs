@@ -1,4 +1,4 @@
-//! Plans that wait to be verified: higher priority first, then the older.
+//! The queue of plans before verification: by priority, then by age.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use model::{JobKey, Plan};
 
-use crate::machine::Ticket;
+use crate::machine::message::Ticket;
 
-/// How many plans may wait. Every worker has at most one out, so this is more workers than a
-/// cluster has; beyond it something submits without waiting for answers.
+/// Limit of queued plans. Every worker submits one plan at a time, so this exceeds the number of
+/// workers in any cluster; beyond it a client submits without waiting for answers.
 const PLANS_MAX: usize = 4_096;
 
 /// A plan between its submission and its answer.
@@ -17,10 +17,10 @@ const PLANS_MAX: usize = 4_096;
 pub(crate) struct Queued {
     pub(crate) ticket: Ticket,
     pub(crate) plan: Arc<Plan>,
-    /// When it came in, as a count.
+    /// Sequence number of its arrival.
     arrival: u64,
     pub(crate) commit_attempts: u32,
-    /// It shares no transaction: one that it was in has failed.
+    /// It must not share a transaction, because a shared one has failed.
     pub(crate) is_alone: bool,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Puts in a new plan; `false` when there are too many.
+    /// Queues a new plan; `false` when the queue is full.
     pub(crate) fn submit(&mut self, ticket: Ticket, plan: Box<Plan>) -> bool {
         if self.plans.len() >= PLANS_MAX {
             return false;
@@ -49,7 +49,7 @@ impl Queue {
         true
     }
 
-    /// Puts a plan back where it was.
+    /// Puts a plan back at its former position.
     pub(crate) fn put_back(&mut self, queued: Queued) {
         self.plans
             .insert((Reverse(queued.plan.priority), queued.arrival), queued);
@@ -61,7 +61,7 @@ impl Queue {
         }
     }
 
-    /// Takes out the first whose job is not `busy`.
+    /// Takes the first plan whose job is not `busy`.
     pub(crate) fn pop(&mut self, busy: &BTreeSet<&JobKey>) -> Option<Queued> {
         let (key, _) = self
             .plans

@@ -1,33 +1,32 @@
-//! What is written for those that make way: their end, and that somebody looks at their jobs.
+//! Writes of evictions: the end of each victim, and an evaluation for its job.
 
 use std::collections::BTreeMap;
 
 use model::{EvalId, Evaluation, JobKey, Plan, Timestamp, TriggeredBy};
-use state::{Entity, Key, Snapshot};
+use state::{Entity, Key, Snapshot, Write};
 
-use crate::op::Op;
-use crate::verify::writes::Unit;
+use crate::plan_writes::Unit;
 
-/// How many of one job are written together with an evaluation. A unit must fit into a transaction;
-/// each is a few hundred bytes.
+/// Evictions of one job per evaluation. A unit must fit into a transaction; each eviction is a few
+/// hundred bytes.
 const TOGETHER_MAX: usize = 256;
 
-/// Evictions of one plan, by the jobs that lose something.
+/// Evictions of one plan by the victims' jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Evictions {
-    by_job: BTreeMap<JobKey, Vec<Op>>,
+    by_job: BTreeMap<JobKey, Vec<Write>>,
 }
 
 impl Evictions {
-    /// Adds the write that evicts an allocation of `job`.
-    pub(crate) fn add(&mut self, job: JobKey, op: Op) {
+    /// Adds the eviction of an allocation of `job`.
+    pub(crate) fn add(&mut self, job: JobKey, op: Write) {
         self.by_job.entry(job).or_default().push(op);
     }
 
-    /// Returns the writes, each with the evaluation that finds another place, if the job still exists.
+    /// Returns the writes, with an evaluation for each job that still exists.
     ///
-    /// They are never cut apart: an evaluation before its evictions would find nothing to do, and
-    /// evictions without one would be noticed by nobody.
+    /// A unit is never split: an evaluation before its evictions would find nothing to do, and
+    /// evictions without an evaluation would not be replaced.
     pub(crate) fn into_units(self, snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Vec<Unit> {
         let mut units = Vec::new();
         for (job, mut ops) in self.by_job {
@@ -49,15 +48,15 @@ fn evaluation(
     snapshot: &Snapshot,
     plan: &Plan,
     key: &JobKey,
-    evictions: &[Op],
+    evictions: &[Write],
     now: Timestamp,
-) -> Option<Op> {
+) -> Option<Write> {
     let job = &snapshot.job(key)?.value;
-    let Some(Key::Alloc(first)) = evictions.first().map(Op::key) else {
+    let Some(Key::Alloc(first)) = evictions.first().map(Write::key) else {
         return None;
     };
-    // Two random numbers make a third, and who verifies the plan again makes the same: an allocation
-    // is evicted once.
+    // Deterministic, so that another verification of the plan creates the same id; and unique, because
+    // an allocation is evicted once.
     let id = EvalId::from_random(plan.eval_id.0.as_u128() ^ first.0.as_u128());
     let mut eval = Evaluation::pending(
         id,
@@ -69,7 +68,7 @@ fn evaluation(
     );
     eval.previous_eval = Some(plan.eval_id);
     eval.trace_parent.clone_from(&plan.trace_parent);
-    Some(Op::Create {
+    Some(Write::Create {
         key: Key::Eval(id),
         entity: Entity::Eval(Box::new(eval)),
     })

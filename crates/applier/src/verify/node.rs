@@ -1,4 +1,4 @@
-//! One node's part of a plan: does the node still take it?
+//! Check of one node's part of a plan against the node's state and room.
 
 use model::{
     AllocId, AllocatedResources, Allocation, ClientStatus, Node, NodeEligibility, NodeId,
@@ -10,22 +10,22 @@ use state::{AllocView, Snapshot};
 use crate::pending::Pending;
 use crate::verify::volumes;
 
-/// What an entry of a plan means for its node.
+/// The effect of a placement entry on its node.
 #[derive(Clone, Copy, Debug)]
 enum Entry<'a> {
-    /// It takes a share.
+    /// A new allocation.
     New(&'a Allocation),
-    /// It runs already, and goes on under a new version.
+    /// A live allocation that continues under a new version.
     Update {
         new: &'a Allocation,
         old: &'a AllocView,
     },
-    /// It has ended; only a note is made.
+    /// An ended allocation; only its record changes.
     Note,
 }
 
 /// # Errors
-/// Why the node's part is rejected.
+/// The reason of the rejection.
 pub(crate) fn check(
     snapshot: &Snapshot,
     pending: &Pending,
@@ -42,7 +42,7 @@ pub(crate) fn check(
         }
     }
     let entries = entries(snapshot, plan, node_id)?;
-    // Stopping is always possible, and so is a note about what has ended.
+    // Stops are always possible, and so are changes of ended allocations' records.
     if entries.iter().all(|entry| matches!(entry, Entry::Note)) {
         return Ok(());
     }
@@ -83,7 +83,7 @@ fn entries<'a>(
         if old.alloc.node_id != node_id || old.alloc.job_key() != plan.job {
             return Err(format!("allocation {} exists elsewhere", new.id));
         }
-        // The plan's copy would undo what was written since.
+        // The plan's copy would undo later writes.
         if old.alloc_modify_index > plan.snapshot_index || old.alloc.is_server_terminal() {
             return Err(format!(
                 "allocation {} has changed since the plan was made",
@@ -100,7 +100,7 @@ fn entries<'a>(
     Ok(entries)
 }
 
-/// Tells whether an entry asks the node for more than it gives already.
+/// Returns whether an entry needs additional or other resources of the node.
 fn takes_more(entry: &Entry<'_>) -> bool {
     match entry {
         Entry::New(_) => true,
@@ -109,7 +109,7 @@ fn takes_more(entry: &Entry<'_>) -> bool {
     }
 }
 
-/// A node out of reach can only be told about: that its allocations are lost, or not known.
+/// Checks the node's status: on an unreachable node allocations can only become lost or unknown.
 fn check_status(
     snapshot: &Snapshot,
     plan: &Plan,
@@ -144,7 +144,7 @@ fn check_status(
     }
 }
 
-/// Tells whether the entry's group wants a replacement while its node is out of reach.
+/// Returns whether the entry's group is replaced while its node is unreachable.
 fn replaces(snapshot: &Snapshot, plan: &Plan, entry: &Entry<'_>) -> bool {
     let (Entry::New(alloc) | Entry::Update { new: alloc, .. }) = entry else {
         return true;
@@ -156,8 +156,8 @@ fn replaces(snapshot: &Snapshot, plan: &Plan, entry: &Entry<'_>) -> bool {
     disconnect.is_none_or(|block| block.replace)
 }
 
-/// What is given up twice, here and by a write on its way, is counted twice; but a plan that touches
-/// what is on its way waits, whatever this says.
+/// Checks that the node has room for the entries. An allocation released by this plan and by a
+/// pending write counts twice; but such a plan waits in any case.
 fn check_fit(
     snapshot: &Snapshot,
     pending: &Pending,
@@ -168,10 +168,10 @@ fn check_fit(
     let stops = of(&plan.stops, node.id)
         .iter()
         .chain(of(&plan.preemptions, node.id));
-    let mut given_up: Vec<AllocId> = stops.map(|stop| stop.alloc_id).collect();
-    given_up.sort_unstable();
-    given_up.dedup();
-    let mut removed: Vec<&AllocatedResources> = given_up
+    let mut released: Vec<AllocId> = stops.map(|stop| stop.alloc_id).collect();
+    released.sort_unstable();
+    released.dedup();
+    let mut removed: Vec<&AllocatedResources> = released
         .into_iter()
         .filter_map(|id| snapshot.alloc(id))
         .filter(|view| !view.is_terminal())

@@ -1,22 +1,19 @@
-//! Volumes that were registered: whether new allocations may still have them, and what is written
-//! beside an allocation that does.
+//! Registered volumes: checks of new allocations' volume requests, and the writes beside them.
 //!
-//! Two plans at once may ask for a volume that only one may write to; the first that is verified
-//! gets it, because what is on its way counts here too.
+//! Two concurrent plans may request a volume with a single writer. The plan verified first gets it,
+//! because pending writes count here, too.
 
 use std::collections::BTreeSet;
 
 use model::plan::Stop;
 use model::{AllocId, Allocation, Node, Plan};
 use placement::{VolumeAsks, VolumeWrites};
-use state::{Entity, Key, Snapshot};
+use state::{Entity, Key, Snapshot, Write};
 
-use crate::op::Op;
 use crate::pending::Pending;
 
 /// # Errors
-/// Why the node does not take one of `new`: a volume is not there any more, or somebody else writes
-/// to it.
+/// The reason why the node does not take one of `new`: a volume is gone, or has another writer.
 pub(super) fn check<'a>(
     snapshot: &Snapshot,
     pending: &Pending,
@@ -46,7 +43,7 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// Returns what a group asks for that asks for volumes; `None`: it does not.
+/// Returns the volume requests of an allocation's group; `None` when it has none.
 fn asks(snapshot: &Snapshot, alloc: &Allocation) -> Option<VolumeAsks> {
     let job = snapshot.job_version(&alloc.job_key(), alloc.job_version)?;
     let group = job.value.task_group(&alloc.task_group)?;
@@ -58,8 +55,8 @@ fn asks(snapshot: &Snapshot, alloc: &Allocation) -> Option<VolumeAsks> {
     Some(asks)
 }
 
-/// Returns whose place `alloc` takes on the same node, if the plan stops that one: it has ended
-/// before its successor starts.
+/// Returns the allocation that `alloc` replaces on the same node, if the plan stops it: it ends before
+/// its successor starts.
 fn replaced_by(plan: &Plan, alloc: &Allocation) -> Option<AllocId> {
     let previous = alloc.previous_alloc?;
     let stops = plan.stops.get(&alloc.node_id)?;
@@ -67,27 +64,27 @@ fn replaced_by(plan: &Plan, alloc: &Allocation) -> Option<AllocId> {
     stops.iter().any(is_stopped).then_some(previous)
 }
 
-/// Returns what a new allocation compares and writes beside itself: its volumes must be as they
-/// were looked at, and a group claims a sticky one when it gets it first.
+/// Returns the writes beside a new allocation: compares of its volumes, and the claim of a sticky
+/// volume that its group gets for the first time.
 ///
-/// `claimed` are the keys of the claims that the plan writes already. `None`: a claim of the same
-/// name is on its way.
+/// `claimed` are the keys of claims that the plan already writes. `None`: a claim with the same key
+/// is pending.
 pub(super) fn ops(
     snapshot: &Snapshot,
     pending: &Pending,
     alloc: &Allocation,
     claimed: &mut BTreeSet<Key>,
-) -> Option<Vec<Op>> {
+) -> Option<Vec<Write>> {
     let mut ops = Vec::new();
     let node = snapshot.node(alloc.node_id);
     let (Some(node), Some(asks)) = (node, asks(snapshot, alloc)) else {
         return Some(ops);
     };
     for volume in asks.volumes_on(&node.value, alloc.name_index) {
-        ops.push(Op::Check {
-            key: Key::Volume(volume.value.key()),
-            modify_index: volume.modify_index,
-        });
+        ops.push(Write::require(
+            Key::Volume(volume.value.key()),
+            volume.modify_index,
+        ));
     }
     for claim in asks.claims(&node.value, alloc) {
         let id = claim.id();
@@ -98,7 +95,7 @@ pub(super) fn ops(
         if pending.is_unshown(&key, 0) {
             return None;
         }
-        ops.push(Op::Create {
+        ops.push(Write::Create {
             key,
             entity: Entity::VolumeClaim(Box::new(claim)),
         });

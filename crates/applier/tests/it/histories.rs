@@ -1,6 +1,6 @@
-//! Random histories: plans made on old snapshots, nodes that change, commits that conflict, a
-//! replica that lags, duplicates, leaders that change. Whatever happens, no node is overcommitted
-//! and every plan is answered with what was written of it.
+//! Random histories with stale plans, changing nodes, conflicts, a lagging replica, duplicates and
+//! changes of leaders: no node is overcommitted, and every answer matches the written part of its
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,17 +22,17 @@ struct World {
     rng: StdRng,
     seed: u64,
     store: Store,
-    /// What the applier's replica shows: the store's state now or a little earlier.
+    /// The applier's replica: the store's state, now or slightly earlier.
     replica: Snapshot,
     applier: Applier,
-    judging: Option<(Ticket, Arc<Plan>, Arc<Pending>, Snapshot)>,
+    verifying: Option<(Ticket, Arc<Plan>, Arc<Pending>, Snapshot)>,
     out: Option<(CommitId, Vec<Arc<Piece>>)>,
-    /// Transactions whose answer never came; they may still be carried out, until the next election.
+    /// Transactions in doubt; they may still be carried out, until the next election.
     in_doubt: Vec<Vec<Arc<Piece>>>,
     tickets: u64,
     open: BTreeMap<Ticket, Plan>,
     told: BTreeSet<AllocId>,
-    /// Placed by plans whose answer never said so.
+    /// Placed by plans whose answer did not report it.
     untold: BTreeSet<AllocId>,
 }
 
@@ -48,7 +48,7 @@ impl World {
             replica: store.snapshot(),
             applier: Applier::new(store.revision()),
             store,
-            judging: None,
+            verifying: None,
             out: None,
             in_doubt: Vec::new(),
             tickets: 0,
@@ -75,14 +75,14 @@ impl World {
                     plan,
                     pending,
                 } => {
-                    assert!(self.judging.is_none(), "one plan is judged at a time");
-                    self.judging = Some((ticket, plan, pending, replica.clone()));
+                    assert!(self.verifying.is_none(), "one plan is verified at a time");
+                    self.verifying = Some((ticket, plan, pending, replica.clone()));
                 }
                 Effect::Commit { commit, parts } => {
                     assert!(self.out.is_none(), "one transaction is out at a time");
                     self.out = Some((commit, parts));
                 }
-                Effect::CommitWhole { commit, pieces, .. } => {
+                Effect::CommitAllAtOnce { commit, pieces, .. } => {
                     assert!(self.out.is_none(), "one transaction is out at a time");
                     self.out = Some((commit, pieces));
                 }
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// A worker plans on what it sees, which may be old, and submits it, perhaps twice.
+    /// A worker plans on a possibly stale snapshot and submits the plan once or twice.
     fn submit(&mut self) {
         let name = format!("job{}", self.below(JOBS));
         let mut plan = self.store.start_plan(&name);
@@ -130,7 +130,7 @@ impl World {
                     .push(stop(view.alloc.id));
             }
         }
-        // Other jobs' allocations are in the way.
+        // Other jobs' allocations take room.
         let mut others: Vec<_> = snapshot
             .allocs()
             .filter(|view| !view.is_terminal())
@@ -159,8 +159,8 @@ impl World {
         }
     }
 
-    fn judge(&mut self) {
-        let Some((ticket, plan, pending, snapshot)) = self.judging.take() else {
+    fn verify_all(&mut self) {
+        let Some((ticket, plan, pending, snapshot)) = self.verifying.take() else {
             return;
         };
         let verification = Verification::new(&snapshot, &pending, &plan);
@@ -177,7 +177,7 @@ impl World {
             return;
         };
         if self.below(20) == 0 {
-            // The answer never comes; the transaction was carried out, or will be, or not.
+            // No answer; the transaction was carried out, will be, or never will.
             self.in_doubt.push(parts);
             if self.rng.random() {
                 self.late();
@@ -193,7 +193,7 @@ impl World {
         self.tell(event);
     }
 
-    /// A transaction in doubt is carried out after all, if its compares hold.
+    /// A transaction in doubt is carried out late, if its compares hold.
     fn late(&mut self) {
         if let Some(parts) = self.in_doubt.pop() {
             let _ = self.store.commit(&parts);
@@ -201,11 +201,11 @@ impl World {
         }
     }
 
-    /// The leader is deposed; its fence fails from now on. Another begins on what is there.
+    /// The leader is deposed; its fence fails from now on. The next one starts from the stored state.
     fn elect(&mut self) {
         self.tell(Event::Deposed);
         self.in_doubt.clear();
-        self.judging = None;
+        self.verifying = None;
         self.out = None;
         let info = model::LeaderInfo {
             address: String::new(),
@@ -260,7 +260,7 @@ impl World {
     fn step(&mut self) {
         match self.below(10) {
             0 | 1 => self.submit(),
-            2 | 3 => self.judge(),
+            2 | 3 => self.verify_all(),
             4 | 5 => self.settle(),
             6 => self.show(),
             7 => self.change_node(),
@@ -271,7 +271,7 @@ impl World {
         self.check();
     }
 
-    /// No node holds more than it offers, and no port twice.
+    /// Checks that no node is overcommitted and no port is held twice.
     fn check(&self) {
         let snapshot = self.store.snapshot();
         for node in snapshot.nodes().map(|node| &node.value) {
@@ -295,7 +295,7 @@ impl World {
                 return;
             }
             self.show();
-            self.judge();
+            self.verify_all();
             self.settle();
         }
         panic!("seed {}: never answered: {:?}", self.seed, self.open.keys());

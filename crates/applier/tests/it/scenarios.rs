@@ -1,38 +1,37 @@
-//! Plans that meet what has happened since they were made.
+//! Plans on states that have changed since they were made.
 
-use applier::Op;
 use model::job::{DisconnectStrategy, ReconcileChoice};
 use model::{ClientStatus, DesiredStatus, NodeEligibility, NodeId, NodeStatus, Plan};
-use state::{Entity, Key};
+use state::{Entity, Key, Write};
 use test_kit::builders;
 
-use crate::judging::{accept, deployment, followed_up, placed, refusal, report};
-use crate::machine::Desk;
+use crate::machine::Harness;
 use crate::store::{Store, stop};
+use crate::verifying::{accept, deployment, followed_up, placed, refusal, report};
 
 #[test]
 fn scenario_050_of_two_plans_that_fit_alone_one_is_told_from_when_to_look_again() {
-    let mut desk = Desk::new(50);
-    let node = desk
+    let mut harness = Harness::new(50);
+    let node = harness
         .store
         .add_node(1, |node| node.resources.cpu_mhz = 1_000);
-    desk.store.running("there", node, 600);
-    let mut plans = ["first", "second"].map(|name| desk.store.start_plan(name));
+    harness.store.running("there", node, 600);
+    let mut plans = ["first", "second"].map(|name| harness.store.start_plan(name));
     for plan in &mut plans {
-        desk.store.place(plan, node, 300);
+        harness.store.place(plan, node, 300);
     }
     for (ticket, plan) in (1..).zip(&plans) {
-        desk.submit(ticket, plan);
+        harness.submit(ticket, plan);
     }
-    desk.finish();
-    let (won, lost) = (desk.result(1), desk.result(2));
+    harness.finish();
+    let (won, lost) = (harness.result(1), harness.result(2));
     assert!(won.rejected_nodes.is_empty());
     assert_eq!(lost.rejected_nodes.keys().collect::<Vec<_>>(), [&node]);
     assert!(lost.refresh_index >= won.commit_index);
 }
 
 /// A plan over three nodes: the canaries `a` on the first and `b` on the second, which is full, and
-/// one to be stopped on each.
+/// one stop on each.
 struct Three {
     store: Store,
     plan: Plan,
@@ -107,7 +106,7 @@ fn scenario_053_an_update_in_place_is_not_asked_for_room_where_nothing_new_may_g
     assert_eq!(store.alloc(alloc).job_version, 1);
 }
 
-/// Returns a plan that says of `allocs` that nobody knows what they do.
+/// Returns a plan that marks `allocs` unknown.
 fn unknown(store: &mut Store, allocs: &[model::AllocId]) -> Plan {
     let mut plan = store.start_plan("web");
     for id in allocs {
@@ -134,7 +133,7 @@ fn scenario_054_a_node_out_of_reach_is_only_told_of_the_unknown() {
 
 fn updates(accepted: &applier::Accepted) -> bool {
     let mut ops = accepted.pieces.iter().flat_map(|piece| &piece.ops);
-    ops.any(|op| matches!(Op::key(op), Key::Alloc(_)))
+    ops.any(|op| matches!(Write::key(op), Key::Alloc(_)))
 }
 
 #[test]
@@ -183,7 +182,7 @@ fn scenario_057_a_plan_from_before_its_job_was_stopped_places_nothing() {
     let mut job = builders::service("web", 10);
     job.stop = true;
     store.put(Key::Job(job.key()), Entity::Job(Box::new(job)));
-    // Whole: the job's own evaluation stops what is to be stopped.
+    // Accepted as a whole: the job's own evaluation makes the stops.
     let reason = refusal(&store, &plan);
     assert!(reason.contains("job default/web has changed"), "{reason}");
 }

@@ -1,11 +1,10 @@
-//! Pieces that are only valid together: what is compared for them, and what becomes of them when
-//! others have changed what they touch.
+//! Staged pieces: their compares, and the rebase onto changes by others.
 
 use std::sync::Arc;
 
-use applier::{Op, Piece, Verdict, staged};
+use applier::{Piece, Verdict, staged};
 use model::{Allocation, EvalStatus, Plan};
-use state::{Entity, Key, PlanPiece, Progress};
+use state::{Entity, Key, PlanPiece, Progress, Write};
 
 use crate::store::{NOW, Store, stop};
 
@@ -16,11 +15,11 @@ fn accepted(store: &Store, plan: &Plan) -> Vec<Arc<Piece>> {
     }
 }
 
-fn written(ops: &[Op]) -> Vec<&Op> {
+fn written(ops: &[Write]) -> Vec<&Write> {
     ops.iter().filter(|op| op.entity().is_some()).collect()
 }
 
-/// A plan that stops one and places another, as it was put aside.
+/// A plan that stops one allocation and places another, with its staged piece.
 fn exchange(store: &mut Store) -> (Plan, Allocation, PlanPiece) {
     let node = store.add_node(1, |_| {});
     let old = store.running("web", node, 100);
@@ -37,20 +36,20 @@ fn exchange(store: &mut Store) -> (Plan, Allocation, PlanPiece) {
     (plan, old, staged::stage(&pieces[0]))
 }
 
-fn rebased(store: &Store, plan: &Plan, piece: &PlanPiece) -> Vec<Op> {
+fn rebased(store: &Store, plan: &Plan, piece: &PlanPiece) -> Vec<Write> {
     let at = Progress { piece: 0, ops: 0 };
     staged::rebase(&store.snapshot(), plan.eval_id, at, piece, NOW)
 }
 
 #[test]
-fn what_nobody_has_touched_is_written_as_it_was_meant() {
+fn unchanged_objects_are_written_as_staged() {
     let mut store = Store::new(1);
     let (plan, _, piece) = exchange(&mut store);
     let ops = rebased(&store, &plan, &piece);
     let meant: Vec<_> = piece
         .ops
         .iter()
-        .filter_map(|op| op.entity.clone())
+        .filter_map(|op| op.entity().cloned())
         .collect();
     let found: Vec<_> = ops.iter().filter_map(|op| op.entity().cloned()).collect();
     assert_eq!(found, meant);
@@ -96,7 +95,7 @@ fn a_mark_of_others_stays_on_an_allocation() {
 }
 
 #[test]
-fn an_evaluation_that_has_ended_otherwise_keeps_its_end() {
+fn an_evaluation_that_ended_otherwise_keeps_its_outcome() {
     let mut store = Store::new(4);
     let (plan, _, piece) = exchange(&mut store);
     let mut eval = store.snapshot().eval(plan.eval_id).unwrap().value.clone();
@@ -109,7 +108,7 @@ fn an_evaluation_that_has_ended_otherwise_keeps_its_end() {
 }
 
 #[test]
-fn a_node_that_has_changed_gets_its_allocations_and_the_job_another_look() {
+fn a_changed_node_gets_its_allocations_and_the_job_an_evaluation() {
     let mut store = Store::new(5);
     let (plan, _, piece) = exchange(&mut store);
     let before = rebased(&store, &plan, &piece);
@@ -117,14 +116,14 @@ fn a_node_that_has_changed_gets_its_allocations_and_the_job_another_look() {
     store.edit_node(node, |node| node.status_description.push('.'));
     let ops = rebased(&store, &plan, &piece);
     assert_eq!(written(&ops).len(), written(&before).len() + 1);
-    let Some(Entity::Eval(eval)) = ops.last().and_then(Op::entity) else {
+    let Some(Entity::Eval(eval)) = ops.last().and_then(Write::entity) else {
         panic!("{ops:?}");
     };
     assert_eq!((&eval.job, eval.status), (&plan.job, EvalStatus::Pending));
     assert_eq!(eval.previous_eval, Some(plan.eval_id));
 }
 
-/// There is room for so many compares only; those that decide over the whole plan come first.
+/// The number of compares is limited; those of the whole plan come first.
 #[test]
 fn the_record_compares_as_much_as_a_transaction_can_hold() {
     let mut store = Store::new(6);
@@ -142,7 +141,7 @@ fn the_record_compares_as_much_as_a_transaction_can_hold() {
         "{}",
         compares.len()
     );
-    let first: Vec<&Key> = compares.iter().take(2).map(Op::key).collect();
+    let first: Vec<&Key> = compares.iter().take(2).map(Write::key).collect();
     let expected = [Key::Job(plan.job.clone()), Key::Eval(plan.eval_id)];
     assert_eq!(first, expected.iter().collect::<Vec<_>>());
     assert!(compares.iter().all(|op| op.entity().is_none()));

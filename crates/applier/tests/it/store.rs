@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use applier::{Op, Piece};
+use applier::Piece;
 use model::plan::Stop;
 use model::{
     AllocId, AllocatedPort, AllocatedResources, Allocation, ComparableResources, DesiredStatus,
     DesiredTransition, EvalStatus, Evaluation, Job, Node, NodeId, Plan, Timestamp,
 };
-use state::{Change, Entity, Key, Snapshot, State};
+use state::{Change, Entity, Key, Snapshot, State, Write};
 use test_kit::{SeededIds, builders};
 
 pub(crate) const NOW: Timestamp = Timestamp(1_000);
@@ -34,7 +34,7 @@ impl Store {
         self.snapshot().index()
     }
 
-    /// Writes without compares, as somebody else would; returns the revision.
+    /// Writes without compares, as another service; returns the revision.
     pub(crate) fn put(&mut self, key: Key, entity: Entity) -> u64 {
         let revision = self.revision() + 1;
         let create_index = create_index(&self.snapshot(), &key).unwrap_or(revision);
@@ -59,13 +59,9 @@ impl Store {
     /// The revision at which a compare failed; nothing was written.
     pub(crate) fn commit(&mut self, parts: &[Arc<Piece>]) -> Result<u64, u64> {
         let snapshot = self.snapshot();
-        let ops: Vec<&Op> = parts.iter().flat_map(|piece| &piece.ops).collect();
+        let ops: Vec<&Write> = parts.iter().flat_map(|piece| &piece.ops).collect();
         for op in &ops {
-            let expected = match op {
-                Op::Create { .. } => 0,
-                Op::Update { modify_index, .. } | Op::Check { modify_index, .. } => *modify_index,
-            };
-            if modify_index(&snapshot, op.key()) != expected {
+            if modify_index(&snapshot, op.key()) != op.expected_index() {
                 return Err(snapshot.index());
             }
         }

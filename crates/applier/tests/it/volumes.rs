@@ -1,14 +1,14 @@
-//! Registered volumes: one writer at a time whoever plans, compares with the volume, and claims.
+//! Registered volumes: a single writer across plans, compares of the volume, and claims.
 
 use std::sync::Arc;
 
-use applier::{Applier, Event, Op, Piece, Ticket, Verdict, Verification, verify};
+use applier::{Applier, Event, Piece, Ticket, Verdict, Verification, verify};
 use model::job::{VolumeRequest, VolumeType};
 use model::{
     AccessMode, AllocId, AttachmentMode, Capability, Job, NodeId, Plan, Timestamp, Volume, VolumeId,
 };
 use placement::VolumeAsks;
-use state::{Entity, Key};
+use state::{Entity, Key, Write};
 use test_kit::builders;
 
 use crate::store::{NOW, Store, stop};
@@ -35,7 +35,7 @@ fn put(store: &mut Store, volume: &Volume) {
     store.put(Key::Volume(volume.key()), entity);
 }
 
-/// Registers a job that wants to write alone.
+/// Registers a job with a single-writer volume request.
 fn register(store: &mut Store, name: &str, sticky: bool) {
     let mut job: Job = builders::service(name, 10);
     let request = VolumeRequest {
@@ -71,18 +71,18 @@ fn start(sticky: bool) -> (Store, NodeId) {
 }
 
 #[test]
-fn two_plans_at_once_do_not_both_write_alone() {
+fn two_concurrent_plans_do_not_share_a_single_writer_volume() {
     let (mut store, node) = start(false);
     let (mut first, mut second) = (store.start_plan("one"), store.start_plan("two"));
     store.place(&mut first, node, 1);
     store.place(&mut second, node, 1);
-    // Both are fine by themselves.
+    // Each is accepted by itself.
     assert_eq!(
         (rejected(&store, &first), rejected(&store, &second)),
         (None, None)
     );
     let mut applier = Applier::new(0);
-    let mut judged = Vec::new();
+    let mut rejections = Vec::new();
     for (ticket, plan) in [(1, first), (2, second)] {
         let plan = Box::new(plan);
         let event = Event::Submit {
@@ -105,18 +105,18 @@ fn two_plans_at_once_do_not_both_write_alone() {
             let verdicts = verdicts.map(|node| verification.check_node(node)).collect();
             let verdict = verification.conclude(verdicts, NOW);
             if let Verdict::Accepted(accepted) = &verdict {
-                judged.push(accepted.rejected_nodes.clone());
+                rejections.push(accepted.rejected_nodes.clone());
             }
             effects.extend(applier.step(&snapshot, Event::Verified { ticket, verdict }));
         }
     }
-    // Nothing was committed: the second was held against what is on its way.
+    // Nothing is committed: the second was checked against the pending write.
     let conflict = VolumeAsks::CONFLICT.to_owned();
-    assert_eq!(judged, [[].into(), [(node, conflict)].into()]);
+    assert_eq!(rejections, [[].into(), [(node, conflict)].into()]);
 }
 
 #[test]
-fn one_plan_does_not_place_two_who_write_alone() {
+fn one_plan_does_not_place_two_single_writers() {
     let (mut store, node) = start(false);
     let mut plan = store.start_plan("one");
     store.place(&mut plan, node, 1);
@@ -128,7 +128,7 @@ fn one_plan_does_not_place_two_who_write_alone() {
 }
 
 #[test]
-fn who_takes_the_place_of_another_writes_after_it() {
+fn a_replacement_writes_after_its_predecessor() {
     let (mut store, node) = start(false);
     let old = store.running("one", node, 1);
     let replacing = |store: &mut Store, name: &str, previous: AllocId| {
@@ -140,7 +140,7 @@ fn who_takes_the_place_of_another_writes_after_it() {
     };
     let plan = replacing(&mut store, "one", old);
     assert_eq!(rejected(&store, &plan), None);
-    // The same stop makes no room for anybody else, until its process has gone.
+    // The same stop does not free the volume for others until the process has ended.
     let another = store.ids.alloc();
     let plan = replacing(&mut store, "one", another);
     assert_eq!(
@@ -157,7 +157,7 @@ fn a_volume_that_has_changed_or_gone_refuses_the_placement() {
     let Verdict::Accepted(accepted) = verify(&store.snapshot(), &plan, NOW) else {
         panic!("it is accepted");
     };
-    // It is marked as about to be deleted after the plan was judged.
+    // It is marked for deletion after the verification.
     let marked = Volume {
         deleting: true,
         ..volume(node)
@@ -196,8 +196,8 @@ fn a_group_claims_its_volume_once_in_the_transaction_that_places_it() {
     let Verdict::Accepted(accepted) = verify(&store.snapshot(), &plan, NOW) else {
         panic!("it is accepted");
     };
-    let ops: Vec<&Op> = accepted.pieces.iter().flat_map(|it| &it.ops).collect();
-    let is_claim = |op: &&&Op| matches!(op.key(), Key::VolumeClaim(_));
+    let ops: Vec<&Write> = accepted.pieces.iter().flat_map(|it| &it.ops).collect();
+    let is_claim = |op: &&&Write| matches!(op.key(), Key::VolumeClaim(_));
     assert_eq!(ops.iter().filter(is_claim).count(), 0);
     store.must_commit(&plan);
     assert_eq!(store.snapshot().volume_claims().count(), 1);

@@ -1,4 +1,4 @@
-//! What the store says about evaluations, and a whole snapshot of it.
+//! Intake of facts from the store: single changes, and whole snapshots.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::event::OpenEval;
 use crate::facts;
 
 impl Broker {
-    /// Brings the broker in line with everything that is open in `snapshot`: after an election,
-    /// and whenever the change feed has been lost.
+    /// Reconciles the broker with all open evaluations of `snapshot`: after an election, and whenever
+    /// the change feed was interrupted.
     ///
-    /// What workers have stays with them. Capacity that came after a blocked evaluation's snapshot
-    /// is taken from the nodes and allocations themselves, so nothing that came while nobody led
-    /// is missed.
+    /// Deliveries stay with their workers. Capacity gains after a blocked evaluation's snapshot are
+    /// read from the nodes and allocations themselves, so none is missed that came between two
+    /// leaders.
     pub fn resync(&mut self, now: Timestamp, snapshot: &Snapshot) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.base_index = self.base_index.max(snapshot.table_index(Table::Evals));

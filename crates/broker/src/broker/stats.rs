@@ -1,4 +1,4 @@
-//! How much is where, and a slow proof that it is.
+//! Counts of evaluations by state, and a slow check of the invariants.
 
 use model::{EvalId, JobType};
 
@@ -121,7 +121,7 @@ impl Broker {
             );
             assert!(
                 turn.owner.is_some() || turn.pending.is_empty(),
-                "{job} has a free turn and somebody waiting for it"
+                "{job} has a free turn and a pending evaluation"
             );
             for key in &turn.pending {
                 assert_eq!(self.entries[&key.id].state, State::Pending, "{}", key.id);

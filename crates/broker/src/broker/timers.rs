@@ -1,4 +1,4 @@
-//! What happens when an evaluation's time has come, by its state.
+//! Expired timers of evaluations, by state.
 
 use model::{EvalId, Timestamp};
 use rand::RngExt;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::{EvalStatus, Evaluation, JobType};
 
-use super::desk::{Desk, WORKER, blocked, eval, eval_id};
+use super::fixture::{Fixture, WORKER, blocked, eval, eval_id};
 use crate::{Effect, Refusal, ReturnReason, SessionId, State, Token};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -12,37 +12,41 @@ const MS: Duration = Duration::from_millis(1);
 
 #[test]
 fn scenario_033_silence_is_a_nack_with_growing_delays_and_a_limit() {
-    let mut desk = Desk::with_worker(10);
-    desk.put(&[eval(1, "j")]);
+    let mut fixture = Fixture::with_worker(10);
+    fixture.put(&[eval(1, "j")]);
     for (attempt, delay) in [(1, Some(1)), (2, Some(20)), (3, None)] {
-        assert_eq!(desk.delivery().attempt, attempt);
-        desk.pass(60 * SECOND - MS);
-        assert_eq!(desk.state(1), Some(State::Unacked));
-        desk.pass(MS);
+        assert_eq!(fixture.delivery().attempt, attempt);
+        fixture.pass(60 * SECOND - MS);
+        assert_eq!(fixture.state(1), Some(State::Unacked));
+        fixture.pass(MS);
         match delay {
             Some(delay) => {
-                assert_eq!(desk.state(1), Some(State::BackingOff), "attempt {attempt}");
-                desk.pass(delay * SECOND - MS);
-                assert_eq!(desk.deliveries(), []);
-                desk.pass(MS);
+                assert_eq!(
+                    fixture.state(1),
+                    Some(State::BackingOff),
+                    "attempt {attempt}"
+                );
+                fixture.pass(delay * SECOND - MS);
+                assert_eq!(fixture.deliveries(), []);
+                fixture.pass(MS);
             }
-            None => assert_eq!(desk.state(1), Some(State::Failing)),
+            None => assert_eq!(fixture.state(1), Some(State::Failing)),
         }
     }
-    assert_eq!(desk.deliveries(), []);
-    assert_eq!(desk.failed().len(), 1);
+    assert_eq!(fixture.deliveries(), []);
+    assert_eq!(fixture.failed().len(), 1);
 }
 
 #[test]
 fn scenario_034_a_failed_eval_has_a_follow_up_between_one_and_six_minutes_later() {
     let mut waits = Vec::new();
     for number in 1..=200 {
-        let mut desk = Desk::with_worker(10);
-        desk.broker = crate::Broker::new(desk.config.clone(), 7, number);
-        desk.open(WORKER, &JobType::ALL, 10);
-        desk.put(&[eval(1, "j")]);
-        desk.pass(300 * SECOND);
-        let (id, wait) = desk.failed()[0];
+        let mut fixture = Fixture::with_worker(10);
+        fixture.broker = crate::Broker::new(fixture.config.clone(), 7, number);
+        fixture.open(WORKER, &JobType::ALL, 10);
+        fixture.put(&[eval(1, "j")]);
+        fixture.pass(300 * SECOND);
+        let (id, wait) = fixture.failed()[0];
         assert_eq!(id, eval_id(1));
         waits.push(wait);
     }
@@ -59,76 +63,76 @@ fn scenario_034_a_failed_eval_has_a_follow_up_between_one_and_six_minutes_later(
 
 #[test]
 fn a_failing_eval_keeps_its_jobs_turn_until_it_is_written() {
-    let mut desk = Desk::with_worker(10);
-    desk.put(&[eval(1, "j")]);
-    desk.put(&[eval(2, "j")]);
+    let mut fixture = Fixture::with_worker(10);
+    fixture.put(&[eval(1, "j")]);
+    fixture.put(&[eval(2, "j")]);
     // 60 s, back-off 1 s, 60 s, back-off 20 s, 60 s.
-    desk.pass(201 * SECOND);
-    desk.deliveries();
-    assert_eq!(desk.failed().len(), 1);
-    desk.pass(10 * SECOND);
+    fixture.pass(201 * SECOND);
+    fixture.deliveries();
+    assert_eq!(fixture.failed().len(), 1);
+    fixture.pass(10 * SECOND);
     assert_eq!(
-        desk.failed().len(),
+        fixture.failed().len(),
         1,
         "asked for again, as nothing was written"
     );
-    assert_eq!(desk.deliveries(), []);
-    desk.finish(eval_id(1), EvalStatus::Failed);
-    assert_eq!(desk.delivered(), [eval_id(2)]);
-    desk.pass(30 * SECOND);
-    assert_eq!(desk.failed(), []);
+    assert_eq!(fixture.deliveries(), []);
+    fixture.finish(eval_id(1), EvalStatus::Failed);
+    assert_eq!(fixture.delivered(), [eval_id(2)]);
+    fixture.pass(30 * SECOND);
+    assert_eq!(fixture.failed(), []);
 }
 
 #[test]
 fn scenario_035_a_worker_that_extends_is_never_nacked() {
-    let mut desk = Desk::with_worker(1);
-    desk.put(&[eval(1, "j")]);
-    let delivery = desk.delivery();
+    let mut fixture = Fixture::with_worker(1);
+    fixture.put(&[eval(1, "j")]);
+    let delivery = fixture.delivery();
     for _ in 0..3 {
-        desk.pass(30 * SECOND);
-        desk.extend(delivery.eval_id, delivery.token).unwrap();
+        fixture.pass(30 * SECOND);
+        fixture.extend(delivery.eval_id, delivery.token).unwrap();
     }
-    desk.pass(59 * SECOND);
-    desk.ack(delivery.eval_id, delivery.token).unwrap();
-    desk.complete(delivery.eval_id);
-    assert!(desk.broker.is_empty());
+    fixture.pass(59 * SECOND);
+    fixture.ack(delivery.eval_id, delivery.token).unwrap();
+    fixture.complete(delivery.eval_id);
+    assert!(fixture.broker.is_empty());
 }
 
 #[test]
 fn scenario_036_the_token_of_an_expired_delivery_opens_nothing() {
-    let mut desk = Desk::with_worker(2);
-    desk.put(&[eval(1, "j")]);
-    let first = desk.delivery();
-    desk.pass(61 * SECOND);
-    let second = desk.delivery();
+    let mut fixture = Fixture::with_worker(2);
+    fixture.put(&[eval(1, "j")]);
+    let first = fixture.delivery();
+    fixture.pass(61 * SECOND);
+    let second = fixture.delivery();
     assert_ne!(first.token, second.token);
     assert_eq!(
-        desk.extend(first.eval_id, first.token),
+        fixture.extend(first.eval_id, first.token),
         Err(Refusal::NotOutstanding)
     );
     assert_eq!(
-        desk.ack(first.eval_id, first.token),
+        fixture.ack(first.eval_id, first.token),
         Err(Refusal::NotOutstanding)
     );
     assert_eq!(
-        desk.nack(first.eval_id, first.token),
+        fixture.nack(first.eval_id, first.token),
         Err(Refusal::NotOutstanding)
     );
-    assert_eq!(desk.state(1), Some(State::Unacked));
-    desk.extend(second.eval_id, second.token).unwrap();
+    assert_eq!(fixture.state(1), Some(State::Unacked));
+    fixture.extend(second.eval_id, second.token).unwrap();
 }
 
 #[test]
 fn a_token_of_another_term_opens_nothing() {
-    let mut desk = Desk::with_worker(1);
-    desk.put(&[eval(1, "j")]);
-    let delivery = desk.delivery();
+    let mut fixture = Fixture::with_worker(1);
+    fixture.put(&[eval(1, "j")]);
+    let delivery = fixture.delivery();
     let forged = Token {
         term: delivery.token.term - 1,
         ..delivery.token
     };
     assert_eq!(
-        desk.ack(delivery.eval_id, forged),
+        fixture.ack(delivery.eval_id, forged),
         Err(Refusal::NotOutstanding)
     );
     assert_eq!(
@@ -147,62 +151,62 @@ fn a_token_of_another_term_opens_nothing() {
 
 #[test]
 fn an_explicit_nack_returns_at_once_and_counts_as_a_delivery() {
-    let mut desk = Desk::with_worker(10);
-    desk.put(&[eval(1, "j")]);
+    let mut fixture = Fixture::with_worker(10);
+    fixture.put(&[eval(1, "j")]);
     for _ in 0..2 {
-        let delivery = desk.delivery();
-        desk.nack(delivery.eval_id, delivery.token).unwrap();
-        assert_eq!(desk.state(1), Some(State::BackingOff));
-        desk.pass(20 * SECOND);
+        let delivery = fixture.delivery();
+        fixture.nack(delivery.eval_id, delivery.token).unwrap();
+        assert_eq!(fixture.state(1), Some(State::BackingOff));
+        fixture.pass(20 * SECOND);
     }
-    let delivery = desk.delivery();
+    let delivery = fixture.delivery();
     assert_eq!(delivery.attempt, 3);
-    desk.nack(delivery.eval_id, delivery.token).unwrap();
-    assert_eq!(desk.failed().len(), 1);
+    fixture.nack(delivery.eval_id, delivery.token).unwrap();
+    assert_eq!(fixture.failed().len(), 1);
 }
 
 #[test]
 fn an_eval_that_backs_off_keeps_its_jobs_turn() {
-    let mut desk = Desk::with_worker(10);
-    desk.put(&[eval(1, "j")]);
-    let delivery = desk.delivery();
-    desk.nack(delivery.eval_id, delivery.token).unwrap();
-    desk.put(&[Evaluation {
+    let mut fixture = Fixture::with_worker(10);
+    fixture.put(&[eval(1, "j")]);
+    let delivery = fixture.delivery();
+    fixture.nack(delivery.eval_id, delivery.token).unwrap();
+    fixture.put(&[Evaluation {
         priority: 90,
         ..eval(2, "j")
     }]);
-    assert_eq!(desk.deliveries(), []);
-    desk.pass(SECOND);
-    assert_eq!(desk.delivered(), [eval_id(1)]);
+    assert_eq!(fixture.deliveries(), []);
+    fixture.pass(SECOND);
+    assert_eq!(fixture.delivered(), [eval_id(1)]);
 }
 
 #[test]
 fn the_outcome_in_the_store_ends_a_delivery_without_an_ack() {
-    let mut desk = Desk::with_worker(2);
-    desk.put(&[eval(1, "j"), eval(2, "j")]);
-    let first = desk.delivery();
-    desk.complete(first.eval_id);
-    assert_eq!(desk.delivered(), [eval_id(2)]);
+    let mut fixture = Fixture::with_worker(2);
+    fixture.put(&[eval(1, "j"), eval(2, "j")]);
+    let first = fixture.delivery();
+    fixture.complete(first.eval_id);
+    assert_eq!(fixture.delivered(), [eval_id(2)]);
     assert_eq!(
-        desk.ack(first.eval_id, first.token),
+        fixture.ack(first.eval_id, first.token),
         Ok(()),
         "the ack is only late"
     );
-    assert_eq!(desk.nack(first.eval_id, first.token), Ok(()));
+    assert_eq!(fixture.nack(first.eval_id, first.token), Ok(()));
     assert_eq!(
-        desk.extend(first.eval_id, first.token),
+        fixture.extend(first.eval_id, first.token),
         Err(Refusal::NotOutstanding)
     );
 }
 
 #[test]
 fn an_ack_without_an_outcome_is_delivered_again() {
-    let mut desk = Desk::with_worker(2);
-    desk.put(&[eval(1, "j")]);
-    let delivery = desk.delivery();
-    desk.ack(delivery.eval_id, delivery.token).unwrap();
-    desk.pass(10 * SECOND);
-    let reasons: Vec<_> = desk
+    let mut fixture = Fixture::with_worker(2);
+    fixture.put(&[eval(1, "j")]);
+    let delivery = fixture.delivery();
+    fixture.ack(delivery.eval_id, delivery.token).unwrap();
+    fixture.pass(10 * SECOND);
+    let reasons: Vec<_> = fixture
         .effects
         .iter()
         .filter_map(|effect| match effect {
@@ -211,142 +215,142 @@ fn an_ack_without_an_outcome_is_delivered_again() {
         })
         .collect();
     assert_eq!(reasons, [ReturnReason::NoOutcome]);
-    desk.pass(SECOND);
-    assert_eq!(desk.delivered(), [eval_id(1)]);
+    fixture.pass(SECOND);
+    assert_eq!(fixture.delivered(), [eval_id(1)]);
 }
 
 #[test]
 fn an_acked_delivery_cannot_be_extended_but_acked_again() {
-    let mut desk = Desk::with_worker(1);
-    desk.put(&[eval(1, "j")]);
-    let delivery = desk.delivery();
-    desk.ack(delivery.eval_id, delivery.token).unwrap();
-    assert_eq!(desk.ack(delivery.eval_id, delivery.token), Ok(()));
+    let mut fixture = Fixture::with_worker(1);
+    fixture.put(&[eval(1, "j")]);
+    let delivery = fixture.delivery();
+    fixture.ack(delivery.eval_id, delivery.token).unwrap();
+    assert_eq!(fixture.ack(delivery.eval_id, delivery.token), Ok(()));
     assert_eq!(
-        desk.extend(delivery.eval_id, delivery.token),
+        fixture.extend(delivery.eval_id, delivery.token),
         Err(Refusal::NotOutstanding)
     );
-    assert_eq!(desk.state(1), Some(State::Acked));
+    assert_eq!(fixture.state(1), Some(State::Acked));
 }
 
 #[test]
 fn scenario_037_an_eval_that_is_blocked_again_and_unblocked_at_once_runs_once_more() {
-    let mut desk = Desk::with_worker(5);
-    desk.put_at(100, blocked(1, "j", 90, &[]));
-    desk.put_node(super::desk::node_id(1), "c1");
-    let first = desk.delivery();
+    let mut fixture = Fixture::with_worker(5);
+    fixture.put_at(100, blocked(1, "j", 90, &[]));
+    fixture.put_node(super::fixture::node_id(1), "c1");
+    let first = fixture.delivery();
     // Blocked again on what it saw before the node of c2 came.
-    let seen = desk.revision;
-    desk.put_node(super::desk::node_id(2), "c2");
-    desk.put(&[blocked(1, "j", seen, &[("c1", false)])]);
+    let seen = fixture.revision;
+    fixture.put_node(super::fixture::node_id(2), "c2");
+    fixture.put(&[blocked(1, "j", seen, &[("c1", false)])]);
     assert_eq!(
-        desk.delivered(),
+        fixture.delivered(),
         [eval_id(1)],
         "what it missed sends it round again"
     );
     // The first delivery is over, whether its ack comes or not.
     assert_eq!(
-        desk.ack(first.eval_id, first.token),
+        fixture.ack(first.eval_id, first.token),
         Err(Refusal::NotOutstanding)
     );
-    assert_eq!(desk.deliveries(), []);
+    assert_eq!(fixture.deliveries(), []);
 }
 
 #[test]
 fn scenario_038_a_nack_after_it_was_blocked_again_delivers_nothing_more() {
-    let mut desk = Desk::with_worker(5);
-    desk.put_at(100, blocked(1, "j", 90, &[]));
-    desk.put_node(super::desk::node_id(1), "c1");
-    let first = desk.delivery();
-    desk.put(&[blocked(1, "j", desk.revision, &[("c1", false)])]);
-    assert_eq!(desk.state(1), Some(State::Blocked));
-    assert_eq!(desk.nack(first.eval_id, first.token), Ok(()));
-    desk.pass(120 * SECOND);
-    assert_eq!(desk.deliveries(), []);
-    assert_eq!(desk.state(1), Some(State::Blocked));
+    let mut fixture = Fixture::with_worker(5);
+    fixture.put_at(100, blocked(1, "j", 90, &[]));
+    fixture.put_node(super::fixture::node_id(1), "c1");
+    let first = fixture.delivery();
+    fixture.put(&[blocked(1, "j", fixture.revision, &[("c1", false)])]);
+    assert_eq!(fixture.state(1), Some(State::Blocked));
+    assert_eq!(fixture.nack(first.eval_id, first.token), Ok(()));
+    fixture.pass(120 * SECOND);
+    assert_eq!(fixture.deliveries(), []);
+    assert_eq!(fixture.state(1), Some(State::Blocked));
 }
 
 #[test]
 fn a_late_commit_of_a_lost_worker_ends_the_second_delivery_too() {
-    let mut desk = Desk::with_worker(5);
-    desk.put(&[eval(1, "j")]);
-    desk.pass(61 * SECOND);
-    assert_eq!(desk.delivered().len(), 2);
-    desk.complete(eval_id(1));
-    assert!(desk.broker.is_empty());
+    let mut fixture = Fixture::with_worker(5);
+    fixture.put(&[eval(1, "j")]);
+    fixture.pass(61 * SECOND);
+    assert_eq!(fixture.delivered().len(), 2);
+    fixture.complete(eval_id(1));
+    assert!(fixture.broker.is_empty());
 }
 
 #[test]
 fn a_lost_session_shortens_the_wait_for_its_evals_only() {
-    let mut desk = Desk::new();
-    desk.open(SessionId(1), &JobType::ALL, 1);
-    desk.open(SessionId(2), &JobType::ALL, 2);
-    desk.put(&[eval(1, "a")]);
-    desk.put(&[eval(2, "b")]);
-    assert_eq!(desk.delivered(), [1, 2].map(eval_id));
-    desk.step(crate::Event::SessionClosed {
+    let mut fixture = Fixture::new();
+    fixture.open(SessionId(1), &JobType::ALL, 1);
+    fixture.open(SessionId(2), &JobType::ALL, 2);
+    fixture.put(&[eval(1, "a")]);
+    fixture.put(&[eval(2, "b")]);
+    assert_eq!(fixture.delivered(), [1, 2].map(eval_id));
+    fixture.step(crate::Event::SessionClosed {
         session: SessionId(1),
     });
-    desk.pass(5 * SECOND);
+    fixture.pass(5 * SECOND);
     assert_eq!(
-        [desk.state(1), desk.state(2)],
+        [fixture.state(1), fixture.state(2)],
         [Some(State::BackingOff), Some(State::Unacked)]
     );
-    desk.pass(SECOND);
-    let again = desk.delivery();
+    fixture.pass(SECOND);
+    let again = fixture.delivery();
     assert_eq!((again.eval_id, again.session), (eval_id(1), SessionId(2)));
 }
 
 #[test]
 fn a_worker_whose_stream_broke_keeps_its_eval_by_extending() {
-    let mut desk = Desk::with_worker(1);
-    desk.put(&[eval(1, "a")]);
-    let delivery = desk.delivery();
-    desk.step(crate::Event::SessionClosed { session: WORKER });
-    desk.extend(delivery.eval_id, delivery.token).unwrap();
-    desk.pass(59 * SECOND);
-    assert_eq!(desk.state(1), Some(State::Unacked));
+    let mut fixture = Fixture::with_worker(1);
+    fixture.put(&[eval(1, "a")]);
+    let delivery = fixture.delivery();
+    fixture.step(crate::Event::SessionClosed { session: WORKER });
+    fixture.extend(delivery.eval_id, delivery.token).unwrap();
+    fixture.pass(59 * SECOND);
+    assert_eq!(fixture.state(1), Some(State::Unacked));
 }
 
 #[test]
 fn a_closed_session_gets_nothing_more() {
-    let mut desk = Desk::with_worker(5);
-    desk.step(crate::Event::SessionClosed { session: WORKER });
-    desk.credit(5);
-    desk.put(&[eval(1, "a")]);
-    assert_eq!(desk.deliveries(), []);
-    assert_eq!(desk.state(1), Some(State::Ready));
+    let mut fixture = Fixture::with_worker(5);
+    fixture.step(crate::Event::SessionClosed { session: WORKER });
+    fixture.credit(5);
+    fixture.put(&[eval(1, "a")]);
+    assert_eq!(fixture.deliveries(), []);
+    assert_eq!(fixture.state(1), Some(State::Ready));
 }
 
 #[test]
 fn scenario_058_a_redelivery_waits_for_what_the_jobs_last_plan_wrote() {
-    let mut desk = Desk::with_worker(5);
-    desk.put(&[eval(1, "j")]);
-    let created = desk.revision;
-    assert_eq!(desk.delivery().wait_index, created);
+    let mut fixture = Fixture::with_worker(5);
+    fixture.put(&[eval(1, "j")]);
+    let created = fixture.revision;
+    assert_eq!(fixture.delivery().wait_index, created);
     // Another evaluation of the job is created, and one is closed: the job's newest counts.
-    desk.put(&[eval(2, "j"), eval(3, "j")]);
-    let closed = desk.finish(eval_id(3), EvalStatus::Canceled);
-    desk.pass(61 * SECOND);
-    assert_eq!(desk.delivery().wait_index, closed);
-    let complete = desk.complete(eval_id(1));
-    assert_eq!(desk.delivery().wait_index, complete);
+    fixture.put(&[eval(2, "j"), eval(3, "j")]);
+    let closed = fixture.finish(eval_id(3), EvalStatus::Canceled);
+    fixture.pass(61 * SECOND);
+    assert_eq!(fixture.delivery().wait_index, closed);
+    let complete = fixture.complete(eval_id(1));
+    assert_eq!(fixture.delivery().wait_index, complete);
 }
 
 #[test]
 fn what_was_settled_says_how_long_it_took() {
-    let mut desk = Desk::with_worker(0);
-    desk.put(&[eval(1, "j")]);
-    desk.pass(2 * SECOND);
-    desk.credit(1);
-    assert_eq!(desk.delivery().waited, 2 * SECOND);
-    desk.pass(3 * SECOND);
-    desk.complete(eval_id(1));
+    let mut fixture = Fixture::with_worker(0);
+    fixture.put(&[eval(1, "j")]);
+    fixture.pass(2 * SECOND);
+    fixture.credit(1);
+    assert_eq!(fixture.delivery().waited, 2 * SECOND);
+    fixture.pass(3 * SECOND);
+    fixture.complete(eval_id(1));
     let settled = Effect::Settled {
         eval_id: eval_id(1),
         job_type: JobType::Service,
         processing: 3 * SECOND,
         response: 5 * SECOND,
     };
-    assert_eq!(desk.effects, [settled]);
+    assert_eq!(fixture.effects, [settled]);
 }

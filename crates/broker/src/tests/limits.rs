@@ -1,22 +1,22 @@
-//! What bounds each step.
+//! Limits of each step.
 
 use std::time::Duration;
 
 use model::{Evaluation, JobType};
 
-use super::desk::{Desk, WORKER, eval, eval_id};
+use super::fixture::{Fixture, WORKER, eval, eval_id};
 use crate::config::{CANCEL_BATCH, CREDIT_MAX, TIMERS_PER_STEP};
 use crate::{Broker, Effect, Event, Fact, OpenEval};
 
 #[test]
 fn cancellations_come_in_batches() {
-    let mut desk = Desk::new();
+    let mut fixture = Fixture::new();
     let count = CANCEL_BATCH as u128 + 2;
     let evals: Vec<_> = (1..=count + 1).map(|number| eval(number, "j")).collect();
-    desk.put(&evals);
-    desk.complete(eval_id(1));
-    desk.pass(Duration::from_secs(1));
-    let batches: Vec<usize> = desk
+    fixture.put(&evals);
+    fixture.complete(eval_id(1));
+    fixture.pass(Duration::from_secs(1));
+    let batches: Vec<usize> = fixture
         .effects
         .iter()
         .filter_map(|effect| match effect {
@@ -29,20 +29,20 @@ fn cancellations_come_in_batches() {
 
 #[test]
 fn credit_is_capped() {
-    let mut desk = Desk::with_worker(u32::MAX);
-    desk.credit(u32::MAX);
+    let mut fixture = Fixture::with_worker(u32::MAX);
+    fixture.credit(u32::MAX);
     let evals: Vec<_> = (1..=u128::from(CREDIT_MAX) + 5)
         .map(|number| eval(number, &number.to_string()))
         .collect();
-    desk.put(&evals);
-    assert_eq!(desk.deliveries().len(), CREDIT_MAX as usize);
+    fixture.put(&evals);
+    assert_eq!(fixture.deliveries().len(), CREDIT_MAX as usize);
 }
 
 #[test]
 fn a_wave_of_timers_takes_several_steps_and_none_is_lost() {
     let mut broker = Broker::new(crate::Config::default(), 7, 1);
-    let desk = Desk::new();
-    let (now, due) = (desk.now, desk.now.plus(Duration::from_secs(1)));
+    let fixture = Fixture::new();
+    let (now, due) = (fixture.now, fixture.now.plus(Duration::from_secs(1)));
     let count = TIMERS_PER_STEP + 1;
     let facts = (0..count as u128)
         .map(|number| {

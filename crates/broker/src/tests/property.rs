@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{EvalId, EvalStatus, Evaluation, JobType, TriggeredBy};
 use proptest::prelude::*;
 
-use super::desk::{Desk, blocked, eval, eval_id, node_id};
+use super::fixture::{Fixture, blocked, eval, eval_id, node_id};
 use crate::{Effect, Event, SessionId, Token, outcome};
 
 /// What may happen; numbers pick among what there is.
@@ -93,7 +93,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 /// The world around the broker: workers that hold deliveries, and writes that may get lost.
 struct World {
-    desk: Desk,
+    fixture: Fixture,
     sessions: Vec<SessionId>,
     session_count: u64,
     /// What workers believe they have, given up or not.
@@ -106,7 +106,7 @@ struct World {
 impl World {
     fn new() -> Self {
         Self {
-            desk: Desk::new(),
+            fixture: Fixture::new(),
             sessions: Vec::new(),
             session_count: 0,
             held: Vec::new(),
@@ -129,7 +129,7 @@ impl World {
                 batch,
             } => {
                 let number = self.next_id();
-                let wait = self.desk.now.plus(Duration::from_secs(delay_s.into()));
+                let wait = self.fixture.now.plus(Duration::from_secs(delay_s.into()));
                 let made = Evaluation {
                     priority: priority * 20,
                     job_type: if batch {
@@ -153,7 +153,7 @@ impl World {
                 conflicts,
             } => {
                 let number = self.next_id();
-                let seen = self.desk.revision - u64::from(behind);
+                let seen = self.fixture.revision - u64::from(behind);
                 let mut made = blocked(
                     number,
                     &format!("j{job}"),
@@ -167,7 +167,8 @@ impl World {
             }
             Act::Capacity { class } => {
                 let number = 1_000 + self.next_id();
-                self.desk.put_node(node_id(number), CLASSES[class as usize]);
+                self.fixture
+                    .put_node(node_id(number), CLASSES[class as usize]);
             }
             Act::Open { batch_only, credit } => {
                 let types = if batch_only {
@@ -180,13 +181,13 @@ impl World {
             Act::Close { pick } => {
                 if let Some(position) = position(pick, self.sessions.len()) {
                     let session = self.sessions.remove(position);
-                    self.desk.step(Event::SessionClosed { session });
+                    self.fixture.step(Event::SessionClosed { session });
                 }
             }
             Act::Credit { pick, credit } => {
                 if let Some(position) = position(pick, self.sessions.len()) {
                     let session = self.sessions[position];
-                    self.desk.step(Event::Credit {
+                    self.fixture.step(Event::Credit {
                         session,
                         credit: credit.into(),
                     });
@@ -198,37 +199,37 @@ impl World {
                     self.finish(id, outcome);
                     if ack {
                         // Refused or not: what counts is in the store.
-                        let _ = self.desk.ack(id, token);
+                        let _ = self.fixture.ack(id, token);
                     }
                 }
             }
             Act::AckAlone { pick } => {
                 if let Some(position) = position(pick, self.held.len()) {
                     let (id, token) = self.held.remove(position);
-                    let _ = self.desk.ack(id, token);
+                    let _ = self.fixture.ack(id, token);
                 }
             }
             Act::Nack { pick } => {
                 if let Some(position) = position(pick, self.held.len()) {
                     let (id, token) = self.held.remove(position);
-                    let _ = self.desk.nack(id, token);
+                    let _ = self.fixture.nack(id, token);
                 }
             }
             Act::Extend { pick } => {
                 if let Some(position) = position(pick, self.held.len()) {
                     let (id, token) = self.held[position];
-                    let _ = self.desk.extend(id, token);
+                    let _ = self.fixture.extend(id, token);
                 }
             }
-            Act::Pass { ms } => self.desk.pass(Duration::from_millis(ms.into())),
+            Act::Pass { ms } => self.fixture.pass(Duration::from_millis(ms.into())),
             Act::Write => self.write(),
             Act::Elect => {
                 self.sessions.clear();
-                self.desk.elect();
+                self.fixture.elect();
             }
-            Act::Resync => self.desk.resync(),
+            Act::Resync => self.fixture.resync(),
             Act::Pause { paused } => {
-                self.desk.pause(paused);
+                self.fixture.pause(paused);
             }
         }
         self.collect();
@@ -237,7 +238,7 @@ impl World {
 
     /// Writes and hands out what that sets free, before anything else is written.
     fn put(&mut self, evals: &[Evaluation]) {
-        self.desk.put(evals);
+        self.fixture.put(evals);
         self.collect();
     }
 
@@ -245,20 +246,20 @@ impl World {
         self.session_count += 1;
         let session = SessionId(self.session_count);
         self.sessions.push(session);
-        self.desk.open(session, types, credit);
+        self.fixture.open(session, types, credit);
         self.collect();
     }
 
     /// Writes an outcome, if the store still has the evaluation open: that is its compare.
     fn finish(&mut self, id: EvalId, outcome: u8) {
-        let stored = self.desk.stored(id);
+        let stored = self.fixture.stored(id);
         if stored.status.is_terminal() {
             return;
         }
         let value = match outcome {
             0 => Evaluation {
                 status: EvalStatus::Blocked,
-                snapshot_index: self.desk.revision,
+                snapshot_index: self.fixture.revision,
                 class_eligibility: [(CLASSES[0].to_owned(), true)].into(),
                 ..stored
             },
@@ -276,15 +277,15 @@ impl World {
 
     /// Writes what the broker asked for, as the service does: only what is still open.
     fn write(&mut self) {
-        let now = self.desk.now;
-        for id in self.desk.cancelled() {
-            let stored = self.desk.stored(id);
+        let now = self.fixture.now;
+        for id in self.fixture.cancelled() {
+            let stored = self.fixture.stored(id);
             if !stored.status.is_terminal() {
                 self.put(&[outcome::canceled(&stored, None, now)]);
             }
         }
-        for (id, after) in self.desk.failed() {
-            let stored = self.desk.stored(id);
+        for (id, after) in self.fixture.failed() {
+            let stored = self.fixture.stored(id);
             if !stored.status.is_terminal() {
                 let next = eval_id(self.next_id());
                 let failed = outcome::failed(&stored, 3, Some(next), now);
@@ -295,21 +296,21 @@ impl World {
 
     /// Gives deliveries to their workers.
     fn collect(&mut self) {
-        let paused = self.desk.snapshot().scheduler_config().pause_eval_broker;
-        for delivery in self.desk.deliveries() {
+        let paused = self.fixture.snapshot().scheduler_config().pause_eval_broker;
+        for delivery in self.fixture.deliveries() {
             assert!(!paused, "delivered while paused");
             assert!(
                 self.sessions.contains(&delivery.session),
                 "delivered to a closed session"
             );
-            let stored = self.desk.stored(delivery.eval_id);
+            let stored = self.fixture.stored(delivery.eval_id);
             assert!(
                 !stored.status.is_terminal(),
                 "delivered {} after its end",
                 delivery.eval_id
             );
             assert!(
-                stored.wait_until <= self.desk.now,
+                stored.wait_until <= self.fixture.now,
                 "delivered before its time"
             );
             let token = (delivery.token.term, delivery.token.number);
@@ -320,22 +321,25 @@ impl World {
             );
             self.held.push((delivery.eval_id, delivery.token));
         }
-        self.desk
+        self.fixture
             .effects
             .retain(|effect| matches!(effect, Effect::Cancel { .. } | Effect::Fail { .. }));
     }
 
     /// Every open evaluation is held, and nothing else is.
     fn check(&self) {
-        let snapshot = self.desk.snapshot();
+        let snapshot = self.fixture.snapshot();
         let mut open = 0;
         for eval in snapshot.open_evals() {
             open += 1;
             let id = eval.value.id;
-            assert!(self.desk.broker.state_of(id).is_some(), "{id} is nowhere");
+            assert!(
+                self.fixture.broker.state_of(id).is_some(),
+                "{id} is nowhere"
+            );
         }
         assert_eq!(
-            self.desk.broker.len(),
+            self.fixture.broker.len(),
             open,
             "something is held that is not open"
         );
@@ -350,13 +354,13 @@ impl World {
             self.perform(&Act::Write);
             for (id, token) in std::mem::take(&mut self.held) {
                 self.finish(id, 2);
-                let _ = self.desk.ack(id, token);
+                let _ = self.fixture.ack(id, token);
             }
             self.collect();
-            if self.desk.broker.is_empty() {
+            if self.fixture.broker.is_empty() {
                 return;
             }
-            self.desk.step(Event::Credit {
+            self.fixture.step(Event::Credit {
                 session: worker,
                 credit: 10,
             });
@@ -365,7 +369,7 @@ impl World {
             }
             self.perform(&Act::Pass { ms: 61_000 });
         }
-        panic!("still held: {:?}", self.desk.broker.stats());
+        panic!("still held: {:?}", self.fixture.broker.stats());
     }
 }
 

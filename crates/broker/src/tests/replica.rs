@@ -5,14 +5,14 @@ use std::time::Duration;
 use model::{AllocId, ClientStatus, EvalStatus, Evaluation, JobType};
 use state::State as Replica;
 
-use super::desk::{Desk, WORKER, blocked, eval, eval_id, node_id, put_eval};
+use super::fixture::{Fixture, WORKER, blocked, eval, eval_id, node_id, put_eval};
 use crate::State;
 
 #[test]
 fn a_new_leader_holds_everything_that_is_open() {
-    let mut desk = Desk::new();
-    let later = desk.now.plus(Duration::from_secs(30));
-    desk.put(&[
+    let mut fixture = Fixture::new();
+    let later = fixture.now.plus(Duration::from_secs(30));
+    fixture.put(&[
         eval(1, "a"),
         eval(2, "a"),
         Evaluation {
@@ -20,46 +20,46 @@ fn a_new_leader_holds_everything_that_is_open() {
             ..eval(3, "b")
         },
     ]);
-    desk.put(&[blocked(4, "c", desk.revision, &[])]);
-    desk.put(&[eval(5, "d")]);
-    desk.finish(eval_id(5), EvalStatus::Failed);
-    desk.elect();
-    let states = [1, 2, 3, 4, 5].map(|number| desk.state(number));
+    fixture.put(&[blocked(4, "c", fixture.revision, &[])]);
+    fixture.put(&[eval(5, "d")]);
+    fixture.finish(eval_id(5), EvalStatus::Failed);
+    fixture.elect();
+    let states = [1, 2, 3, 4, 5].map(|number| fixture.state(number));
     assert_eq!(
         states[2..],
         [Some(State::Delayed), Some(State::Blocked), None]
     );
     let turns = [states[0], states[1]];
     assert!(turns.contains(&Some(State::Ready)) && turns.contains(&Some(State::Pending)));
-    assert_eq!(desk.broker.stats().waiting, 1);
+    assert_eq!(fixture.broker.stats().waiting, 1);
 }
 
 #[test]
 fn a_new_leaders_first_deliveries_wait_for_everything_before_it() {
-    let mut desk = Desk::new();
-    desk.put(&[eval(1, "a"), eval(2, "b")]);
-    let closed = desk.complete(eval_id(2));
-    desk.put_node(node_id(1), "c1");
-    desk.elect();
-    desk.open(WORKER, &JobType::ALL, 1);
-    let delivery = desk.delivery();
+    let mut fixture = Fixture::new();
+    fixture.put(&[eval(1, "a"), eval(2, "b")]);
+    let closed = fixture.complete(eval_id(2));
+    fixture.put_node(node_id(1), "c1");
+    fixture.elect();
+    fixture.open(WORKER, &JobType::ALL, 1);
+    let delivery = fixture.delivery();
     assert_eq!(
         delivery.wait_index, closed,
         "no evaluation has changed since"
     );
-    assert_eq!(delivery.token.term, desk.term);
+    assert_eq!(delivery.token.term, fixture.term);
 }
 
-type Happening<'a> = &'a dyn Fn(&mut Desk) -> u64;
+type Happening<'a> = &'a dyn Fn(&mut Fixture) -> u64;
 
 #[test]
 fn scenario_049_capacity_that_came_while_nobody_led_is_not_missed() {
     // (what came after the snapshot, is the blocked evaluation run)
-    let node_came = |desk: &mut Desk| desk.put_node(node_id(2), "c1");
-    let other_class = |desk: &mut Desk| desk.put_node(node_id(2), "c2");
+    let node_came = |fixture: &mut Fixture| fixture.put_node(node_id(2), "c1");
+    let other_class = |fixture: &mut Fixture| fixture.put_node(node_id(2), "c2");
     let alloc_ended =
-        |desk: &mut Desk| desk.report(AllocId::from_random(1), ClientStatus::Complete);
-    let nothing = |desk: &mut Desk| desk.revision;
+        |fixture: &mut Fixture| fixture.report(AllocId::from_random(1), ClientStatus::Complete);
+    let nothing = |fixture: &mut Fixture| fixture.revision;
     let cases: [(&str, Happening<'_>, bool); 4] = [
         ("a node came", &node_came, true),
         ("a node of an ineligible class came", &other_class, false),
@@ -67,39 +67,39 @@ fn scenario_049_capacity_that_came_while_nobody_led_is_not_missed() {
         ("nothing", &nothing, false),
     ];
     for (what, happen, runs) in cases {
-        let mut desk = Desk::new();
-        desk.put_node(node_id(1), "c1");
-        desk.put_alloc(AllocId::from_random(1), node_id(1));
-        let seen = desk.revision;
-        happen(&mut desk);
-        // Nobody leads: the old leader never heard of it.
-        desk.put(&[blocked(1, "j", seen, &[("c1", true), ("c2", false)])]);
-        desk.elect();
+        let mut fixture = Fixture::new();
+        fixture.put_node(node_id(1), "c1");
+        fixture.put_alloc(AllocId::from_random(1), node_id(1));
+        let seen = fixture.revision;
+        happen(&mut fixture);
+        // There is no leader: the old one never saw the change.
+        fixture.put(&[blocked(1, "j", seen, &[("c1", true), ("c2", false)])]);
+        fixture.elect();
         let expected = if runs { State::Ready } else { State::Blocked };
-        assert_eq!(desk.state(1), Some(expected), "{what}");
+        assert_eq!(fixture.state(1), Some(expected), "{what}");
     }
 }
 
 #[test]
 fn of_several_blocked_evals_of_a_job_a_new_leader_keeps_the_newest() {
-    let mut desk = Desk::new();
+    let mut fixture = Fixture::new();
     let mut replica = Replica::default();
     let old = blocked(1, "j", 100, &[]);
     let new = blocked(2, "j", 120, &[]);
     replica.apply(130, [put_eval(&new), put_eval(&old)]);
-    desk.replica = replica;
-    desk.elect();
+    fixture.replica = replica;
+    fixture.elect();
     assert_eq!(
-        [desk.state(1), desk.state(2)],
+        [fixture.state(1), fixture.state(2)],
         [Some(State::Superseded), Some(State::Blocked)]
     );
 }
 
 #[test]
 fn a_resync_keeps_what_workers_have_and_drops_what_is_closed() {
-    let mut desk = Desk::with_worker(2);
-    desk.put(&[eval(1, "a"), eval(2, "b"), eval(3, "c"), eval(4, "a")]);
-    let deliveries = desk.deliveries();
+    let mut fixture = Fixture::with_worker(2);
+    fixture.put(&[eval(1, "a"), eval(2, "b"), eval(3, "c"), eval(4, "a")]);
+    let deliveries = fixture.deliveries();
     assert_eq!(deliveries.len(), 2);
     // Changes that the feed did not tell.
     let changes = [
@@ -109,14 +109,14 @@ fn a_resync_keeps_what_workers_have_and_drops_what_is_closed() {
         }),
         put_eval(&eval(5, "e")),
     ];
-    desk.revision += 1;
+    fixture.revision += 1;
     let changes: Vec<_> = changes
         .into_iter()
-        .map(|change| restamp(change, desk.revision))
+        .map(|change| restamp(change, fixture.revision))
         .collect();
-    desk.replica.apply(desk.revision, changes);
-    desk.resync();
-    let states = [1, 2, 3, 4, 5].map(|number| desk.state(number));
+    fixture.replica.apply(fixture.revision, changes);
+    fixture.resync();
+    let states = [1, 2, 3, 4, 5].map(|number| fixture.state(number));
     assert_eq!(
         states,
         [
@@ -127,24 +127,25 @@ fn a_resync_keeps_what_workers_have_and_drops_what_is_closed() {
             Some(State::Ready)
         ]
     );
-    desk.extend(deliveries[1].eval_id, deliveries[1].token)
+    fixture
+        .extend(deliveries[1].eval_id, deliveries[1].token)
         .unwrap();
 }
 
 #[test]
 fn a_resync_that_finds_nothing_new_changes_nothing() {
-    let mut desk = Desk::with_worker(1);
-    desk.put(&[
+    let mut fixture = Fixture::with_worker(1);
+    fixture.put(&[
         eval(1, "a"),
         eval(2, "a"),
         eval(3, "b"),
         blocked(4, "c", 5, &[("c1", false)]),
     ]);
-    let before = desk.broker.stats();
-    desk.effects.clear();
-    desk.resync();
-    assert_eq!(desk.broker.stats(), before);
-    assert_eq!(desk.effects, []);
+    let before = fixture.broker.stats();
+    fixture.effects.clear();
+    fixture.resync();
+    assert_eq!(fixture.broker.stats(), before);
+    assert_eq!(fixture.effects, []);
 }
 
 fn restamp(change: state::Change, revision: u64) -> state::Change {

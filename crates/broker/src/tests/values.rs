@@ -1,10 +1,10 @@
-//! The evaluations that are written.
+//! The written evaluations.
 
 use std::time::Duration;
 
 use model::{EvalStatus, Evaluation, NodeId, Timestamp, TriggeredBy};
 
-use super::desk::{blocked, eval, eval_id};
+use super::fixture::{blocked, eval, eval_id};
 use crate::outcome;
 
 #[test]

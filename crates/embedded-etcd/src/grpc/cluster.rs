@@ -7,7 +7,7 @@ use etcd_client::proto::{
 };
 use tonic::{Request, Response, Status};
 
-use super::Addresses;
+use super::addresses::Addresses;
 use crate::run::Handle;
 
 /// The name of the only member.

@@ -122,7 +122,7 @@ impl PbLeaseService for LeaseService {
     }
 }
 
-/// Answers keep-alives until the client ends the stream or goes away.
+/// Answers keep-alives until the client ends or drops the stream.
 async fn keep_alive(
     handle: &Handle,
     mut requests: Streaming<PbLeaseKeepAliveRequest>,

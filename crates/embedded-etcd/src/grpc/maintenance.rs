@@ -1,4 +1,4 @@
-//! etcd's Maintenance service, as far as clients and health checks ask for it.
+//! etcd's Maintenance service: the part that clients and health checks use.
 
 use etcd_client::proto::{
     PbAlarmRequest, PbAlarmResponse, PbDefragmentRequest, PbDefragmentResponse, PbDowngradeRequest,

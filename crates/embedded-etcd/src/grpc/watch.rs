@@ -1,4 +1,4 @@
-//! etcd's Watch service: one task a stream takes requests, the stream itself sends.
+//! etcd's Watch service: one task per stream reads requests, the stream itself sends.
 
 use std::{
     collections::VecDeque,
@@ -28,7 +28,7 @@ const NO_DELETE: i32 = 1;
 
 pub(super) struct WatchService {
     pub(super) handle: Handle,
-    /// From which size on a message is cut, for watches that allow it.
+    /// Size above which a message is fragmented, for watches that allow it.
     pub(super) max_bytes: usize,
     pub(super) ended: CancellationToken,
 }
@@ -64,13 +64,13 @@ impl PbWatchService for WatchService {
     }
 }
 
-/// What a client hears on its stream; dropped when it goes away.
+/// The messages of a client's stream; dropped with the client's connection.
 pub(super) struct Responses {
     handle: Handle,
     identity: Identity,
     outbox: Arc<Outbox>,
     max_bytes: usize,
-    /// The rest of a message that was cut.
+    /// The remaining fragments of a message.
     cut: VecDeque<PbWatchResponse>,
     told_of_end: bool,
     /// Ends the task that takes requests.
@@ -88,7 +88,7 @@ impl Stream for Responses {
             return Poll::Pending;
         };
         let Some((message, call_hub)) = next else {
-            // A client that is still there is told that it was not its doing.
+            // A client that still reads learns that the server ended the stream.
             let told = std::mem::replace(&mut self.told_of_end, true);
             return Poll::Ready((!told).then(|| Err(ApiError::Stopped.into())));
         };
@@ -102,7 +102,7 @@ impl Stream for Responses {
     }
 }
 
-/// Takes what a client asks for on its stream.
+/// Reads a client's requests from its stream.
 struct Requests {
     handle: Handle,
     stream: StreamId,
@@ -110,7 +110,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// Runs until the client is `gone`; one that has said its last word still listens.
+    /// Runs until the client is `gone`; after its last request it may still read.
     async fn run(self, requests: Streaming<PbWatchRequest>, gone: CancellationToken) {
         tokio::select! {
             () = gone.cancelled() => {}
@@ -127,7 +127,7 @@ impl Requests {
 
     async fn take(&self, mut requests: Streaming<PbWatchRequest>) {
         while let Ok(Some(request)) = requests.message().await {
-            // A client that asks without listening is not read any further.
+            // Back-pressure: requests of a client that does not read are not read either.
             poll_fn(|context| self.outbox.poll_room(context)).await;
             if self.carry_out(request).await.is_err() {
                 return;
@@ -139,7 +139,7 @@ impl Requests {
         let stream = self.stream;
         match request.request_union {
             Some(PbWatchRequestUnion::CreateRequest(create)) => {
-                // The smallest key there is stands for none.
+                // The smallest possible key stands for an empty one.
                 let key = if create.key.is_empty() {
                     Bytes::from_static(&[0])
                 } else {

@@ -1,4 +1,4 @@
-//! The machine as a driver uses it.
+//! Tests of the machine from a driver's view.
 
 use super::*;
 use crate::{config::AutoCompaction, watch::Message};
@@ -141,7 +141,7 @@ fn old_revisions_go_by_themselves_if_so_configured() {
     let due = machine.next_tick().unwrap();
     machine.tick(due);
     assert_eq!(machine.mvcc().compact_revision(), 9);
-    // The compaction, and the seven versions that nobody can ask for any more.
+    // The compaction, and the seven unreachable versions.
     let changes = machine.take_changes();
     assert_eq!(changes[0], Change::Compact { revision: 9 });
     assert_eq!(changes.len(), 1 + 7);

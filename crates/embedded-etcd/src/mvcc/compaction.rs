@@ -1,30 +1,12 @@
-//! Forgetting: what nobody can ask for any more is dropped, a bounded piece at a time.
+//! Compaction: drops unreachable versions, in bounded steps.
 
 use std::sync::Arc;
 
-use super::Mvcc;
+use super::{store::Mvcc, sweep::Sweep};
 use crate::{
     error::ApiError,
     record::{Record, Revision},
 };
-
-/// A compaction whose records are still being dropped.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sweep {
-    /// The revision compacted at.
-    upto: i64,
-    /// The first record not yet looked at.
-    next: Revision,
-}
-
-impl Sweep {
-    pub(super) fn upto(revision: i64) -> Self {
-        Self {
-            upto: revision,
-            next: Revision::first_of(0),
-        }
-    }
-}
 
 impl Mvcc {
     /// Refuses reads before `revision` from now on; [`Mvcc::sweep`] then drops the records.
@@ -36,7 +18,7 @@ impl Mvcc {
         if revision <= self.compact_revision {
             return Err(ApiError::Compacted);
         }
-        // A write that is not yet published does not count: its compaction was asked for while it
+        // A write that is not yet published does not count: the compaction was requested while it
         // was in flight, so it may as well have come first.
         if revision > self.visible {
             return Err(ApiError::FutureRevision);
@@ -52,7 +34,7 @@ impl Mvcc {
         self.sweep.is_some()
     }
 
-    /// Looks at up to `budget` records (at least one) of a running compaction and returns those it
+    /// Examines up to `budget` records (at least one) of a running compaction and returns those it
     /// dropped.
     pub fn sweep(&mut self, budget: usize) -> Vec<Revision> {
         let budget = budget.max(1);

@@ -1,10 +1,11 @@
-//! The hash of all keys and versions by which members of an etcd cluster compare themselves.
+//! Hash of all keys and versions, which etcd uses to compare the members of a cluster.
 
+use crc32c::crc32c_append;
 use etcd_client::proto::PbKeyValue;
 use prost::Message as _;
 
-use super::Mvcc;
-use crate::{crc32c::crc32c_append, error::ApiError, record::Record};
+use super::store::Mvcc;
+use crate::{error::ApiError, record::Record};
 
 impl Mvcc {
     /// The hash of what was written up to `revision` (0 is the current one), as etcd computes it: a

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::record::{Record, Revision};
 
-/// What one key was over time, tombstones included.
+/// All versions of one key, tombstones included.
 #[derive(Debug)]
 pub(super) struct KeyHistory {
     /// By revision, ascending.
@@ -27,7 +27,7 @@ impl KeyHistory {
         self.versions.push(record);
     }
 
-    /// Forgets the version written at `revision`.
+    /// Removes the version written at `revision`.
     pub(super) fn remove(&mut self, revision: Revision) {
         let found = self
             .versions
@@ -41,7 +41,7 @@ impl KeyHistory {
         self.versions.is_empty()
     }
 
-    /// The newest version written at or before `main`, be it a tombstone.
+    /// The newest version written at or before `main`, possibly a tombstone.
     pub(super) fn last_at(&self, main: i64) -> Option<&Arc<Record>> {
         // Reads at the current revision are by far the most common.
         let newest = self.versions.last()?;

@@ -1,11 +1,11 @@
-//! Reading keys at a revision.
+//! Reads of keys at a revision.
 
 use std::sync::Arc;
 
-use super::Mvcc;
+use super::store::Mvcc;
 use crate::{error::ApiError, key_range::KeyRange, record::Record};
 
-/// How to read.
+/// Options of a read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RangeOptions {
     /// Records to return; 0 or less is all. The count is of all regardless.
@@ -15,7 +15,7 @@ pub struct RangeOptions {
     pub count_only: bool,
 }
 
-/// What was read.
+/// The result of a read.
 #[derive(Clone, Debug, Default)]
 pub struct RangeResult {
     /// In key order.
@@ -69,7 +69,7 @@ impl Mvcc {
         records.all(|record| holds(Some(record)))
     }
 
-    /// The revision that is meant by `asked` when the current one is `current`.
+    /// The revision of a read at `asked` when the current one is `current`.
     fn resolve(&self, asked: i64, current: i64) -> Result<i64, ApiError> {
         if asked > current {
             return Err(ApiError::FutureRevision);

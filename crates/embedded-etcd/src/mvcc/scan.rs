@@ -1,35 +1,35 @@
-//! Reading the history forward, for watches that start in the past or fell behind.
+//! Forward scans of the history, for watches that start in the past or lag.
 
 use std::sync::Arc;
 
-use super::Mvcc;
+use super::store::Mvcc;
 use crate::{
     key_range::KeyRange,
     record::{Record, Revision},
 };
 
-/// Where a scan stops, at the next whole revision.
+/// Limits of a scan, which stops at the next whole revision.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanLimits {
     /// Revisions that have a matching change.
     pub revisions: usize,
     /// Bytes of matching records.
     pub bytes: usize,
-    /// Records looked at.
+    /// Examined records.
     pub looked_at: usize,
 }
 
-/// A stretch of history; never a part of a revision.
+/// Consecutive whole revisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// In the order they happened.
     pub records: Vec<Arc<Record>>,
-    /// The first revision that was not looked at; one past the visible one when all was.
+    /// The first revision that was not scanned; one past the visible one at the end.
     pub next: i64,
 }
 
 impl Mvcc {
-    /// What happened in `range` from revision `from` on, as far as `limits` go and readers may see.
+    /// The visible changes in `range` from revision `from` on, up to `limits`.
     #[must_use]
     pub fn scan(&self, range: &KeyRange, from: i64, limits: ScanLimits) -> Chunk {
         if let KeyRange::One(key) = range {

@@ -1,7 +1,8 @@
-//! The store against a naive model that keeps a whole copy of everything at every revision.
+//! The store against a naive model with a whole copy of everything at every revision.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Mvcc, RangeOptions, RangeResult};
+use super::{
+    range::{RangeOptions, RangeResult},
+    store::Mvcc,
+};
 use crate::{
     error::ApiError,
     key_range::KeyRange,
@@ -31,7 +34,7 @@ pub struct LeaseMove {
     pub to: i64,
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The revision of the write, or the one before it if it changed nothing.
@@ -100,7 +103,7 @@ impl WriteTxn<'_> {
         revision.main
     }
 
-    /// Deletes what lives in `range` and returns how many keys that were.
+    /// Deletes the live keys in `range` and returns their number.
     pub fn delete_range(&mut self, range: &KeyRange) -> i64 {
         let doomed: Vec<Arc<Record>> = self
             .mvcc

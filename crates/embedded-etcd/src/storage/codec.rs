@@ -1,14 +1,14 @@
-//! How records and leases look on disk, and the checks when they are read back.
+//! Encoding of records and leases on disk, and the checks when they are read back.
 //!
 //! Every entry is a CRC-32C of the rest, then the rest. A record's rest is etcd's `KeyValue`
 //! message, a lease's its seconds. What fails a check is a [`Corruption`], never a panic.
 
 use bytes::Bytes;
+use crc32c::crc32c;
 use etcd_client::proto::PbKeyValue;
 use prost::Message as _;
 
 use crate::{
-    crc32c::crc32c,
     error::Corruption,
     lease,
     record::{Record, Revision},

@@ -13,7 +13,10 @@ use redb::{
     Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
 };
 
-use super::{Change, Contents, codec};
+use super::{
+    change::{Change, Contents},
+    codec,
+};
 use crate::{
     config::Durability,
     error::{Corruption, Error},

@@ -1,4 +1,4 @@
-//! What etcd refuses before it looks at any data.
+//! Validation of requests before any data is read.
 
 use std::{
     collections::{BTreeMap, HashSet},

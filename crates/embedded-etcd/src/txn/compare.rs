@@ -1,4 +1,4 @@
-//! Which branch of a txn is taken.
+//! Evaluation of a txn's compares: the branches that it takes.
 
 use std::cmp::Ordering;
 
@@ -40,7 +40,7 @@ fn decide(mvcc: &Mvcc, request: &PbTxnRequest, revision: i64, taken: &mut Vec<bo
     }
 }
 
-/// Whether `compare` holds of every key it names; of a range without keys if it would of a key that
+/// Whether `compare` holds for every key it names; for a range without keys, whether it would for a key that
 /// does not exist.
 fn holds(mvcc: &Mvcc, compare: &PbCompare, revision: i64) -> bool {
     let range = KeyRange::new(compare.key.clone(), compare.range_end.clone());
@@ -52,7 +52,7 @@ fn holds(mvcc: &Mvcc, compare: &PbCompare, revision: i64) -> bool {
     })
 }
 
-/// What a compare can ask about; all zero for a key that does not exist.
+/// The comparable facts of a key; all zero for a key that does not exist.
 #[derive(Default)]
 struct Facts<'a> {
     version: i64,

@@ -1,4 +1,4 @@
-//! Carrying out puts, deletes and txns, each answered as etcd answers.
+//! Execution of puts, deletes and txns, with etcd's responses.
 
 use bytes::Bytes;
 use etcd_client::proto::{
@@ -83,7 +83,7 @@ pub(crate) fn delete_range(
     })
 }
 
-/// Whether a txn changes nothing whichever way it goes; one with a nested txn counts as a write.
+/// Whether a txn writes nothing in any branch; a nested txn counts as a write.
 pub(crate) fn read_only(request: &PbTxnRequest) -> bool {
     request
         .success
@@ -105,7 +105,7 @@ pub(crate) fn perform(
 ) -> Result<(PbTxnResponse, crate::mvcc::Committed), ApiError> {
     let head = mvcc.head();
     let branches = compare::branches(mvcc, &request, head);
-    // All puts are looked at before the first range: which error wins is visible.
+    // All puts are checked before the first range, because the order decides which error is returned.
     check_operations(&request, &branches, &mut |op| {
         check_put(mvcc, leases, op, head)
     })?;

@@ -1,4 +1,4 @@
-//! etcd's range request: which records it selects, in which order, and the answer.
+//! etcd's range request: selection and order of records, and the response.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ const TARGET_CREATE: i32 = 2;
 const TARGET_MOD: i32 = 3;
 const TARGET_VALUE: i32 = 4;
 
-/// What a range request found; cheap to make, so that copying the values can wait until the store
-/// is no longer locked.
+/// The result of a range request; cheap to create, so that values are copied after the store
+/// is unlocked.
 #[derive(Clone, Debug)]
 pub struct RangeAnswer {
     records: Vec<Arc<Record>>,
@@ -63,8 +63,8 @@ pub(crate) fn answer_range(
         || request.min_create_revision != 0
         || request.max_create_revision != 0;
     let limit = usize::try_from(request.limit).unwrap_or(0);
-    // Everything is read when what to return is only known afterwards; otherwise one more than
-    // asked for, which tells whether there is more.
+    // Everything is read when the selection depends on all records; otherwise one more than
+    // requested, which shows whether there is more.
     let limit_of_read = if request.sort_order != ORDER_NONE || bounded || limit == 0 {
         0
     } else {

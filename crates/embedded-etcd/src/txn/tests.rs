@@ -1,4 +1,4 @@
-//! Which txns are refused before any data is looked at, and what a failing one leaves behind.
+//! Txns that are refused before any data is read, and the effects of failed ones.
 
 use etcd_client::proto::{
     PbCompare, PbDeleteRequest, PbPutRequest, PbRangeRequest, PbTxnOpRequest, PbTxnRequest,

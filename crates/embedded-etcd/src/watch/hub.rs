@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    id::{StreamId, WatcherRef},
     message::{Message, NO_WATCH},
     outbox::Outbox,
     subscriptions::{Concerned, Subscriptions},
@@ -23,20 +24,9 @@ const CATCH_UP: ScanLimits = ScanLimits {
     revisions: 1_000,
     // A quarter of what gRPC clients take by default, since one revision may go beyond it.
     bytes: 1024 * 1024,
-    // About 5 ms during which nobody writes.
+    // About 5 ms without writes.
     looked_at: 50_000,
 };
-
-/// Identifies a watch stream for as long as the store runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(u64);
-
-/// Identifies a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WatcherRef {
-    stream: StreamId,
-    watch_id: i64,
-}
 
 /// All watches.
 #[derive(Debug, Default)]
@@ -54,7 +44,7 @@ struct Stream {
     /// Where the search for a free watch id goes on.
     next_watch_id: i64,
     outbox: Arc<Outbox>,
-    /// When those of its watches that asked for it next report progress.
+    /// Time of the next progress report of its watches that requested one.
     next_progress: Duration,
 }
 
@@ -93,7 +83,7 @@ impl WatchHub {
         }
     }
 
-    /// Creates a watch, or tells the stream why not. What it missed so far follows at once, as far
+    /// Creates a watch, or sends the refusal. Past changes follow at once, as far
     /// as there is room; returns whether more of it can follow at once.
     pub fn create(&mut self, mvcc: &Mvcc, id: StreamId, request: Request) -> bool {
         let Some(stream) = self.streams.get_mut(&id) else {
@@ -139,7 +129,7 @@ impl WatchHub {
         self.catch_up(mvcc, reference)
     }
 
-    /// Cancels a watch; one that does not exist is passed over in silence, as by etcd.
+    /// Cancels a watch; an unknown one is ignored silently, as by etcd.
     pub fn cancel(&mut self, mvcc: &Mvcc, id: StreamId, watch_id: i64) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -154,7 +144,7 @@ impl WatchHub {
     }
 
     /// Reports the revision to the stream if all its watches have been sent everything up to it;
-    /// otherwise says nothing (etcd from 3.5.8 on).
+    /// otherwise sends nothing (etcd from 3.5.8 on).
     pub fn request_progress(&self, mvcc: &Mvcc, id: StreamId) {
         let Some(stream) = self.streams.get(&id) else {
             return;
@@ -165,7 +155,7 @@ impl WatchHub {
             .values()
             .all(|watcher| watcher.is_synced_at(revision));
         if all_synced && !stream.watchers.is_empty() {
-            // For lack of room it is dropped: whoever asks will ask again.
+            // Dropped for lack of room: the client requests progress again.
             stream.outbox.try_push(Message::Progress {
                 watch_id: NO_WATCH,
                 revision,
@@ -173,7 +163,7 @@ impl WatchHub {
         }
     }
 
-    /// Tells the watches of what `records` changed; all of them are of `revision`, now visible.
+    /// Delivers `records` to the matching watches; all of them are of `revision`, now visible.
     pub fn notify(&mut self, mvcc: &Mvcc, revision: i64, records: &[Arc<Record>]) {
         for Concerned { watchers, records } in self.subscriptions.concerned(records) {
             for reference in watchers {
@@ -208,7 +198,7 @@ impl WatchHub {
         more
     }
 
-    /// Reports progress to the watches that asked for it and heard nothing for an `interval`.
+    /// Reports progress to watches that requested it and had no message for an `interval`.
     pub fn tick(&mut self, mvcc: &Mvcc, now: Duration, interval: Duration) {
         let revision = mvcc.visible();
         for stream in self.streams.values_mut() {
@@ -342,13 +332,13 @@ impl Watcher {
             previous,
             fragment: self.request.fragment,
         });
-        // Events say all that a progress report would.
+        // Events replace a progress report.
         self.progress_due &= !sent;
         sent
     }
 }
 
-/// What the key of `record` was in the revision before, unless that was compacted.
+/// The previous version of the key of `record`, unless it was compacted.
 fn previous(mvcc: &Mvcc, record: &Record) -> Option<Arc<Record>> {
     let before = record.revision.main - 1;
     if record.is_creation() || before < mvcc.compact_revision() {

@@ -1,4 +1,4 @@
-//! What a watch stream says, as values, and as etcd's messages.
+//! Messages of a watch stream, as values and in etcd's encoding.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) const NO_WATCH: i64 = -1;
 const EVENT_PUT: i32 = 0;
 const EVENT_DELETE: i32 = 1;
 
-/// One thing that a stream tells its client.
+/// One message to the client of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// The watch was created.
@@ -23,22 +23,22 @@ pub enum Message {
     Refused { revision: i64, reason: String },
     /// The client's cancellation was carried out.
     Canceled { watch_id: i64, revision: i64 },
-    /// The watch wants what is no longer there.
+    /// The watch needs compacted revisions.
     Compacted {
         watch_id: i64,
         compact_revision: i64,
     },
-    /// Nothing is on its way up to `revision`.
+    /// Everything up to `revision` has been sent.
     Progress { watch_id: i64, revision: i64 },
     /// Whole revisions of events.
     Events {
         watch_id: i64,
-        /// The store's revision when this was put together.
+        /// The store's revision when the message was created.
         revision: i64,
         records: Arc<[Arc<Record>]>,
-        /// What each key was before, if the watch asked for it; then as long as `records`.
+        /// Previous versions of the keys, if requested; then as long as `records`.
         previous: Option<Vec<Option<Arc<Record>>>>,
-        /// May be cut into several messages when it is large.
+        /// May be fragmented when it is large.
         fragment: bool,
     },
 }
@@ -131,7 +131,7 @@ fn to_events(records: &[Arc<Record>], previous: Option<&[Option<Arc<Record>>]>) 
         .collect()
 }
 
-/// Cuts a response between events; all pieces but the last say that more follows.
+/// Splits a response between events; all fragments but the last are marked.
 ///
 /// Source: etcd's `sendFragments`, sizes included, so that the pieces are the same.
 fn cut(whole: PbWatchResponse, max_bytes: usize) -> Vec<PbWatchResponse> {

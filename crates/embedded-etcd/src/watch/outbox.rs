@@ -1,4 +1,4 @@
-//! What one watch stream has still to send, bounded.
+//! Bounded queue of messages to one watch stream.
 
 use std::{
     collections::VecDeque,
@@ -27,12 +27,12 @@ struct Inner {
     queue: VecDeque<Message>,
     /// Events in `queue`.
     events: usize,
-    /// Someone was refused and waits for room.
+    /// A push was refused and waits for room.
     refused: bool,
     closed: bool,
-    /// Who waits for a message.
+    /// The reader that waits for a message.
     reader: Option<Waker>,
-    /// Who waits for room.
+    /// The task that waits for room.
     waiting_for_room: Option<Waker>,
 }
 
@@ -53,7 +53,7 @@ impl Outbox {
     pub fn try_push(&self, message: Message) -> bool {
         let mut inner = self.lock();
         if inner.closed {
-            // Nobody will read it, and nobody misses it.
+            // The stream is closed, so the message is dropped.
             return true;
         }
         let too_many = inner.events + message.events() > MAX_EVENTS && !inner.queue.is_empty();
@@ -66,7 +66,7 @@ impl Outbox {
     }
 
     /// Queues the answer to a request of the stream, full or not. The number of such answers is
-    /// bounded by [`Outbox::poll_room`], which the one who takes requests waits for.
+    /// bounded by [`Outbox::poll_room`], which the reader of requests waits for.
     pub fn push(&self, message: Message) {
         let inner = self.lock();
         if !inner.closed {
@@ -84,7 +84,7 @@ impl Outbox {
         }
     }
 
-    /// Whether events would be taken now. Asking counts as having been refused.
+    /// Whether events would be accepted now. A negative answer counts as a refused push.
     pub fn has_room(&self) -> bool {
         let mut inner = self.lock();
         let has_room = inner.closed || inner.has_much_room();
@@ -92,8 +92,8 @@ impl Outbox {
         has_room
     }
 
-    /// The next message; `None` when the stream is over. The flag tells that someone was refused
-    /// for lack of room which there is now: the hub is to be called.
+    /// The next message; `None` when the stream is over. The flag tells that a push was refused
+    /// for lack of room that is free now, so the hub has to be called.
     pub fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<(Message, bool)>> {
         let mut inner = self.lock();
         if inner.closed {

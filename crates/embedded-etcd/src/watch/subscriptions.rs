@@ -1,4 +1,4 @@
-//! Which watches a changed key concerns.
+//! Index of watches by key and by range.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,10 +7,10 @@ use std::{
 
 use bytes::Bytes;
 
-use super::hub::WatcherRef;
+use super::id::WatcherRef;
 use crate::{key_range::KeyRange, record::Record};
 
-/// Watches by what they watch. Watches of the same range share one entry, so a change costs one
+/// Watches by key or range. Watches of the same range share one entry, so a change costs one
 /// comparison a distinct range, however many replicas watch it.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
@@ -18,7 +18,7 @@ pub(super) struct Subscriptions {
     by_span: BTreeMap<KeyRange, Vec<WatcherRef>>,
 }
 
-/// Watches of the same range, and what changed in it.
+/// Watches of the same range, and its changed records.
 pub(super) struct Concerned {
     pub(super) watchers: Vec<WatcherRef>,
     /// In the order they were changed; not empty.
@@ -54,7 +54,7 @@ impl Subscriptions {
         }
     }
 
-    /// The watches that `records` concern.
+    /// The watches that match `records`.
     pub(super) fn concerned(&self, records: &[Arc<Record>]) -> Vec<Concerned> {
         let mut concerned = Vec::new();
         for (span, watchers) in &self.by_span {

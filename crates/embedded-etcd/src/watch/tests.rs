@@ -1,4 +1,4 @@
-//! What watches hear, and what a slow reader costs.
+//! Messages of watches, and the cost of slow readers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -195,7 +195,7 @@ fn no_previous_value_is_told_that_was_compacted() {
     let (stream, outbox) = bench.open();
     bench.put("k");
     let revision = bench.put("k");
-    // Nothing has been swept away yet, but nobody may know.
+    // Nothing is swept yet, but reads are refused already.
     bench.mvcc.compact(revision).unwrap();
     bench.watch(
         stream,

@@ -1,10 +1,10 @@
-//! One watch: what it asked for, and how far it has got.
+//! One watch: its request and its progress.
 
 use std::sync::Arc;
 
 use crate::{error::ApiError, key_range::KeyRange, record::Record};
 
-/// What a client asks for when it creates a watch.
+/// A client's request to create a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub range: KeyRange,
@@ -12,18 +12,18 @@ pub struct Request {
     pub start_revision: i64,
     /// The id it wants; 0 lets the stream choose.
     pub watch_id: i64,
-    /// Whether it hears of the revision now and then when nothing happens.
+    /// Whether progress is reported while nothing changes.
     pub progress_notify: bool,
-    /// Leave puts out.
+    /// Filter out puts.
     pub no_put: bool,
-    /// Leave deletes out.
+    /// Filter out deletes.
     pub no_delete: bool,
     pub prev_kv: bool,
-    /// Whether a large message may come in pieces.
+    /// Whether large messages may be fragmented.
     pub fragment: bool,
 }
 
-/// Why a watch is not created; told to the client as etcd words it, on the stream.
+/// Refusal of a watch, sent on the stream in etcd's wording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
     #[error("mvcc: watcher range is empty")]
@@ -35,14 +35,14 @@ pub enum WatchError {
     NegativeStart,
 }
 
-/// Where a watch stands.
+/// State of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It has been sent everything published; new revisions are pushed to it.
     Synced,
     /// It reads the history; new revisions are not pushed to it.
     Lagging,
-    /// It was told that it is over, and waits for the client to cancel it.
+    /// It was ended, and waits for the client to cancel it.
     Compacted,
 }
 

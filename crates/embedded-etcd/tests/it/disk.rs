@@ -222,7 +222,7 @@ async fn a_file_that_is_in_use_or_no_store_is_refused_by_name() {
     assert!(no_store.to_string().contains(path.to_str().unwrap()));
 }
 
-/// Whoever supervises a store waits for its end all the while, and gives that up to stop it.
+/// The supervisor of a store waits for its end, and abandons that wait to stop it.
 #[tokio::test]
 async fn a_shutdown_waits_for_the_disk_although_somebody_waited_for_the_end_before() {
     let (_directory, path) = store_file();

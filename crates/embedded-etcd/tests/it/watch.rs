@@ -73,7 +73,7 @@ async fn a_store_that_stops_tells_its_watches() {
         .await
         .unwrap()
         .unwrap();
-    // And nobody is let in any more.
+    // New clients are refused.
     assert_eq!(
         client.status().await.unwrap_err().code(),
         tonic::Code::Unavailable

@@ -1,4 +1,4 @@
-//! What differences do to allocations.
+//! Annotations: the effects of differences on allocations.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn task<'a>(diff: &'a JobDiff, name: &str) -> &'a TaskDiff {
 }
 
 #[test]
-fn a_count_says_which_way_it_goes() {
+fn a_changed_count_forces_creations_or_destructions() {
     for (count, expected) in [(3, vec!["forces create"]), (1, vec!["forces destroy"])] {
         let diff = annotated(|job| job.task_groups[0].count = count);
         let field = &diff.task_groups[0].fields[0];
@@ -34,7 +34,7 @@ fn a_count_says_which_way_it_goes() {
 }
 
 #[test]
-fn a_new_group_that_wants_nothing_forces_nothing() {
+fn a_new_group_with_count_zero_forces_nothing() {
     let mut job = full();
     job.task_groups[0].count = 0;
     let mut added = diff(None, Some(&job), true);
@@ -49,7 +49,7 @@ fn a_new_group_that_wants_nothing_forces_nothing() {
 }
 
 #[test]
-fn a_task_says_whether_it_can_keep_running() {
+fn a_changed_task_is_updated_in_place_or_replaced() {
     type Edit = fn(&mut Task);
     let table: &[(Edit, &str)] = &[
         (
@@ -96,9 +96,9 @@ fn a_task_says_whether_it_can_keep_running() {
     }
 }
 
-/// The scheduler and the annotations go by one rule, so neither says what the other does not do.
+/// The scheduler and the annotations share one rule.
 #[test]
-fn what_is_around_a_task_counts_as_it_does_for_the_scheduler() {
+fn changes_around_a_task_count_as_they_do_for_the_scheduler() {
     type Edit = fn(&mut Job);
     let table: &[(Edit, Option<&str>)] = &[
         (
@@ -133,7 +133,7 @@ fn what_is_around_a_task_counts_as_it_does_for_the_scheduler() {
 }
 
 #[test]
-fn tasks_come_and_go_with_their_group_or_within_it() {
+fn tasks_are_added_and_deleted_with_their_group_or_within_it() {
     let diff = annotated(|job| job.task_groups[0].tasks[0].name = "main".into());
     assert_eq!(task(&diff, "main").annotations, [DESTRUCTIVE]);
     assert_eq!(task(&diff, "server").annotations, [DESTRUCTIVE]);

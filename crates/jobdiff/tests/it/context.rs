@@ -1,4 +1,4 @@
-//! What is listed besides the differences, and whole jobs that come and go.
+//! Unchanged fields listed as context, and whole jobs added and deleted.
 
 use jobdiff::{DiffType, FieldDiff, ObjectDiff, diff};
 
@@ -35,11 +35,14 @@ fn with_context_a_changed_block_shows_what_is_the_same_in_it() {
     let expected = [
         ("CPU", DiffType::Edited),
         ("Cores", DiffType::None),
+        ("DiskMB", DiffType::None),
+        ("IOPS", DiffType::None),
         ("MemoryMB", DiffType::None),
         ("MemoryMaxMB", DiffType::None),
+        ("SecretsMB", DiffType::None),
     ];
     assert_eq!(names(&resources.fields), expected);
-    let same = &resources.fields[2];
+    let same = &resources.fields[4];
     assert_eq!((same.old.as_str(), same.new.as_str()), ("256", "256"));
     let datacenters = object(&with.objects, "Datacenters");
     let expected = [
@@ -103,7 +106,7 @@ fn a_new_job_is_added_in_all_its_parts() {
             |object: &ObjectDiff| object.fields.iter().any(|field| field.name == "Value");
         assert!(!has_value(&network.objects[0]) && has_value(&network.objects[1]));
     }
-    // What is empty is not worth a line.
+    // Empty values are left out.
     let task = &added.task_groups[0].tasks[0];
     assert!(task.objects.iter().any(|object| object.name == "Lifecycle"));
     assert!(
@@ -115,7 +118,7 @@ fn a_new_job_is_added_in_all_its_parts() {
 }
 
 #[test]
-fn a_job_that_goes_is_deleted_in_all_its_parts() {
+fn a_deleted_job_is_deleted_in_all_its_parts() {
     let job = full();
     let deleted = diff(Some(&job), None, false);
     assert_eq!(
@@ -139,7 +142,7 @@ fn no_job_on_either_side_is_no_difference() {
 }
 
 #[test]
-fn an_empty_value_is_none_so_one_that_is_set_is_added() {
+fn an_empty_value_counts_as_absent() {
     let (with, mut without) = (full(), full());
     without.task_groups[0].tasks[0].user = String::new();
     let user = |old, new| {

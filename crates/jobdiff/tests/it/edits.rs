@@ -1,4 +1,4 @@
-//! Every field of a job: changed alone, it shows in one place and nowhere else.
+//! Edits of every field of a job: each shows in one place of the diff and nowhere else.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use model::{Job, Operator, Task, TaskGroup, Timestamp};
 
 use crate::support::{changes, full};
 
-/// What is changed, and what then differs.
+/// An edit, and the differences it makes.
 pub(crate) type Edit = (fn(&mut Job), &'static [&'static str]);
 
 const LONG: Duration = Duration::from_nanos(7);
@@ -23,7 +23,7 @@ fn server(job: &mut Job) -> &mut Task {
     &mut job.task_groups[0].tasks[0]
 }
 
-/// Changes that do not touch each other, one for each field of the model at least.
+/// Independent edits, at least one for each field of the model.
 pub(crate) const EDITS: &[Edit] = &[
     // The job.
     (
@@ -68,7 +68,7 @@ pub(crate) const EDITS: &[Edit] = &[
     (|job| app(job).count = 3, &["app/Count 2 => 3"]),
     (
         |job| app(job).shutdown_delay = LONG,
-        &["app/ShutdownDelay 0 => 7"],
+        &["app/ShutdownDelay  => 7"],
     ),
     (
         |job| app(job).max_run_duration = Some(LONG),
@@ -92,7 +92,7 @@ pub(crate) const EDITS: &[Edit] = &[
     ),
     (
         |job| app(job).networks[0].mode = "bridge".into(),
-        &["app/Network/Mode host => bridge"],
+        &["app/Network/Mode  => bridge"],
     ),
     (
         |job| app(job).networks[0].ports[0].static_port = Some(8081),
@@ -196,11 +196,11 @@ pub(crate) const EDITS: &[Edit] = &[
     ),
     (
         |job| app(job).disconnect.as_mut().unwrap().lost_after = None,
-        &["app/Disconnect/LostAfter 60000000000 => "],
+        &["app/Disconnect/LostAfter 60000000000 => 0"],
     ),
     (
         |job| app(job).disconnect.as_mut().unwrap().stop_on_client_after = Some(LONG),
-        &["app/Disconnect/StopOnClientAfter  => 7"],
+        &["app/Disconnect/StopOnClientAfter nil => 7"],
     ),
     (
         |job| app(job).disconnect.as_mut().unwrap().replace = false,
@@ -245,15 +245,15 @@ pub(crate) const EDITS: &[Edit] = &[
     ),
     (
         |job| drop(server(job).config.insert("command".into(), "x".into())),
-        &["app/server/Config/Config[command] /bin/sh => x"],
+        &["app/server/Config/command /bin/sh => x"],
     ),
     (
         |job| server(job).config["args"][1] = "false".into(),
-        &["app/server/Config/Config[args][1] true => false"],
+        &["app/server/Config/args[1] true => false"],
     ),
     (
         |job| server(job).config["limits"]["fd"] = 8.into(),
-        &["app/server/Config/Config[limits][fd] 7 => 8"],
+        &["app/server/Config/limits[fd] 7 => 8"],
     ),
     (
         |job| server(job).constraints[0].left = "${node.id}".into(),
@@ -275,10 +275,8 @@ pub(crate) const EDITS: &[Edit] = &[
         |job| server(job).resources.memory_max = model::MemoryMax::Mib(7),
         &["app/server/Resources/MemoryMaxMB 0 => 7"],
     ),
-    (
-        |job| server(job).restart.attempts = 77,
-        &["app/server/RestartPolicy/Attempts 2 => 77"],
-    ),
+    // Shows at the group, from which the task usually has it.
+    (|job| server(job).restart.attempts = 77, &[]),
     (
         |job| server(job).kill_timeout = LONG,
         &["app/server/KillTimeout 5000000000 => 7"],
@@ -322,7 +320,7 @@ pub(crate) const EDITS: &[Edit] = &[
     ),
 ];
 
-/// Changes that undo others, or take them along.
+/// Edits of larger parts, which overlap with others.
 const LARGE: &[Edit] = &[
     (
         |job| job.datacenters = vec!["dc2".into()],
@@ -366,9 +364,9 @@ const LARGE: &[Edit] = &[
     (
         |job| server(job).config["args"] = serde_json::json!([]),
         &[
-            "app/server/Config/Config[args]  => []",
-            "app/server/Config/Config[args][0] -c => ",
-            "app/server/Config/Config[args][1] true => ",
+            "app/server/Config/args  => []",
+            "app/server/Config/args[0] -c => ",
+            "app/server/Config/args[1] true => ",
         ],
     ),
     (
@@ -380,7 +378,7 @@ const LARGE: &[Edit] = &[
     ),
 ];
 
-/// Changes that nobody is told of.
+/// Edits that do not show.
 const NOTHING: &[fn(&mut Job)] = &[
     |job| job.version = 7,
     |job| job.submit_time = Timestamp(7),
@@ -411,7 +409,7 @@ fn every_change_shows_where_it_was_made_and_nowhere_else() {
 }
 
 #[test]
-fn what_the_user_did_not_change_is_no_difference() {
+fn order_versions_and_times_are_no_difference() {
     for (number, edit) in NOTHING.iter().enumerate() {
         assert_eq!(
             changes_of(*edit, true),
@@ -447,7 +445,7 @@ fn reversed(change: &str) -> String {
     format!("{path} {new} => {}", &old[1..])
 }
 
-/// Returns where the value begins: paths may have one space, in the names of ports.
+/// Returns the offset of the value: a path has a space only in the name of a port.
 fn path_end(left: &str) -> usize {
     let from = left.find(" Port/").map_or(0, |at| at + 1);
     from + left[from..].find(' ').unwrap()

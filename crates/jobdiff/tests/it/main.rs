@@ -1,4 +1,4 @@
-//! Differences of jobs, as whoever asks for them sees them.
+//! Diffs of jobs and their annotations, through the public API of the crate.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What holds of any two jobs.
+//! Properties of the diff of any two jobs.
 
 use jobdiff::{DiffType, diff};
 use model::Job;

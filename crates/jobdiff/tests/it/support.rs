@@ -1,4 +1,4 @@
-//! A job that has everything a job may have, and what differs in a diff, one line a difference.
+//! A job with every block that there is, and diffs as text, one line a difference.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

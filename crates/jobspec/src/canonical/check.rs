@@ -1,14 +1,13 @@
-//! What every check needs: where errors go, how a field is named, numbers and durations in range.
+//! Helpers of every check: collected errors, field paths, numbers and durations in range.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 use model::FieldErrors;
-use model::duration::parse_nanoseconds;
-use model::spec::Span;
+use prost_types::Struct;
+use serde_json::{Map, Value};
 
-/// How many errors, and how many warnings, are kept: more than anybody reads at once, little enough
-/// to send in one answer.
+/// Errors, and warnings, kept: more than a user reads at once, few enough for one response.
 const MAX_KEPT: usize = 100;
 
 /// How many regular expressions a job may have: each takes up to some milliseconds to compile, here
@@ -123,8 +122,8 @@ impl Check {
         self.number_from(0, field, value, default)
     }
 
-    /// The same for what has to be at least `least`, which the caller checks: only the message of a
-    /// number that the model cannot hold goes by it.
+    /// The same for a number that has to be at least `least`. The caller checks that; here `least`
+    /// only stands in the message about a number that the model cannot hold.
     pub(super) fn number_from<T>(
         &mut self,
         least: u32,
@@ -151,12 +150,12 @@ impl Check {
     pub(super) fn duration(
         &mut self,
         field: String,
-        span: Option<&Span>,
+        value: Option<&prost_types::Duration>,
         default: Duration,
     ) -> Duration {
         self.signed_duration(
             field,
-            span,
+            value,
             "must not be negative: write a duration such as \"30s\"",
         )
         .unwrap_or(default)
@@ -168,18 +167,15 @@ impl Check {
     pub(super) fn signed_duration(
         &mut self,
         field: String,
-        span: Option<&Span>,
+        value: Option<&prost_types::Duration>,
         when_negative: &str,
     ) -> Option<Duration> {
-        let nanoseconds = match span? {
-            Span::Nanoseconds(nanoseconds) => *nanoseconds,
-            Span::Text(text) => match parse_nanoseconds(text) {
-                Ok(nanoseconds) => nanoseconds,
-                Err(invalid) => {
-                    self.error(field, format!("Unsuitable duration value; {invalid}"));
-                    return None;
-                }
-            },
+        let nanoseconds = match spec::nanoseconds(value?) {
+            Ok(nanoseconds) => nanoseconds,
+            Err(invalid) => {
+                self.error(field, format!("Unsuitable duration value; {invalid}"));
+                return None;
+            }
         };
         if (1..SHORTEST_MEANT_NS).contains(&nanoseconds) {
             // Of a small number it is the seconds that were meant.
@@ -199,6 +195,17 @@ impl Check {
             self.error(field, when_negative);
             None
         }
+    }
+
+    /// Returns free-form values; ones that JSON does not have are an error and nothing.
+    pub(super) fn object(&mut self, field: String, value: Option<&Struct>) -> Map<String, Value> {
+        let object = value.map(spec::read_object).transpose();
+        object
+            .map(Option::unwrap_or_default)
+            .unwrap_or_else(|error| {
+                self.error(format!("{field}.{}", error.field), error.message);
+                Map::new()
+            })
     }
 
     /// Returns the choice named by `text`; another word is an error, listed with the right ones.
@@ -240,8 +247,8 @@ mod tests {
     fn a_number_without_a_unit_that_is_no_millisecond_is_remarked_on() {
         let warnings = |nanoseconds| {
             let mut check = Check::default();
-            let span = Span::Nanoseconds(nanoseconds);
-            let read = check.duration("kill_timeout".to_owned(), Some(&span), Duration::ZERO);
+            let value = spec::duration(nanoseconds);
+            let read = check.duration("kill_timeout".to_owned(), Some(&value), Duration::ZERO);
             assert_eq!(read, Duration::from_nanos(nanoseconds.unsigned_abs()));
             let (errors, warnings) = check.finish();
             assert!(errors.0.is_empty());

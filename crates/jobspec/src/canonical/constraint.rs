@@ -1,6 +1,6 @@
-//! What a job demands of a node: two sides and an operator that both must suit.
+//! Constraints: two sides and an operator that suits both.
 
-use model::{Constraint, Operator, spec};
+use model::{Constraint, Operator};
 use regex::{Regex, RegexBuilder};
 
 use super::check::{Check, Path};
@@ -50,11 +50,11 @@ pub(super) fn names_nothing(left: &str) -> Option<String> {
 pub(super) fn constraints(
     check: &mut Check,
     path: &Path,
-    specs: Option<&[spec::Constraint]>,
+    specs: &[spec::Constraint],
     level: Level,
 ) -> Vec<Constraint> {
     let mut constraints = Vec::new();
-    for (position, spec) in specs.unwrap_or_default().iter().enumerate() {
+    for (position, spec) in specs.iter().enumerate() {
         let path = path.at("constraint", position);
         let sides = Sides {
             left: spec.left.as_deref(),
@@ -114,8 +114,8 @@ fn operator(check: &mut Check, path: &Path, text: Option<&str>) -> Option<Operat
         let known = Operator::ALL.map(Operator::as_str);
         format!(
             "Unknown constraint type {text:?}: the operators are {}.{}",
-            crate::suggest::list(known, "and"),
-            crate::suggest::hint(text, known),
+            hcl::suggest::list(known, "and"),
+            hcl::suggest::hint(text, known),
         )
     };
     check.error(path.field("operator"), message);

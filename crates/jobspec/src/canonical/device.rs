@@ -1,7 +1,6 @@
 //! Devices that a task asks for.
 
 use model::job::DeviceRequest;
-use model::spec;
 
 use super::check::{Check, Path};
 use super::{constraint, rank};
@@ -14,10 +13,10 @@ const FACTS: [&str; 4] = ["ids", "model", "vendor", "type"];
 pub(super) fn devices(
     check: &mut Check,
     path: &Path,
-    specs: Option<&[spec::Device]>,
+    specs: &[spec::DeviceRequest],
 ) -> Vec<DeviceRequest> {
     let mut requests = Vec::new();
-    for (position, spec) in specs.unwrap_or_default().iter().enumerate() {
+    for (position, spec) in specs.iter().enumerate() {
         let path = path.labelled("device", spec.name.as_deref(), position);
         let count = check.number(path.field("count"), spec.count, DEFAULT_COUNT);
         if count < 1 {
@@ -30,10 +29,10 @@ pub(super) fn devices(
             constraints: constraint::constraints(
                 check,
                 &path,
-                spec.constraints.as_deref(),
+                &spec.constraints,
                 constraint::Level::Device,
             ),
-            affinities: rank::affinities(check, &path, spec.affinities.as_deref()),
+            affinities: rank::affinities(check, &path, &spec.affinities),
         };
         for (position, constraint) in request.constraints.iter().enumerate() {
             let path = path.at("constraint", position);
@@ -75,7 +74,7 @@ fn look_at_device(check: &mut Check, path: &Path, sides: [&String; 2]) {
             let message = format!(
                 "{side:?} is not known of a device: use ${{device.attr.…}}, or ${{device.…}} with \
                  {}",
-                crate::suggest::list(FACTS, "or"),
+                hcl::suggest::list(FACTS, "or"),
             );
             check.error(path.field(field), message);
         }

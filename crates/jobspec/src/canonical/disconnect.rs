@@ -1,7 +1,6 @@
-//! What happens to allocations whose node is out of reach.
+//! The disconnect block: allocations on a disconnected node.
 
 use model::job::{DisconnectStrategy, JobType, ReconcileChoice};
-use model::spec;
 
 use super::check::{Check, Path};
 
@@ -23,8 +22,8 @@ pub(super) fn disconnect(
     let negative = "lost_after cannot be a negative duration: leave it out for none";
     let lost_after = check
         .signed_duration(path.field("lost_after"), spec.lost_after.as_ref(), negative)
-        // Lost at once is what happens without the attribute, too.
-        .filter(|span| !span.is_zero());
+        // Zero means lost at once, as does the absent attribute.
+        .filter(|duration| !duration.is_zero());
     let negative = "stop_on_client_after cannot be a negative duration: leave it out for never";
     let field = path.field("stop_on_client_after");
     let stop_on_client_after =

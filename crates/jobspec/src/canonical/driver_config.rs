@@ -1,8 +1,9 @@
-//! What each driver understands in a task's `config`, as a table.
+//! The options of each driver in a task's `config`, as a table.
 //!
 //! The agent's drivers read the same options; a job that passes here can be started by them.
 
 use model::duration::parse_nanoseconds;
+use prost_types::Struct;
 use serde_json::{Map, Value};
 
 use super::check::{Check, Path};
@@ -17,7 +18,7 @@ enum Kind {
     /// true or false.
     Flag,
     /// A text such as "10s", or integer nanoseconds, which it becomes: [`nanoseconds`].
-    Span,
+    Duration,
     /// A path from the root.
     AbsolutePath,
 }
@@ -66,7 +67,7 @@ const DRIVERS: [Driver; 2] = [
     Driver {
         name: "mock_driver",
         options: &[
-            option("run_for", Kind::Span),
+            option("run_for", Kind::Duration),
             option("exit_code", I32),
             option("exit_signal", I32),
             option("exit_err_msg", Kind::Text),
@@ -74,15 +75,15 @@ const DRIVERS: [Driver; 2] = [
             option("ignore_kill", Kind::Flag),
             option("start_error", Kind::Text),
             option("start_error_recoverable", Kind::Flag),
-            option("start_block_for", Kind::Span),
-            option("kill_after", Kind::Span),
+            option("start_block_for", Kind::Duration),
+            option("kill_after", Kind::Duration),
             option("signal_error", Kind::Text),
             option("stdout_string", Kind::Text),
             option("stdout_repeat", U32),
-            option("stdout_repeat_duration", Kind::Span),
+            option("stdout_repeat_duration", Kind::Duration),
             option("stderr_string", Kind::Text),
             option("stderr_repeat", U32),
-            option("stderr_repeat_duration", Kind::Span),
+            option("stderr_repeat_duration", Kind::Duration),
         ],
         refused: &[
             "driver_advertise",
@@ -104,7 +105,7 @@ pub(super) fn names() -> String {
         .iter()
         .map(|driver| format!("{:?}", driver.name))
         .collect();
-    crate::suggest::list(quoted.iter().map(String::as_str), "or")
+    hcl::suggest::list(quoted.iter().map(String::as_str), "or")
 }
 
 /// Returns the config with its values in the driver's types; of an unknown driver, as it is.
@@ -112,16 +113,15 @@ pub(super) fn config(
     check: &mut Check,
     path: &Path,
     driver: &str,
-    config: Option<&Map<String, Value>>,
+    config: Option<&Struct>,
 ) -> Map<String, Value> {
-    let empty = Map::new();
-    let config = config.unwrap_or(&empty);
+    let config = check.object(path.field("config"), config);
     let Some(driver) = DRIVERS.iter().find(|known| known.name == driver) else {
-        return config.clone();
+        return config;
     };
     let path = path.block("config");
     let mut canonical = Map::new();
-    for (name, value) in config {
+    for (name, value) in &config {
         let Some(option) = driver.options.iter().find(|option| option.name == name) else {
             check.error(path.field(name), unexpected(driver, name));
             continue;
@@ -153,7 +153,7 @@ fn is_blank(value: &Value) -> bool {
 
 fn unexpected(driver: &Driver, name: &str) -> String {
     let known = || driver.options.iter().map(|option| option.name);
-    let expected = crate::suggest::list(known(), "and");
+    let expected = hcl::suggest::list(known(), "and");
     if driver.refused.contains(&name) {
         return format!(
             "option {name:?} of the driver {} is not supported by this version of Kafila: remove \
@@ -164,7 +164,7 @@ fn unexpected(driver: &Driver, name: &str) -> String {
     format!(
         "unknown option {name:?} of the driver {}: expected are {expected}.{}",
         driver.name,
-        crate::suggest::hint(name, known()),
+        hcl::suggest::hint(name, known()),
     )
 }
 
@@ -198,7 +198,7 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
             Value::String(text) if text == "false" => Ok(Value::Bool(false)),
             _ => Err(mismatch("true or false", value)),
         },
-        Kind::Span => span(value),
+        Kind::Duration => duration(value),
         Kind::AbsolutePath => match value.as_str() {
             Some(path) if path.starts_with('/') || is_runtime(path) => {
                 fit(path)?;
@@ -229,31 +229,31 @@ fn whole(value: &Value, least: i64, most: i64) -> Result<Value, String> {
     Err(format!("must be between {least} and {most}; got {number}"))
 }
 
-fn span(value: &Value) -> Result<Value, String> {
+fn duration(value: &Value) -> Result<Value, String> {
     match value {
         // Known only on the node, where the driver reads it.
         Value::String(text) if is_runtime(text) => Ok(value.clone()),
         Value::String(text) => match parse_nanoseconds(text) {
-            Ok(span @ 0..) => Ok(nanoseconds(span.unsigned_abs())),
+            Ok(length @ 0..) => Ok(nanoseconds(length.unsigned_abs())),
             Ok(_) => Err("must not be negative: write a duration such as \"10s\"".to_owned()),
             Err(invalid) => Err(invalid.to_string()),
         },
         Value::Number(number) => match number.as_u64() {
-            Some(span) => Ok(nanoseconds(span)),
+            Some(length) => Ok(nanoseconds(length)),
             None => Err(mismatch("a duration such as \"10s\"", value)),
         },
         _ => Err(mismatch("a duration such as \"10s\"", value)),
     }
 }
 
-/// Returns a span as it is stored: an integer as long as a double holds it, which is what numbers
+/// Returns a duration as it is stored: an integer as long as a double holds it, which is what numbers
 /// are on their way to a node; of more than 104 days a text, such as `36000000000000000ns`.
-fn nanoseconds(span: u64) -> Value {
+fn nanoseconds(length: u64) -> Value {
     const EXACT: u64 = 1 << 53;
-    if span <= EXACT {
-        Value::from(span)
+    if length <= EXACT {
+        Value::from(length)
     } else {
-        Value::from(format!("{span}ns"))
+        Value::from(format!("{length}ns"))
     }
 }
 

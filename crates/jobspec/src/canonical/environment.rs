@@ -1,4 +1,4 @@
-//! What becomes arguments and environment variables of a process, which cannot hold every text.
+//! Texts for arguments and environment variables of a process, which cannot hold a null character.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ pub(super) fn variables(
     check: &mut Check,
     path: &Path,
     name: &str,
-    entries: Option<&BTreeMap<String, String>>,
+    entries: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    for (key, value) in entries.into_iter().flatten() {
+    for (key, value) in entries {
         let wrong = match (unfit(key), unfit(value)) {
             (Some(why), _) => format!("the name {key:?} {why}"),
             (None, Some(why)) => format!("the value of {key:?} {why}"),
@@ -27,5 +27,5 @@ pub(super) fn variables(
         };
         check.error(path.field(name), wrong);
     }
-    entries.cloned().unwrap_or_default()
+    entries.clone()
 }

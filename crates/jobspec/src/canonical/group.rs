@@ -3,39 +3,18 @@
 use std::time::Duration;
 
 use model::job::{EphemeralDisk, JobType, Task, TaskGroup};
-use model::spec;
 
 use super::check::{Check, Path};
-use super::job::Inherited;
+use super::inherited::Inherited;
+use super::limits::MAX_TOTAL_COUNT;
 use super::{
-    MAX_TOTAL_COUNT, constraint, disconnect, environment, name, network, rank, reschedule, restart,
-    scaling, signal, task, update, volume,
+    constraint, disconnect, environment, name, network, rank, reschedule, restart, scaling, signal,
+    task, update, volume,
 };
 
 /// Source: Nomad's default and least size of an ephemeral disk, in MiB.
 const DEFAULT_DISK_MIB: u64 = 300;
 const MIN_DISK_MIB: u64 = 10;
-
-pub(super) const NO_RESCHEDULE: &str = "System or sysbatch jobs should not have a reschedule \
-     policy without attempts: remove the block, or give attempts or unlimited = true to have failed \
-     allocations placed again on their nodes";
-
-pub(super) fn allows_update(job_type: JobType) -> bool {
-    matches!(job_type, JobType::Service | JobType::System)
-}
-
-/// Tells whether jobs of this type have a policy though their files say nothing of one.
-pub(super) fn has_reschedule(job_type: JobType) -> bool {
-    matches!(job_type, JobType::Service | JobType::Batch)
-}
-
-/// Returns the message for a block that jobs of this type may not have.
-pub(super) fn refusal(job_type: JobType, block: &str) -> String {
-    format!(
-        "Job type {:?} does not allow {block} block: remove it, or make the job a service",
-        job_type.as_str(),
-    )
-}
 
 pub(super) fn group(
     check: &mut Check,
@@ -47,13 +26,13 @@ pub(super) fn group(
     let name = name::directory(check, path, "Task group", spec.name.as_deref());
     let least = spec.scaling.as_ref().and_then(|scaling| scaling.min);
     let count = count(check, path, &name, spec.count.or(least), job_type);
-    let ranks = rank::Ranks::of(spec.affinities.as_deref(), spec.spreads.as_deref());
+    let ranks = rank::Ranks::of(&spec.affinities, &spec.spreads);
     ranks.refuse_for_system(check, path, job_type);
     let restart = restart::group(check, path, spec.restart.as_ref(), inherited);
     let update = update::update(check, path, spec.update.as_ref(), inherited);
     let ephemeral_disk = ephemeral_disk(check, path, spec.ephemeral_disk.as_ref());
     let canaries = update.is_some_and(|update| update.canary > 0);
-    let volumes = volume::volumes(check, path, spec.volumes.as_ref(), job_type, canaries);
+    let volumes = volume::volumes(check, path, &spec.volumes, job_type, canaries);
     let surroundings = task::Surroundings {
         job_type,
         group_name: &name,
@@ -62,16 +41,11 @@ pub(super) fn group(
         disk_mib: ephemeral_disk.size_mib,
         volumes: &volumes,
     };
-    let tasks = tasks(
-        check,
-        path,
-        spec.tasks.as_deref().unwrap_or_default(),
-        &surroundings,
-    );
+    let tasks = tasks(check, path, &spec.tasks, &surroundings);
     let mut constraints = constraint::constraints(
         check,
         path,
-        spec.constraints.as_deref(),
+        &spec.constraints,
         constraint::Level::JobOrGroup,
     );
     signal::imply(&mut constraints, &tasks);
@@ -79,16 +53,16 @@ pub(super) fn group(
         count,
         tasks,
         constraints,
-        affinities: rank::affinities(check, path, spec.affinities.as_deref()),
-        spreads: rank::spreads(check, path, spec.spreads.as_deref()),
-        networks: network::networks(check, path, spec.networks.as_deref().unwrap_or_default()),
+        affinities: rank::affinities(check, path, &spec.affinities),
+        spreads: rank::spreads(check, path, &spec.spreads),
+        networks: network::networks(check, path, &spec.networks),
         restart,
         reschedule: reschedule::reschedule(check, path, spec.reschedule.as_ref(), inherited),
         update,
         migrate: update::migrate(check, path, spec.migrate.as_ref(), inherited),
         disconnect: disconnect::disconnect(check, path, spec.disconnect.as_ref(), job_type),
         ephemeral_disk,
-        meta: environment::variables(check, path, "meta", spec.meta.as_ref()),
+        meta: environment::variables(check, path, "meta", &spec.meta),
         shutdown_delay: shutdown_delay(check, path, spec.shutdown_delay.as_ref()),
         max_run_duration: max_run_duration(check, path, spec, job_type),
         scaling: scaling::scaling(check, path, spec.scaling.as_ref(), count, job_type),
@@ -166,7 +140,7 @@ fn ephemeral_disk(
     spec: Option<&spec::EphemeralDisk>,
 ) -> EphemeralDisk {
     let field = path.block("ephemeral_disk").field("size");
-    let size = spec.and_then(|disk| disk.size);
+    let size = spec.and_then(|disk| disk.size_mib);
     let size_mib = check.number(field.clone(), size, DEFAULT_DISK_MIB);
     if size_mib < MIN_DISK_MIB {
         let message = format!(
@@ -182,10 +156,14 @@ fn ephemeral_disk(
     }
 }
 
-fn shutdown_delay(check: &mut Check, path: &Path, span: Option<&spec::Span>) -> Duration {
+fn shutdown_delay(
+    check: &mut Check,
+    path: &Path,
+    duration: Option<&prost_types::Duration>,
+) -> Duration {
     let message = "ShutdownDelay must be a positive value: leave it out for none";
     check
-        .signed_duration(path.field("shutdown_delay"), span, message)
+        .signed_duration(path.field("shutdown_delay"), duration, message)
         .unwrap_or_default()
 }
 
@@ -195,7 +173,7 @@ fn max_run_duration(
     spec: &spec::TaskGroup,
     job_type: JobType,
 ) -> Option<Duration> {
-    let span = spec.max_run_duration.as_ref()?;
+    let duration = spec.max_run_duration.as_ref()?;
     let field = path.field("max_run_duration");
     if !matches!(job_type, JobType::Batch | JobType::Sysbatch) {
         let message = format!(
@@ -207,7 +185,7 @@ fn max_run_duration(
         return None;
     }
     let positive = "max_run_duration must be longer than zero: leave it out for no limit";
-    let duration = check.signed_duration(field.clone(), Some(span), positive)?;
+    let duration = check.signed_duration(field.clone(), Some(duration), positive)?;
     if duration.is_zero() {
         check.error(field, positive);
         return None;

@@ -1,27 +1,20 @@
 //! The job itself: names, priority, datacenters, and what its groups inherit.
 
-use std::time::Duration;
-
+use model::Timestamp;
 use model::job::{Job, JobType, TaskGroup};
-use model::{Timestamp, spec};
 
 use super::check::{Check, Path};
-use super::{MAX_TOTAL_COUNT, constraint, environment, group, launches, name, rank, reschedule};
+use super::inherited::Inherited;
+use super::job_types::{self, NO_RESCHEDULE};
+use super::limits::MAX_TOTAL_COUNT;
+use super::{constraint, environment, group, launches, name, rank, reschedule};
 
 /// Source: Nomad's defaults of `job_default_priority` and `job_max_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
 const MAX_PRIORITY: u8 = 100;
 
-/// Source: Nomad's name of the region that nobody has named.
+/// Source: Nomad's default region.
 const REGION: &str = "global";
-
-/// What groups take from their job where they say nothing themselves.
-pub(super) struct Inherited<'a> {
-    pub(super) job_type: JobType,
-    pub(super) update: Option<&'a spec::UpdateStrategy>,
-    pub(super) reschedule: Option<&'a spec::ReschedulePolicy>,
-    pub(super) migrate: Option<&'a spec::MigrateStrategy>,
-}
 
 pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     let root = Path::root();
@@ -34,19 +27,19 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     if name.contains('\0') {
         check.error("name", "Job name contains a null character: remove it");
     }
-    let job_type = job_type(check, spec.job_type.as_deref());
+    let job_type = job_type(check, spec.r#type.as_deref());
     let priority = priority(check, spec.priority);
-    let datacenters = datacenters(check, spec.datacenters.as_deref());
+    let datacenters = datacenters(check, &spec.datacenters);
     let constraints = constraint::constraints(
         check,
         &root,
-        spec.constraints.as_deref(),
+        &spec.constraints,
         constraint::Level::JobOrGroup,
     );
-    let ranks = rank::Ranks::of(spec.affinities.as_deref(), spec.spreads.as_deref());
+    let ranks = rank::Ranks::of(&spec.affinities, &spec.spreads);
     ranks.refuse_for_system(check, &root, job_type);
-    let affinities = rank::affinities(check, &root, spec.affinities.as_deref());
-    let spreads = rank::spreads(check, &root, spec.spreads.as_deref());
+    let affinities = rank::affinities(check, &root, &spec.affinities);
+    let spreads = rank::spreads(check, &root, &spec.spreads);
     let task_groups = task_groups(check, spec, job_type);
     let job = Job {
         namespace: or_default(spec.namespace.as_deref(), "default"),
@@ -62,7 +55,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         affinities,
         spreads,
         task_groups,
-        meta: environment::variables(check, &root, "meta", spec.meta.as_ref()),
+        meta: environment::variables(check, &root, "meta", &spec.meta),
         periodic: launches::periodic(check, spec.periodic.as_ref(), job_type),
         parameterized: launches::parameterized(check, spec.parameterized.as_ref(), job_type),
         parent_id: spec.parent_id.clone().unwrap_or_default(),
@@ -124,15 +117,9 @@ fn priority(check: &mut Check, priority: Option<i64>) -> u8 {
     }
 }
 
-fn datacenters(check: &mut Check, datacenters: Option<&[String]>) -> Vec<String> {
-    let Some(datacenters) = datacenters else {
-        return vec!["*".to_owned()];
-    };
+fn datacenters(check: &mut Check, datacenters: &[String]) -> Vec<String> {
     if datacenters.is_empty() {
-        check.error(
-            "datacenters",
-            "Missing job datacenters: leave it out for all of them, [\"*\"]",
-        );
+        return vec!["*".to_owned()];
     }
     if datacenters.iter().any(String::is_empty) {
         let message = "Job datacenter must be non-empty string: remove the empty one";
@@ -144,7 +131,7 @@ fn datacenters(check: &mut Check, datacenters: Option<&[String]>) -> Vec<String>
 fn task_groups(check: &mut Check, spec: &spec::Job, job_type: JobType) -> Vec<TaskGroup> {
     let root = Path::root();
     let inherited = inherited(check, spec, job_type);
-    let specs = spec.task_groups.as_deref().unwrap_or_default();
+    let specs = &spec.task_groups;
     if specs.is_empty() {
         let message = "Missing job task groups: add a group \"…\" block with a task in it";
         check.error("group", message);
@@ -173,23 +160,23 @@ fn task_groups(check: &mut Check, spec: &spec::Job, job_type: JobType) -> Vec<Ta
 /// the mistake is reported once and not per group.
 fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> Inherited<'a> {
     let update = spec.update.as_ref().filter(|_| {
-        let allowed = group::allows_update(job_type);
+        let allowed = job_types::allows_update(job_type);
         if !allowed {
-            check.error("update", group::refusal(job_type, "update"));
+            check.error("update", job_types::refusal(job_type, "update"));
         }
         allowed
     });
     let migrate = spec.migrate.as_ref().filter(|_| {
         let allowed = job_type == JobType::Service;
         if !allowed {
-            check.error("migrate", group::refusal(job_type, "migrate"));
+            check.error("migrate", job_types::refusal(job_type, "migrate"));
         }
         allowed
     });
     let reschedule = spec.reschedule.as_ref().filter(|spec| {
-        let allowed = group::has_reschedule(job_type) || reschedule::grants_attempts(spec);
+        let allowed = job_types::has_reschedule(job_type) || reschedule::grants_attempts(spec);
         if !allowed {
-            check.error("reschedule", group::NO_RESCHEDULE);
+            check.error("reschedule", NO_RESCHEDULE);
         }
         allowed
     });
@@ -201,15 +188,16 @@ fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> I
     }
 }
 
-/// Adds what is legal but probably not meant, and what this version does not act on yet.
+/// Warns of legal but probably unintended values.
 fn warn(check: &mut Check, job: &Job) {
-    // Of those that are on every node the count says nothing about how many there are.
+    // The count of a job on every node is not its number of allocations.
     let is_counted = matches!(job.job_type, JobType::Service | JobType::Batch);
     for group in job.task_groups.iter().filter(|_| is_counted) {
-        let Some(update) = group.update.filter(|_| group.count > 0) else {
+        // A single allocation is replaced all at once anyway.
+        let Some(update) = group.update.filter(|_| group.count > 1) else {
             continue;
         };
-        if update.max_parallel > group.count && update.max_parallel > 1 {
+        if update.max_parallel > group.count {
             check.warn(format!(
                 "Group {:?} has warnings: Update max parallel count is greater than task group \
                  count ({} > {}). A destructive change would replace all of them at once",
@@ -223,15 +211,5 @@ fn warn(check: &mut Check, job: &Job) {
     if some_promote && !canaries.all(|update| update.auto_promote) {
         // Source: Nomad's text.
         check.warn("auto_promote must be true for all groups to enable automatic promotion");
-    }
-}
-
-impl Inherited<'_> {
-    /// The window in which restarts are counted, when nothing else is asked for.
-    pub(super) fn restart_interval(&self) -> Duration {
-        match self.job_type {
-            JobType::Service | JobType::System => Duration::from_secs(30 * 60),
-            JobType::Batch | JobType::Sysbatch => Duration::from_secs(24 * 3_600),
-        }
     }
 }

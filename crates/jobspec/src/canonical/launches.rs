@@ -1,18 +1,18 @@
-//! When a job is launched, what it has to be told then, and where a task finds it.
+//! The periodic, parameterized and dispatch_payload blocks.
 
 use std::path::{Component, Path as FilePath};
 
 use cron::{Schedule, Zone};
 use model::job::{Job, JobType};
-use model::{DispatchPayload, Parameterized, Payload, PayloadRule, Periodic, spec};
+use model::{DispatchPayload, Parameterized, Payload, PayloadRule, Periodic};
 
 use super::check::{Check, Path};
 use super::environment;
 
-/// More than anybody writes; each is asked for its next time again and again.
+/// Limit of cron expressions: each is evaluated for its next time again and again.
 const MAX_CRONS: usize = 64;
 
-/// More than anybody fills in.
+/// Limit of meta keys of a dispatch.
 const MAX_META_KEYS: usize = 256;
 
 /// Tells whether jobs of this type may have children.
@@ -37,8 +37,9 @@ pub(super) fn periodic(
         let message = format!("Unknown periodic spec type {spec_type:?}: leave it out");
         check.error(path.field("SpecType"), message);
     }
-    let cron = spec.spec.as_ref().filter(|cron| !cron.is_empty());
-    let crons = spec.specs.as_ref().filter(|crons| !crons.is_empty());
+    let cron = spec.cron.as_ref().filter(|cron| !cron.is_empty());
+    let crons = Some(&spec.crons).filter(|crons| !crons.is_empty());
+    let is_list = crons.is_some();
     let (field, crons) = match (cron, crons) {
         (Some(_), Some(_)) => {
             let message = "Only cron or crons may be used: put all of them into crons";
@@ -72,6 +73,7 @@ pub(super) fn periodic(
     Some(Periodic {
         enabled: spec.enabled.unwrap_or(true),
         crons,
+        is_list,
         prohibit_overlap: spec.prohibit_overlap.unwrap_or(false),
         time_zone: zone.to_owned(),
     })
@@ -99,8 +101,8 @@ pub(super) fn parameterized(
             format!("Unknown payload requirement: {rule:?}: use optional, required or forbidden")
         },
     );
-    let keys = |keys: &Option<Vec<String>>| {
-        let mut keys = keys.clone().unwrap_or_default();
+    let keys = |keys: &[String]| {
+        let mut keys = keys.to_vec();
         keys.sort_unstable();
         keys.dedup();
         keys
@@ -127,12 +129,8 @@ pub(super) fn parameterized(
 }
 
 /// Returns the payload that a stored job was dispatched with.
-pub(super) fn payload(check: &mut Check, text: Option<&str>) -> Payload {
-    let text = text.unwrap_or_default();
-    let Some(payload) = Payload::from_base64(text) else {
-        check.error("Payload", "is not base64: leave it out");
-        return Payload::default();
-    };
+pub(super) fn payload(check: &mut Check, bytes: Option<&[u8]>) -> Payload {
+    let payload = Payload(bytes.unwrap_or_default().to_vec());
     if payload.0.len() > Payload::MAX_BYTES {
         let message = format!(
             "Payload exceeds maximum size; {} > {}: pass a reference to it instead",
@@ -173,7 +171,7 @@ fn is_below(path: &str) -> bool {
     is_named && FilePath::new(path).components().all(plain)
 }
 
-/// Adds what a job says about dispatches that never come to it.
+/// Warns of dispatch blocks in a job that is not dispatched.
 pub(super) fn warn(check: &mut Check, job: &Job) {
     if job.parameterized.is_some() {
         return;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use model::job::{Network, Port};
 use model::node::DEFAULT_HOST_NETWORK;
-use model::spec;
 
 use super::check::{Check, Path};
 
@@ -63,10 +62,10 @@ fn network(check: &mut Check, path: &Path, spec: &spec::Network) -> Network {
     }
     let mut ports = Vec::new();
     // Fixed ports first, so that the order does not depend on how the job was sent.
-    for (position, port) in spec.reserved_ports.iter().flatten().enumerate() {
+    for (position, port) in spec.reserved_ports.iter().enumerate() {
         ports.push(self::port(check, path, port, position, true));
     }
-    for (position, port) in spec.dynamic_ports.iter().flatten().enumerate() {
+    for (position, port) in spec.dynamic_ports.iter().enumerate() {
         ports.push(self::port(check, path, port, position, false));
     }
     Network {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::job::JobType;
-use model::{Affinity, Operator, Spread, SpreadTarget, spec};
+use model::{Affinity, Operator, Spread, SpreadTarget};
 
 use super::check::{Check, Path};
 use super::constraint;
@@ -18,13 +18,10 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    pub(super) fn of(
-        affinities: Option<&[spec::Affinity]>,
-        spreads: Option<&[spec::Spread]>,
-    ) -> Self {
+    pub(super) fn of(affinities: &[spec::Affinity], spreads: &[spec::Spread]) -> Self {
         Self {
-            affinities: affinities.is_some_and(|list| !list.is_empty()),
-            spreads: spreads.is_some_and(|list| !list.is_empty()),
+            affinities: !affinities.is_empty(),
+            spreads: !spreads.is_empty(),
         }
     }
 
@@ -47,10 +44,10 @@ impl Ranks {
 pub(super) fn affinities(
     check: &mut Check,
     path: &Path,
-    specs: Option<&[spec::Affinity]>,
+    specs: &[spec::Affinity],
 ) -> Vec<Affinity> {
     let mut affinities = Vec::new();
-    for (position, spec) in specs.unwrap_or_default().iter().enumerate() {
+    for (position, spec) in specs.iter().enumerate() {
         let path = path.at("affinity", position);
         let sides = constraint::Sides {
             left: spec.left.as_deref(),
@@ -106,13 +103,9 @@ fn affinity_weight(check: &mut Check, path: &Path, weight: Option<i64>) -> i8 {
     }
 }
 
-pub(super) fn spreads(
-    check: &mut Check,
-    path: &Path,
-    specs: Option<&[spec::Spread]>,
-) -> Vec<Spread> {
+pub(super) fn spreads(check: &mut Check, path: &Path, specs: &[spec::Spread]) -> Vec<Spread> {
     let mut spreads = Vec::new();
-    for (position, spec) in specs.unwrap_or_default().iter().enumerate() {
+    for (position, spec) in specs.iter().enumerate() {
         let path = path.at("spread", position);
         let attribute = spec.attribute.clone().unwrap_or_default();
         if attribute.is_empty() {
@@ -137,7 +130,7 @@ pub(super) fn spreads(
 fn targets(check: &mut Check, path: &Path, spec: &spec::Spread) -> Vec<SpreadTarget> {
     let mut targets = Vec::new();
     let mut seen = BTreeSet::new();
-    for (position, target) in spec.targets.iter().flatten().enumerate() {
+    for (position, target) in spec.targets.iter().enumerate() {
         let path = path.labelled("target", target.value.as_deref(), position);
         let value = target.value.clone().unwrap_or_default();
         if value.is_empty() {

@@ -1,14 +1,13 @@
-//! The reschedule policy: when and how often a failed allocation is placed again, elsewhere.
+//! The reschedule policy: when and how often a failed allocation is placed again.
 
 use std::time::Duration;
 
 use model::duration::show;
 use model::job::{DelayFunction, JobType, ReschedulePolicy};
-use model::spec;
 
 use super::check::{Check, Path};
-use super::group::{NO_RESCHEDULE, has_reschedule};
-use super::job::Inherited;
+use super::inherited::Inherited;
+use super::job_types::{NO_RESCHEDULE, has_reschedule};
 
 /// Source: Nomad's bounds.
 const MIN_DELAY: Duration = Duration::from_secs(5);
@@ -21,7 +20,7 @@ const FUNCTIONS: [(&str, DelayFunction); 3] = [
 ];
 
 /// Returns the group's policy: its own attributes over the job's, over the defaults of the type;
-/// `None`: none, failed allocations are not placed again for that.
+/// `None`: it has no policy, so a failure alone leads to no replacement.
 pub(super) fn reschedule(
     check: &mut Check,
     path: &Path,
@@ -50,8 +49,8 @@ pub(super) fn reschedule(
     Some(policy)
 }
 
-/// Tells whether a policy says by itself that failed allocations are placed again: jobs that are to be
-/// on every node only have one that does.
+/// Tells whether a policy sets `attempts` (other than 0) or `unlimited`. System and sysbatch jobs have
+/// no default policy, so one of theirs has to set either.
 pub(super) fn grants_attempts(spec: &spec::ReschedulePolicy) -> bool {
     spec.unlimited == Some(true) || spec.attempts.is_some_and(|attempts| attempts != 0)
 }
@@ -179,7 +178,7 @@ fn attempts_fit(check: &mut Check, path: &Path, policy: &ReschedulePolicy) {
         check.error(field, message);
         return;
     }
-    let needed = total_delay_ns(policy);
+    let needed = policy.total_delay_ns();
     if needed > policy.interval.as_nanos() {
         let suggested = u64::try_from(needed.div_ceil(1_000_000_000)).unwrap_or(u64::MAX);
         let message = format!(
@@ -195,59 +194,5 @@ fn attempts_fit(check: &mut Check, path: &Path, policy: &ReschedulePolicy) {
             show(policy.interval),
         );
         check.error(field, message);
-    }
-}
-
-/// Returns the sum of the delays before each attempt, in nanoseconds.
-fn total_delay_ns(policy: &ReschedulePolicy) -> u128 {
-    let delay = policy.delay.as_nanos();
-    let mut left = u128::from(policy.attempts);
-    if policy.delay_function == DelayFunction::Constant {
-        return delay * left;
-    }
-    let ceiling = policy.max_delay.as_nanos();
-    let (mut previous, mut current, mut total) = (0, delay, 0);
-    // At most some 90 rounds: the delay grows by more than half each time, up to 2^64 ns, and
-    // what remains at the ceiling is one multiplication.
-    while left > 0 && current < ceiling {
-        total += current;
-        left -= 1;
-        let next = match policy.delay_function {
-            DelayFunction::Fibonacci => previous + current,
-            _ => current * 2,
-        };
-        // Fibonacci starts with the delay twice, as in 1, 1, 2, 3, 5.
-        (previous, current) = (current, next.max(delay));
-    }
-    total + ceiling * left
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn delays_add_up_as_each_function_says() {
-        let total = |delay_function, attempts| {
-            let policy = ReschedulePolicy {
-                attempts,
-                interval: Duration::ZERO,
-                delay: Duration::from_secs(10),
-                delay_function,
-                max_delay: Duration::from_secs(50),
-                unlimited: false,
-            };
-            total_delay_ns(&policy) / 1_000_000_000
-        };
-        assert_eq!(total(DelayFunction::Constant, 4), 40);
-        assert_eq!(total(DelayFunction::Exponential, 4), 10 + 20 + 40 + 50);
-        assert_eq!(
-            total(DelayFunction::Fibonacci, 6),
-            10 + 10 + 20 + 30 + 50 + 50
-        );
-        assert_eq!(
-            total(DelayFunction::Exponential, u32::MAX),
-            70 + 50 * u128::from(u32::MAX - 3)
-        );
     }
 }

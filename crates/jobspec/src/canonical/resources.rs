@@ -1,7 +1,7 @@
-//! What one task may use: cpu in MHz or whole cores, memory in MiB, devices.
+//! The resources block: cpu in MHz or whole cores, memory in MiB, devices.
 
+use model::MemoryMax;
 use model::job::TaskResources;
-use model::{MemoryMax, spec};
 
 use super::check::{Check, Path};
 use super::device;
@@ -24,7 +24,7 @@ pub(super) fn resources(
     let cores = check.number(path.field("cores"), spec.cores, 0);
     let default_mhz = if cores > 0 { 0 } else { DEFAULT_CPU_MHZ };
     let least_mhz = if cores > 0 { 0 } else { MIN_CPU_MHZ };
-    let cpu_mhz = check.number_from(least_mhz, path.field("cpu"), spec.cpu, default_mhz);
+    let cpu_mhz = check.number_from(least_mhz, path.field("cpu"), spec.cpu_mhz, default_mhz);
     if cores > 0 && cpu_mhz > 0 {
         let message = "Task can only ask for 'cpu' or 'cores' resource, not both: remove cpu for \
                        cores of the task's own, or cores for a share of all";
@@ -40,7 +40,7 @@ pub(super) fn resources(
     let memory_mib = check.number_from(
         MIN_MEMORY_MIB,
         path.field("memory"),
-        spec.memory,
+        spec.memory_mib,
         DEFAULT_MEMORY_MIB,
     );
     if memory_mib < MIN_MEMORY_MIB {
@@ -50,13 +50,13 @@ pub(super) fn resources(
         );
         check.error(path.field("memory"), message);
     }
-    let memory_max = memory_max(check, &path, spec.memory_max, memory_mib, task);
+    let memory_max = memory_max(check, &path, spec.memory_max_mib, memory_mib, task);
     TaskResources {
         cpu_mhz,
         cores,
         memory_mib,
         memory_max,
-        devices: device::devices(check, &path, spec.devices.as_deref()),
+        devices: device::devices(check, &path, &spec.devices),
     }
 }
 

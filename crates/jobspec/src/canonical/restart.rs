@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use model::duration::show;
 use model::job::{JobType, RestartMode, RestartPolicy};
-use model::spec;
 
 use super::check::{Check, Path};
-use super::job::Inherited;
+use super::inherited::Inherited;
 
 /// Source: Nomad's defaults and bounds.
 const DEFAULT_DELAY: Duration = Duration::from_secs(15);

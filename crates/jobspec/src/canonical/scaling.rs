@@ -1,7 +1,7 @@
 //! Within which counts a group may be scaled.
 
+use model::Scaling;
 use model::job::JobType;
-use model::{Scaling, spec};
 
 use super::check::{Check, Path};
 
@@ -20,7 +20,7 @@ pub(super) fn scaling(
         check.error(block, message);
         return None;
     }
-    let scaling_type = spec.scaling_type.as_deref().unwrap_or_default();
+    let scaling_type = spec.r#type.as_deref().unwrap_or_default();
     if !matches!(scaling_type, "" | "horizontal") {
         let message = format!("Invalid group scaling type {scaling_type:?}: leave it out");
         check.error(block.field("type"), message);
@@ -34,7 +34,7 @@ pub(super) fn scaling(
         enabled: spec.enabled.unwrap_or(true),
         min: check.number(block.field("min"), spec.min, count),
         max: check.number(block.field("max"), Some(max), count),
-        policy: spec.policy.clone().unwrap_or_default(),
+        policy: check.object(block.field("policy"), spec.policy.as_ref()),
     };
     if scaling.max < scaling.min {
         let message = format!(

@@ -7,7 +7,6 @@ use model::duration::show;
 use model::job::{
     JobType, Lifecycle, LifecycleHook, LogConfig, RestartPolicy, Task, VolumeRequest,
 };
-use model::spec;
 
 use super::check::{Check, Path};
 use super::{
@@ -36,6 +35,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) volumes: &'a BTreeMap<String, VolumeRequest>,
 }
 
+/// The longest name of a task. Nodes use it in names of files, which have at most 255 bytes: the
+/// longest is `<allocation id>.<task>.<attempt>`, with 36 and 10 bytes.
+const MAX_NAME_BYTES: usize = 200;
+
 pub(super) fn task(
     check: &mut Check,
     path: &Path,
@@ -43,28 +46,36 @@ pub(super) fn task(
     around: &Surroundings<'_>,
 ) -> Task {
     let name = name::directory(check, path, "Task", spec.name.as_deref());
+    if name.len() > MAX_NAME_BYTES {
+        let message = format!(
+            "Task name has {} bytes, more than {MAX_NAME_BYTES}: shorten it",
+            name.len()
+        );
+        check.error(path.field("name"), message);
+    }
     if name == "alloc" {
         let message = "Task cannot be named \"alloc\": that is the directory its group shares";
         check.error(path.field("name"), message);
     }
-    let ranks = rank::Ranks::of(spec.affinities.as_deref(), None);
+    let ranks = rank::Ranks::of(&spec.affinities, &[]);
     ranks.refuse_for_system(check, path, around.job_type);
     let driver = driver(check, path, spec.driver.as_deref());
     let config = driver_config::config(check, path, &driver, spec.config.as_ref());
+    identity(check, path, spec.identity.as_ref());
     let full_name = format!("{}.{name}", around.group_name);
     Task {
         driver,
         user: spec.user.clone().unwrap_or_default(),
         config,
-        env: environment::variables(check, path, "env", spec.env.as_ref()),
-        meta: environment::variables(check, path, "meta", spec.meta.as_ref()),
+        env: environment::variables(check, path, "env", &spec.env),
+        meta: environment::variables(check, path, "meta", &spec.meta),
         constraints: constraint::constraints(
             check,
             path,
-            spec.constraints.as_deref(),
+            &spec.constraints,
             constraint::Level::Task,
         ),
-        affinities: rank::affinities(check, path, spec.affinities.as_deref()),
+        affinities: rank::affinities(check, path, &spec.affinities),
         resources: resources::resources(check, path, spec.resources.as_ref(), &full_name),
         restart: restart::merge(check, path, spec.restart.as_ref(), around.restart),
         kill_timeout: kill_timeout(check, path, spec.kill_timeout.as_ref(), around),
@@ -80,12 +91,7 @@ pub(super) fn task(
         lifecycle: lifecycle(check, path, spec.lifecycle.as_ref()),
         logs: logs(check, path, spec.logs.as_ref(), around.disk_mib),
         name,
-        volume_mounts: volume::mounts(
-            check,
-            path,
-            spec.volume_mounts.as_deref().unwrap_or_default(),
-            around.volumes,
-        ),
+        volume_mounts: volume::mounts(check, path, &spec.volume_mounts, around.volumes),
         dispatch_payload: launches::dispatch_payload(check, path, spec.dispatch_payload.as_ref()),
     }
 }
@@ -112,11 +118,11 @@ fn driver(check: &mut Check, path: &Path, driver: Option<&str>) -> String {
 fn kill_timeout(
     check: &mut Check,
     path: &Path,
-    span: Option<&spec::Span>,
+    duration: Option<&prost_types::Duration>,
     around: &Surroundings<'_>,
 ) -> Duration {
     let field = path.field("kill_timeout");
-    let kill_timeout = check.duration(field.clone(), span, DEFAULT_KILL_TIMEOUT);
+    let kill_timeout = check.duration(field.clone(), duration, DEFAULT_KILL_TIMEOUT);
     let deadline = around
         .progress_deadline
         .filter(|deadline| !deadline.is_zero());
@@ -141,6 +147,15 @@ fn kill_signal(check: &mut Check, path: &Path, name: Option<&str>) -> String {
         check.error(path.field("kill_signal"), problem);
     }
     name.to_owned()
+}
+
+/// Checks that a task has no identity but the default one, which no task sees.
+fn identity(check: &mut Check, path: &Path, spec: Option<&spec::Identity>) {
+    let shows = |spec: &spec::Identity| spec.env == Some(true) || spec.file == Some(true);
+    if spec.is_some_and(shows) {
+        let message = "tasks get no identity tokens: leave env and file out";
+        check.error(path.field("identity"), message);
+    }
 }
 
 fn leader(check: &mut Check, path: &Path, spec: &spec::Task) -> bool {
@@ -185,7 +200,7 @@ fn logs(
         max_files: check.number(path.field("max_files"), spec.max_files, DEFAULT_LOG_FILES),
         max_file_size_mib: check.number(
             path.field("max_file_size"),
-            spec.max_file_size,
+            spec.max_file_size_mib,
             DEFAULT_LOG_FILE_MIB,
         ),
         disabled: spec.disabled.unwrap_or(false),

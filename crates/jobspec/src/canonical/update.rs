@@ -1,15 +1,13 @@
-//! How the next version replaces the last (`update`), and how allocations leave a draining node
-//! (`migrate`).
+//! The update and migrate blocks: replacing an old version, and leaving a draining node.
 
 use std::time::Duration;
 
 use model::duration::show;
 use model::job::{HealthCheck, JobType, MigrateStrategy, UpdateStrategy};
-use model::spec;
 
 use super::check::{Check, Path};
-use super::group::{allows_update, refusal};
-use super::job::Inherited;
+use super::inherited::Inherited;
+use super::job_types::{allows_update, refusal};
 
 /// Source: Nomad's defaults of the update and migrate blocks.
 const MIN_HEALTHY_TIME: Duration = Duration::from_secs(10);
@@ -26,7 +24,7 @@ const UPDATE_CHECKS: [(&str, HealthCheck); 3] = [
     ("manual", HealthCheck::Manual),
 ];
 
-/// Nobody watches a drain by hand, so migrations know no manual health.
+/// Drains go on unattended, so migrations have no manual health.
 const MIGRATE_CHECKS: [(&str, HealthCheck); 2] = [
     ("checks", HealthCheck::Checks),
     ("task_states", HealthCheck::TaskStates),
@@ -114,7 +112,7 @@ fn health_check(
         choices,
         HealthCheck::Checks,
         |given| {
-            let names = crate::suggest::list(choices.iter().map(|(name, _)| *name), "or");
+            let names = hcl::suggest::list(choices.iter().map(|(name, _)| *name), "or");
             format!("Invalid health check given: {given:?}: use {names}")
         },
     )

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::job::{JobType, VolumeMount, VolumeRequest, VolumeType};
-use model::{AccessMode, AttachmentMode, spec};
+use model::{AccessMode, AttachmentMode};
 
 use super::check::{Check, Path};
 
@@ -11,12 +11,11 @@ use super::check::{Check, Path};
 pub(super) fn volumes(
     check: &mut Check,
     path: &Path,
-    specs: Option<&BTreeMap<String, spec::VolumeRequest>>,
+    specs: &BTreeMap<String, spec::VolumeRequest>,
     job_type: JobType,
     canaries: bool,
 ) -> BTreeMap<String, VolumeRequest> {
-    let specs = specs.into_iter().flatten();
-    let volumes = specs.map(|(name, spec)| {
+    let volumes = specs.iter().map(|(name, spec)| {
         let path = path.labelled("volume", Some(name), 0);
         (name.clone(), volume(check, &path, spec, job_type, canaries))
     });
@@ -30,7 +29,7 @@ fn volume(
     job_type: JobType,
     canaries: bool,
 ) -> VolumeRequest {
-    match spec.volume_type.as_deref().unwrap_or_default() {
+    match spec.r#type.as_deref().unwrap_or_default() {
         "host" => {}
         "csi" => check.error(
             path.field("type"),

@@ -1,54 +1,11 @@
-//! Groups, their networks and disks, and the task that stands right in a job.
+//! Groups, their volumes, networks and ports.
 
-use serde_json::{Map, Value, json};
+use hcl::schema::{Ignored, refused_argument, refused_block};
+use serde_json::{Map, Value};
 
-use super::launches::SCALING;
-use super::policies::{DISCONNECT, MIGRATE, RESCHEDULE, RESTART, UPDATE};
-use super::rank::{AFFINITY, CONSTRAINT, SPREAD};
-use super::task::{self, TASK};
-use super::{
-    Child, Form, Ignored, Kind, Label, Repeat, Schema, attribute, many, once, plain,
-    refused_argument, refused_block,
-};
+use super::extra::Extra;
 
-pub(super) static GROUP: Schema = Schema {
-    name: "group",
-    label: Some(Label {
-        noun: "name",
-        json: "Name",
-    }),
-    attributes: &[
-        attribute("count", "Count", Kind::Whole),
-        attribute("shutdown_delay", "ShutdownDelay", Kind::Span),
-        attribute("max_run_duration", "MaxRunDuration", Kind::Span),
-        attribute("meta", "Meta", Kind::TextMap),
-    ],
-    blocks: &[
-        many(&TASK, "Tasks"),
-        many(&CONSTRAINT, "Constraints"),
-        many(&AFFINITY, "Affinities"),
-        many(&SPREAD, "Spreads"),
-        many(&NETWORK, "Networks"),
-        once(&RESTART, "RestartPolicy"),
-        once(&RESCHEDULE, "ReschedulePolicy"),
-        once(&UPDATE, "Update"),
-        once(&MIGRATE, "Migrate"),
-        once(&DISCONNECT, "Disconnect"),
-        once(&EPHEMERAL_DISK, "EphemeralDisk"),
-        once(&SCALING, "Scaling"),
-        Child {
-            schema: &VOLUME,
-            json: "hcl:volume",
-            repeat: Repeat::Many,
-            form: Form::Hcl,
-        },
-        Child {
-            schema: &VOLUME,
-            json: "Volumes",
-            repeat: Repeat::Named,
-            form: Form::Api,
-        },
-    ],
+pub(super) const TASK_GROUP: Extra = Extra {
     refused: &[
         refused_block(
             "service",
@@ -83,77 +40,22 @@ pub(super) static GROUP: Schema = Schema {
             "write disconnect { replace = false } instead",
         ),
     ],
-    ignored: &[],
     finish: Some(name_volumes),
+    ..Extra::labelled("TaskGroup", "name", "Name")
 };
 
-/// A task right in a job: it becomes a group of its own name.
-pub(super) static JOB_TASK: Schema = Schema {
-    name: "task",
-    label: Some(Label {
-        noun: "name",
-        json: "Name",
-    }),
-    attributes: task::ATTRIBUTES,
-    blocks: task::BLOCKS,
-    refused: task::REFUSED,
-    ignored: &[],
-    finish: None,
-};
-
-/// Puts the tasks that stand right in a job into groups of their own, before the declared groups.
-pub(super) fn lift_job_tasks(job: &mut Map<String, Value>) -> Result<(), String> {
-    let Some(Value::Array(tasks)) = job.remove("hcl:task") else {
-        return Ok(());
-    };
-    let lifted = tasks
-        .into_iter()
-        .map(|task| json!({ "Name": task["Name"], "Tasks": [task] }));
-    let mut groups: Vec<Value> = lifted.collect();
-    if let Some(Value::Array(declared)) = job.remove("TaskGroups") {
-        groups.extend(declared);
-    }
-    job.insert("TaskGroups".to_owned(), Value::Array(groups));
-    Ok(())
-}
-
-static EPHEMERAL_DISK: Schema = plain(
-    "ephemeral_disk",
-    &[
-        attribute("size", "SizeMB", Kind::Whole),
-        attribute("sticky", "Sticky", Kind::Flag),
-        attribute("migrate", "Migrate", Kind::Flag),
-    ],
-);
-
-static VOLUME: Schema = Schema {
-    name: "volume",
-    label: Some(Label {
-        noun: "name",
-        json: "Name",
-    }),
-    attributes: &[
-        attribute("type", "Type", Kind::Text),
-        attribute("source", "Source", Kind::Text),
-        attribute("read_only", "ReadOnly", Kind::Flag),
-        attribute("sticky", "Sticky", Kind::Flag),
-        attribute("per_alloc", "PerAlloc", Kind::Flag),
-        attribute("access_mode", "AccessMode", Kind::Text),
-        attribute("attachment_mode", "AttachmentMode", Kind::Text),
-    ],
-    blocks: &[],
+pub(super) const VOLUME_REQUEST: Extra = Extra {
     refused: &[refused_block(
         "mount_options",
         "MountOptions",
         "remove it, host volumes are directories",
     )],
-    ignored: &[],
-    finish: None,
+    ..Extra::labelled("VolumeRequest", "name", "Name")
 };
 
 /// Brings a group's volumes into the API's form: by name.
 fn name_volumes(group: &mut Map<String, Value>) -> Result<(), String> {
-    let Some(Value::Array(volumes)) = group.remove("hcl:volume") else {
+    let Some(Value::Array(volumes)) = group.remove("Volumes") else {
         return Ok(());
     };
     let mut named = Map::new();
@@ -169,30 +71,7 @@ fn name_volumes(group: &mut Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-static NETWORK: Schema = Schema {
-    name: "network",
-    label: None,
-    attributes: &[attribute("mode", "Mode", Kind::Text)],
-    blocks: &[
-        Child {
-            schema: &PORT,
-            json: "hcl:port",
-            repeat: Repeat::Many,
-            form: Form::Hcl,
-        },
-        Child {
-            schema: &PORT,
-            json: "ReservedPorts",
-            repeat: Repeat::Many,
-            form: Form::Api,
-        },
-        Child {
-            schema: &PORT,
-            json: "DynamicPorts",
-            repeat: Repeat::Many,
-            form: Form::Api,
-        },
-    ],
+pub(super) const NETWORK: Extra = Extra {
     refused: &[
         refused_argument(
             "hostname",
@@ -215,29 +94,14 @@ static NETWORK: Schema = Schema {
         warning: "mbits in a network block is deprecated and ignored: remove it",
     }],
     finish: Some(sort_ports),
+    ..Extra::of("Network")
 };
 
-static PORT: Schema = Schema {
-    name: "port",
-    label: Some(Label {
-        noun: "label",
-        json: "Label",
-    }),
-    attributes: &[
-        attribute("static", "Value", Kind::Whole),
-        attribute("to", "To", Kind::Whole),
-        attribute("host_network", "HostNetwork", Kind::Text),
-        attribute("ignore_collision", "IgnoreCollision", Kind::Flag),
-    ],
-    blocks: &[],
-    refused: &[],
-    ignored: &[],
-    finish: None,
-};
+pub(super) const PORT: Extra = Extra::labelled("Port", "label", "Label");
 
-/// Tells fixed ports from dynamic ones; `static = 0` is a dynamic port.
+/// Splits ports into static and dynamic ones; `static = 0` is a dynamic port.
 fn sort_ports(network: &mut Map<String, Value>) -> Result<(), String> {
-    let Some(Value::Array(ports)) = network.remove("hcl:port") else {
+    let Some(Value::Array(ports)) = network.remove("ReservedPorts") else {
         return Ok(());
     };
     let is_fixed = |port: &Value| {

@@ -1,54 +1,14 @@
 //! The job block.
 
-use super::group::{GROUP, JOB_TASK};
-use super::launches::{PARAMETERIZED, PERIODIC};
-use super::policies::{MIGRATE, RESCHEDULE, UPDATE};
-use super::rank::{AFFINITY, CONSTRAINT, SPREAD};
-use super::{
-    Child, Form, Ignored, Kind, Label, Repeat, Schema, attribute, many, once, refused_argument,
-    refused_block,
-};
+use hcl::schema::{Ignored, refused_argument, refused_block};
+use serde_json::{Map, Value, json};
+use spec::fields;
 
-pub(crate) static JOB: Schema = Schema {
-    name: "job",
-    label: Some(Label {
-        noun: "name",
-        json: "ID",
-    }),
-    attributes: &[
-        attribute("id", "ID", Kind::Text),
-        attribute("name", "Name", Kind::Text),
-        attribute("type", "Type", Kind::Text),
-        attribute("region", "Region", Kind::Text),
-        attribute("namespace", "Namespace", Kind::Text),
-        attribute("priority", "Priority", Kind::Whole),
-        attribute("all_at_once", "AllAtOnce", Kind::Flag),
-        attribute("datacenters", "Datacenters", Kind::TextList),
-        attribute("node_pool", "NodePool", Kind::Text),
-        attribute("meta", "Meta", Kind::TextMap),
-        attribute("", "Stop", Kind::Flag),
-        attribute("", "ParentID", Kind::Text),
-        attribute("", "Dispatched", Kind::Flag),
-        attribute("", "Payload", Kind::Text),
-        attribute("", "DispatchIdempotencyToken", Kind::Text),
-    ],
-    blocks: &[
-        many(&GROUP, "TaskGroups"),
-        Child {
-            schema: &JOB_TASK,
-            json: "hcl:task",
-            repeat: Repeat::Many,
-            form: Form::Hcl,
-        },
-        many(&CONSTRAINT, "Constraints"),
-        many(&AFFINITY, "Affinities"),
-        many(&SPREAD, "Spreads"),
-        once(&UPDATE, "Update"),
-        once(&RESCHEDULE, "Reschedule"),
-        once(&MIGRATE, "Migrate"),
-        once(&PERIODIC, "Periodic"),
-        once(&PARAMETERIZED, "ParameterizedJob"),
-    ],
+use super::extra::{Extra, default};
+
+pub(super) const JOB: Extra = Extra {
+    // A task outside of a group becomes a group of its own name.
+    blocks: &[("task", "hcl:task", &fields::TASK)],
     refused: &[
         refused_block(
             "multiregion",
@@ -73,5 +33,34 @@ pub(crate) static JOB: Schema = Schema {
         json: "UI",
         warning: "the ui block is ignored: this version of Kafila has no web UI to show it in",
     }],
-    finish: Some(super::group::lift_job_tasks),
+    finish: Some(finish),
+    ..Extra::labelled("Job", "name", "ID")
 };
+
+/// Names the job by its id unless it has a name, and lifts its own tasks into groups.
+fn finish(job: &mut Map<String, Value>) -> Result<(), String> {
+    let id = job.get("ID").and_then(Value::as_str).unwrap_or_default();
+    let id = id.to_owned();
+    default(job, "Name", &id);
+    if job.get("Datacenters") == Some(&json!([])) {
+        let detail = "Missing job datacenters: leave it out for all of them, [\"*\"]";
+        return Err(detail.to_owned());
+    }
+    lift_job_tasks(job);
+    Ok(())
+}
+
+/// Puts tasks outside of groups into groups of their own, before the declared groups.
+fn lift_job_tasks(job: &mut Map<String, Value>) {
+    let Some(Value::Array(tasks)) = job.remove("hcl:task") else {
+        return;
+    };
+    let lifted = tasks
+        .into_iter()
+        .map(|task| json!({ "Name": task["Name"], "Tasks": [task] }));
+    let mut groups: Vec<Value> = lifted.collect();
+    if let Some(Value::Array(declared)) = job.remove("TaskGroups") {
+        groups.extend(declared);
+    }
+    job.insert("TaskGroups".to_owned(), Value::Array(groups));
+}

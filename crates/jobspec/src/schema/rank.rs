@@ -1,72 +1,44 @@
-//! Constraints, affinities and spreads, with the short forms that HCL has for their operators.
+//! Constraints, affinities and spreads, with HCL's short forms of their operators.
 
+use hcl::schema::{Attribute, Kind, attribute};
 use serde_json::{Map, Value};
 
-use super::{Kind, Label, Schema, attribute, many, plain};
+use super::extra::{Extra, default};
 
-pub(super) static CONSTRAINT: Schema = Schema {
-    name: "constraint",
-    label: None,
+/// A short form that gives a value to an operator.
+const fn short(name: &'static str, json: &'static str) -> Attribute {
+    attribute(name, json, Kind::Text)
+}
+
+pub(super) const CONSTRAINT: Extra = Extra {
     attributes: &[
-        attribute("attribute", "LTarget", Kind::Text),
-        attribute("operator", "Operand", Kind::Text),
-        attribute("value", "RTarget", Kind::Text),
-        attribute("version", "hcl:version", Kind::Text),
-        attribute("semver", "hcl:semver", Kind::Text),
-        attribute("regexp", "hcl:regexp", Kind::Text),
-        attribute("set_contains", "hcl:set_contains", Kind::Text),
+        short("version", "hcl:version"),
+        short("semver", "hcl:semver"),
+        short("regexp", "hcl:regexp"),
+        short("set_contains", "hcl:set_contains"),
         attribute("distinct_hosts", "hcl:distinct_hosts", Kind::Flag),
-        attribute("distinct_property", "hcl:distinct_property", Kind::Text),
+        short("distinct_property", "hcl:distinct_property"),
     ],
-    blocks: &[],
-    refused: &[],
-    ignored: &[],
     finish: Some(expand_constraint),
+    ..Extra::of("Constraint")
 };
 
-pub(super) static AFFINITY: Schema = Schema {
-    name: "affinity",
-    label: None,
+pub(super) const AFFINITY: Extra = Extra {
     attributes: &[
-        attribute("attribute", "LTarget", Kind::Text),
-        attribute("operator", "Operand", Kind::Text),
-        attribute("value", "RTarget", Kind::Text),
-        attribute("weight", "Weight", Kind::Whole),
-        attribute("version", "hcl:version", Kind::Text),
-        attribute("semver", "hcl:semver", Kind::Text),
-        attribute("regexp", "hcl:regexp", Kind::Text),
-        attribute("set_contains", "hcl:set_contains", Kind::Text),
-        attribute("set_contains_all", "hcl:set_contains_all", Kind::Text),
-        attribute("set_contains_any", "hcl:set_contains_any", Kind::Text),
+        short("version", "hcl:version"),
+        short("semver", "hcl:semver"),
+        short("regexp", "hcl:regexp"),
+        short("set_contains", "hcl:set_contains"),
+        short("set_contains_all", "hcl:set_contains_all"),
+        short("set_contains_any", "hcl:set_contains_any"),
     ],
-    blocks: &[],
-    refused: &[],
-    ignored: &[],
     finish: Some(expand_comparison),
+    ..Extra::of("Affinity")
 };
 
-pub(super) static SPREAD: Schema = Schema {
-    name: "spread",
-    label: None,
-    attributes: &[
-        attribute("attribute", "Attribute", Kind::Text),
-        attribute("weight", "Weight", Kind::Whole),
-    ],
-    blocks: &[many(&TARGET, "SpreadTarget")],
-    refused: &[],
-    ignored: &[],
-    finish: None,
-};
+pub(super) const SPREAD_TARGET: Extra = Extra::labelled("SpreadTarget", "value", "Value");
 
-static TARGET: Schema = Schema {
-    label: Some(Label {
-        noun: "value",
-        json: "Value",
-    }),
-    ..plain("target", &[attribute("percent", "Percent", Kind::Whole)])
-};
-
-/// The short forms that put a value to an operator: `version = ">= 1.2"`.
+/// The short forms of operators with a value, as in `version = ">= 1.2"`.
 const COMPARISONS: [&str; 6] = [
     "version",
     "semver",
@@ -101,10 +73,11 @@ fn expand_comparison(test: &mut Map<String, Value>) -> Result<(), String> {
             return Ok(());
         }
     }
+    default(test, "Operand", "=");
     Ok(())
 }
 
-/// Refuses a short form beside another one, or beside what it stands for.
+/// Refuses a short form beside another one, or beside the attributes that it sets.
 fn only_form(test: &Map<String, Value>, form: &str, excluded: &[&str]) -> Result<(), String> {
     for (key, name) in [
         ("LTarget", "attribute"),

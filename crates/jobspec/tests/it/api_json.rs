@@ -8,6 +8,7 @@ use crate::support::{NOW, file, spec};
 fn job() -> serde_json::Value {
     json!({
         "ID": "a",
+        "Name": "a",
         "TaskGroups": [{
             "Name": "g",
             "Tasks": [{"Name": "t", "Driver": "raw_exec", "Config": {"command": "/bin/true"}}]
@@ -96,7 +97,6 @@ fn what_this_version_does_not_carry_out_is_refused_unless_it_is_empty() {
         json!({"Artifacts": [{}]}),
         json!({"Services": [{"Name": "x"}]}),
         json!({"Vault": {"Role": "x"}}),
-        json!({"Identity": {"Name": "default", "Env": true}}),
         json!({"Resources": {"SecretsMB": 2}}),
         json!({"Resources": {"NUMA": {"Affinity": "require"}}}),
     ] {
@@ -152,4 +152,26 @@ fn what_is_no_job_at_all_is_refused() {
         let errors = parse_api_json("j.json", text).unwrap_err();
         assert!(errors.to_string().contains(message), "{text}: {errors}");
     }
+}
+
+#[test]
+fn an_identity_that_a_task_would_see_is_refused() {
+    for shown in ["Env", "File"] {
+        let identity = json!({"Identity": {"Name": "default", shown: true}});
+        let parsed = parse_api_json("j.json", &with_task(&identity)).unwrap();
+        let errors = canonicalise(&parsed.job, NOW).unwrap_err().to_string();
+        assert!(errors.contains("tasks get no identity tokens"), "{errors}");
+    }
+}
+
+#[test]
+fn integers_that_a_double_cannot_hold_are_refused_with_advice() {
+    let config = json!({"Config": {"args": [9_007_199_254_740_993_u64]}});
+    let errors = parse_api_json("j.json", &with_task(&config)).unwrap_err();
+    let detail = &errors.0[0].detail;
+    assert!(
+        detail.contains("args[0]: 9007199254740993 has more digits"),
+        "{detail}"
+    );
+    assert!(detail.contains("write it in quotes"), "{detail}");
 }

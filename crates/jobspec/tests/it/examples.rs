@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use jobspec::{Inputs, canonicalise, parse};
-use model::spec;
 
 use crate::support::{NOW, parsed};
 

@@ -150,7 +150,7 @@ fn a_list_may_stand_over_several_lines_with_comments_and_a_last_comma() {
     );
     assert_eq!(
         spec(&text).datacenters,
-        Some(vec!["dc1".to_owned(), "dc2".to_owned()])
+        ["dc1".to_owned(), "dc2".to_owned()]
     );
 }
 
@@ -177,15 +177,12 @@ fn blocks_can_be_made_by_the_list() {
          value     = \"${item.key}${item.value}\"\n        }\n      }",
     );
     let job = spec(&text);
-    let group = &job.task_groups.as_ref().unwrap()[0];
-    let network = &group.networks.as_ref().unwrap()[0];
-    let label = |ports: &Option<Vec<model::spec::Port>>| ports.as_ref().unwrap()[0].label.clone();
+    let group = &job.task_groups[0];
+    let network = &group.networks[0];
+    let label = |ports: &[spec::Port]| ports[0].label.clone();
     assert_eq!(label(&network.reserved_ports).as_deref(), Some("http"));
     assert_eq!(label(&network.dynamic_ports).as_deref(), Some("admin"));
-    let constraints = group.tasks.as_ref().unwrap()[0]
-        .constraints
-        .as_ref()
-        .unwrap();
+    let constraints = &group.tasks[0].constraints;
     let values: Vec<_> = constraints
         .iter()
         .map(|c| c.right.as_deref().unwrap())

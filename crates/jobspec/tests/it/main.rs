@@ -1,8 +1,9 @@
-//! Job files from outside the crate: what they become, and what is said about wrong ones.
+//! Job files through the public API of the crate: jobs, defaults, errors.
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod api_json;
+mod defaults;
 mod examples;
 mod language;
 mod malformed;

@@ -1,9 +1,8 @@
-//! What holds for any text and any job.
+//! Properties of any text and any job.
 
 use std::sync::LazyLock;
 
 use jobspec::{Colour, Inputs, canonicalise, parse, parse_api_json};
-use model::spec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -197,7 +196,7 @@ fn job() -> impl Strategy<Value = spec::Job> {
                 group.name = Some(format!("g{position}"));
                 if job_type == "system" {
                     group.count = group.count.map(|count| count.min(1));
-                    group.affinities = None;
+                    group.affinities.clear();
                 }
                 if !service {
                     group.update = None;
@@ -208,28 +207,25 @@ fn job() -> impl Strategy<Value = spec::Job> {
         );
         spec::Job {
             id: Some("a".to_owned()),
-            job_type: Some(job_type.to_owned()),
+            r#type: Some(job_type.to_owned()),
             priority: priority.map(|priority| priority + 1),
-            datacenters,
+            datacenters: datacenters.unwrap_or_default(),
             update: update.filter(|_| service),
-            task_groups: Some(named.collect()),
+            task_groups: named.collect(),
             stop: Some(stop),
             ..Default::default()
         }
     })
 }
 
-fn span() -> impl Strategy<Value = spec::Span> {
-    prop_oneof![
-        (30_000_000_000..100_000_000_000_i64).prop_map(spec::Span::Nanoseconds),
-        (30..100_u32).prop_map(|seconds| spec::Span::Text(format!("{seconds}s"))),
-    ]
+fn duration() -> impl Strategy<Value = prost_types::Duration> {
+    (30_000_000_000..100_000_000_000_i64).prop_map(spec::duration)
 }
 
 fn update() -> impl Strategy<Value = spec::UpdateStrategy> {
     (
         prop::option::of(0..5_i64),
-        prop::option::of(span()),
+        prop::option::of(duration()),
         any::<Option<bool>>(),
     )
         .prop_map(
@@ -244,16 +240,16 @@ fn update() -> impl Strategy<Value = spec::UpdateStrategy> {
 
 fn reschedule() -> impl Strategy<Value = spec::ReschedulePolicy> {
     let function = select(&["constant", "exponential", "fibonacci"][..]);
-    (function, span(), 1..4_i64, any::<bool>()).prop_map(|(function, delay, attempts, limited)| {
-        spec::ReschedulePolicy {
+    (function, duration(), 1..4_i64, any::<bool>()).prop_map(
+        |(function, delay, attempts, limited)| spec::ReschedulePolicy {
             attempts: limited.then_some(attempts),
             unlimited: limited.then_some(false),
-            interval: limited.then(|| spec::Span::Text("2h".to_owned())),
+            interval: limited.then(|| spec::duration(7_200_000_000_000)),
             delay: Some(delay),
             delay_function: Some(function.to_owned()),
             ..Default::default()
-        }
-    })
+        },
+    )
 }
 
 fn group() -> impl Strategy<Value = spec::TaskGroup> {
@@ -267,7 +263,7 @@ fn group() -> impl Strategy<Value = spec::TaskGroup> {
         prop::option::of(update()),
         prop::option::of(reschedule()),
         prop::option::of(network),
-        prop::option::of((span(), any::<bool>())),
+        prop::option::of((duration(), any::<bool>())),
         prop::collection::vec(constraint(), 0..3),
     )
         .prop_map(
@@ -289,17 +285,17 @@ fn group() -> impl Strategy<Value = spec::TaskGroup> {
                 );
                 spec::TaskGroup {
                     count,
-                    affinities: Some(affinities.collect()),
-                    tasks: Some(tasks.collect()),
+                    affinities: affinities.collect(),
+                    tasks: tasks.collect(),
                     update,
                     reschedule,
-                    networks: ports.map(|ports| vec![network_of(&ports)]),
-                    disconnect: disconnect.map(|(span, replace)| spec::DisconnectStrategy {
-                        lost_after: Some(span),
+                    networks: ports.iter().map(|ports| network_of(ports)).collect(),
+                    disconnect: disconnect.map(|(lost_after, replace)| spec::DisconnectStrategy {
+                        lost_after: Some(lost_after),
                         replace: Some(replace),
                         ..Default::default()
                     }),
-                    constraints: Some(constraints),
+                    constraints,
                     ..Default::default()
                 }
             },
@@ -318,8 +314,8 @@ fn network_of(ports: &[(Option<i64>, Option<i64>)]) -> spec::Network {
     let (reserved, dynamic) = ports.into_iter().partition(|port| port.value.is_some());
     spec::Network {
         mode: None,
-        reserved_ports: Some(reserved),
-        dynamic_ports: Some(dynamic),
+        reserved_ports: reserved,
+        dynamic_ports: dynamic,
     }
 }
 
@@ -349,28 +345,30 @@ fn task() -> impl Strategy<Value = spec::Task> {
         config,
         prop::option::of((lifecycle, any::<bool>())),
         prop::option::of((1..500_i64, 10..500_i64)),
-        prop::option::of(span()),
+        prop::option::of(duration()),
         prop::option::of(0..3_i64),
         prop::collection::btree_map("[A-Z]{1,3}", ".{0,5}", 0..3),
     )
         .prop_map(
             |(config, lifecycle, resources, kill_timeout, attempts, env)| spec::Task {
                 driver: Some("mock_driver".to_owned()),
-                config: config.as_object().cloned(),
+                config: config
+                    .as_object()
+                    .map(|config| spec::object(config).unwrap()),
                 lifecycle: lifecycle.map(|(hook, sidecar)| spec::Lifecycle {
                     hook: Some(hook.to_owned()),
                     sidecar: Some(sidecar),
                 }),
                 resources: resources.map(|(cpu, memory)| spec::Resources {
-                    cpu: (cpu % 3 > 0).then_some(cpu),
+                    cpu_mhz: (cpu % 3 > 0).then_some(cpu),
                     cores: (cpu % 3 == 0).then_some(cpu % 4 + 1),
-                    memory: Some(memory),
-                    memory_max: match cpu % 5 {
+                    memory_mib: Some(memory),
+                    memory_max_mib: match cpu % 5 {
                         0 => Some(-1),
                         1 => Some(memory),
                         _ => None,
                     },
-                    devices: (memory % 2 == 0).then(|| vec![device(cpu)]),
+                    devices: (memory % 2 == 0).then(|| device(cpu)).into_iter().collect(),
                 }),
                 kill_signal: kill_timeout.is_some().then(|| "SIGINT".to_owned()),
                 kill_timeout,
@@ -378,22 +376,22 @@ fn task() -> impl Strategy<Value = spec::Task> {
                     attempts: Some(attempts),
                     ..Default::default()
                 }),
-                env: Some(env),
+                env,
                 ..Default::default()
             },
         )
 }
 
-fn device(number: i64) -> spec::Device {
-    spec::Device {
+fn device(number: i64) -> spec::DeviceRequest {
+    spec::DeviceRequest {
         name: Some("nvidia/gpu".to_owned()),
         count: (number % 2 == 0).then_some(number % 7 + 1),
-        constraints: Some(vec![spec::Constraint {
+        constraints: vec![spec::Constraint {
             left: Some("${device.attr.memory}".to_owned()),
             operator: Some(">=".to_owned()),
             right: Some(format!("{number} GiB")),
-        }]),
-        affinities: None,
+        }],
+        affinities: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
-//! What the tests share: a valid job file to change, and the way from text to job.
+//! Helpers of the tests: a valid job file to change, parsed and made canonical.
 
 use jobspec::{Admitted, Inputs, Parsed, canonicalise, parse};
-use model::{Timestamp, spec};
+use model::Timestamp;
 
 /// Any point in time will do: nothing depends on it.
 pub(crate) const NOW: Timestamp = Timestamp(1_790_000_000_000_000_000);
@@ -40,13 +40,28 @@ pub(crate) fn file(job: &str, group: &str, task: &str) -> String {
     )
 }
 
-/// The value of an expression, taken from where any value may stand.
+/// The value of an expression, which stands in a config, where any value may stand.
 pub(crate) fn value_of(expression: &str) -> Result<serde_json::Value, String> {
     value_with(expression, "", &Inputs::default())
 }
 
-/// The same with further blocks before the job.
+/// The value of an expression, with further blocks before the job.
 pub(crate) fn value_with(
+    expression: &str,
+    before: &str,
+    inputs: &Inputs,
+) -> Result<serde_json::Value, String> {
+    match config_value(expression, before, inputs) {
+        Ok(value) if !value.is_array() => return Ok(value),
+        Err(error) if !error.contains("write it in quotes") => return Err(error),
+        // In a config a map becomes a list of one map, and large integers are refused.
+        Ok(_) | Err(_) => {}
+    }
+    let encoded = config_value(&format!("jsonencode({expression})"), before, inputs)?;
+    Ok(serde_json::from_str(encoded.as_str().unwrap()).unwrap())
+}
+
+fn config_value(
     expression: &str,
     before: &str,
     inputs: &Inputs,
@@ -56,7 +71,7 @@ pub(crate) fn value_with(
          x = {expression}\n      }}\n    }}\n  }}\n}}\n"
     );
     let parsed = parse("test.hcl", &text, inputs).map_err(|errors| errors.one_line_each())?;
-    let group = &parsed.job.task_groups.unwrap()[0];
-    let task = &group.tasks.as_ref().unwrap()[0];
-    Ok(task.config.as_ref().unwrap()["x"].clone())
+    let task = &parsed.job.task_groups[0].tasks[0];
+    let config = spec::read_object(task.config.as_ref().unwrap()).unwrap();
+    Ok(config["x"].clone())
 }

@@ -1,4 +1,4 @@
-//! Where variables take their values from, and what is said when they cannot.
+//! Sources of variables' values, and errors about them.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! What each event changes by itself; what follows from it is in [`super::settle`].
+//! Direct changes of each event; the consequences are in [`super::settle`].
 
 use std::time::Duration;
 
 use model::JobType;
 use rand::Rng;
 
-use super::{AllocRunner, Prerun, Turn};
+use super::{AllocRunner, Prerun, Step};
 use crate::effect::Effect;
 use crate::event::{Event, RestartScope};
 use crate::gates::Stage;
@@ -23,24 +23,24 @@ impl AllocRunner {
         effects: &mut Vec<Effect>,
         rng: &mut dyn Rng,
     ) {
-        let mut turn = Turn { now, effects, rng };
+        let mut step = Step { now, effects, rng };
         match event {
-            Event::Begin => self.begin(&mut turn),
-            Event::PrerunDone(result) => self.prerun_done(&mut turn, result),
+            Event::Begin => self.begin(&mut step),
+            Event::PrerunDone(result) => self.prerun_done(&mut step, result),
             Event::Started { task, attempt } => {
-                self.answer(&mut turn, &task, attempt, |runner, cx| runner.started(cx));
+                self.answer(&mut step, &task, attempt, |runner, cx| runner.started(cx));
             }
             Event::StartFailed {
                 task,
                 attempt,
                 failure,
             } => {
-                self.answer(&mut turn, &task, attempt, |runner, cx| {
+                self.answer(&mut step, &task, attempt, |runner, cx| {
                     runner.start_failed(cx, &failure);
                 });
             }
             Event::Recovered { task, attempt } => {
-                self.answer(&mut turn, &task, attempt, |runner, cx| runner.recovered(cx));
+                self.answer(&mut step, &task, attempt, |runner, cx| runner.recovered(cx));
             }
             Event::NotRecovered {
                 task,
@@ -48,7 +48,7 @@ impl AllocRunner {
                 reason,
             } => {
                 let may_start = self.is_contacted || self.spec.job_type == JobType::System;
-                self.answer(&mut turn, &task, attempt, |runner, cx| {
+                self.answer(&mut step, &task, attempt, |runner, cx| {
                     runner.not_recovered(cx, &reason, may_start);
                 });
             }
@@ -57,7 +57,7 @@ impl AllocRunner {
                 attempt,
                 exit,
             } => {
-                self.answer(&mut turn, &task, attempt, |runner, cx| {
+                self.answer(&mut step, &task, attempt, |runner, cx| {
                     runner.exited(cx, &exit)
                 });
             }
@@ -66,12 +66,12 @@ impl AllocRunner {
                 attempt,
                 error,
             } => {
-                self.answer(&mut turn, &task, attempt, |runner, cx| {
+                self.answer(&mut step, &task, attempt, |runner, cx| {
                     runner.stop_failed(cx, &error);
                 });
             }
             Event::DriverMessage { task, message } => {
-                self.with_task(&mut turn, &task, |runner, cx| {
+                self.with_task(&mut step, &task, |runner, cx| {
                     runner.record(task_event::driver_message(cx.now.wall, &message));
                 })
             }
@@ -92,22 +92,22 @@ impl AllocRunner {
             Event::Stop { skip_delays } => {
                 self.begin_kill(now.uptime, KillReason::Stopped, skip_delays);
             }
-            Event::Restart { scope, reason } => self.restart(&mut turn, &scope, &reason),
-            Event::Tick => self.tick(&mut turn),
+            Event::Restart { scope, reason } => self.restart(&mut step, &scope, &reason),
+            Event::Tick => self.tick(&mut step),
         }
     }
 
-    fn begin(&mut self, turn: &mut Turn<'_>) {
-        self.arm_run_deadline(turn.now);
-        self.each_task(turn, |runner, cx| runner.recover(cx));
+    fn begin(&mut self, step: &mut Step<'_>) {
+        self.arm_run_deadline(step.now);
+        self.each_task(step, |runner, cx| runner.recover(cx));
         let must_exist = self.state.prerun == Prerun::Again;
         if (must_exist || self.state.prerun == Prerun::Pending) && !self.state.is_ended {
-            turn.effects.push(Effect::Prerun { must_exist });
+            step.effects.push(Effect::Prerun { must_exist });
         }
-        self.watch_health(turn.now.uptime);
+        self.watch_health(step.now.uptime);
     }
 
-    fn prerun_done(&mut self, turn: &mut Turn<'_>, result: Result<(), String>) {
+    fn prerun_done(&mut self, step: &mut Step<'_>, result: Result<(), String>) {
         if !matches!(self.state.prerun, Prerun::Pending | Prerun::Again) {
             return;
         }
@@ -116,13 +116,13 @@ impl AllocRunner {
             Err(error) => {
                 self.state.prerun = Prerun::Failed(error.clone());
                 self.is_changed = true;
-                self.begin_kill(turn.now.uptime, KillReason::SetupFailed, true);
-                self.each_task(turn, |runner, cx| runner.fail_setup(cx, &error));
+                self.begin_kill(step.now.uptime, KillReason::SetupFailed, true);
+                self.each_task(step, |runner, cx| runner.fail_setup(cx, &error));
             }
         }
     }
 
-    /// The deadline is a time of day on the server's side; from here on it runs on the uptime.
+    /// Converts the server's wall-clock deadline into uptime.
     fn arm_run_deadline(&mut self, now: Now) {
         self.state.run_deadline = self
             .spec
@@ -137,7 +137,7 @@ impl AllocRunner {
             .map(|limit| now.uptime.plus(limit.saturating_sub(age)));
     }
 
-    /// Takes over everything that can change under a running process. The set of tasks cannot.
+    /// Applies everything that can change under a running process. The set of tasks cannot.
     fn update(&mut self, now: Now, mut spec: AllocSpec) {
         let is_rearmed = spec.run_until != self.spec.run_until;
         spec.tasks
@@ -160,17 +160,17 @@ impl AllocRunner {
             .watch(spec.deployment_id, spec.health, now);
     }
 
-    fn restart(&mut self, turn: &mut Turn<'_>, scope: &RestartScope, reason: &str) {
+    fn restart(&mut self, step: &mut Step<'_>, scope: &RestartScope, reason: &str) {
         if self.state.kill.is_some() || self.state.stage == Stage::Poststop {
             return;
         }
         match scope {
             RestartScope::Task(name) => {
-                self.with_task(turn, name, |runner, cx| runner.restart(cx, reason));
+                self.with_task(step, name, |runner, cx| runner.restart(cx, reason));
             }
-            RestartScope::Running => self.each_task(turn, |runner, cx| runner.restart(cx, reason)),
+            RestartScope::Running => self.each_task(step, |runner, cx| runner.restart(cx, reason)),
             RestartScope::All => {
-                self.each_task(turn, |runner, cx| {
+                self.each_task(step, |runner, cx| {
                     runner.restart(cx, reason);
                     runner.revive(cx.now, reason);
                 });
@@ -179,8 +179,8 @@ impl AllocRunner {
         }
     }
 
-    fn tick(&mut self, turn: &mut Turn<'_>) {
-        let now = turn.now.uptime;
+    fn tick(&mut self, step: &mut Step<'_>) {
+        let now = step.now.uptime;
         if self
             .state
             .run_deadline
@@ -195,20 +195,20 @@ impl AllocRunner {
         {
             self.begin_kill(now, KillReason::NoContact, true);
         }
-        self.each_task(turn, |runner, cx| runner.tick(cx));
+        self.each_task(step, |runner, cx| runner.tick(cx));
     }
 
-    /// Begins to end the allocation, or gives a kill under way a weightier reason.
+    /// Starts to kill the allocation, or gives a kill in progress a reason with higher precedence.
     pub(super) fn begin_kill(&mut self, now: Uptime, reason: KillReason, skip_delays: bool) {
         if self.state.is_ended {
             return;
         }
-        let is_weightier = match reason {
+        let has_precedence = match reason {
             KillReason::RanTooLong => !self.has_run_too_long(),
             KillReason::Stopped => !self.is_killed_for_good() || skip_delays,
             _ => !self.is_killed_for_good(),
         };
-        if !is_weightier {
+        if !has_precedence {
             return;
         }
         let needs_delay = !skip_delays

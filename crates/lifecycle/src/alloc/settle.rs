@@ -1,9 +1,9 @@
-//! What follows from the tasks' states, whatever the event was: looked at after every step, so no
-//! order of events can leave something undone.
+//! Consequences of the tasks' states, independent of the event: evaluated after every step, so that no
+//! order of events leaves work undone.
 
 use rand::Rng;
 
-use super::{AllocRunner, Prerun, Turn};
+use super::{AllocRunner, Prerun, Step};
 use crate::effect::Effect;
 use crate::gates::{self, Stage};
 use crate::kill::{KillReason, next_to_kill};
@@ -14,14 +14,14 @@ use crate::time::Now;
 
 impl AllocRunner {
     pub(super) fn settle(&mut self, now: Now, effects: &mut Vec<Effect>, rng: &mut dyn Rng) {
-        let mut turn = Turn { now, effects, rng };
+        let mut step = Step { now, effects, rng };
         if !self.state.is_ended {
             self.advance_stage();
-            self.notice_the_dead(&mut turn);
-            self.go_on_killing(&mut turn);
-            self.start_what_may(&mut turn);
+            self.react_to_dead_tasks(&mut step);
+            self.continue_kill(&mut step);
+            self.start_open_tasks(&mut step);
             self.judge_health(now);
-            self.end_when_all_are_dead(&mut turn);
+            self.end_if_all_are_dead(&mut step);
         }
         for task in self.state.tasks.values_mut() {
             self.is_changed |= task.take_changed();
@@ -39,12 +39,12 @@ impl AllocRunner {
             .advanced(&self.spec.tasks, &self.state.tasks);
     }
 
-    /// Begins to kill the others when a task's end means their end.
-    fn notice_the_dead(&mut self, turn: &mut Turn<'_>) {
+    /// Starts to kill the other tasks when a dead task requires it.
+    fn react_to_dead_tasks(&mut self, step: &mut Step<'_>) {
         if self.state.kill.is_some() || self.state.stage == Stage::Poststop {
             return;
         }
-        let wall = turn.now.wall;
+        let wall = step.now.wall;
         let (reason, event) = if let Some(leader) = self.dead_leader() {
             (
                 KillReason::LeaderDead,
@@ -72,7 +72,7 @@ impl AllocRunner {
                 task.record(event.clone());
             }
         }
-        self.begin_kill(turn.now.uptime, reason, false);
+        self.begin_kill(step.now.uptime, reason, false);
     }
 
     fn dead_leader(&self) -> Option<String> {
@@ -110,37 +110,37 @@ impl AllocRunner {
             )
     }
 
-    fn go_on_killing(&mut self, turn: &mut Turn<'_>) {
+    fn continue_kill(&mut self, step: &mut Step<'_>) {
         let Some(kill) = &mut self.state.kill else {
             return;
         };
         if kill
             .delay_until
-            .is_some_and(|until| turn.now.uptime < until)
+            .is_some_and(|until| step.now.uptime < until)
         {
             return;
         }
         kill.delay_until = None;
         let skip_delays = kill.skip_delays;
         let ran_too_long = kill.reason == KillReason::RanTooLong;
-        // Killing a task without a process is done at once and lets the next rank be killed; so
-        // each round but the last makes somebody dead.
+        // Killing a task without a process takes effect at once and opens the next rank, so each
+        // round but the last makes a task dead.
         loop {
             let names = next_to_kill(&self.spec.tasks, &self.state.tasks);
             for name in &names {
-                self.with_task(turn, name, |runner, cx| runner.kill(cx, skip_delays));
+                self.with_task(step, name, |runner, cx| runner.kill(cx, skip_delays));
             }
             if names.is_empty() || names.iter().any(|name| !self.state.tasks[name].is_dead()) {
                 break;
             }
         }
         if ran_too_long {
-            self.end_poststop_tasks(turn, skip_delays);
+            self.end_poststop_tasks(step, skip_delays);
         }
         self.advance_stage();
     }
 
-    fn end_poststop_tasks(&mut self, turn: &mut Turn<'_>, skip_delays: bool) {
+    fn end_poststop_tasks(&mut self, step: &mut Step<'_>, skip_delays: bool) {
         let is_poststop = |name: &str| {
             self.spec
                 .tasks
@@ -155,14 +155,14 @@ impl AllocRunner {
             .cloned()
             .collect();
         for name in names {
-            self.with_task(turn, &name, |runner, cx| {
+            self.with_task(step, &name, |runner, cx| {
                 runner.cancel(cx);
                 runner.kill(cx, skip_delays);
             });
         }
     }
 
-    fn start_what_may(&mut self, turn: &mut Turn<'_>) {
+    fn start_open_tasks(&mut self, step: &mut Step<'_>) {
         if self.state.prerun != Prerun::Done {
             return;
         }
@@ -184,20 +184,20 @@ impl AllocRunner {
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
-            self.with_task(turn, &name, TaskRunner::start);
+            self.with_task(step, &name, TaskRunner::start);
         }
     }
 
     fn judge_health(&mut self, now: Now) {
-        if !self.is_judged() || self.state.health.verdict.is_some() {
+        if !self.is_health_watched() || self.state.health.verdict.is_some() {
             return;
         }
         let all = (&self.spec.tasks, &self.state.tasks);
-        let complaints = self
+        let reasons = self
             .state
             .health
             .judge(self.spec.health, all, now.uptime, now.wall);
-        for (name, reason) in complaints {
+        for (name, reason) in reasons {
             if let Some(task) = self.state.tasks.get_mut(&name) {
                 task.record(task_event::alloc_unhealthy(now.wall, &reason));
             }
@@ -205,15 +205,15 @@ impl AllocRunner {
         self.is_changed |= self.state.health.verdict.is_some();
     }
 
-    fn end_when_all_are_dead(&mut self, turn: &mut Turn<'_>) {
+    fn end_if_all_are_dead(&mut self, step: &mut Step<'_>) {
         if !self.state.tasks.values().all(TaskRunner::is_dead) {
             return;
         }
         self.state.is_ended = true;
         self.is_changed = true;
         for task in self.state.tasks.values_mut() {
-            task.stamp_finished(turn.now.wall);
+            task.stamp_finished(step.now.wall);
         }
-        turn.effects.push(Effect::Ended);
+        step.effects.push(Effect::Ended);
     }
 }

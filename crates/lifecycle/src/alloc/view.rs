@@ -1,4 +1,4 @@
-//! What servers and users see of an allocation.
+//! The visible state of an allocation: client status, description, health.
 
 use model::{ClientStatus, DeploymentHealth, TaskPhase};
 
@@ -41,7 +41,7 @@ impl AllocRunner {
         if self.kill_reason() == Some(KillReason::NoContact) {
             let limit = self.spec.stop_on_client_after.unwrap_or_default();
             let text = format!(
-                "Stopped after {} without word from a server",
+                "Stopped after {} without contact to a server",
                 written(limit)
             );
             return (status, text);
@@ -49,8 +49,7 @@ impl AllocRunner {
         (status, description)
     }
 
-    /// A failed allocation is unhealthy for its deployment, whether or not somebody looked at its
-    /// health.
+    /// A failed allocation is unhealthy for its deployment even without a health check.
     pub(super) fn health(&self, status: ClientStatus) -> Option<DeploymentHealth> {
         let deployment_id = self.spec.deployment_id;
         let verdict = self
@@ -77,7 +76,7 @@ impl AllocRunner {
         self.kill_reason() == Some(KillReason::RanTooLong)
     }
 
-    /// Tells whether a deadline has nothing more to add to the kill under way.
+    /// Returns whether the kill in progress is final, so that a deadline adds nothing to it.
     pub(super) fn is_killed_for_good(&self) -> bool {
         matches!(
             self.kill_reason(),
@@ -85,8 +84,8 @@ impl AllocRunner {
         )
     }
 
-    /// Tells whether a verdict is still looked for: not once somebody wished it to end.
-    pub(super) fn is_judged(&self) -> bool {
+    /// Returns whether the health is still watched: not once the allocation is to end.
+    pub(super) fn is_health_watched(&self) -> bool {
         !self.is_killed_for_good()
     }
 }

@@ -1,27 +1,26 @@
-//! Ending the process of a task: for good, or to replace it.
+//! Kill of a task's process: to end the task, or to restart it.
 
 use std::time::Duration;
 
 use model::{TaskPhase, Timestamp};
 
-use super::{Context, Kill, KillStep, Phase, TaskRunner, Then};
+use super::{Context, Kill, KillStep, Phase, Purpose, TaskRunner};
 use crate::effect::Effect;
 use crate::restart::RestartTracker;
 use crate::task_event;
 use crate::time::Now;
 
-/// The wait before the second try to stop a process whose driver could not; each further wait is
-/// four times as long, up to [`STOP_RETRY_MAX`]. Source: Nomad 2.0 behaviour.
+/// First retry pause after a failed stop; each further pause is four times as long, up to
+/// [`STOP_RETRY_MAX`]. Source: Nomad 2.0 behaviour.
 const STOP_RETRY_BASE: Duration = Duration::from_secs(5);
-/// The longest such wait. Nomad stops trying after five; a process that was told to end and did
-/// not is tried for as long as it lives, which at this rate costs nothing.
+/// Longest retry pause. Nomad gives up after five tries; here the retries continue while the process
+/// lives, which costs little at this rate.
 const STOP_RETRY_MAX: Duration = Duration::from_secs(120);
-/// How many failed stops are told to the user; more would push the reason out of the ten events.
-const STOP_FAILURES_TOLD: u32 = 3;
+/// Failed stops with an event; more would push the reason out of the ten events.
+const STOP_FAILURES_SHOWN: u32 = 3;
 
 impl TaskRunner {
-    /// Ends the task for good. Asking again changes nothing but the delay, if now it is to be
-    /// skipped.
+    /// Ends the task for good. Idempotent, except that a repeated call may skip the delay.
     pub(crate) fn kill(&mut self, cx: &mut Context<'_>, skip_delay: bool) {
         match self.phase {
             Phase::Dead => {}
@@ -30,9 +29,9 @@ impl TaskRunner {
                 self.die(cx.now.wall, false);
             }
             Phase::Starting | Phase::Recovering { .. } | Phase::Running => match &mut self.kill {
-                None => self.begin_kill(cx, Then::End, skip_delay),
+                None => self.begin_kill(cx, Purpose::End, skip_delay),
                 Some(kill) => {
-                    kill.then = Then::End;
+                    kill.then = Purpose::End;
                     if skip_delay {
                         self.skip_delay(cx);
                     }
@@ -41,7 +40,7 @@ impl TaskRunner {
         }
     }
 
-    /// Ends a task that does not run and will not be asked to: a poststop task that is spared.
+    /// Ends a poststop task that does not run and will not start.
     pub(crate) fn cancel(&mut self, cx: &mut Context<'_>) {
         if !self.may_have_process() && self.phase != Phase::Dead {
             self.die(cx.now.wall, false);
@@ -52,11 +51,11 @@ impl TaskRunner {
     pub(crate) fn restart(&mut self, cx: &mut Context<'_>, reason: &str) {
         if self.phase == Phase::Running && self.kill.is_none() {
             self.record(task_event::restart_signaled(cx.now.wall, reason));
-            self.begin_kill(cx, Then::Restart(reason.to_owned()), true);
+            self.begin_kill(cx, Purpose::Restart(reason.to_owned()), true);
         }
     }
 
-    /// Makes a dead task wait for its gate as if it were new; its restart policy starts afresh.
+    /// Resets a dead task to wait for its gate, with a fresh restart policy.
     pub(crate) fn revive(&mut self, now: Now, reason: &str) {
         if self.phase != Phase::Dead {
             return;
@@ -69,7 +68,7 @@ impl TaskRunner {
         self.set_visible_phase(TaskPhase::Pending);
     }
 
-    fn begin_kill(&mut self, cx: &mut Context<'_>, then: Then, skip_delay: bool) {
+    fn begin_kill(&mut self, cx: &mut Context<'_>, then: Purpose, skip_delay: bool) {
         self.kill = Some(Kill {
             then,
             step: KillStep::AwaitProcess { skip_delay },
@@ -78,16 +77,16 @@ impl TaskRunner {
             let (task, attempt) = (cx.name.to_owned(), self.attempt);
             cx.effects.push(Effect::CancelStart { task, attempt });
         } else if self.phase == Phase::Running {
-            self.go_on_killing(cx);
+            self.continue_kill(cx);
         }
     }
 
-    /// Takes up a kill that waited for the process to be there.
-    pub(super) fn go_on_killing(&mut self, cx: &mut Context<'_>) {
+    /// Continues a kill that waited for the process.
+    pub(super) fn continue_kill(&mut self, cx: &mut Context<'_>) {
         let Some(kill) = &mut self.kill else { return };
         match kill.step {
             KillStep::AwaitProcess { skip_delay } => {
-                let is_restart = matches!(kill.then, Then::Restart(_));
+                let is_restart = matches!(kill.then, Purpose::Restart(_));
                 if cx.spec.shutdown_delay.is_zero() || is_restart {
                     self.stop(cx, 0);
                 } else if skip_delay {
@@ -100,7 +99,7 @@ impl TaskRunner {
                     self.record(task_event::waiting_for_shutdown_delay(cx.now.wall, delay));
                 }
             }
-            // Its time goes on while the agent is away.
+            // The delay continues while the agent is down.
             KillStep::Delay { .. } => self.tick(cx),
             KillStep::Stopping { failures, .. } => self.stop(cx, failures),
         }
@@ -151,7 +150,7 @@ impl TaskRunner {
         let wait = STOP_RETRY_BASE.saturating_mul(4_u32.saturating_pow(*failures));
         *failures += 1;
         *retry_at = Some(cx.now.uptime.plus(wait.min(STOP_RETRY_MAX)));
-        if *failures <= STOP_FAILURES_TOLD {
+        if *failures <= STOP_FAILURES_SHOWN {
             self.record(task_event::kill_failed(cx.now.wall, error));
         }
     }

@@ -1,15 +1,15 @@
-//! A task after the agent's restart: its process is found again, or it is known to be gone.
+//! A task after a restart of the agent: its process is recovered, or known to be gone.
 
 use model::TaskPhase;
 
-use super::{Context, Kill, KillStep, Phase, TaskRunner, Then};
+use super::{Context, Kill, KillStep, Phase, Purpose, TaskRunner};
 use crate::alloc::Boot;
 use crate::effect::Effect;
 use crate::task_event;
 use crate::time::Uptime;
 
 impl TaskRunner {
-    /// Prepares a task that was just read back: what ran must be found again.
+    /// Prepares a restored task: a running process must be recovered.
     pub(crate) fn restore(&mut self, now: Uptime, boot: Boot) {
         if boot == Boot::New {
             self.rebase(now);
@@ -21,7 +21,7 @@ impl TaskRunner {
         }
     }
 
-    /// Asks for the process of a restored task.
+    /// Recovers the process of a restored task.
     pub(crate) fn recover(&mut self, cx: &mut Context<'_>) {
         if let Phase::Recovering { .. } = self.phase {
             cx.effects.push(Effect::Recover {
@@ -31,7 +31,7 @@ impl TaskRunner {
         }
     }
 
-    /// Moves what was measured on another boot's clock to this one.
+    /// Converts the times of another boot's clock.
     fn rebase(&mut self, now: Uptime) {
         self.tracker.rebase(now);
         self.started_at = now;
@@ -54,13 +54,13 @@ impl TaskRunner {
         } else {
             self.run(cx.now);
         }
-        self.go_on_killing(cx);
+        self.continue_kill(cx);
     }
 
-    /// Takes note that the process is gone and nobody saw its end.
+    /// Handles a process that is gone with an unknown exit.
     ///
-    /// A server may have replaced the allocation meanwhile, so unless `may_start`, the task waits
-    /// for one to be heard. A start that was never confirmed is simply made again.
+    /// The servers may have replaced the allocation, so unless `may_start`, the task waits for their
+    /// list. An unconfirmed start is repeated.
     pub(crate) fn not_recovered(&mut self, cx: &mut Context<'_>, reason: &str, may_start: bool) {
         let Phase::Recovering { was_running } = self.phase else {
             return;
@@ -68,7 +68,7 @@ impl TaskRunner {
         self.forget(cx);
         match self.kill.take() {
             Some(Kill {
-                then: Then::End, ..
+                then: Purpose::End, ..
             }) => {
                 self.record(task_event::killed(cx.now.wall));
                 self.die(cx.now.wall, false);

@@ -108,7 +108,7 @@ fn a_stopped_allocation_gets_no_verdict() {
 }
 
 #[test]
-fn a_new_deployment_asks_for_a_new_verdict() {
+fn a_new_deployment_starts_a_new_health_watch() {
     let spec = service().with("web", Role::Main).judged(10, 300);
     let mut play = Play::running(spec.clone());
     play.pass(seconds(10));
@@ -130,14 +130,14 @@ fn a_new_deployment_asks_for_a_new_verdict() {
 }
 
 #[test]
-fn without_a_deployment_the_verdict_is_for_whoever_asks() {
+fn without_a_deployment_the_verdict_is_reported_for_drains() {
     let mut spec = service().with("web", Role::Main).judged(10, 300);
     spec.deployment_id = None;
     let mut play = Play::running(spec.clone());
     play.pass(seconds(10));
     let health = play.runner.client().health.unwrap();
     assert_eq!((health.healthy, health.deployment_id), (true, None));
-    // A deployment that it joins asks anew.
+    // A new deployment starts a new watch.
     let joined = spec.clone().judged(60, 300);
     play.send(Event::Update(joined));
     assert_eq!(verdict(&play), None);
@@ -147,7 +147,7 @@ fn without_a_deployment_the_verdict_is_for_whoever_asks() {
 }
 
 #[test]
-fn who_is_in_no_deployment_and_fails_is_failed_and_not_unhealthy() {
+fn a_failed_allocation_without_a_deployment_is_not_unhealthy() {
     let mut spec = service().with("web", Role::Main).no_restarts();
     spec.deployment_id = None;
     let mut play = Play::running(spec);

@@ -1,4 +1,4 @@
-//! In which order tasks are killed, and what happens when they will not die.
+//! Kill order of tasks, and tasks that cannot be killed.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn a_second_stop_changes_nothing() {
 }
 
 #[test]
-fn what_never_started_is_dead_at_once() {
+fn a_task_that_never_started_is_dead_at_once() {
     let mut play = Play::new(service().with("web", Role::Main));
     play.send(Event::Begin);
     assert_eq!(play.stop(), ["ended"]);
@@ -210,7 +210,7 @@ fn a_failed_task_takes_its_siblings_along() {
 }
 
 #[test]
-fn a_crash_within_the_policy_concerns_nobody_else() {
+fn a_crash_within_the_policy_does_not_affect_siblings() {
     let mut play = Play::running(service().with("one", Role::Main).with("two", Role::Main));
     assert_eq!(play.exited("one", 1, 1), ["forget one 1"]);
     assert_eq!(play.phase("two"), TaskPhase::Running);

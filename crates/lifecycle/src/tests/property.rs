@@ -1,4 +1,4 @@
-//! Random histories: a world that answers late, twice, or with bad news, and agents that die.
+//! Random histories: late, repeated and failing answers, and agents that die.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::RestartScope;
 
-/// One thing that the world does next.
+/// One action of the simulated node.
 #[derive(Clone, Debug)]
 enum Act {
-    /// Answers the oldest open question; how, the number says.
+    /// Answers the oldest open effect; the number decides how.
     Answer(u8),
     /// The process of this task ends, if one runs.
     End(u8, i32),
@@ -74,18 +74,18 @@ fn specs() -> impl Strategy<Value = AllocSpec> {
         })
 }
 
-/// The world around one machine: which processes exist, and which questions are open.
-struct World {
+/// The simulated node around one machine: existing processes and open effects.
+struct Node {
     play: Play,
     open: Vec<Effect>,
     /// (task, attempt) of every process that exists.
     processes: BTreeSet<(String, u32)>,
-    /// Every attempt ever asked for.
+    /// Every attempt ever started.
     asked: BTreeSet<(String, u32)>,
     poststop: BTreeSet<String>,
 }
 
-impl World {
+impl Node {
     fn send(&mut self, event: Event) {
         let before = self.play.runner.client();
         let effects = self
@@ -198,7 +198,7 @@ impl World {
     }
 
     fn agent_dies(&mut self, boot: Boot) {
-        // Starts that were asked for may or may not have come through.
+        // Requested starts may or may not have happened.
         for effect in std::mem::take(&mut self.open) {
             match effect {
                 Effect::Start { task, attempt } if boot == Boot::Same && attempt % 2 == 0 => {
@@ -273,8 +273,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
-    /// Whatever happens: one process per task, every change reported, deadlines that pass, and an
-    /// allocation that ends once it is told to and every question is answered.
+    /// Invariants: one process per task, every change reported, deadlines that pass, and an
+    /// allocation that ends once it is stopped and every effect is answered.
     #[test]
     fn every_history_is_orderly_and_a_stopped_allocation_ends(spec in specs(), acts in acts()) {
         let poststop = spec
@@ -283,33 +283,33 @@ proptest! {
             .filter(|(_, task)| task.role == Role::Poststop)
             .map(|(name, _)| name.clone())
             .collect();
-        let mut world = World {
+        let mut node = Node {
             play: Play::new(spec),
             open: Vec::new(),
             processes: BTreeSet::new(),
             asked: BTreeSet::new(),
             poststop,
         };
-        world.send(Event::Begin);
+        node.send(Event::Begin);
         for act in &acts {
-            world.act(act);
+            node.act(act);
         }
-        world.send(Event::Stop { skip_delays: false });
-        world.send(Event::ServersContacted);
+        node.send(Event::Stop { skip_delays: false });
+        node.send(Event::ServersContacted);
         for _ in 0..200 {
-            if world.play.runner.is_ended() && world.open.is_empty() {
+            if node.play.runner.is_ended() && node.open.is_empty() {
                 break;
             }
-            world.answer(0);
-            world.pass(seconds(10));
-            let poststop = world.processes.iter().find(|(task, _)| world.poststop.contains(task));
+            node.answer(0);
+            node.pass(seconds(10));
+            let poststop = node.processes.iter().find(|(task, _)| node.poststop.contains(task));
             if let Some((task, attempt)) = poststop.cloned() {
-                world.end(&task, attempt, 0);
+                node.end(&task, attempt, 0);
             }
         }
-        prop_assert!(world.play.runner.is_ended(), "{:#?}", world.play.runner.state());
-        prop_assert!(world.processes.is_empty());
-        let client = world.play.runner.client();
+        prop_assert!(node.play.runner.is_ended(), "{:#?}", node.play.runner.state());
+        prop_assert!(node.processes.is_empty());
+        let client = node.play.runner.client();
         prop_assert!(client.status.is_terminal());
         for state in client.task_states.values() {
             prop_assert!(!state.finished_at.is_never());

@@ -220,7 +220,7 @@ fn the_attempt_that_counts_is_the_running_or_the_next_one() {
 }
 
 #[test]
-fn what_has_ended_asks_for_nothing() {
+fn an_ended_allocation_has_no_effects() {
     let mut play = Play::running(batch().with("web", Role::Main));
     play.exited("web", 1, 0);
     let mut play = play.restarted(Boot::Same);

@@ -1,4 +1,4 @@
-//! Who starts when, and what of a job the machine is told.
+//! Start order of tasks, and the specification taken from a job.
 
 use std::collections::BTreeMap;
 
@@ -152,7 +152,7 @@ fn an_answer_about_another_attempt_changes_nothing() {
     assert!(play.exited("web", 1, 9).is_empty());
     assert!(play.started("web", 1).is_empty());
     assert!(play.start_failed("web", 3, true).is_empty());
-    assert!(play.exited("nobody", 1, 0).is_empty());
+    assert!(play.exited("unknown", 1, 0).is_empty());
     assert_eq!(*play.runner.state(), before);
 }
 
@@ -207,17 +207,12 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
         name: "group".to_owned(),
         count: 1,
         tasks,
-        constraints: Vec::new(),
-        affinities: Vec::new(),
-        spreads: Vec::new(),
-        networks: Vec::new(),
         restart: RestartPolicy {
             attempts: 2,
             interval: seconds(1800),
             delay: seconds(15),
             mode: RestartMode::Fail,
         },
-        reschedule: None,
         update: Some(UpdateStrategy {
             max_parallel: 1,
             health_check: HealthCheck::Checks,
@@ -229,18 +224,13 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
             canary: 0,
             stagger: seconds(30),
         }),
-        migrate: None,
-        disconnect: None,
         ephemeral_disk: EphemeralDisk {
             size_mib: 300,
-            sticky: false,
-            migrate: false,
+            ..EphemeralDisk::default()
         },
-        meta: BTreeMap::new(),
         shutdown_delay: seconds(3),
         max_run_duration: Some(seconds(60)),
-        volumes: BTreeMap::new(),
-        scaling: None,
+        ..TaskGroup::default()
     };
     Job {
         periodic: None,

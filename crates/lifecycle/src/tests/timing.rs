@@ -84,7 +84,12 @@ fn scenario_008_each_allocation_counts_its_own_silence() {
     assert_eq!(fifteen.pass(Duration::from_millis(1)), ["stop main 1 5s"]);
     ten.exited("main", 1, 0);
     assert_eq!(ten.status(), ClientStatus::Complete);
-    assert!(ten.runner.client().description.contains("10s without word"));
+    assert!(
+        ten.runner
+            .client()
+            .description
+            .contains("10s without contact")
+    );
 }
 
 #[test]

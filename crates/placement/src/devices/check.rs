@@ -1,4 +1,4 @@
-//! One constraint on a device, made ready to be asked of many; affinities are the same with a weight.
+//! Compiled constraints on devices; affinities are the same with a weight.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,7 +9,7 @@ use model::{Constraint, Operator};
 use crate::check::compare_texts;
 use crate::quantity::Quantity;
 
-/// What `${device.…}` stands for.
+/// The values of `${device.…}`.
 pub(super) struct Facts<'a> {
     kind: &'a NodeDevice,
     ids: Cow<'a, str>,
@@ -53,7 +53,7 @@ enum DeviceTarget {
     Vendor,
     Type,
     Attribute(String),
-    /// An interpolation that names nothing of a device: never found.
+    /// An unknown interpolation, which is never found.
     Unknown,
 }
 
@@ -104,12 +104,12 @@ impl DeviceCheck {
         }
     }
 
-    /// Returns it as it was written, as in `${device.attr.memory} >= 24 GiB`.
+    /// Returns its text, as in `${device.attr.memory} >= 24 GiB`.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns what a device says where it is asked for a fact, the left side first; `None`: it has
+    /// Returns the values of the facts that it reads, the left side first; `None`: the device has
     /// no such fact.
     pub(super) fn facts(&self, facts: &Facts<'_>) -> Vec<Option<String>> {
         let sides = [&self.left, &self.right].into_iter();
@@ -123,7 +123,7 @@ impl DeviceCheck {
         self.left == DeviceTarget::Ids || self.right == DeviceTarget::Ids
     }
 
-    /// What is said of one id holds for an instance; what is said of a list, for all of a kind, too.
+    /// Tests of one id apply to an instance; tests of a list of ids also to the kind.
     pub(super) fn is_asked_of_kinds(&self) -> bool {
         !self.is_about_ids()
             || matches!(
@@ -144,7 +144,7 @@ impl DeviceCheck {
             (_, Some(left), Some(right)) => (left, right),
             _ => return false,
         };
-        // All of a kind's instances together have the ids of a list; one of them has one of it.
+        // All instances of a kind together have the ids of a list; one of them has one of it.
         if facts.is_instance
             && self.left == DeviceTarget::Ids
             && matches!(
@@ -158,7 +158,7 @@ impl DeviceCheck {
     }
 }
 
-/// Compares with units where both sides are of a kind; otherwise nothing holds.
+/// Compares with units where both sides have comparable values; otherwise nothing holds.
 fn compare(left: &str, operator: Operator, right: &str) -> bool {
     let order = || Quantity::parse(left).compare(Quantity::parse(right));
     let equals = || Quantity::parse(left).equals(Quantity::parse(right));
@@ -175,7 +175,7 @@ fn compare(left: &str, operator: Operator, right: &str) -> bool {
         | Operator::SetContains
         | Operator::SetContainsAll
         | Operator::SetContainsAny => compare_texts(left, operator, right),
-        // About several allocations, which a device knows nothing of; or answered before.
+        // These read several allocations, or are handled before.
         Operator::DistinctHosts
         | Operator::DistinctProperty
         | Operator::IsSet

@@ -1,8 +1,8 @@
-//! What a request names.
+//! Names in device requests.
 
 use model::node::NodeDevice;
 
-/// What a request names: `type`, `vendor/type` or `vendor/type/name`.
+/// A name in a device request: `type`, `vendor/type` or `vendor/type/name`.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceName {
     vendor: Option<String>,

@@ -1,21 +1,20 @@
-//! The search for a way to serve every request of a group on one node.
+//! Search of an assignment that serves every device request of a group on one node.
 //!
-//! Which kind each request gets is tried, the best liked first; which instances of the kinds is a
-//! matching, which is found without trying. The same matching, with every request that has no kind
-//! yet free to take instances of several, says early that a choice leads nowhere: where every
-//! request asks for one instance it is never wrong, and nothing is tried twice.
+//! Kinds are tried for each request, the best affinity first; instances within kinds are a
+//! matching, found without trying. The same matching, with every undecided request free to take
+//! instances of several kinds, prunes early: where every request asks for one instance it is exact,
+//! and nothing is tried twice.
 
 use model::node::NodeDevice;
 
-use super::{Chosen, DeviceAsk};
+use crate::devices::ask::{Chosen, DeviceAsk};
 
-/// How many choices are looked at for one group on one node. Only requests for several instances
-/// each can need more (to fill kinds with them is bin packing); the node is then taken to have no
-/// way.
+/// The maximum number of tries for a group on one node. Only requests for several instances each
+/// can need more (filling kinds with them is bin packing); the node then counts as unsuitable.
 const TRIES_MAX: u32 = 1_000;
 
-/// Returns what each of `asks` gets, in their order, of what `is_free` by kind and instance id;
-/// `None`: there is no way to serve all.
+/// Returns the instances of each of `asks`, in their order, among those that are free by kind and
+/// instance id; `None`: there is no assignment.
 pub(super) fn search(
     asks: &[&DeviceAsk],
     kinds: &[NodeDevice],
@@ -30,7 +29,7 @@ pub(super) fn search(
         }
     }
     let wanted = asks.iter().map(|ask| ask.count);
-    // Before anything is made as large as somebody asks for.
+    // Before allocating anything in proportion to the requests.
     if wanted.fold(0_usize, usize::saturating_add) > instances.len() {
         return None;
     }
@@ -44,7 +43,7 @@ pub(super) fn search(
     let chosen = given.into_iter().zip(&attempt.requests);
     let chosen = chosen.map(|(given, request)| Chosen {
         kind: given.first().map_or_else(
-            // None of them were asked for.
+            // No instances were asked for.
             || request.kinds.first().map_or(0, |(kind, _)| *kind),
             |first| instances[*first].kind,
         ),
@@ -59,11 +58,10 @@ struct Instance {
     position: usize,
 }
 
-/// What a request may get.
+/// The options of a request.
 struct Request {
     count: usize,
-    /// The kinds that have enough for it, the best liked first, and which of their instances will
-    /// do.
+    /// The kinds with enough instances, the best affinity first, with their suitable instances.
     kinds: Vec<(usize, Vec<usize>)>,
 }
 
@@ -103,7 +101,7 @@ struct Attempt<'a> {
 type Given = Vec<Vec<usize>>;
 
 impl Attempt<'_> {
-    /// Lets every request take the first that it likes best: mostly, that is a way.
+    /// Assigns every request the first of its best kinds: usually that works.
     fn at_once(&self) -> Option<Given> {
         let mut is_taken = vec![false; self.instances.len()];
         let mut given = Vec::with_capacity(self.requests.len());
@@ -130,8 +128,7 @@ impl Attempt<'_> {
         self.fix(&mut fixed)
     }
 
-    /// Chooses a kind (by its place in the request's list) for each request that has none in
-    /// `fixed` yet.
+    /// Chooses a kind (by position in the request's list) for each request without one in `fixed`.
     fn fix(&mut self, fixed: &mut Vec<usize>) -> Option<Given> {
         let request = fixed.len();
         for kind in 0..self.requests[request].kinds.len() {
@@ -150,8 +147,8 @@ impl Attempt<'_> {
         None
     }
 
-    /// Gives each request as many instances as it asks for: of its kind, if one is `fixed`, else of
-    /// any that would do.
+    /// Gives each request its number of instances: of its kind if one is `fixed`, else of any
+    /// suitable kind.
     fn matching(&self, fixed: &[usize]) -> Option<Given> {
         let mut matching = Matching {
             suiting: &|request, visit| {
@@ -185,15 +182,15 @@ impl Attempt<'_> {
 /// Offers a request's instances one by one until one is taken; tells whether one was.
 type Suiting<'a> = &'a dyn Fn(usize, &mut dyn FnMut(usize) -> bool) -> bool;
 
-/// A bipartite matching that grows along augmenting paths (Kuhn's).
+/// A bipartite matching by augmenting paths (Kuhn's algorithm).
 struct Matching<'a> {
     suiting: Suiting<'a>,
-    /// Which request has the instance.
+    /// The request that has the instance.
     owners: Vec<Option<usize>>,
 }
 
 impl Matching<'_> {
-    /// Finds one more instance for a request; whoever has it finds another.
+    /// Finds one more instance for a request; the request that had it finds another.
     fn find(&mut self, request: usize, is_seen: &mut [bool]) -> bool {
         let suiting = self.suiting;
         suiting(request, &mut |at| {

@@ -1,4 +1,4 @@
-//! What a node lacks of the devices that a group asks for, for people.
+//! Devices that a node lacks for the requests of a group, for explanations.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -6,20 +6,19 @@ use std::cmp::Reverse;
 use model::Node;
 use model::node::NodeDevice;
 
+use crate::devices::ask::DeviceAsk;
 use crate::devices::check::Facts;
-use crate::devices::{DeviceAsk, choose};
-use crate::exclusive::{DeviceRefusal, DeviceShortage, Holds};
+use crate::devices::choose::choose;
+use crate::devices::shortage::{DeviceRefusal, DeviceShortage, MISSING, for_constraint};
+use crate::holds::Holds;
 
-/// What is said of a node that lacks devices, when it is not about a constraint. Source: Nomad.
-const MISSING: &str = "missing devices";
-
-/// Returns which of `asks` the node cannot serve beside what `holds` says is taken, and how many
-/// instances of one kind each lacks.
+/// Returns the requests that the node cannot serve beside what `holds` says is held, with the number of
+/// missing instances of one kind.
 ///
-/// Shape: in the order of the requests; empty if there is a way to serve all. Who comes first is
-/// served first, and one that is short still takes what there is, so the sum is what has to come free
-/// or to be asked for less. Where the node has what a request names, and only constraints are in the
-/// way, those are told, and instances count as missing that would be once they are dropped.
+/// Shape: in the order of the requests; empty if all can be served. Requests are served in order, and a
+/// short one still takes what there is, so the sum is what has to be freed or asked for less. Where only
+/// constraints rule out the named devices, these are returned, and missing instances are counted without
+/// them.
 pub(crate) fn short_of(
     asks: &[&DeviceAsk],
     node: &Node,
@@ -54,7 +53,7 @@ pub(crate) fn short_of(
     short
 }
 
-/// Returns why a node that has not enough devices is left out, as metrics say it.
+/// Returns the reason in metrics of a node without enough devices.
 pub(crate) fn fault(asks: &[&DeviceAsk], node: &Node) -> Cow<'static, str> {
     let mut refused = asks.iter().map(|ask| (&ask.text, refusals(ask, node)));
     let refused = refused.find_map(|(name, refused)| Some((name, refused.into_iter().next()?)));
@@ -64,23 +63,10 @@ pub(crate) fn fault(asks: &[&DeviceAsk], node: &Node) -> Cow<'static, str> {
     }
 }
 
-fn for_constraint(name: &str, refusal: &DeviceRefusal) -> String {
-    format!("{MISSING}: {name} with {}", refusal.constraint)
-}
-
-/// Returns the same of what [`short_of`] found.
-pub(crate) fn reason(short: &[DeviceShortage]) -> String {
-    let mut refused = short.iter();
-    let refused = refused.find_map(|short| Some((&short.name, short.refused.first()?)));
-    refused.map_or(MISSING.to_owned(), |(name, refusal)| {
-        for_constraint(name, refusal)
-    })
-}
-
-/// Returns the constraints that keep a request from everything that the node has of its name; empty
-/// if some of it will do, or if there is none.
+/// Returns the constraints that rule out all devices of the requested name; empty if some are suitable
+/// or there are none.
 ///
-/// Of several kinds the one is told of that fewest constraints refuse; of those, the largest.
+/// Of several kinds, the one that fails the fewest constraints; of those, the largest.
 fn refusals(ask: &DeviceAsk, node: &Node) -> Vec<DeviceRefusal> {
     if !ask.is_constrained() {
         return Vec::new();

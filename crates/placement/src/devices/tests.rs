@@ -1,9 +1,15 @@
-use model::node::DeviceInstance;
-use model::{Constraint, Operator};
+use model::job::DeviceRequest;
+use model::node::{DeviceInstance, NodeDevice};
+use model::{Affinity, Constraint, Node, Operator};
 use proptest::prelude::*;
+use state::dedicated::DeviceRef;
 use test_kit::builders;
 
-use super::*;
+use super::ask::DeviceAsk;
+use super::choose::choose;
+use super::short::{fault, short_of};
+
+use crate::holds::Holds;
 
 /// Nothing is held.
 struct Free;
@@ -324,7 +330,7 @@ fn a_constraint_that_refuses_every_named_device_is_told() {
     // There is none of the name at all.
     let absent = ask("amd/gpu", 1, &["attr.memory >= 1 GiB"], &[]);
     assert_eq!(fault(&[&absent], &node()), "missing devices");
-    // Of several, what fewest constraints refuse; an instance that nobody has refuses, too.
+    // Of several kinds, the one that fails the fewest constraints; an unknown instance fails, too.
     let ecc = ask("gpu", 1, &["attr.ecc = true", "attr.memory >= 10 GiB"], &[]);
     let refused = short(ecc).remove(0).refused;
     assert_eq!(refused.len(), 1);

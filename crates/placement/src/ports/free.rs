@@ -1,14 +1,14 @@
-//! All free ports of a range at once: asked when drawing at random has found none, so that a range
-//! that is nearly used up costs a look at its bitmap and not one at each port.
+//! Free ports of a range by bitmap: used when random draws have failed, so that a nearly exhausted
+//! range is not searched port by port.
 
 use std::ops::RangeInclusive;
 
 use state::AddressPorts;
 use state::ports::WORD_BITS;
 
-/// Returns one of the free ports of `range`, each as likely; `None`: there is none.
+/// Returns one of the free ports of `range`, each equally likely; `None`: there is none.
 ///
-/// `held` are those of the address's allocations; `is_free` is asked of those that are left.
+/// `held` are the held ports of the address; `is_free` filters the others.
 pub(super) fn pick(
     range: RangeInclusive<u16>,
     held: Option<&AddressPorts>,

@@ -38,11 +38,6 @@ impl Draw {
         u32::try_from(self.below(1 << 32)).unwrap()
     }
 
-    pub(super) fn i64(&mut self) -> i64 {
-        let shift = self.below(64);
-        i64::from_ne_bytes(self.bits().to_ne_bytes()) >> shift
-    }
-
     pub(super) fn flag(&mut self) -> bool {
         self.below(2) == 0
     }
@@ -79,19 +74,10 @@ impl Draw {
         (0..self.below(4)).map(|_| draw(self)).collect()
     }
 
-    /// Returns a list that is missing rather than empty, as the wire has it.
-    pub(super) fn maybe_list<T>(&mut self, draw: impl FnMut(&mut Self) -> T) -> Option<Vec<T>> {
-        Some(self.list(draw)).filter(|items| !items.is_empty())
-    }
-
     pub(super) fn map<T>(&mut self, mut draw: impl FnMut(&mut Self) -> T) -> BTreeMap<String, T> {
         (0..self.below(4))
             .map(|_| (self.text(), draw(self)))
             .collect()
-    }
-
-    pub(super) fn maybe_map(&mut self) -> Option<BTreeMap<String, String>> {
-        Some(self.map(Self::text)).filter(|entries| !entries.is_empty())
     }
 }
 

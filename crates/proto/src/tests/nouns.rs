@@ -1,4 +1,4 @@
-//! Random nouns. Those of a spec say what the wire can say: no empty list or map, no text spans.
+//! Random nouns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +7,14 @@ use model::allocation::RescheduleEvent;
 use model::node::{DeviceInstance, DriverInfo, HostNetwork, HostVolume, NodeDevice};
 use model::plan::{DeploymentUpdate, Stop};
 use model::resources::ComparableResources;
-use model::spec::{self, Span};
 use model::{
     AllocClient, AllocMetric, AllocatedCores, AllocatedDevice, AllocatedPort, AllocatedResources,
     Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth, DeploymentStatus,
     DesiredStatus, DesiredTransition, DrainStatus, DrainStrategy, EvalStatus, Evaluation,
     ExhaustedResources, JobKey, JobType, LastDrain, Node, NodeEligibility, NodeEvent, NodeId,
-    NodeScore, NodeStatus, Payload, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState,
+    NodeScore, NodeStatus, Plan, PlanResult, ScoreParts, TaskEvent, TaskPhase, TaskState,
     TriggeredBy,
 };
-use serde_json::{Map, Value};
 
 use super::draw::Draw;
 use crate::alloc_client::CLIENT_STATUSES;
@@ -312,7 +310,7 @@ fn stop(draw: &mut Draw) -> Stop {
     }
 }
 
-/// Draws parts sorted by node; no node has none.
+/// Draws parts sorted by node; every node has at least one.
 fn by_node<T>(
     draw: &mut Draw,
     mut part: impl FnMut(&mut Draw, NodeId) -> T,
@@ -366,261 +364,5 @@ pub(super) fn plan_result(draw: &mut Draw) -> PlanResult {
         refused: draw.maybe(|draw| format!("refused {}", draw.text())),
         commit_index: draw.bits(),
         refresh_index: draw.bits(),
-    }
-}
-
-fn span(draw: &mut Draw) -> Span {
-    Span::Nanoseconds(draw.i64())
-}
-
-/// Draws a value such as a driver's config holds: integers within 2^53, fractions.
-fn json(draw: &mut Draw, depth: u64) -> Value {
-    match draw.below(if depth == 0 { 5 } else { 7 }) {
-        0 => Value::Null,
-        1 => Value::Bool(draw.flag()),
-        2 => Value::String(draw.text()),
-        3 => Value::from(draw.i64() >> 10),
-        4 => Value::from(f64::from(draw.u32()) + 0.5),
-        5 => Value::Array(draw.list(|draw| json(draw, depth - 1))),
-        _ => Value::Object(config(draw, depth - 1)),
-    }
-}
-
-fn config(draw: &mut Draw, depth: u64) -> Map<String, Value> {
-    draw.map(|draw| json(draw, depth)).into_iter().collect()
-}
-
-fn constraint(draw: &mut Draw) -> spec::Constraint {
-    spec::Constraint {
-        left: draw.maybe(Draw::text),
-        operator: draw.maybe(Draw::text),
-        right: draw.maybe(Draw::text),
-    }
-}
-
-fn affinity(draw: &mut Draw) -> spec::Affinity {
-    spec::Affinity {
-        left: draw.maybe(Draw::text),
-        operator: draw.maybe(Draw::text),
-        right: draw.maybe(Draw::text),
-        weight: draw.maybe(Draw::i64),
-    }
-}
-
-fn spread(draw: &mut Draw) -> spec::Spread {
-    spec::Spread {
-        attribute: draw.maybe(Draw::text),
-        weight: draw.maybe(Draw::i64),
-        targets: draw.maybe_list(|draw| spec::SpreadTarget {
-            value: draw.maybe(Draw::text),
-            percent: draw.maybe(Draw::i64),
-        }),
-    }
-}
-
-fn restart(draw: &mut Draw) -> spec::RestartPolicy {
-    spec::RestartPolicy {
-        attempts: draw.maybe(Draw::i64),
-        interval: draw.maybe(span),
-        delay: draw.maybe(span),
-        mode: draw.maybe(Draw::text),
-    }
-}
-
-fn reschedule(draw: &mut Draw) -> spec::ReschedulePolicy {
-    spec::ReschedulePolicy {
-        attempts: draw.maybe(Draw::i64),
-        interval: draw.maybe(span),
-        delay: draw.maybe(span),
-        delay_function: draw.maybe(Draw::text),
-        max_delay: draw.maybe(span),
-        unlimited: draw.maybe(Draw::flag),
-    }
-}
-
-fn update(draw: &mut Draw) -> spec::UpdateStrategy {
-    spec::UpdateStrategy {
-        max_parallel: draw.maybe(Draw::i64),
-        health_check: draw.maybe(Draw::text),
-        min_healthy_time: draw.maybe(span),
-        healthy_deadline: draw.maybe(span),
-        progress_deadline: draw.maybe(span),
-        auto_revert: draw.maybe(Draw::flag),
-        auto_promote: draw.maybe(Draw::flag),
-        canary: draw.maybe(Draw::i64),
-        stagger: draw.maybe(span),
-    }
-}
-
-fn migrate(draw: &mut Draw) -> spec::MigrateStrategy {
-    spec::MigrateStrategy {
-        max_parallel: draw.maybe(Draw::i64),
-        health_check: draw.maybe(Draw::text),
-        min_healthy_time: draw.maybe(span),
-        healthy_deadline: draw.maybe(span),
-    }
-}
-
-fn disconnect(draw: &mut Draw) -> spec::DisconnectStrategy {
-    spec::DisconnectStrategy {
-        lost_after: draw.maybe(span),
-        stop_on_client_after: draw.maybe(span),
-        replace: draw.maybe(Draw::flag),
-        reconcile: draw.maybe(Draw::text),
-    }
-}
-
-fn port(draw: &mut Draw) -> spec::Port {
-    spec::Port {
-        label: draw.maybe(Draw::text),
-        value: draw.maybe(Draw::i64),
-        to: draw.maybe(Draw::i64),
-        host_network: draw.maybe(Draw::text),
-        ignore_collision: draw.maybe(Draw::flag),
-    }
-}
-
-fn task(draw: &mut Draw) -> spec::Task {
-    spec::Task {
-        name: draw.maybe(Draw::text),
-        driver: draw.maybe(Draw::text),
-        user: draw.maybe(Draw::text),
-        config: draw.maybe(|draw| config(draw, 3)),
-        env: draw.maybe_map(),
-        meta: draw.maybe_map(),
-        constraints: draw.maybe_list(constraint),
-        affinities: draw.maybe_list(affinity),
-        resources: draw.maybe(|draw| spec::Resources {
-            cpu: draw.maybe(Draw::i64),
-            memory: draw.maybe(Draw::i64),
-            memory_max: draw.maybe(Draw::i64),
-            cores: draw.maybe(Draw::i64),
-            devices: draw.maybe_list(|draw| spec::Device {
-                name: draw.maybe(Draw::text),
-                count: draw.maybe(Draw::i64),
-                constraints: draw.maybe_list(constraint),
-                affinities: draw.maybe_list(affinity),
-            }),
-        }),
-        restart: draw.maybe(restart),
-        kill_timeout: draw.maybe(span),
-        kill_signal: draw.maybe(Draw::text),
-        leader: draw.maybe(Draw::flag),
-        shutdown_delay: draw.maybe(span),
-        lifecycle: draw.maybe(|draw| spec::Lifecycle {
-            hook: draw.maybe(Draw::text),
-            sidecar: draw.maybe(Draw::flag),
-        }),
-        logs: draw.maybe(|draw| spec::LogConfig {
-            max_files: draw.maybe(Draw::i64),
-            max_file_size: draw.maybe(Draw::i64),
-            disabled: draw.maybe(Draw::flag),
-        }),
-        volume_mounts: draw.maybe_list(|draw| spec::VolumeMount {
-            volume: draw.maybe(Draw::text),
-            destination: draw.maybe(Draw::text),
-            read_only: draw.maybe(Draw::flag),
-            propagation_mode: draw.maybe(Draw::text),
-        }),
-        dispatch_payload: draw.maybe(|draw| spec::DispatchPayload {
-            file: draw.maybe(Draw::text),
-        }),
-    }
-}
-
-fn volume(draw: &mut Draw) -> spec::VolumeRequest {
-    spec::VolumeRequest {
-        name: draw.maybe(Draw::text),
-        volume_type: draw.maybe(Draw::text),
-        source: draw.maybe(Draw::text),
-        read_only: draw.maybe(Draw::flag),
-        sticky: draw.maybe(Draw::flag),
-        per_alloc: draw.maybe(Draw::flag),
-        access_mode: draw.maybe(Draw::text),
-        attachment_mode: draw.maybe(Draw::text),
-    }
-}
-
-fn task_group(draw: &mut Draw) -> spec::TaskGroup {
-    spec::TaskGroup {
-        name: draw.maybe(Draw::text),
-        count: draw.maybe(Draw::i64),
-        tasks: draw.maybe_list(task),
-        constraints: draw.maybe_list(constraint),
-        affinities: draw.maybe_list(affinity),
-        spreads: draw.maybe_list(spread),
-        networks: draw.maybe_list(|draw| spec::Network {
-            mode: draw.maybe(Draw::text),
-            reserved_ports: draw.maybe_list(port),
-            dynamic_ports: draw.maybe_list(port),
-        }),
-        restart: draw.maybe(restart),
-        reschedule: draw.maybe(reschedule),
-        update: draw.maybe(update),
-        migrate: draw.maybe(migrate),
-        disconnect: draw.maybe(disconnect),
-        ephemeral_disk: draw.maybe(|draw| spec::EphemeralDisk {
-            size: draw.maybe(Draw::i64),
-            sticky: draw.maybe(Draw::flag),
-            migrate: draw.maybe(Draw::flag),
-        }),
-        volumes: draw.maybe(|draw| {
-            let mut volumes = draw.map(volume);
-            volumes.insert("data".to_owned(), volume(draw));
-            volumes
-        }),
-        meta: draw.maybe_map(),
-        shutdown_delay: draw.maybe(span),
-        max_run_duration: draw.maybe(span),
-        scaling: draw.maybe(|draw| spec::Scaling {
-            enabled: draw.maybe(Draw::flag),
-            min: draw.maybe(Draw::i64),
-            max: draw.maybe(Draw::i64),
-            scaling_type: draw.maybe(Draw::text),
-            policy: draw.maybe(|draw| config(draw, 2)),
-        }),
-    }
-}
-
-pub(super) fn job(draw: &mut Draw) -> spec::Job {
-    spec::Job {
-        namespace: draw.maybe(Draw::text),
-        id: draw.maybe(Draw::text),
-        name: draw.maybe(Draw::text),
-        region: draw.maybe(Draw::text),
-        job_type: draw.maybe(Draw::text),
-        priority: draw.maybe(Draw::i64),
-        all_at_once: draw.maybe(Draw::flag),
-        datacenters: draw.maybe_list(Draw::text),
-        node_pool: draw.maybe(Draw::text),
-        constraints: draw.maybe_list(constraint),
-        affinities: draw.maybe_list(affinity),
-        spreads: draw.maybe_list(spread),
-        task_groups: draw.maybe_list(task_group),
-        update: draw.maybe(update),
-        reschedule: draw.maybe(reschedule),
-        migrate: draw.maybe(migrate),
-        meta: draw.maybe_map(),
-        periodic: draw.maybe(|draw| spec::Periodic {
-            enabled: draw.maybe(Draw::flag),
-            spec: draw.maybe(Draw::text),
-            specs: draw.maybe_list(Draw::text),
-            // There is only one, and it does not travel.
-            spec_type: None,
-            prohibit_overlap: draw.maybe(Draw::flag),
-            time_zone: draw.maybe(Draw::text),
-        }),
-        parameterized: draw.maybe(|draw| spec::Parameterized {
-            payload: draw.maybe(Draw::text),
-            meta_required: draw.maybe_list(Draw::text),
-            meta_optional: draw.maybe_list(Draw::text),
-        }),
-        parent_id: draw.maybe(Draw::text),
-        dispatched: draw.maybe(Draw::flag),
-        payload: draw.maybe(|draw| Payload(draw.list(Draw::u8)).to_base64()),
-        dispatch_idempotency_token: draw.maybe(Draw::text),
-        stop: draw.maybe(Draw::flag),
-        version: draw.maybe(Draw::bits),
-        submit_time: draw.maybe(Draw::bits),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 
-use model::spec;
 use model::{AllocClient, Allocation, Deployment, Evaluation, FieldErrors, Node, Plan, PlanResult};
 use proptest::prelude::*;
 use prost::Message;
@@ -75,18 +74,8 @@ proptest! {
     }
 
     #[test]
-    fn a_job_spec_comes_back(seed: u64) {
-        let job = nouns::job(&mut Draw::new(seed));
-        let wire = v1::Job::try_from(&job).unwrap();
-        prop_assert_eq!(spec::Job::try_from(sent(&wire)).unwrap(), job);
-    }
-
-    #[test]
     fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-        // What matters is that none of these panics.
-        if let Ok(wire) = v1::Job::decode(bytes.as_slice()) {
-            let _ = spec::Job::try_from(wire);
-        }
+        // None of these may panic.
         if let Ok(wire) = internal::v1::Plan::decode(bytes.as_slice()) {
             let _ = Plan::try_from(wire);
         }

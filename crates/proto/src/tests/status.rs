@@ -1,4 +1,4 @@
-//! Errors survive their way through a status's metadata, and stay small enough for it.
+//! Errors survive the metadata of a status, and stay within its limits.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn every_field_error_comes_back() {
 }
 
 #[test]
-fn a_thousand_errors_are_cut_to_what_headers_can_hold() {
+fn a_thousand_errors_are_truncated_to_the_limit_of_headers() {
     let error = |n: usize| FieldError::new(format!("job.task_groups[{n}].count"), "ü".repeat(40));
     let status = invalid(FieldErrors((0..1_000).map(error).collect()));
     assert!(status.message().contains("more"), "{}", status.message());
@@ -48,7 +48,7 @@ fn a_thousand_errors_are_cut_to_what_headers_can_hold() {
 }
 
 #[test]
-fn one_endless_error_is_cut_between_characters() {
+fn one_endless_error_is_truncated_between_characters() {
     let status = invalid_field("job.id", "ü".repeat(10_000));
     assert!(status.message().ends_with("ü…"), "{}", status.message());
     assert!(status.message().len() < 2_200);
@@ -65,7 +65,7 @@ fn a_follower_names_the_leader() {
 }
 
 #[test]
-fn overload_says_when_to_come_back() {
+fn overload_says_when_to_retry() {
     let status = exhausted("1000000 evaluations are waiting", Duration::from_secs(5));
     assert_eq!(status.code(), Code::ResourceExhausted);
     let detail = ErrorDetail::from_status(&status).unwrap();

@@ -1,4 +1,4 @@
-//! Random rollouts under faults: each ends once nobody pauses it and the faults are over, and none
+//! Random rollouts under faults: each ends once it is resumed and the faults are over, and none
 //! is promoted too early. A stand-in for the scheduler places, replaces and completes.
 
 use std::time::Duration;
@@ -7,10 +7,13 @@ use model::{
     AllocId, ClientStatus, DeploymentGroup, DeploymentStatus, DesiredStatus, EvalStatus, Evaluation,
 };
 use proptest::prelude::*;
+use state::Key;
 
-use super::site::{MINUTE, Site, alloc_id, deployment_id, group, job};
+use super::fixture::{
+    Fixture, MINUTE, alloc_id, deployment_id, expected_index, group, job, unchanged,
+};
 use crate::Reason;
-use crate::user::{self, Which};
+use crate::requests::{self, PromotedGroups};
 
 const COUNT: u32 = 4;
 const MAX_PARALLEL: usize = 2;
@@ -57,7 +60,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 struct World {
-    site: Site,
+    fixture: Fixture,
     /// The number of the last allocation.
     placed: u32,
 }
@@ -70,7 +73,7 @@ impl World {
             ..group(COUNT)
         };
         let mut world = Self {
-            site: Site::deploying(&job(COUNT), group, 0),
+            fixture: Fixture::deploying(&job(COUNT), group, 0),
             placed: 0,
         };
         world.look();
@@ -81,93 +84,96 @@ impl World {
         match act {
             Act::Health { which, healthy } => {
                 if let Some(number) = self.running(*which) {
-                    self.site.report(number, *healthy);
+                    self.fixture.report(number, *healthy);
                 }
             }
             Act::Crash { which } => {
                 if let Some(number) = self.running(*which) {
-                    let view = self.site.snapshot();
+                    let view = self.fixture.snapshot();
                     let said = view.alloc(alloc_id(number)).and_then(|it| it.health());
-                    self.site.put_client(number, ClientStatus::Failed, said);
+                    self.fixture.put_client(number, ClientStatus::Failed, said);
                     // Its node's report asks for a look.
-                    let eval = self.site.eval();
-                    self.site.put_eval(eval);
+                    let eval = self.fixture.eval();
+                    self.fixture.put_eval(eval);
                 }
             }
-            Act::Pass { seconds } => self.site.pass(Duration::from_secs(*seconds)),
+            Act::Pass { seconds } => self.fixture.pass(Duration::from_secs(*seconds)),
             Act::Write { lost } => self.write(*lost),
             Act::Schedule => self.schedule(),
             Act::Pause => {
-                let paused = user::pause(&self.site.stored_deployment(), self.site.now);
+                let paused = requests::pause(&self.fixture.stored_deployment(), self.fixture.now);
                 self.by_user(paused.ok().flatten());
             }
             Act::Resume => {
-                let eval_id = self.site.next_eval_id();
-                let deployment = self.site.stored_deployment();
-                let snapshot = self.site.snapshot();
-                let resumed = user::resume(&snapshot, &deployment, eval_id, self.site.now);
+                let eval_id = self.fixture.next_eval_id();
+                let deployment = self.fixture.stored_deployment();
+                let snapshot = self.fixture.snapshot();
+                let resumed = requests::resume(&snapshot, &deployment, eval_id, self.fixture.now);
                 self.by_user(resumed.ok().flatten());
             }
             Act::Promote => {
-                let eval_id = self.site.next_eval_id();
-                let deployment = self.site.stored_deployment();
-                let snapshot = self.site.snapshot();
-                let promoted =
-                    user::promote(&snapshot, &deployment, Which::All, eval_id, self.site.now);
+                let eval_id = self.fixture.next_eval_id();
+                let deployment = self.fixture.stored_deployment();
+                let snapshot = self.fixture.snapshot();
+                let promoted = requests::promote(
+                    &snapshot,
+                    &deployment,
+                    PromotedGroups::All,
+                    eval_id,
+                    self.fixture.now,
+                );
                 if promoted.is_ok() {
                     self.assert_promotable();
                 }
                 self.by_user(promoted.ok());
             }
             Act::Elect => {
-                self.site.actions.clear();
-                self.site.elect();
+                self.fixture.actions.clear();
+                self.fixture.elect();
             }
         }
     }
 
     fn by_user(&mut self, action: Option<crate::Action>) {
         // What the watcher has asked for compares the deployment, and is not written any more.
-        self.site.actions.clear();
+        self.fixture.actions.clear();
         if let Some(action) = action {
-            self.site.write_action(&action);
+            self.fixture.write_action(&action);
         } else {
-            self.site.rollout.look_again(deployment_id());
+            self.fixture.rollout.look_again(deployment_id());
         }
     }
 
     fn write(&mut self, lost: bool) {
-        for action in std::mem::take(&mut self.site.actions) {
-            let deployment = action.deployment.as_ref();
-            let is_stale = deployment
-                .is_some_and(|it| it.modify_index != self.site.stored_deployment().modify_index);
+        for action in std::mem::take(&mut self.fixture.actions) {
+            let read = expected_index(&action, &Key::Deployment(deployment_id()));
+            let is_stale =
+                read.is_some_and(|index| index != self.fixture.stored_deployment().modify_index);
             if action.reason == Reason::AutoPromoted && !is_stale && !lost && self.is_asked(&action)
             {
                 self.assert_promotable();
-                self.site.write_action(&action);
+                self.fixture.write_action(&action);
             } else if action.reason == Reason::AutoPromoted || is_stale || lost {
-                self.site.rollout.look_again(action.deployment_id);
+                self.fixture.rollout.look_again(action.deployment_id);
             } else {
-                self.site.write_action(&action);
+                self.fixture.write_action(&action);
             }
         }
     }
 
     /// Tells whether what an action compares is as it was.
     fn is_asked(&self, action: &crate::Action) -> bool {
-        let snapshot = self.site.snapshot();
-        action.unchanged.iter().all(|(key, index)| match key {
-            state::Key::Alloc(id) => snapshot.alloc(*id).unwrap().alloc_modify_index == *index,
-            state::Key::AllocClient(id) => {
-                snapshot.alloc(*id).unwrap().client_modify_index == *index
-            }
+        let snapshot = self.fixture.snapshot();
+        unchanged(action).iter().all(|(key, index)| match key {
+            Key::Alloc(id) => snapshot.alloc(*id).unwrap().alloc_modify_index == *index,
+            Key::AllocClient(id) => snapshot.alloc(*id).unwrap().client_modify_index == *index,
             _ => true,
         })
     }
 
     fn assert_promotable(&self) {
-        let group = &self.site.deployment().groups["web"];
-        let snapshot = self.site.snapshot();
+        let group = &self.fixture.deployment().groups["web"];
+        let snapshot = self.fixture.snapshot();
         let is_well = |id: &&AllocId| {
             let view = snapshot.alloc(**id).unwrap();
             !view.is_terminal() && view.health().is_some_and(|health| health.healthy)
@@ -178,7 +184,7 @@ impl World {
 
     /// The number of one of those that run, whichever `which` picks.
     fn running(&self, which: usize) -> Option<u32> {
-        let snapshot = self.site.snapshot();
+        let snapshot = self.fixture.snapshot();
         let running: Vec<u32> = (1..=self.placed)
             .filter(|number| !snapshot.alloc(alloc_id(*number)).unwrap().is_terminal())
             .collect();
@@ -186,7 +192,7 @@ impl World {
     }
 
     fn schedule(&mut self) {
-        let snapshot = self.site.snapshot();
+        let snapshot = self.fixture.snapshot();
         let open: Vec<Evaluation> = snapshot
             .open_evals()
             .map(|eval| eval.value.clone())
@@ -194,10 +200,10 @@ impl World {
         if open.is_empty() {
             return;
         }
-        let seen = self.site.revision;
+        let seen = self.fixture.revision;
         self.look();
         for eval in open {
-            self.site.put_eval(Evaluation {
+            self.fixture.put_eval(Evaluation {
                 status: EvalStatus::Complete,
                 snapshot_index: seen,
                 ..eval
@@ -207,25 +213,25 @@ impl World {
 
     /// What the scheduler does about the deployment.
     fn look(&mut self) {
-        let deployment = self.site.deployment();
+        let deployment = self.fixture.deployment();
         if deployment.status != DeploymentStatus::Running {
             return;
         }
         let group = &deployment.groups["web"];
-        let snapshot = self.site.snapshot();
+        let snapshot = self.fixture.snapshot();
         // What is not well goes, and another takes its place.
         for number in 1..=self.placed {
             let view = snapshot.alloc(alloc_id(number)).unwrap();
             let is_unwell = view.health().is_some_and(|health| !health.healthy);
             if !view.alloc.is_server_terminal() && (is_unwell || view.is_client_terminal()) {
                 let next = alloc_id(self.placed + 1);
-                self.site.change_alloc(number, |alloc| {
+                self.fixture.change_alloc(number, |alloc| {
                     alloc.desired_status = DesiredStatus::Stop;
                     alloc.next_alloc = Some(next);
                 });
             }
         }
-        let snapshot = self.site.snapshot();
+        let snapshot = self.fixture.snapshot();
         let live = || {
             let all = snapshot.allocs_by_deployment(deployment_id());
             all.filter(|view| !view.is_terminal())
@@ -237,7 +243,7 @@ impl World {
                 self.place(true);
             }
         } else if live().filter(healthy).count() >= COUNT as usize {
-            self.site
+            self.fixture
                 .change_deployment(|it| it.status = DeploymentStatus::Successful);
         } else {
             let unproven = live().filter(|view| !healthy(view)).count();
@@ -251,16 +257,16 @@ impl World {
     fn place(&mut self, canary: bool) {
         self.placed += 1;
         let number = self.placed;
-        self.site.place(number);
+        self.fixture.place(number);
         if canary {
             // Placements leave the deployment's own time as it is.
-            let time = self.site.deployment().modify_time;
-            let now = std::mem::replace(&mut self.site.now, time);
-            self.site.change_deployment(|it| {
+            let time = self.fixture.deployment().modify_time;
+            let now = std::mem::replace(&mut self.fixture.now, time);
+            self.fixture.change_deployment(|it| {
                 let group = it.groups.get_mut("web").unwrap();
                 group.placed_canaries.push(alloc_id(number));
             });
-            self.site.now = now;
+            self.fixture.now = now;
         }
     }
 }
@@ -269,7 +275,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_deployment_ends_once_nobody_pauses_it_and_the_faults_are_over(
+    fn a_deployment_ends_once_it_is_resumed_and_the_faults_are_over(
         acts in prop::collection::vec(act(), 0..60),
         canaries in 0..=2u32,
         auto_promote: bool,
@@ -283,34 +289,34 @@ proptest! {
         // Each round is a minute: longer than all deadlines together, for one step of the rollout
         // after the other.
         let mut rounds = 0;
-        while world.site.deployment().status.is_active() {
+        while world.fixture.deployment().status.is_active() {
             rounds += 1;
-            prop_assert!(rounds < 80, "{:?}", world.site.deployment());
+            prop_assert!(rounds < 80, "{:?}", world.fixture.deployment());
             if becomes_healthy {
                 for number in 1..=world.placed {
-                    let view = world.site.snapshot();
+                    let view = world.fixture.snapshot();
                     let view = view.alloc(alloc_id(number)).unwrap();
                     if !view.is_terminal() && view.health().is_none() {
-                        world.site.report(number, true);
+                        world.fixture.report(number, true);
                     }
                 }
                 if !auto_promote {
                     world.perform(&Act::Promote);
                 }
-            } else if world.site.deployment().groups["web"].awaits_promotion() && !auto_promote {
-                // It waits for a user, who has seen enough.
-                let eval_id = world.site.next_eval_id();
-                let deployment = world.site.stored_deployment();
+            } else if world.fixture.deployment().groups["web"].awaits_promotion() && !auto_promote {
+                // It waits for a user, so a user fails it.
+                let eval_id = world.fixture.next_eval_id();
+                let deployment = world.fixture.stored_deployment();
                 let failed =
-                    user::fail(&world.site.snapshot(), &deployment, eval_id, world.site.now);
+                    requests::fail(&world.fixture.snapshot(), &deployment, eval_id, world.fixture.now);
                 world.by_user(failed.ok());
             }
-            world.site.pass(MINUTE);
-            world.site.step();
+            world.fixture.pass(MINUTE);
+            world.fixture.step();
             world.perform(&Act::Write { lost: false });
             world.perform(&Act::Schedule);
         }
-        let end = world.site.deployment().status;
+        let end = world.fixture.deployment().status;
         if becomes_healthy && acts.is_empty() {
             prop_assert_eq!(end, DeploymentStatus::Successful);
         }

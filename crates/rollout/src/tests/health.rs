@@ -4,20 +4,24 @@ use std::time::Duration;
 
 use model::{ClientStatus, DeploymentHealth, EvalStatus, Evaluation, JobType, TriggeredBy};
 
-use super::site::{Site, deployment_id, group, job, key};
+use super::fixture::{Fixture, deployment_id, group, job, key};
 use crate::Reason;
 
 const WINDOW: Duration = Duration::from_millis(250);
 
 #[test]
 fn the_last_allocation_that_becomes_healthy_makes_the_scheduler_look_at_once() {
-    let mut site = Site::deploying(&job(2), group(2), 2);
-    site.report(1, true);
-    assert_eq!(site.actions, [], "the second may follow within the window");
-    site.report(2, true);
-    let action = site.perform();
+    let mut fixture = Fixture::deploying(&job(2), group(2), 2);
+    fixture.report(1, true);
+    assert_eq!(
+        fixture.actions,
+        [],
+        "the second may follow within the window"
+    );
+    fixture.report(2, true);
+    let action = fixture.perform();
     assert_eq!(action.reason, Reason::Health);
-    let eval = action.eval.expect("an evaluation");
+    let eval = action.eval().expect("an evaluation").clone();
     assert_eq!(
         (eval.job, eval.deployment_id),
         (key(), Some(deployment_id()))
@@ -31,25 +35,25 @@ fn the_last_allocation_that_becomes_healthy_makes_the_scheduler_look_at_once() {
             JobType::Service
         )
     );
-    assert!(action.deployment.is_none() && action.job.is_none() && action.stable.is_none());
-    site.pass(Duration::from_secs(60));
-    assert_eq!(site.actions, [], "one look is enough");
+    assert_eq!(action.writes.len(), 1, "the evaluation and nothing else");
+    fixture.pass(Duration::from_secs(60));
+    assert_eq!(fixture.actions, [], "one look is enough");
 }
 
 #[test]
 fn health_that_comes_in_dribs_is_gathered_for_a_window() {
-    let mut site = Site::deploying(&job(3), group(3), 3);
-    site.report(1, true);
-    site.pass(WINDOW / 2);
-    site.report(2, true);
-    assert_eq!(site.actions, []);
-    site.pass(WINDOW / 2 - Duration::from_millis(1));
-    assert_eq!(site.actions, []);
-    site.pass(Duration::from_millis(1));
-    site.perform();
-    site.report(3, true);
+    let mut fixture = Fixture::deploying(&job(3), group(3), 3);
+    fixture.report(1, true);
+    fixture.pass(WINDOW / 2);
+    fixture.report(2, true);
+    assert_eq!(fixture.actions, []);
+    fixture.pass(WINDOW / 2 - Duration::from_millis(1));
+    assert_eq!(fixture.actions, []);
+    fixture.pass(Duration::from_millis(1));
+    fixture.perform();
+    fixture.report(3, true);
     assert_eq!(
-        site.perform().reason,
+        fixture.perform().reason,
         Reason::Health,
         "its health is newer than the last look"
     );
@@ -57,11 +61,11 @@ fn health_that_comes_in_dribs_is_gathered_for_a_window() {
 
 #[test]
 fn a_verdict_that_a_scheduler_has_seen_needs_no_look() {
-    let mut site = Site::deploying(&job(2), group(2), 2);
-    site.report(1, true);
-    site.scheduled();
-    site.pass(Duration::from_secs(1));
-    assert_eq!(site.actions, []);
+    let mut fixture = Fixture::deploying(&job(2), group(2), 2);
+    fixture.report(1, true);
+    fixture.scheduled();
+    fixture.pass(Duration::from_secs(1));
+    assert_eq!(fixture.actions, []);
 }
 
 #[test]
@@ -80,22 +84,22 @@ fn what_counts_as_having_looked() {
         (EvalStatus::Failed, None, false, false),
     ];
     for (status, before, delayed, asked) in cases {
-        let mut site = Site::deploying(&job(2), group(2), 2);
-        site.report(1, true);
+        let mut fixture = Fixture::deploying(&job(2), group(2), 2);
+        fixture.report(1, true);
         let mut eval = Evaluation {
             status,
-            ..site.eval()
+            ..fixture.eval()
         };
         if delayed {
-            eval.wait_until = site.now.plus(Duration::from_secs(600));
+            eval.wait_until = fixture.now.plus(Duration::from_secs(600));
         }
         if let Some(before) = before {
-            eval.snapshot_index = site.revision - before;
+            eval.snapshot_index = fixture.revision - before;
         }
-        site.put_eval(eval);
-        site.pass(WINDOW);
+        fixture.put_eval(eval);
+        fixture.pass(WINDOW);
         assert_eq!(
-            site.actions.len(),
+            fixture.actions.len(),
             usize::from(asked),
             "{status:?} {before:?} {delayed}"
         );
@@ -104,78 +108,78 @@ fn what_counts_as_having_looked() {
 
 #[test]
 fn an_update_that_brings_no_new_verdict_is_no_news() {
-    let mut site = Site::deploying(&job(2), group(2), 2);
-    site.report(1, true);
-    site.scheduled();
-    let said = site
+    let mut fixture = Fixture::deploying(&job(2), group(2), 2);
+    fixture.report(1, true);
+    fixture.scheduled();
+    let said = fixture
         .snapshot()
-        .alloc(super::site::alloc_id(1))
+        .alloc(super::fixture::alloc_id(1))
         .unwrap()
         .health();
-    site.put_client(1, ClientStatus::Running, said);
-    site.pass(WINDOW);
-    assert_eq!(site.actions, []);
+    fixture.put_client(1, ClientStatus::Running, said);
+    fixture.pass(WINDOW);
+    assert_eq!(fixture.actions, []);
 }
 
 #[test]
 fn a_verdict_about_another_deployment_is_no_news() {
-    let mut site = Site::deploying(&job(1), group(1), 1);
+    let mut fixture = Fixture::deploying(&job(1), group(1), 1);
     let other = DeploymentHealth {
         healthy: true,
-        time: site.now,
+        time: fixture.now,
         deployment_id: Some(model::DeploymentId::from_random(2)),
     };
-    site.put_client(1, ClientStatus::Running, Some(other));
-    site.pass(WINDOW);
-    assert_eq!(site.actions, []);
-    assert_eq!(site.rollout.len(), 1, "nor is anything remembered of it");
+    fixture.put_client(1, ClientStatus::Running, Some(other));
+    fixture.pass(WINDOW);
+    assert_eq!(fixture.actions, []);
+    assert_eq!(fixture.rollout.len(), 1, "nor is anything remembered of it");
 }
 
 #[test]
 fn a_new_leader_asks_for_what_the_old_one_did_not() {
-    let mut site = Site::deploying(&job(2), group(2), 2);
-    site.report(1, true);
-    site.elect();
-    site.pass(WINDOW);
-    assert_eq!(site.perform().reason, Reason::Health);
-    site.elect();
-    site.pass(WINDOW);
-    assert_eq!(site.actions, [], "the evaluation is there");
+    let mut fixture = Fixture::deploying(&job(2), group(2), 2);
+    fixture.report(1, true);
+    fixture.elect();
+    fixture.pass(WINDOW);
+    assert_eq!(fixture.perform().reason, Reason::Health);
+    fixture.elect();
+    fixture.pass(WINDOW);
+    assert_eq!(fixture.actions, [], "the evaluation is there");
 }
 
 #[test]
 fn an_action_that_was_not_written_is_asked_for_again() {
-    let mut site = Site::deploying(&job(1), group(1), 1);
-    site.report(1, true);
-    let first = site.action();
-    site.rollout.look_again(deployment_id());
-    site.step();
-    let second = site.action();
+    let mut fixture = Fixture::deploying(&job(1), group(1), 1);
+    fixture.report(1, true);
+    let first = fixture.action();
+    fixture.rollout.look_again(deployment_id());
+    fixture.step();
+    let second = fixture.action();
     assert_eq!(first.reason, second.reason);
 }
 
 #[test]
 fn a_paused_stopped_or_newer_job_is_left_to_others() {
-    let mut paused = Site::deploying(&job(1), group(1), 1);
+    let mut paused = Fixture::deploying(&job(1), group(1), 1);
     paused.change_deployment(|deployment| deployment.status = model::DeploymentStatus::Paused);
-    let mut stopped = Site::deploying(&job(1), group(1), 1);
+    let mut stopped = Fixture::deploying(&job(1), group(1), 1);
     stopped.put_job(&model::Job {
         stop: true,
         ..job(1)
     });
-    let mut newer = Site::deploying(&job(1), group(1), 1);
+    let mut newer = Fixture::deploying(&job(1), group(1), 1);
     newer.put_job(&model::Job {
         version: 1,
         ..job(1)
     });
-    for (name, site) in [
+    for (name, fixture) in [
         ("paused", &mut paused),
         ("stopped", &mut stopped),
         ("newer", &mut newer),
     ] {
-        site.report(1, false);
-        site.pass(Duration::from_secs(3_600));
-        assert_eq!(site.actions, [], "{name}");
-        assert_eq!(site.rollout.next_deadline(), None, "{name}");
+        fixture.report(1, false);
+        fixture.pass(Duration::from_secs(3_600));
+        assert_eq!(fixture.actions, [], "{name}");
+        assert_eq!(fixture.rollout.next_deadline(), None, "{name}");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::{ClientStatus, DeploymentGroup, DeploymentStatus, DesiredStatus};
 
-use super::site::{MINUTE, Site, alloc_id, group, job};
+use super::fixture::{Fixture, MINUTE, alloc_id, group, job};
 use crate::{Cause, Reason};
 
 fn canaries(desired: u32) -> DeploymentGroup {
@@ -18,24 +18,24 @@ fn canaries(desired: u32) -> DeploymentGroup {
 
 #[test]
 fn healthy_canaries_are_promoted_where_nobody_has_to_be_asked() {
-    let mut site = Site::deploying(&job(4), canaries(2), 2);
-    site.report(1, true);
-    site.pass(MINUTE);
-    assert_eq!(site.perform().reason, Reason::Health, "one of two");
-    site.scheduled();
-    site.report(2, true);
-    let action = site.perform();
+    let mut fixture = Fixture::deploying(&job(4), canaries(2), 2);
+    fixture.report(1, true);
+    fixture.pass(MINUTE);
+    assert_eq!(fixture.perform().reason, Reason::Health, "one of two");
+    fixture.scheduled();
+    fixture.report(2, true);
+    let action = fixture.perform();
     assert_eq!(action.reason, Reason::AutoPromoted);
-    let promoted = action.deployment.expect("the deployment").value;
+    let promoted = action.deployment().expect("the deployment");
     assert!(promoted.groups["web"].promoted);
-    assert!(action.eval.is_some(), "the others follow");
-    assert_eq!(site.actions, [], "once");
+    assert!(action.eval().is_some(), "the others follow");
+    assert_eq!(fixture.actions, [], "once");
 }
 
 #[test]
 fn scenario_078_one_group_that_waits_for_a_user_holds_up_the_others() {
-    let mut site = Site::deploying(&job(4), canaries(1), 2);
-    site.change_deployment(|deployment| {
+    let mut fixture = Fixture::deploying(&job(4), canaries(1), 2);
+    fixture.change_deployment(|deployment| {
         let asks = DeploymentGroup {
             auto_promote: false,
             placed_canaries: vec![alloc_id(2)],
@@ -43,54 +43,54 @@ fn scenario_078_one_group_that_waits_for_a_user_holds_up_the_others() {
         };
         deployment.groups.insert("asks".to_owned(), asks);
     });
-    site.change_alloc(2, |alloc| alloc.task_group = "asks".into());
-    site.report(1, true);
-    site.report(2, true);
-    assert_eq!(site.perform().reason, Reason::Health);
-    site.scheduled();
-    site.pass(60 * MINUTE);
-    assert_eq!(site.actions, []);
+    fixture.change_alloc(2, |alloc| alloc.task_group = "asks".into());
+    fixture.report(1, true);
+    fixture.report(2, true);
+    assert_eq!(fixture.perform().reason, Reason::Health);
+    fixture.scheduled();
+    fixture.pass(60 * MINUTE);
+    assert_eq!(fixture.actions, []);
     // Once the user has promoted that group, nothing is left to ask for.
-    site.change_deployment(|deployment| {
+    fixture.change_deployment(|deployment| {
         deployment.groups.get_mut("asks").unwrap().promoted = true;
     });
-    assert_eq!(site.perform().reason, Reason::AutoPromoted);
+    assert_eq!(fixture.perform().reason, Reason::AutoPromoted);
 }
 
 #[test]
 fn a_paused_deployment_is_not_promoted() {
-    let mut site = Site::deploying(&job(4), canaries(1), 1);
-    site.change_deployment(|deployment| deployment.status = DeploymentStatus::Paused);
-    site.report(1, true);
-    site.pass(60 * MINUTE);
-    assert_eq!(site.actions, []);
-    site.change_deployment(|deployment| deployment.status = DeploymentStatus::Running);
-    assert_eq!(site.perform().reason, Reason::AutoPromoted);
+    let mut fixture = Fixture::deploying(&job(4), canaries(1), 1);
+    fixture.change_deployment(|deployment| deployment.status = DeploymentStatus::Paused);
+    fixture.report(1, true);
+    fixture.pass(60 * MINUTE);
+    assert_eq!(fixture.actions, []);
+    fixture.change_deployment(|deployment| deployment.status = DeploymentStatus::Running);
+    assert_eq!(fixture.perform().reason, Reason::AutoPromoted);
 }
 
 #[test]
 fn canaries_that_were_healthy_one_after_the_other_are_not_promoted_and_fail_in_the_end() {
-    let mut site = Site::deploying(&job(4), canaries(2), 2);
-    site.report(1, true);
-    let said = site.snapshot().alloc(alloc_id(1)).unwrap().health();
-    site.put_client(1, ClientStatus::Failed, said);
-    site.scheduled();
-    site.actions.clear();
-    site.report(2, true);
-    site.scheduled();
-    site.actions.clear();
-    let last = site.now;
-    site.pass(60 * MINUTE);
-    let action = site.action();
+    let mut fixture = Fixture::deploying(&job(4), canaries(2), 2);
+    fixture.report(1, true);
+    let said = fixture.snapshot().alloc(alloc_id(1)).unwrap().health();
+    fixture.put_client(1, ClientStatus::Failed, said);
+    fixture.scheduled();
+    fixture.actions.clear();
+    fixture.report(2, true);
+    fixture.scheduled();
+    fixture.actions.clear();
+    let last = fixture.now;
+    fixture.pass(60 * MINUTE);
+    let action = fixture.action();
     assert_eq!(action.reason, Reason::Failed(Cause::ProgressDeadline));
-    let failed = action.deployment.unwrap().value;
+    let failed = action.deployment().unwrap();
     assert_eq!(failed.modify_time, last.plus(10 * MINUTE));
 }
 
 #[test]
 fn who_is_well_beside_the_canaries_does_not_stand_in_for_them() {
     for auto_promote in [true, false] {
-        let mut site = Site::deploying(
+        let mut fixture = Fixture::deploying(
             &job(4),
             DeploymentGroup {
                 auto_promote,
@@ -98,12 +98,12 @@ fn who_is_well_beside_the_canaries_does_not_stand_in_for_them() {
             },
             2,
         );
-        site.report(2, true);
-        site.scheduled();
-        site.actions.clear();
-        site.pass(60 * MINUTE);
+        fixture.report(2, true);
+        fixture.scheduled();
+        fixture.actions.clear();
+        fixture.pass(60 * MINUTE);
         assert_eq!(
-            site.action().reason,
+            fixture.action().reason,
             Reason::Failed(Cause::ProgressDeadline)
         );
     }
@@ -121,14 +121,14 @@ fn a_canary_that_fails_while_a_user_takes_time_fails_the_deployment_as_late() {
             auto_promote: false,
             ..canaries(1)
         };
-        let mut site = Site::deploying(&job, asks, 1);
-        site.report(1, true);
-        site.scheduled();
-        site.actions.clear();
-        site.pass(waited);
-        assert_eq!(site.actions, []);
-        site.report(1, false);
-        assert_eq!(site.action().reason, Reason::Failed(cause));
+        let mut fixture = Fixture::deploying(&job, asks, 1);
+        fixture.report(1, true);
+        fixture.scheduled();
+        fixture.actions.clear();
+        fixture.pass(waited);
+        assert_eq!(fixture.actions, []);
+        fixture.report(1, false);
+        assert_eq!(fixture.action().reason, Reason::Failed(cause));
     }
 }
 
@@ -145,15 +145,15 @@ fn a_canary_beside_enough_healthy_ones_that_fails_late_fails_the_deployment_as_l
             placed_canaries: vec![alloc_id(1), alloc_id(2)],
             ..canaries(1)
         };
-        let mut site = Site::deploying(&job, asks, 2);
-        site.report(1, true);
-        site.report(2, true);
-        site.scheduled();
-        site.actions.clear();
-        site.pass(waited);
-        assert_eq!(site.actions, []);
-        site.report(2, false);
-        assert_eq!(site.action().reason, Reason::Failed(cause));
+        let mut fixture = Fixture::deploying(&job, asks, 2);
+        fixture.report(1, true);
+        fixture.report(2, true);
+        fixture.scheduled();
+        fixture.actions.clear();
+        fixture.pass(waited);
+        assert_eq!(fixture.actions, []);
+        fixture.report(2, false);
+        assert_eq!(fixture.action().reason, Reason::Failed(cause));
     }
 }
 
@@ -163,11 +163,11 @@ fn a_user_is_waited_for_whatever_has_become_of_canaries_that_were_healthy() {
         auto_promote: false,
         ..canaries(1)
     };
-    let mut site = Site::deploying(&job(4), asks, 1);
-    site.report(1, true);
-    site.scheduled();
-    site.change_alloc(1, |alloc| alloc.desired_status = DesiredStatus::Stop);
-    site.actions.clear();
-    site.pass(60 * MINUTE);
-    assert_eq!(site.actions, []);
+    let mut fixture = Fixture::deploying(&job(4), asks, 1);
+    fixture.report(1, true);
+    fixture.scheduled();
+    fixture.change_alloc(1, |alloc| alloc.desired_status = DesiredStatus::Stop);
+    fixture.actions.clear();
+    fixture.pass(60 * MINUTE);
+    assert_eq!(fixture.actions, []);
 }

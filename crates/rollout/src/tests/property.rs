@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{DeploymentHealth, DeploymentStatus, EvalStatus, Evaluation};
 use proptest::prelude::*;
 
-use super::site::{Site, alloc_id, group, job};
+use super::fixture::{Fixture, alloc_id, group, job};
 
 const COUNT: u32 = 5;
 
@@ -21,7 +21,7 @@ enum Act {
     Write {
         lost: bool,
     },
-    /// A scheduler finishes the job's newest evaluation, having looked `behind` revisions back.
+    /// A scheduler finishes the job's newest evaluation, having covered `behind` revisions back.
     Schedule {
         behind: u64,
     },
@@ -38,35 +38,35 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn perform(site: &mut Site, act: &Act) {
+fn perform(fixture: &mut Fixture, act: &Act) {
     match act {
-        Act::Health { alloc } => site.report(*alloc, true),
-        Act::Pass { ms } => site.pass(Duration::from_millis(*ms)),
+        Act::Health { alloc } => fixture.report(*alloc, true),
+        Act::Pass { ms } => fixture.pass(Duration::from_millis(*ms)),
         Act::Write { lost } => {
-            while !site.actions.is_empty() {
-                let action = site.actions.remove(0);
+            while !fixture.actions.is_empty() {
+                let action = fixture.actions.remove(0);
                 if *lost {
-                    site.rollout.look_again(action.deployment_id);
+                    fixture.rollout.look_again(action.deployment_id);
                 } else {
-                    let eval = action.eval.expect("health asks for nothing else");
-                    site.put_eval(eval);
+                    let eval = action.eval().expect("health asks for nothing else").clone();
+                    fixture.put_eval(eval);
                 }
             }
         }
         Act::Schedule { behind } => {
-            let looked = Evaluation {
+            let covered = Evaluation {
                 status: EvalStatus::Complete,
-                snapshot_index: site.revision.saturating_sub(*behind).max(1),
-                ..site.eval()
+                snapshot_index: fixture.revision.saturating_sub(*behind).max(1),
+                ..fixture.eval()
             };
-            site.put_eval(looked);
+            fixture.put_eval(covered);
         }
-        Act::Elect => site.elect(),
+        Act::Elect => fixture.elect(),
     }
 }
 
-fn verdicts(site: &Site) -> Vec<Option<DeploymentHealth>> {
-    let snapshot = site.snapshot();
+fn verdicts(fixture: &Fixture) -> Vec<Option<DeploymentHealth>> {
+    let snapshot = fixture.snapshot();
     (1..=COUNT)
         .map(|number| snapshot.alloc(alloc_id(number))?.health())
         .collect()
@@ -79,23 +79,23 @@ proptest! {
     fn in_the_end_a_scheduler_looks_at_all_health_there_is(
         acts in prop::collection::vec(act(), 1..60)
     ) {
-        let mut site = Site::deploying(&job(COUNT), group(COUNT), COUNT);
+        let mut fixture = Fixture::deploying(&job(COUNT), group(COUNT), COUNT);
         let mut news = 0;
         for act in &acts {
-            let before = verdicts(&site);
-            perform(&mut site, act);
-            if verdicts(&site) != before {
-                news = site.revision;
+            let before = verdicts(&fixture);
+            perform(&mut fixture, act);
+            if verdicts(&fixture) != before {
+                news = fixture.revision;
             }
         }
         for _ in 0..3 {
-            perform(&mut site, &Act::Pass { ms: 250 });
-            site.step();
-            perform(&mut site, &Act::Write { lost: false });
+            perform(&mut fixture, &Act::Pass { ms: 250 });
+            fixture.step();
+            perform(&mut fixture, &Act::Write { lost: false });
         }
-        prop_assert_eq!(&site.actions, &[]);
-        prop_assert_eq!(site.deployment().status, DeploymentStatus::Running);
-        let looked = site.snapshot().looked_at(&site.deployment().job, site.now);
-        prop_assert!(looked >= news, "a verdict of {} and a look at {}", news, looked);
+        prop_assert_eq!(&fixture.actions, &[]);
+        prop_assert_eq!(fixture.deployment().status, DeploymentStatus::Running);
+        let covered = fixture.snapshot().covered_index(&fixture.deployment().job, fixture.now);
+        prop_assert!(covered >= news, "a verdict of {} and a look at {}", news, covered);
     }
 }

@@ -1,68 +1,68 @@
-//! Actions that cannot be written: who waits, and what is left of them.
+//! Failed writes: backoffs, and a failure without its revert.
 
 use std::time::Duration;
 
 use model::{Deployment, DeploymentGroup, DeploymentId, DeploymentStatus, EvalId, Job, JobKey};
 use state::{Change, Entity, Key, State};
 
-use super::site::{Site, deployment_id, group, job};
+use super::fixture::{Fixture, deployment_id, group, job};
 use crate::{Config, Reason, Rollout, outcome};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A site whose second version has failed, and which is to go back to the first.
-fn failing() -> Site {
+/// A fixture whose second version has failed, and which is to go back to the first.
+fn failing() -> Fixture {
     let mut first = job(1);
     first.task_groups[0].reschedule = None;
-    let mut site = Site::new(&first);
-    site.mark_stable(0);
+    let mut fixture = Fixture::new(&first);
+    fixture.mark_stable(0);
     let mut second = Job {
         version: 1,
         ..first
     };
     second.meta.insert("release".to_owned(), "2".to_owned());
-    site.put_job(&second);
-    site.put_deployment(DeploymentGroup {
+    fixture.put_job(&second);
+    fixture.put_deployment(DeploymentGroup {
         auto_revert: true,
         ..group(1)
     });
-    site.place(1);
-    site.scheduled();
-    site.report(1, false);
-    site
+    fixture.place(1);
+    fixture.scheduled();
+    fixture.report(1, false);
+    fixture
 }
 
 #[test]
 fn what_could_not_be_written_is_asked_for_again_after_a_growing_pause() {
-    let mut site = failing();
-    let first = site.action();
+    let mut fixture = failing();
+    let first = fixture.action();
     for pause_ms in [500, 1_000, 2_000, 4_000, 5_000, 5_000] {
-        site.rollout.look_later(site.now, deployment_id());
-        site.step();
-        assert_eq!(site.actions, []);
-        assert!(!site.rollout.has_work(), "the loop would spin");
-        site.pass(pause_ms * MS - MS);
-        assert_eq!(site.actions, []);
-        site.pass(MS);
-        assert_eq!(site.action().reason, first.reason);
+        fixture.rollout.look_later(fixture.now, deployment_id());
+        fixture.step();
+        assert_eq!(fixture.actions, []);
+        assert!(!fixture.rollout.has_work(), "the loop would spin");
+        fixture.pass(pause_ms * MS - MS);
+        assert_eq!(fixture.actions, []);
+        fixture.pass(MS);
+        assert_eq!(fixture.action().reason, first.reason);
     }
     // Written at last: what fails after that begins anew.
-    site.rollout.look_again(deployment_id());
-    site.step();
-    site.action();
-    site.rollout.look_later(site.now, deployment_id());
-    site.pass(500 * MS);
-    site.action();
+    fixture.rollout.look_again(deployment_id());
+    fixture.step();
+    fixture.action();
+    fixture.rollout.look_later(fixture.now, deployment_id());
+    fixture.pass(500 * MS);
+    fixture.action();
 }
 
 #[test]
 fn a_clock_that_is_set_back_does_not_make_the_pause_longer() {
-    let mut site = failing();
-    site.action();
-    site.rollout.look_later(site.now, deployment_id());
-    site.now = model::Timestamp::from_millis(1);
-    site.step();
-    site.action();
+    let mut fixture = failing();
+    fixture.action();
+    fixture.rollout.look_later(fixture.now, deployment_id());
+    fixture.now = model::Timestamp::from_millis(1);
+    fixture.step();
+    fixture.action();
 }
 
 #[test]
@@ -108,14 +108,15 @@ fn one_that_waits_does_not_hold_up_another() {
 
 #[test]
 fn without_its_revert_a_failure_says_so_and_leaves_the_job_alone() {
-    let mut site = failing();
-    let whole = site.action();
-    assert!(whole.job.is_some());
+    let mut fixture = failing();
+    let whole = fixture.action();
+    assert!(whole.job().is_some());
     let less = outcome::without_revert(whole.clone());
-    assert_eq!(less.job, None);
-    assert_eq!(less.eval, whole.eval);
+    assert_eq!(less.job(), None);
+    assert_eq!(less.eval(), whole.eval());
+    assert_eq!(less.writes.len(), 2, "the deployment and the evaluation");
     assert_eq!(
-        less.deployment.unwrap().value.status_description,
+        less.deployment().unwrap().status_description,
         "Failed due to unhealthy allocations - not rolling back to job version 0 as the job is too \
          large to be stored together with that"
     );

@@ -1,4 +1,4 @@
-//! What workers that plan at the same time cost each other, and what it costs to keep them apart:
+//! Cost of concurrent workers to each other, and of keeping them apart:
 //! `cargo run --release -p scheduler --example contention`.
 //!
 //! In every round each of W workers plans its evaluation on the same snapshot, as `Run` does; then
@@ -8,8 +8,8 @@
 //! same seeds give the same figures on any machine. A cell is: rejected nodes a plan, attempts an
 //! evaluation, evaluations that gave up, and nodes in use above what the sums need, after every round.
 
-#[path = "../packing/site.rs"]
-mod site;
+#[path = "../packing/simulated_cluster.rs"]
+mod simulated_cluster;
 #[path = "../packing/workload.rs"]
 mod workload;
 
@@ -20,17 +20,17 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use scheduler::{Attempt, Choice, Run, Settled};
 
-use site::{NOW, Site};
+use simulated_cluster::{NOW, SimulatedCluster};
 use workload::{Jobs, Kind, Sizes, demand, share};
 
 const SEEDS: std::ops::Range<u64> = 1..6;
 const WORKERS: [usize; 4] = [1, 4, 16, 64];
 const NODES: usize = 500;
-/// The part of the cluster that is asked for while jobs come and go.
+/// The demand in steady state, as a share of the cluster.
 const FULL: f64 = 0.7;
 const EVALS: u32 = 1_000;
 
-/// How nodes are chosen at first, and after a refusal.
+/// The choice of nodes at first, and after a refusal.
 const WAYS: [(&str, &[Choice]); 10] = [
     ("near-tie 0", &[choice(0.0, 1)]),
     ("near-tie 0.001", &[choice(0.001, 1)]),
@@ -51,7 +51,7 @@ const fn choice(near_tie: f64, among: u32) -> Choice {
     Choice { near_tie, among }
 }
 
-/// What jobs come to.
+/// The state of the cluster at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     /// Jobs come until the cluster is as full as it may be.
@@ -89,7 +89,7 @@ fn main() {
     }
 }
 
-/// What came of a rush, or of several.
+/// The counts of one or several rushes.
 #[derive(Clone, Debug, Default)]
 struct Figures {
     evals: u32,
@@ -127,14 +127,14 @@ impl std::fmt::Display for Figures {
     }
 }
 
-/// A cluster, and the jobs that come and go on it.
+/// A cluster with arriving and departing jobs.
 struct Rush {
     seed: u64,
     start: Start,
-    site: Site,
-    /// What one node has.
+    simulated: SimulatedCluster,
+    /// The capacity of one node.
     size: ComparableResources,
-    /// What all have.
+    /// The capacity of all nodes.
     capacity: ComparableResources,
     jobs: Jobs,
     choices: &'static [Choice],
@@ -153,7 +153,7 @@ impl Rush {
         let mut rush = Self {
             seed,
             start,
-            site: Site::new(&nodes, seed),
+            simulated: SimulatedCluster::new(&nodes, seed),
             size: nodes[0].available(),
             capacity,
             jobs: Jobs::new(kind, seed),
@@ -169,12 +169,12 @@ impl Rush {
         rush
     }
 
-    /// Returns a copy in which nodes are chosen otherwise from now on.
+    /// Returns a copy with another choice of nodes.
     fn fork(&self, choices: &'static [Choice]) -> Self {
         let seed = self.seed + 1_000;
         Self {
             seed,
-            site: self.site.fork(seed),
+            simulated: self.simulated.fork(seed),
             jobs: self.jobs.fork(seed),
             choices,
             live: self.live.clone(),
@@ -214,9 +214,9 @@ impl Rush {
         self.figures
     }
 
-    /// Counts the nodes in use, and how many the sums of what is placed need at the least.
+    /// Counts the nodes in use, and the minimum for the sums of all placements.
     fn count_nodes(&mut self) {
-        let snapshot = self.site.snapshot();
+        let snapshot = self.simulated.snapshot();
         let rows = snapshot.node_table().chunks().flatten();
         let used = rows.map(|row| row.used).filter(|used| used.cpu_mhz > 0);
         let (mut count, mut sum) = (0, ComparableResources::default());
@@ -238,15 +238,19 @@ impl Rush {
         share(demand(&self.live), self.capacity) > FULL
     }
 
-    /// Lets jobs go while more is asked for than should be.
+    /// Removes jobs while demand is above its target.
     fn make_room(&mut self) {
         while self.is_full() {
             let position = self.rng.random_range(0..self.live.len());
             let job = self.live.swap_remove(position);
-            let eval = self.site.stop(&job.key());
-            let decision =
-                scheduler::schedule(&self.site.snapshot(), &self.site.eval(eval), NOW, 0);
-            self.site.commit(&decision.plan);
+            let eval = self.simulated.stop(&job.key());
+            let decision = scheduler::schedule(
+                &self.simulated.snapshot(),
+                &self.simulated.eval(eval),
+                NOW,
+                0,
+            );
+            self.simulated.commit(&decision.plan);
         }
     }
 
@@ -254,16 +258,17 @@ impl Rush {
     fn next(&mut self) -> Run {
         let eval = self.again.pop_front().unwrap_or_else(|| {
             let job = self.jobs.next();
-            let eval = self.site.register(&job);
+            let eval = self.simulated.register(&job);
             self.live.push(job);
             eval
         });
         Run::new(eval, String::new()).with_choices(self.choices)
     }
 
-    /// Plans on one snapshot for all, then commits plan after plan; who is done is gone.
+    /// Plans all evaluations on one snapshot, then commits plan after plan; completed ones are
+    /// removed.
     fn round(&mut self, busy: &mut Vec<Run>) {
-        let snapshot = self.site.snapshot();
+        let snapshot = self.simulated.snapshot();
         let mut plans = Vec::new();
         for run in busy.iter_mut() {
             match run.attempt(&snapshot, NOW, self.rng.random()) {
@@ -274,7 +279,7 @@ impl Rush {
         let mut plans = plans.into_iter();
         busy.retain_mut(|run| {
             let plan = plans.next().expect("everybody has planned");
-            let result = self.site.commit(&plan);
+            let result = self.simulated.commit(&plan);
             let figures = &mut self.figures;
             figures.plans += 1;
             figures.rejected += u32::try_from(result.rejected_nodes.len()).expect("as many");

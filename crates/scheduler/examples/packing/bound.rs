@@ -1,4 +1,4 @@
-//! Fewer nodes than this cannot hold what is asked for, whoever places it.
+//! Lower bound: the minimum number of nodes for a demand, with any scheduler.
 //!
 //! What may only be in some zones has to fit into those zones' nodes: for every set of zones, what
 //! may be nowhere else is held by as many of their largest nodes as the sums of cpu, memory and disk
@@ -10,16 +10,16 @@ use placement::Requirements;
 
 use crate::workload::{SMALL, Sizes, Used, ZONES, ask, nodes, zone};
 
-/// How many sets of zones there are.
+/// The number of sets of zones.
 const SETS: usize = 1 << ZONES;
 const DIMENSIONS: usize = 3;
 
-/// What is asked for, by where it may be.
+/// The demand by possible zones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Demand {
-    /// Set of zones → what may be in these and nowhere else.
+    /// Set of zones → demand that is possible only there.
     sums: [[u64; DIMENSIONS]; SETS],
-    /// Set of zones → the most hosts that one group wants.
+    /// Set of zones → the maximum number of hosts that one group needs.
     hosts: [usize; SETS],
 }
 
@@ -51,7 +51,7 @@ fn amounts(resources: ComparableResources) -> [u64; DIMENSIONS] {
     [resources.cpu_mhz, resources.memory_mib, resources.disk_mib]
 }
 
-/// What the largest nodes of every set of zones hold together.
+/// The capacity of the largest nodes of every set of zones.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     /// Set of zones, dimension → what the 1, 2, 3 … largest nodes have.
@@ -79,7 +79,7 @@ impl Bound {
         }
     }
 
-    /// Returns how many nodes hold `demand` at the least, and of which size all together.
+    /// Returns the minimum number of nodes for `demand`, and their total size.
     pub(crate) fn used(&self, demand: &Demand) -> Used {
         Used {
             nodes: least(|set| {
@@ -101,7 +101,7 @@ impl Bound {
         }
     }
 
-    /// Tells whether the sums leave it open that all of the nodes together hold `demand`.
+    /// Tells whether all nodes together have the sums of `demand`.
     fn may_hold(&self, demand: &Demand) -> bool {
         (1..SETS).all(|set| {
             let mut sums = self.held[set].iter().zip(demand.sums[set]);
@@ -124,7 +124,7 @@ fn least(need: impl Fn(usize) -> usize) -> usize {
     bounds[SETS - 1]
 }
 
-/// Returns how many of the cluster's nodes, first come first counted, hold `demand` at the least.
+/// Returns the minimum number of the cluster's nodes, in their order, for `demand`.
 pub(crate) fn nodes_needed(sizes: Sizes, demand: &Demand, most: usize) -> usize {
     let mut needed = 1;
     while needed < most && !Bound::new(&nodes(sizes, needed)).may_hold(demand) {

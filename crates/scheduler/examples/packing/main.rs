@@ -1,4 +1,4 @@
-//! How many nodes a trace takes, against sampling and against what no scheduler can beat:
+//! Nodes used by a trace, against sampling and a lower bound for any scheduler:
 //! `cargo run --release -p scheduler --example packing`.
 //!
 //! Prints one Markdown table and writes `docs/packing.svg`. Jobs arrive and depart; the same traces
@@ -9,7 +9,7 @@
 mod bound;
 mod plot;
 mod sampling;
-mod site;
+mod simulated_cluster;
 mod trace;
 mod workload;
 
@@ -19,28 +19,28 @@ use scheduler::schedule;
 use bound::{Bound, Demand, nodes_needed};
 use plot::Panel;
 use sampling::{Limit, Sampling};
-use site::{NOW, Site};
+use simulated_cluster::{NOW, SimulatedCluster};
 use trace::{Event, STAYS_UNTIL};
 use workload::{Kind, Sizes, Used, ZONES};
 
 const SEEDS: u64 = 11;
 const NODES: usize = 400;
 const EVENTS: usize = 2_000;
-/// The part of the cluster that is asked for at the peak: even those who use every node find a place.
+/// The demand at the peak, as a share of the cluster: even the worst placer fits it.
 const PEAK: f64 = 0.6;
 const SVG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/packing.svg");
 
-/// Who places.
+/// The placers compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
+enum Placer {
     EveryNode,
     Sampling(Limit),
 }
 
-const WHO: [Who; 3] = [
-    Who::EveryNode,
-    Who::Sampling(Limit::ByType),
-    Who::Sampling(Limit::Two),
+const PLACERS: [Placer; 3] = [
+    Placer::EveryNode,
+    Placer::Sampling(Limit::ByType),
+    Placer::Sampling(Limit::Two),
 ];
 
 fn main() {
@@ -75,7 +75,7 @@ fn main() {
             print("needed", |run| run.needed);
             lines.push(placed_row(kind, sizes, &runs));
             let name = format!("{}, {}", kind.name(), sizes.name());
-            let sizes = |used: [Used; 1 + WHO.len()]| used.map(Used::middle_nodes);
+            let sizes = |used: [Used; 1 + PLACERS.len()]| used.map(Used::middle_nodes);
             let series = runs
                 .into_iter()
                 .map(|run| run.used.into_iter().map(sizes).collect());
@@ -90,16 +90,16 @@ fn main() {
     eprintln!("wrote docs/packing.svg");
 }
 
-/// A lower bound, then what each of [`WHO`] takes.
-type Counts = [usize; 1 + WHO.len()];
+/// A lower bound, then the nodes used by each placer.
+type Counts = [usize; 1 + PLACERS.len()];
 
 struct Run {
     /// After each event.
-    used: Vec<[Used; 1 + WHO.len()]>,
+    used: Vec<[Used; 1 + PLACERS.len()]>,
     /// Nodes that a cluster must have for the demand of the peak.
     needed: Counts,
-    /// How many thousandths of that demand have a place on as many nodes as the lower bound says.
-    placed: [usize; WHO.len()],
+    /// Thousandths of that demand placed on as many nodes as the lower bound.
+    placed: [usize; PLACERS.len()],
 }
 
 impl Run {
@@ -108,9 +108,9 @@ impl Run {
         let events = trace::trace(kind, &nodes, EVENTS, PEAK, seed);
         let columns = [
             bounds(&nodes, &events),
-            play(WHO[0], &nodes, &events, seed),
-            play(WHO[1], &nodes, &events, seed),
-            play(WHO[2], &nodes, &events, seed),
+            play(PLACERS[0], &nodes, &events, seed),
+            play(PLACERS[1], &nodes, &events, seed),
+            play(PLACERS[2], &nodes, &events, seed),
         ];
         let after = |event: usize| columns.each_ref().map(|column| column[event]);
         let jobs = live_at(&events, STAYS_UNTIL);
@@ -119,18 +119,18 @@ impl Run {
         Self {
             used: (0..EVENTS).map(after).collect(),
             needed: needed(sizes, &jobs, least, seed),
-            placed: WHO.map(|who| {
+            placed: PLACERS.map(|placer| {
                 let nodes = workload::nodes(sizes, least);
-                placed(who, &nodes, &jobs, seed)
+                placed(placer, &nodes, &jobs, seed)
             }),
         }
     }
 
-    fn at_peak(&self) -> [Used; 1 + WHO.len()] {
+    fn at_peak(&self) -> [Used; 1 + PLACERS.len()] {
         self.used[event_at(STAYS_UNTIL) - 1]
     }
 
-    fn at_end(&self) -> [Used; 1 + WHO.len()] {
+    fn at_end(&self) -> [Used; 1 + PLACERS.len()] {
         self.used[EVENTS - 1]
     }
 }
@@ -145,7 +145,7 @@ fn event_at(part: f64) -> usize {
     (EVENTS as f64 * part) as usize
 }
 
-/// Returns the jobs that are there at this part of the trace, oldest first.
+/// Returns the live jobs at this part of the trace, oldest first.
 fn live_at(events: &[Event], part: f64) -> Vec<Job> {
     let mut live: Vec<Job> = Vec::new();
     for event in &events[..event_at(part)] {
@@ -170,14 +170,17 @@ fn bounds(nodes: &[Node], events: &[Event]) -> Vec<Used> {
     after.collect()
 }
 
-/// Returns how many nodes are used after each event.
-fn play(who: Who, nodes: &[Node], events: &[Event], seed: u64) -> Vec<Used> {
-    let mut cluster = Cluster::new(who, nodes, seed);
+/// Returns the number of used nodes after each event.
+fn play(placer: Placer, nodes: &[Node], events: &[Event], seed: u64) -> Vec<Used> {
+    let mut cluster = Cluster::new(placer, nodes, seed);
     let after = events.iter().map(|event| {
         match event {
             Event::Arrive(job) => {
                 let placed = cluster.arrive(job);
-                assert_eq!(placed, job.task_groups[0].count, "there is room: {who:?}");
+                assert_eq!(
+                    placed, job.task_groups[0].count,
+                    "there is room: {placer:?}"
+                );
             }
             Event::Depart(key) => cluster.depart(key),
         }
@@ -191,13 +194,13 @@ fn play(who: Who, nodes: &[Node], events: &[Event], seed: u64) -> Vec<Used> {
 ///
 /// Found by halving, as if a larger cluster always took what a smaller one does; it is nearly so.
 fn needed(sizes: Sizes, jobs: &[Job], least: usize, seed: u64) -> Counts {
-    let mut counts = [least; 1 + WHO.len()];
-    for (count, who) in counts[1..].iter_mut().zip(WHO) {
+    let mut counts = [least; 1 + PLACERS.len()];
+    for (count, placer) in counts[1..].iter_mut().zip(PLACERS) {
         let (mut low, mut high) = (least, NODES);
         while low < high {
             let middle = usize::midpoint(low, high);
             let nodes = workload::nodes(sizes, middle);
-            let mut cluster = Cluster::new(who, &nodes, seed);
+            let mut cluster = Cluster::new(placer, &nodes, seed);
             let mut jobs = jobs.iter();
             if jobs.all(|job| cluster.arrive(job) == job.task_groups[0].count) {
                 high = middle;
@@ -210,9 +213,10 @@ fn needed(sizes: Sizes, jobs: &[Job], least: usize, seed: u64) -> Counts {
     counts
 }
 
-/// Returns how many thousandths of what `jobs` ask for have a place, by whatever they lack most of.
-fn placed(who: Who, nodes: &[Node], jobs: &[Job], seed: u64) -> usize {
-    let mut cluster = Cluster::new(who, nodes, seed);
+/// Returns the placed part of the demand of `jobs` in thousandths, by the dimension that is
+/// shortest.
+fn placed(placer: Placer, nodes: &[Node], jobs: &[Job], seed: u64) -> usize {
+    let mut cluster = Cluster::new(placer, nodes, seed);
     let placed = jobs.iter().map(|job| {
         let mut placed = job.clone();
         placed.task_groups[0].count = cluster.arrive(job);
@@ -229,26 +233,28 @@ fn placed(who: Who, nodes: &[Node], jobs: &[Job], seed: u64) -> usize {
     thousandths
 }
 
-/// A cluster, and who places on it.
+/// A cluster with its placer.
 enum Cluster<'a> {
-    EveryNode(Box<Site>, u64),
+    EveryNode(Box<SimulatedCluster>, u64),
     Sampling(Box<Sampling<'a>>),
 }
 
 impl<'a> Cluster<'a> {
-    fn new(who: Who, nodes: &'a [Node], seed: u64) -> Self {
-        match who {
-            Who::EveryNode => Self::EveryNode(Box::new(Site::new(nodes, seed)), seed),
-            Who::Sampling(limit) => Self::Sampling(Box::new(Sampling::new(nodes, limit, seed))),
+    fn new(placer: Placer, nodes: &'a [Node], seed: u64) -> Self {
+        match placer {
+            Placer::EveryNode => {
+                Self::EveryNode(Box::new(SimulatedCluster::new(nodes, seed)), seed)
+            }
+            Placer::Sampling(limit) => Self::Sampling(Box::new(Sampling::new(nodes, limit, seed))),
         }
     }
 
-    /// Places the allocations of a job; returns how many have a place.
+    /// Places the allocations of a job; returns the number of placements.
     fn arrive(&mut self, job: &Job) -> u32 {
         match self {
-            Self::EveryNode(site, seed) => {
-                let eval = site.register(job);
-                run(site, eval, seed)
+            Self::EveryNode(simulated, seed) => {
+                let eval = simulated.register(job);
+                run(simulated, eval, seed)
             }
             Self::Sampling(sampling) => sampling.arrive(job),
         }
@@ -256,9 +262,9 @@ impl<'a> Cluster<'a> {
 
     fn depart(&mut self, job: &JobKey) {
         match self {
-            Self::EveryNode(site, seed) => {
-                let eval = site.stop(job);
-                run(site, eval, seed);
+            Self::EveryNode(simulated, seed) => {
+                let eval = simulated.stop(job);
+                run(simulated, eval, seed);
             }
             Self::Sampling(sampling) => sampling.depart(job),
         }
@@ -266,8 +272,8 @@ impl<'a> Cluster<'a> {
 
     fn used(&self, nodes: &[Node]) -> Used {
         match self {
-            Self::EveryNode(site, _) => {
-                let snapshot = site.snapshot();
+            Self::EveryNode(simulated, _) => {
+                let snapshot = simulated.snapshot();
                 let is_used = |node: &&Node| {
                     snapshot
                         .usage(node.id)
@@ -280,11 +286,11 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// Plans for an evaluation and commits the plan; returns how many it placed.
-fn run(site: &mut Site, eval: model::EvalId, seed: &mut u64) -> u32 {
+/// Plans for an evaluation and commits the plan; returns the number of placements.
+fn run(simulated: &mut SimulatedCluster, eval: model::EvalId, seed: &mut u64) -> u32 {
     *seed += 1;
-    let decision = schedule(&site.snapshot(), &site.eval(eval), NOW, *seed);
-    let result = site.commit(&decision.plan);
+    let decision = schedule(&simulated.snapshot(), &simulated.eval(eval), NOW, *seed);
+    let result = simulated.commit(&decision.plan);
     assert!(result.rejected_nodes.is_empty(), "made on its own snapshot");
     u32::try_from(result.placed.len()).expect("a count is a u32")
 }
@@ -297,7 +303,7 @@ fn print_row(
     counts: impl Fn(&Run) -> Counts,
 ) {
     let all: Vec<_> = runs.iter().map(counts).collect();
-    let cells = (0..=WHO.len()).map(|column| {
+    let cells = (0..=PLACERS.len()).map(|column| {
         let [least, median, most] = range(all.iter().map(|counts| counts[column]));
         if column == 0 {
             return format!("{median} ({least}–{most})");
@@ -320,7 +326,7 @@ fn print_row(
 }
 
 fn placed_row(kind: Kind, sizes: Sizes, runs: &[Run]) -> String {
-    let cells = (0..WHO.len()).map(|column| {
+    let cells = (0..PLACERS.len()).map(|column| {
         let cell = range(runs.iter().map(|run| run.placed[column]));
         let [least, median, most] = cell.map(|part| format!("{}.{}", part / 10, part % 10));
         format!("{median} % ({least}–{most})")

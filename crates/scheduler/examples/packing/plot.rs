@@ -1,10 +1,10 @@
-//! Draws how many nodes are used as jobs come and go, as SVG.
+//! Plot of used nodes as jobs come and go, as SVG.
 
 use std::fmt::Write as _;
 
 use crate::{Counts, range};
 
-/// What is drawn of one trace on one cluster.
+/// The data of one trace on one cluster.
 pub(crate) struct Panel {
     pub(crate) name: String,
     /// Seed → event → counts.

@@ -1,4 +1,4 @@
-//! What comes and goes on a cluster; the same seed makes the same.
+//! Traces of arriving and departing jobs, deterministic by seed.
 
 use model::{Job, JobKey, Node};
 use rand::rngs::StdRng;
@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::workload::{Jobs, Kind, capacity, demand, share};
 
-/// One thing that happens.
+/// An event of a trace.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Arrive(Box<Job>),
@@ -20,8 +20,8 @@ pub(crate) const STAYS_UNTIL: f64 = 0.7;
 /// and falls to this part of its peak.
 const FALLS_TO: f64 = 0.5;
 
-/// Returns what happens: jobs arrive while less is asked for than the moment wants, and one departs
-/// when it is more. At the peak, `peak` of the cluster's cpu or memory is asked for.
+/// Returns the events: jobs arrive while demand is below its target, and one departs when it is
+/// above. At the peak, `peak` of the cluster's cpu or memory is asked for.
 pub(crate) fn trace(kind: Kind, nodes: &[Node], events: usize, peak: f64, seed: u64) -> Vec<Event> {
     let capacity = capacity(nodes);
     let mut jobs = Jobs::new(kind, seed);
@@ -44,7 +44,7 @@ pub(crate) fn trace(kind: Kind, nodes: &[Node], events: usize, peak: f64, seed: 
     trace
 }
 
-/// Returns the part of the peak that is wanted.
+/// Returns the target as a share of the peak.
 fn wanted(moment: f64) -> f64 {
     if moment < RISES_UNTIL {
         moment / RISES_UNTIL

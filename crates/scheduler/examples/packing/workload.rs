@@ -1,4 +1,4 @@
-//! Synthetic clusters and jobs; the same seed makes the same.
+//! Synthetic clusters and jobs, deterministic by seed.
 
 #![allow(dead_code, reason = "the examples each use a part of it")]
 
@@ -18,7 +18,7 @@ pub(crate) const SMALL: ComparableResources = ComparableResources {
     disk_mib: 500_000,
 };
 
-/// Which sizes the nodes of a cluster have.
+/// The sizes of a cluster's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// 32,000 MHz and 64 GiB.
@@ -98,7 +98,7 @@ pub(crate) fn zone(node: &Node) -> usize {
     position.expect("every node is in a zone")
 }
 
-/// What the jobs of a trace are like.
+/// The kind of jobs in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// From a quarter of a core to eight, with much or little memory, up to twelve allocations.
@@ -250,17 +250,17 @@ fn whole(amount: f64) -> u32 {
     amount as u32
 }
 
-/// Returns what nodes have, all together.
+/// Returns the capacity of all nodes.
 pub(crate) fn capacity(nodes: &[Node]) -> ComparableResources {
     sum(nodes.iter().map(Node::available))
 }
 
-/// Returns what jobs ask for, all together.
+/// Returns the demand of all jobs.
 pub(crate) fn demand<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> ComparableResources {
     sum(jobs.into_iter().map(ask))
 }
 
-/// Returns what all allocations of a job ask for together.
+/// Returns the demand of all allocations of a job.
 pub(crate) fn ask(job: &Job) -> ComparableResources {
     let group = &job.task_groups[0];
     let (one, count) = (group.ask(), u64::from(group.count));

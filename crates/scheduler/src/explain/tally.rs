@@ -1,20 +1,21 @@
-//! Adds up what nodes say, by class and in all.
+//! Aggregates the answers of nodes by class and in total.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use model::{NodeId, NodeScore};
 
-use crate::explain::inquiry::{Inquiry, Question};
-use crate::explain::obstacle::{Obstacle, Verdict};
-use crate::explain::survey::Answer;
-use crate::explain::{
+use crate::explain::blocker::{PlacementBlocker, Verdict};
+use crate::explain::explanation::{
     CLASSES_MAX, Chosen, ClassExplanation, Counts, GroupExplanation, Missing, NodeExplanation,
-    Outscored, REASONS_MAX, Reason, Way, Ways,
+    Outscored, REASONS_MAX, Reason,
 };
+use crate::explain::node_checks::Answer;
+use crate::explain::preemption::{PreemptionCounts, PreemptionOutcome};
+use crate::explain::probe::{Probe, Question};
 use crate::rank::score::{Parts, thousandths};
 
-/// The answers of all nodes, and what became of each.
+/// The answers of all nodes with their verdicts.
 pub(super) struct Tally<'a> {
     answers: Vec<(Verdict, Answer<'a>)>,
     /// Position among the answers.
@@ -24,24 +25,26 @@ pub(super) struct Tally<'a> {
 
 impl<'a> Tally<'a> {
     pub(super) fn new(
-        inquiry: &Inquiry<'_>,
+        probe: &Probe<'_>,
         answers: Vec<Answer<'a>>,
         asked_for: Option<NodeId>,
     ) -> Self {
-        let is_everywhere = inquiry.question == Question::Everywhere;
-        let chosen = match inquiry.home {
-            _ if is_everywhere => None,
-            Some(home) => answers.iter().position(|answer| answer.node.id == home),
+        let is_system = probe.question == Question::Everywhere;
+        let chosen = match probe.chosen_node {
+            _ if is_system => None,
+            Some(chosen_node) => answers
+                .iter()
+                .position(|answer| answer.node.id == chosen_node),
             None => best(&answers),
         };
         let verdict = |(position, answer): (usize, Answer<'a>)| {
-            let is_full = inquiry.full.contains(&answer.node.id);
-            let has_it = is_everywhere && answer.holds > 0 && !is_full;
-            let first = answer.obstacles.iter().map(Obstacle::verdict).min();
+            let is_full = probe.full.contains(&answer.node.id);
+            let has_it = is_system && answer.holds > 0 && !is_full;
+            let first = answer.blockers.iter().map(PlacementBlocker::verdict).min();
             let verdict = match first {
                 _ if Some(position) == chosen || has_it => Verdict::Chosen,
                 Some(verdict) => verdict,
-                None if is_everywhere => Verdict::Chosen,
+                None if is_system => Verdict::Chosen,
                 None => Verdict::Outscored,
             };
             (verdict, answer)
@@ -53,14 +56,14 @@ impl<'a> Tally<'a> {
         }
     }
 
-    pub(super) fn explanation(&self, inquiry: &Inquiry<'_>) -> GroupExplanation {
+    pub(super) fn explanation(&self, probe: &Probe<'_>) -> GroupExplanation {
         let mut counts = Counts::default();
-        let mut ways = Ways::default();
+        let mut preemption = PreemptionCounts::default();
         for (verdict, answer) in &self.answers {
             counts.add(*verdict);
-            let way = answer.way.as_ref();
-            if let Some(way) = way.filter(|_| *verdict == Verdict::Exhausted) {
-                ways.add(way);
+            let outcome = answer.preemption.as_ref();
+            if let Some(outcome) = outcome.filter(|_| *verdict == Verdict::Exhausted) {
+                preemption.add(outcome);
             }
         }
         let mut classes = self.classes();
@@ -68,46 +71,46 @@ impl<'a> Tally<'a> {
         let mut answers = self.answers.iter();
         let asked_for = answers.find(|(_, answer)| Some(answer.node.id) == self.asked_for);
         GroupExplanation {
-            name: inquiry.group.name.clone(),
-            wanted: inquiry.group.count,
+            name: probe.group.name.clone(),
+            wanted: probe.group.count,
             placed: 0,
             live: 0,
             done: 0,
             waiting: 0,
             waits_until: None,
-            held: None,
-            missing: inquiry.missing,
-            would_place: inquiry.would_place,
-            question: inquiry.question,
-            job_version: inquiry.job.value.version,
+            hold: None,
+            missing: probe.missing,
+            would_place: probe.would_place,
+            question: probe.question,
+            job_version: probe.job.value.version,
             counts,
-            ways,
-            chosen: self.chosen(inquiry),
+            preemption,
+            chosen: self.chosen(probe),
             classes,
             classes_left_out: small(left_out.len()),
             nodes_left_out: left_out.iter().map(|class| class.counts.total()).sum(),
             nearest: self.nearest(),
-            node: asked_for.map(|(verdict, answer)| told(*verdict, answer)),
+            node: asked_for.map(|(verdict, answer)| node_explanation(*verdict, answer)),
         }
     }
 
-    fn chosen(&self, inquiry: &Inquiry<'_>) -> Option<Chosen> {
+    fn chosen(&self, probe: &Probe<'_>) -> Option<Chosen> {
         let (_, answer) = self.answers.get(self.chosen?)?;
         Some(Chosen {
             node_id: answer.node.id,
             node_name: answer.node.name.clone(),
             class: answer.node.node_class.clone(),
             score: score(answer),
-            keeps_disk: inquiry.keeps_disk,
-            victims: match &answer.way {
-                Some(way @ Way::Open { .. }) => way.victims().to_vec(),
+            keeps_disk: probe.keeps_disk,
+            victims: match &answer.preemption {
+                Some(PreemptionOutcome::Possible { victims }) => victims.clone(),
                 _ => Vec::new(),
             },
         })
     }
 
-    /// Returns the node that would need the least effort, the first by name of several; none if all
-    /// nodes that the job asks for would do: then others are nobody's concern.
+    /// Returns the node that needs the least effort, of equals the first by name; `None` if all nodes in
+    /// the job's scope are suitable.
     fn nearest(&self) -> Option<NodeExplanation> {
         let verdicts = || self.answers.iter().map(|(verdict, _)| *verdict);
         let misses_in_scope =
@@ -117,13 +120,14 @@ impl<'a> Tally<'a> {
         }
         let misses = self.answers.iter();
         let misses = misses.filter(|(verdict, _)| *verdict < Verdict::Outscored);
-        let effort =
-            |answer: &Answer<'_>| -> f64 { answer.obstacles.iter().map(Obstacle::effort).sum() };
+        let effort = |answer: &Answer<'_>| -> f64 {
+            answer.blockers.iter().map(PlacementBlocker::effort).sum()
+        };
         let nearest = misses.min_by(|(_, left), (_, right)| {
             let by_effort = effort(left).total_cmp(&effort(right));
             by_effort.then_with(|| left.node.name.cmp(&right.node.name))
         });
-        nearest.map(|(verdict, answer)| told(*verdict, answer))
+        nearest.map(|(verdict, answer)| node_explanation(*verdict, answer))
     }
 
     /// Returns all classes, those with the most nodes first.
@@ -147,9 +151,9 @@ impl<'a> Tally<'a> {
         let mut best: Option<(&Answer<'a>, &Parts)> = None;
         for (verdict, answer) in answers {
             counts.add(*verdict);
-            let that_count = answer.obstacles.iter();
-            for obstacle in that_count.filter(|obstacle| obstacle.verdict() == *verdict) {
-                count(&mut reasons, *verdict, obstacle);
+            let that_count = answer.blockers.iter();
+            for blocker in that_count.filter(|blocker| blocker.verdict() == *verdict) {
+                count(&mut reasons, *verdict, blocker);
             }
             if *verdict == Verdict::Outscored
                 && let Some(parts) = &answer.parts
@@ -183,7 +187,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Returns the position of the best of those that can take one.
+/// Returns the position of the best suitable node.
 fn best(answers: &[Answer<'_>]) -> Option<usize> {
     let mut best: Option<(usize, (&Answer<'_>, &Parts))> = None;
     for (position, answer) in answers.iter().enumerate() {
@@ -195,19 +199,22 @@ fn best(answers: &[Answer<'_>]) -> Option<usize> {
     best.map(|(position, _)| position)
 }
 
-/// Tells whether the first of two has room while the other has not, or the higher score, or as high a
-/// one and the lower name.
+/// Orders by room without preemption, then by score, then by name.
 fn is_better(one: (&Answer<'_>, &Parts), other: (&Answer<'_>, &Parts)) -> bool {
-    let has_room = |answer: &Answer<'_>| answer.obstacles.is_empty();
+    let has_room = |answer: &Answer<'_>| answer.blockers.is_empty();
     let by_room = has_room(one.0).cmp(&has_room(other.0));
     let by_score = one.1.score().total_cmp(&other.1.score());
     let by_name = || other.0.node.name.cmp(&one.0.node.name);
     by_room.then(by_score).then_with(by_name).is_gt()
 }
 
-fn count(reasons: &mut BTreeMap<(Verdict, String), Reason>, verdict: Verdict, obstacle: &Obstacle) {
-    let text = obstacle.reason();
-    let missing = obstacle.missing().map(|(amount, unit)| Missing {
+fn count(
+    reasons: &mut BTreeMap<(Verdict, String), Reason>,
+    verdict: Verdict,
+    blocker: &PlacementBlocker,
+) {
+    let text = blocker.reason();
+    let missing = blocker.missing().map(|(amount, unit)| Missing {
         least: amount,
         most: amount,
         unit,
@@ -226,15 +233,15 @@ fn count(reasons: &mut BTreeMap<(Verdict, String), Reason>, verdict: Verdict, ob
     }
 }
 
-fn told(verdict: Verdict, answer: &Answer<'_>) -> NodeExplanation {
+fn node_explanation(verdict: Verdict, answer: &Answer<'_>) -> NodeExplanation {
     NodeExplanation {
         node_id: answer.node.id,
         node_name: answer.node.name.clone(),
         class: answer.node.node_class.clone(),
         verdict,
         holds: answer.holds,
-        obstacles: answer.obstacles.clone(),
-        way: answer.way.clone(),
+        blockers: answer.blockers.clone(),
+        preemption: answer.preemption.clone(),
         score: score(answer),
     }
 }
@@ -245,7 +252,7 @@ fn score(answer: &Answer<'_>) -> Option<NodeScore> {
 }
 
 fn node_score(node_id: NodeId, parts: &Parts) -> NodeScore {
-    crate::rank::explain::node_score(node_id, parts)
+    crate::rank::metrics::node_score(node_id, parts)
 }
 
 fn small(count: usize) -> u32 {

@@ -1,4 +1,4 @@
-//! Those on a node that could make way.
+//! Candidates for eviction on a node.
 
 use std::cmp::Reverse;
 
@@ -8,9 +8,9 @@ use state::{AllocView, Share, Snapshot};
 use crate::preempt::cost::PRIORITY_DELTA;
 use crate::preempt::preempted::Preempted;
 
-/// In whose name others are asked to make way.
+/// The job that preempts others.
 #[derive(Clone, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct Preemptor {
     pub(crate) job: JobKey,
     pub(crate) priority: u8,
 }
@@ -19,9 +19,9 @@ pub(crate) struct Claim {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {
     pub(crate) view: &'a AllocView,
-    /// Its job's, in the version that it runs.
+    /// The priority of the job version that it runs.
     pub(crate) priority: u8,
-    /// How many of its group may move at the same time; 0: any number.
+    /// The number of its group that may move at the same time; 0: any number.
     pub(crate) max_parallel: u32,
 }
 
@@ -31,15 +31,15 @@ impl<'a> Candidate<'a> {
     }
 }
 
-impl Claim {
-    /// Tells whether a job of this priority has to make way.
+impl Preemptor {
+    /// Tells whether allocations of a job with this priority may be evicted.
     pub(crate) fn beats(&self, priority: u8) -> bool {
         priority
             .checked_add(PRIORITY_DELTA)
             .is_some_and(|needed| self.priority >= needed)
     }
 
-    /// Returns those of a node's shares that could be freed, lowest priority first.
+    /// Returns the resources of a node by priority that could be freed, lowest priority first.
     pub(crate) fn shares<'a>(
         &self,
         snapshot: &'a Snapshot,
@@ -49,9 +49,9 @@ impl Claim {
         shares.take_while(|share| self.beats(share.priority))
     }
 
-    /// Returns who could make way on `node`.
+    /// Returns the candidates on `node`.
     ///
-    /// Shape: lowest priority first; of one priority the youngest first, as it has the least to lose.
+    /// Shape: lowest priority first; of one priority the youngest first, which loses the least work.
     pub(crate) fn candidates<'a>(
         &self,
         snapshot: &'a Snapshot,

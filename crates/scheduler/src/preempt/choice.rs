@@ -1,46 +1,22 @@
-//! Chooses victims: one after the other until the ask fits, then without those who were not needed.
+//! Choice of victims: one candidate after the other until the ask fits, then without the unnecessary
+//! ones.
 
 use std::cmp::Reverse;
 
-use model::Node;
-use placement::{Exhausted, Requirements};
+use placement::Exhausted;
 use state::NodeUsage;
 
 use crate::preempt::candidates::Candidate;
 use crate::preempt::cost::{Need, penalty};
 use crate::preempt::devices::cheapest_kind;
 use crate::preempt::preempted::Preempted;
-use crate::rank::Given;
+use crate::preempt::room::Room;
 
-/// A node as the plan so far leaves it, and what is asked of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Room<'a> {
-    pub(crate) node: &'a Node,
-    /// All that is held there; what the plan stops or has evicted is not.
-    pub(crate) usage: &'a NodeUsage,
-    pub(crate) requirements: &'a Requirements,
-}
-
-impl<'a> Room<'a> {
-    /// Returns the same node when it holds `usage`.
-    pub(crate) fn with(&self, usage: &'a NodeUsage) -> Self {
-        Self { usage, ..*self }
-    }
-
-    /// Finds room for the ask. Which dynamic ports it gets is drawn once the victims are known.
-    ///
-    /// # Errors
-    /// The first thing that is short.
-    pub(crate) fn find(&self) -> Result<Given, Exhausted> {
-        Given::on(self.node, self.usage, self.requirements, |_| 0)
-    }
-}
-
-/// Returns the positions among `candidates` of those who have to go so that the ask fits; `None`: it
-/// would not fit with all of them gone.
+/// Returns the victims among `candidates` by position; `None`: the ask would not fit without all of
+/// them.
 ///
-/// Shape: ascending, not empty unless the ask fits anyway. **Invariant**: none of them can be left
-/// out, in whatever the node is short of.
+/// Shape: ascending, not empty unless the ask fits anyway. **Invariant**: minimal, the ask does not fit
+/// beside any of the victims.
 pub(crate) fn victims(
     room: &Room<'_>,
     candidates: &[Candidate<'_>],
@@ -67,7 +43,7 @@ pub(crate) fn victims(
             continue;
         }
         let next = choice.cheapest(|candidate| holds(room, candidate, &short));
-        // Somebody is left, as it fits without all of them.
+        // A candidate is left, as the ask fits without all of them.
         let next = next.or_else(|| choice.cheapest(|_| true))?;
         choice.take(next);
     }
@@ -76,7 +52,7 @@ pub(crate) fn victims(
     Some(choice.taken)
 }
 
-/// Tells whether evicting `candidate` would give the node some of what it is short of.
+/// Tells whether `candidate` holds some of what the node is short of.
 fn holds(room: &Room<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bool {
     let resources = candidate.resources();
     let mut ports = resources.ports.iter();
@@ -103,21 +79,21 @@ fn holds(room: &Room<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bool 
     }
 }
 
-/// Victims in the making.
+/// A choice of victims in progress.
 struct Choice<'a, 'c> {
     room: &'a Room<'a>,
     candidates: &'a [Candidate<'c>],
     preempted: &'a Preempted,
     /// Positions among the candidates, in the order in which they were taken.
     taken: Vec<usize>,
-    /// What is held with them gone.
+    /// What is held without them.
     usage: NodeUsage,
-    /// What they leave to be asked for.
+    /// What is still missing without them.
     need: Need,
 }
 
 impl Choice<'_, '_> {
-    /// Returns who costs least of the lowest priority that has one who `suits`.
+    /// Returns the cheapest candidate that `suits`, of the lowest priority that has one.
     fn cheapest(&self, suits: impl Fn(&Candidate<'_>) -> bool) -> Option<usize> {
         let mut best = None::<(u8, f64, usize)>;
         for (position, candidate) in self.candidates.iter().enumerate() {
@@ -135,7 +111,7 @@ impl Choice<'_, '_> {
         best.map(|(_, _, position)| position)
     }
 
-    /// Returns what it costs that others of the candidate's group go as well.
+    /// Returns the penalty for other victims of the candidate's group.
     fn penalty(&self, candidate: &Candidate<'_>) -> f64 {
         if candidate.max_parallel == 0 {
             return 0.0;
@@ -159,8 +135,8 @@ impl Choice<'_, '_> {
         self.taken.push(position);
     }
 
-    /// Spares everybody without whom it fits as well: the most important first, and of one priority
-    /// who is nearest to the ask, because several far from it were taken for a reason.
+    /// Releases unnecessary victims: the highest priority first, and of one priority the nearest to the
+    /// ask, because it can replace several that are far from it.
     fn give_back(&mut self) {
         let ask = Need::new(self.room.requirements.resources);
         let mut order = self.taken.clone();

@@ -1,19 +1,19 @@
-//! What an eviction costs: the arithmetic of who is chosen before whom.
+//! Cost of evictions: the arithmetic that orders candidates.
 //!
-//! Source: Nomad's public behaviour, but for what the functions say of themselves.
+//! Source: Nomad's public behaviour, except where a function says otherwise.
 
 use model::ComparableResources;
 
-/// How much lower than the job's the priority of a victim's job must be at least.
+/// The minimum difference between the priorities of the preempting job and of a victim's job.
 pub(crate) const PRIORITY_DELTA: u8 = 10;
 
-/// What each victim costs beyond those of its group that may move at the same time.
+/// The cost of each victim beyond `max_parallel` of its group.
 const PENALTY: f64 = 50.0;
 
 /// The weight of victims at which [`preemption_score`] is one half: the largest priority.
 const WEIGHT_AT_HALF: f64 = 100.0;
 
-/// How much of each amount is still asked for; below 0 when more is free than is needed.
+/// The amounts that are still missing; negative where more is free than needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need([f64; 3]);
 
@@ -22,15 +22,15 @@ impl Need {
         Self(amounts(ask))
     }
 
-    /// Takes off what a victim gives up.
+    /// Subtracts what a victim frees.
     pub(crate) fn less(&mut self, freed: ComparableResources) {
         for (need, freed) in self.0.iter_mut().zip(amounts(freed)) {
             *need -= freed;
         }
     }
 
-    /// Returns how far `held` is from what is needed, in shares of the need; amounts that are not
-    /// needed do not count.
+    /// Returns the distance between `held` and the missing amounts, in shares of these; amounts that are
+    /// not missing do not count.
     pub(crate) fn distance(&self, held: ComparableResources) -> f64 {
         let pairs = self.0.iter().zip(amounts(held));
         let squares = pairs
@@ -52,7 +52,7 @@ fn amounts(resources: ComparableResources) -> [f64; 3] {
     ]
 }
 
-/// Returns what it costs to evict one more of a group of which `evicted` go already and of which
+/// Returns the penalty for one more victim of a group with `evicted` victims already, of which
 /// `max_parallel` may move at the same time (0: any number).
 pub(crate) fn penalty(max_parallel: u32, evicted: u32) -> f64 {
     if max_parallel == 0 || evicted < max_parallel {
@@ -61,12 +61,12 @@ pub(crate) fn penalty(max_parallel: u32, evicted: u32) -> f64 {
     PENALTY * f64::from(evicted + 1 - max_parallel)
 }
 
-/// Returns from 1 down to 0 how good it is to evict victims of these priorities: the fewer and the
-/// less important, the better.
+/// Returns the preemption score of victims with these priorities, from 1 down to 0: fewer victims and
+/// lower priorities score better.
 ///
 /// The curve is ours. Nomad's, over the same weight of victims, is made for larger numbers: every node
-/// scores 1 on it, and who is evicted does not matter. Here one victim more makes a difference that is
-/// larger than a near-tie.
+/// scores 1 on it, whatever its victims. Here an additional victim makes a difference larger than a
+/// near-tie.
 pub(crate) fn preemption_score(priorities: impl IntoIterator<Item = u8>) -> f64 {
     let (mut highest, mut sum) = (0_u8, 0.0);
     for priority in priorities {

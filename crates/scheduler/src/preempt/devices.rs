@@ -1,5 +1,5 @@
-//! Which kind of device is cheapest to free: a request is served by one kind, so evicting holders of
-//! several would free too little of each.
+//! The kind of device that is cheapest to free. A request is served by one kind, so evicting holders of
+//! several kinds would free too little of each.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,13 +10,13 @@ use placement::Exhausted;
 use state::NodeUsage;
 
 use crate::preempt::candidates::Candidate;
-use crate::preempt::choice::Room;
+use crate::preempt::room::Room;
 
-/// Returns the positions of those who have to go for one kind of device so that the requests are
-/// served; `None`: no kind alone is enough, as when there are several requests.
+/// Returns the victims, by position, that free enough of one kind of device; `None`: no kind alone is
+/// enough, as when there are several requests.
 ///
-/// Shape: `usage` is what is held without those who are `taken` already. Of all kinds, the one whose
-/// victims have the lowest sum of different priorities, then the fewest, then the first on the node.
+/// Shape: `usage` is what is held without those `taken` already. Of all kinds, the one whose victims
+/// have the lowest sum of distinct priorities, then the fewest victims, then the first on the node.
 /// Source: Nomad's public behaviour, but for the last two.
 pub(super) fn cheapest_kind(
     room: &Room<'_>,
@@ -61,8 +61,8 @@ fn is_served(room: &Room<'_>, usage: &NodeUsage) -> bool {
     short != Some(Exhausted::Amount(Exhausted::NO_DEVICES))
 }
 
-/// Takes holders of the lowest priority first, those with the most instances first, until it is enough;
-/// then gives back who is not needed.
+/// Takes holders until it is enough, the lowest priority first and then the most instances; then
+/// releases the unnecessary ones.
 fn victims_of_kind(
     room: &Room<'_>,
     candidates: &[Candidate<'_>],

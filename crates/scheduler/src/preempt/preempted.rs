@@ -1,4 +1,4 @@
-//! What a plan has evicted so far.
+//! The victims of a plan so far.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use model::{AllocId, JobKey};
 use rustc_hash::{FxHashMap, FxHashSet};
 use state::AllocView;
 
-/// The plan's victims, and how many of each group they are.
+/// The plan's victims, with their number by group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Preempted {
     ids: FxHashSet<AllocId>,
@@ -28,7 +28,7 @@ impl Preempted {
         self.ids.iter().copied()
     }
 
-    /// Returns how many of the allocation's group go.
+    /// Returns the number of victims in the allocation's group.
     pub(crate) fn of_group(&self, view: &AllocView) -> u32 {
         if self.by_group.is_empty() {
             return 0;

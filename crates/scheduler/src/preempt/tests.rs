@@ -12,8 +12,11 @@ use proptest::prelude::*;
 use state::{AllocView, NodeUsage};
 use test_kit::builders;
 
+use super::candidates::Candidate;
+use super::choice::victims;
 use super::cost::{Need, penalty, preemption_score};
-use super::{Candidate, Preempted, Room, victims};
+use super::preempted::Preempted;
+use super::room::Room;
 
 fn amounts(cpu_mhz: u64, memory_mib: u64, disk_mib: u64) -> ComparableResources {
     ComparableResources {
@@ -255,7 +258,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     /// It fits without the victims, not without fewer of them, and it is found whenever it would fit
-    /// without everybody.
+    /// without all candidates.
     #[test]
     fn victims_are_enough_and_none_is_too_many(
         mut held in prop::collection::vec(held(), 0..9),
@@ -302,19 +305,21 @@ proptest! {
     }
 }
 
-/// The same question, asked without the crate `placement`.
+/// The same answer without the crate `placement`.
 fn fits(node: &Node, usage: &NodeUsage, asked: &Asked, requirements: &Requirements) -> bool {
-    let holds_core = |id: &u16| usage.held().is_some_and(|held| held.of_core(*id) > 0);
+    let holds_core = |id: &u16| usage.dedicated().is_some_and(|held| held.of_core(*id) > 0);
     let free_cores = node.cores.keys().copied().filter(|id| !holds_core(id));
     let cores: Vec<_> = free_cores.take(asked.cores as usize).collect();
     let is_held = |name: &str, id: &str| {
-        let device = state::held::DeviceRef {
+        let device = state::dedicated::DeviceRef {
             vendor: "nvidia",
             device_type: "gpu",
             name,
             instance_id: id,
         };
-        usage.held().is_some_and(|held| held.of_device(device) > 0)
+        usage
+            .dedicated()
+            .is_some_and(|held| held.of_device(device) > 0)
     };
     let free_gpus = |name: &str| {
         let of_kind = DEVICES.iter().filter(|(kind, _)| *kind == name);

@@ -1,4 +1,4 @@
-//! How much a group likes each node, asked once a kind where that is enough.
+//! Affinity scores of nodes, computed once a kind where that is enough.
 
 use state::{NodeRow, NodeTable};
 
@@ -9,7 +9,7 @@ pub(crate) enum Affinities {
     None,
     /// By the position of the kind.
     ByKind(Vec<f64>),
-    /// By the position of the node: an affinity looks at unique facts.
+    /// By the position of the node: an affinity reads unique attributes.
     ByNode(Vec<f64>),
 }
 
@@ -30,7 +30,7 @@ impl Affinities {
         Self::ByKind(liked.collect())
     }
 
-    /// Returns how much a node is liked; `None` when the group has no affinities.
+    /// Returns the affinity score of a node; `None`: the group has no affinities.
     pub(crate) fn of(&self, position: usize, row: &NodeRow) -> Option<f64> {
         match self {
             Self::None => None,

@@ -1,5 +1,5 @@
-//! One attribute of all nodes, as small numbers: texts are read once a kind, or once a node when
-//! the attribute is a unique one.
+//! One attribute of all nodes as small numbers: texts are read once a kind, or once a node for a
+//! unique attribute.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Asks `number_of` for the number of each value, `None` standing for a node without.
+    /// Maps each value to a number with `number_of`; `None` stands for a node without a value.
     pub(crate) fn new<'x>(
         table: &'x NodeTable,
         target: &'x Target,
@@ -64,7 +64,7 @@ impl Column {
     }
 }
 
-/// Texts and their numbers, in the order of their first coming.
+/// Texts and their numbers, in the order of first occurrence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names<'x> {
     numbers: FxHashMap<Cow<'x, str>, u32>,
@@ -76,7 +76,7 @@ impl<'x> Names<'x> {
         *self.numbers.entry(name).or_insert(next)
     }
 
-    /// Returns the text that has this number; slow, for people.
+    /// Returns the text with this number; slow, for metrics only.
     pub(crate) fn name(&self, number: u32) -> &str {
         let mut all = self.numbers.iter();
         let found = all.find(|(_, other)| **other == number);

@@ -1,18 +1,17 @@
-//! What a group would rather have, made ready to be asked: affinities and spreads of the job, the
-//! group and its tasks.
+//! Preferences of a group: compiled affinities and spreads of the job, the group and its tasks.
 
 use model::job::{Job, TaskGroup};
 use model::{Affinity, Node, Spread};
 use placement::{Check, Target};
 
-/// The value that stands for all those that a spread does not name.
+/// The target that stands for all values that a spread does not name.
 const ANY_OTHER: &str = "*";
 
 /// A group's affinities and spreads.
 #[derive(Clone, Debug)]
 pub(crate) struct Preferences {
     affinities: Vec<(Check, f64)>,
-    /// The sum of the affinities' weights without their signs; 0: there are none.
+    /// The sum of the absolute weights of the affinities; 0: there are none.
     affinity_weight: f64,
     pub(crate) spreads: Vec<SpreadRule>,
 }
@@ -41,14 +40,14 @@ impl Preferences {
         self.affinity_weight > 0.0
     }
 
-    /// Tells whether nodes of one kind may be liked differently.
+    /// Tells whether affinities may differ between nodes of one kind.
     pub(crate) fn affinity_is_unique(&self) -> bool {
         self.affinities
             .iter()
             .any(|(check, _)| check.escapes_class())
     }
 
-    /// Returns from −1 to 1 how much `node` is liked; 0 when there is nothing to like.
+    /// Returns the affinity score of `node`, from −1 to 1; 0 without affinities.
     pub(crate) fn affinity(&self, node: &Node) -> f64 {
         if !self.has_affinities() {
             return 0.0;
@@ -61,30 +60,30 @@ impl Preferences {
     }
 }
 
-/// One spread, with what it wants of the group's count.
+/// A spread with its shares of the group's count.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SpreadRule {
     pub(crate) target: Target,
-    /// Its part of all spreads' weights.
+    /// Its share of the sum of weights.
     pub(crate) weight: f64,
     pub(crate) aim: Aim,
 }
 
-/// Where a spread's allocations should be.
+/// The distribution that a spread aims for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Aim {
-    /// As many on each value.
+    /// The same number on each value.
     Even,
     Shares {
-        /// Value → how many; an explicit `*` is in `others`.
+        /// Value → desired number; an explicit `*` is in `others`.
         named: Vec<(String, f64)>,
-        /// How many on all other values together; `None`: none of them is wanted.
+        /// The desired number on each other value; `None`: none is desired.
         others: Option<f64>,
     },
 }
 
-/// Returns the job's spreads and the group's; of two over one attribute the group's holds, because
-/// it is the more specific. A spread without weight is none.
+/// Returns the spreads of the job and the group; of two over one attribute, the group's, which is
+/// more specific. Spreads with weight 0 are dropped.
 fn spreads(job: &Job, group: &TaskGroup) -> Vec<SpreadRule> {
     let is_own = |spread: &&Spread| {
         let own = group.spreads.iter();
@@ -122,8 +121,8 @@ fn aim(spread: &Spread, count: u32) -> Aim {
             left = left.saturating_sub(percent);
         }
     }
-    // What the targets leave over goes to all other values, if they take anything. It is counted in
-    // percent: the sum of shares may miss the count by a hair, which would be somebody's share.
+    // The rest of the targets goes to all other values. It is computed in percent, because sums of
+    // shares are not exact.
     if others.is_none() && 0 < left && left < 100 {
         others = Some(share(left));
     }

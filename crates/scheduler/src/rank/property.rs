@@ -1,12 +1,12 @@
-//! How often each value of a `distinct_property` is used, and which nodes wait for one to be freed.
+//! Limits of a `distinct_property`: the use of each value, and the nodes parked until one is freed.
 
 use placement::{DistinctProperty, Level};
 use rustc_hash::FxHashMap;
 use state::NodeTable;
 
+use crate::rank::ask::Neighbour;
 use crate::rank::column::{Column, Names};
-use crate::rank::search::Neighbour;
-use crate::rank::shelves::Entry;
+use crate::rank::score_buckets::Entry;
 
 /// One `distinct_property` of a group.
 #[derive(Clone, Debug)]
@@ -16,11 +16,11 @@ pub(crate) struct PropertyLimit<'a> {
     names: Names<'a>,
     /// Value → allocations on its nodes.
     used: Vec<u32>,
-    /// Value → nodes that came up when it was used up.
+    /// Value → nodes that were taken out of the buckets while it was used up.
     parked: FxHashMap<u32, Vec<Entry>>,
 }
 
-/// The number that stands for nodes without a value.
+/// The number of nodes without a value.
 const MISSING: u32 = u32::MAX;
 
 impl<'a> PropertyLimit<'a> {
@@ -62,7 +62,7 @@ impl<'a> PropertyLimit<'a> {
         }
     }
 
-    /// Counts one less, and returns the nodes that waited for it.
+    /// Subtracts an allocation, and returns the nodes parked for its value.
     pub(crate) fn remove(&mut self, table: &NodeTable, position: usize) -> Vec<Entry> {
         let Some(value) = self.value_at(table, position) else {
             return Vec::new();
@@ -72,7 +72,7 @@ impl<'a> PropertyLimit<'a> {
         self.parked.remove(&value).unwrap_or_default()
     }
 
-    /// Tells whether one more may be on the node.
+    /// Tells whether the node's value is below its limit.
     pub(crate) fn admits(&self, table: &NodeTable, position: usize) -> bool {
         match (self.value_at(table, position), self.rule.allowed()) {
             (Some(value), Ok(allowed)) => self.used[value as usize] < allowed,
@@ -80,14 +80,14 @@ impl<'a> PropertyLimit<'a> {
         }
     }
 
-    /// Keeps a node that is not admitted until its value is freed, which a missing one never is.
+    /// Parks a node until its value is freed; one without a value stays out.
     pub(crate) fn park(&mut self, table: &NodeTable, entry: Entry) {
         if let Some(value) = self.value_at(table, entry.position()) {
             self.parked.entry(value).or_default().push(entry);
         }
     }
 
-    /// Returns what is shown for a node that is not admitted.
+    /// Returns the reason in metrics of a node that is not admitted.
     pub(crate) fn reason(&self, table: &NodeTable, position: usize) -> String {
         if let Err(fault) = self.rule.allowed() {
             return fault.to_owned();

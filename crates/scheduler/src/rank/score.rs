@@ -1,6 +1,6 @@
-//! How good a node is for one more allocation of a group: the arithmetic of each scorer.
+//! Scores of a node for one more allocation of a group: the arithmetic of each scorer.
 //!
-//! Source: Nomad's public behaviour, but for what the functions say of themselves.
+//! Source: Nomad's public behaviour, except where a function says otherwise.
 
 use std::f64::consts::LOG2_10;
 
@@ -8,38 +8,38 @@ use model::{ComparableResources, ScoreParts};
 
 use model::Algorithm;
 
-/// The largest sum of the two powers below that a node can lose: 20 for an empty one, 2 for a full.
+/// The range of the sum of the two powers below: 20 for an empty node, 2 for a full one.
 const FIT_RANGE: f64 = 18.0;
 
-/// Totals of spreads nearer to 0 than this are 0: sums of shares are not exact.
+/// Sums of spread boosts closer to 0 than this are 0: they are not exact.
 pub(crate) const NOTHING: f64 = 1e-9;
 
-/// What is said of a node on which the allocation to be replaced has failed.
+/// The score of a node on which the predecessor failed.
 pub(crate) const RESCHEDULE_PENALTY: f64 = -1.0;
 
-/// What each scorer says of a node; a score is the mean of those that count, or their sum where that
-/// is less than nothing.
+/// Scores of a node by scorer. The total is the mean of those that count, or their sum if that is
+/// negative.
 ///
-/// Of a mean below nothing, one thing more that speaks against a node may make a better one, and a
-/// group would pile up where it is already; of a sum it never does.
+/// In a negative mean, one more negative scorer may raise the result, and a group would pile up on
+/// its own nodes; a sum never rises.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Parts {
     pub(crate) fit: f64,
-    /// `None`: no other of the group is there.
+    /// `None`: no other allocation of the group is on the node.
     pub(crate) anti_affinity: Option<f64>,
     pub(crate) is_penalised: bool,
-    /// `None`: the group has none.
+    /// `None`: the group has no affinities.
     pub(crate) affinity: Option<f64>,
     /// 0 does not count.
     pub(crate) spread: f64,
-    /// How well the node's devices suit; `None`: the group's requests have no affinities.
+    /// The affinity score of the devices; `None`: the group's requests have no affinities.
     pub(crate) devices: Option<f64>,
-    /// `None`: nobody has to make way.
+    /// `None`: no victims.
     pub(crate) preemption: Option<f64>,
 }
 
 impl Parts {
-    /// Returns the sum of what depends on the node alone, and how many say so.
+    /// Returns the sum of the scorers that depend on the node alone, and their number.
     pub(crate) fn base(&self) -> (f64, f64) {
         let mut sum = self.fit;
         let mut scorers = 1.0;
@@ -56,7 +56,7 @@ impl Parts {
         (sum, scorers)
     }
 
-    /// Returns the score.
+    /// Returns the total score.
     pub(crate) fn score(&self) -> f64 {
         let (sum, scorers) = self.base();
         if self.is_penalised {
@@ -66,7 +66,7 @@ impl Parts {
         }
     }
 
-    /// Returns what is said of the node apart from how full it is and what has failed on it.
+    /// Returns the sum of the scorers apart from fit and penalty.
     pub(crate) fn liking(&self) -> f64 {
         self.anti_affinity.unwrap_or(0.0) + self.affinity.unwrap_or(0.0) + self.spread
     }
@@ -84,8 +84,8 @@ impl Parts {
     }
 }
 
-/// Returns the score of `scorers` that sum up to `sum` and of what the spreads say, unless it is 0.
-/// It grows with the sum.
+/// Returns the total of `scorers` with the sum `sum` and of the spread boost, unless that is 0.
+/// Monotonic in `sum`.
 pub(crate) fn with_spread(sum: f64, scorers: f64, spread: f64) -> f64 {
     let (sum, scorers) = if spread.abs() < NOTHING {
         (sum, scorers)
@@ -95,18 +95,18 @@ pub(crate) fn with_spread(sum: f64, scorers: f64, spread: f64) -> f64 {
     if sum < 0.0 { sum } else { sum / scorers }
 }
 
-/// Returns the same for a node on which a predecessor has failed.
+/// Returns the same for a node with the reschedule penalty.
 pub(crate) fn with_penalty(sum: f64, scorers: f64, spread: f64) -> f64 {
     with_spread(sum + RESCHEDULE_PENALTY, scorers + 1.0, spread)
 }
 
-/// Returns how well a node is used with `after` on it, from 0 to 1: best packed when cpu and memory
-/// are used up, best spread when it stays empty.
+/// Returns the fit of a node with `after` on it, from 0 to 1: bin-packing prefers full nodes,
+/// spreading empty ones.
 ///
 /// Source: the "best fit" score of Google's published work on datacenter packing (BestFit v3),
-/// which Nomad uses: the fuller, the better, and evenly in both dimensions. Here the two are the
-/// fullest of three: a disk that is fuller than cpu or memory takes the place of the emptier of them,
-/// as it is what the node will be out of first.
+/// which Nomad uses over cpu and memory: the fuller and the more evenly, the better. Here it is
+/// over the two fullest of three dimensions: a disk fuller than cpu or memory replaces the emptier
+/// of them, as it is exhausted first.
 pub(crate) fn fit(
     algorithm: Algorithm,
     available: ComparableResources,
@@ -115,7 +115,7 @@ pub(crate) fn fit(
     let free_cpu = free_share(available.cpu_mhz, after.cpu_mhz);
     let free_memory = free_share(available.memory_mib, after.memory_mib);
     let free_disk = match available.disk_mib {
-        // It has none to fill.
+        // The node has no disk to fill.
         0 => f64::INFINITY,
         disk_mib => free_share(disk_mib, after.disk_mib),
     };
@@ -128,8 +128,7 @@ pub(crate) fn fit(
     score.clamp(0.0, FIT_RANGE) / FIT_RANGE
 }
 
-/// Scores nodes one after the other. Neighbours are often of one make and equally full, and what is
-/// the same is not worked out again.
+/// A cache of the last fit: neighbours in the table are often of one make and equally full.
 #[derive(Debug, Default)]
 pub(crate) struct SameFit {
     last: Option<(ComparableResources, ComparableResources, f64)>,
@@ -169,13 +168,13 @@ fn free_share(available: u64, used: u64) -> f64 {
     1.0 - used as f64 / available as f64
 }
 
-/// Returns what is said of a node that already has `collisions` of the group's `count`: two on one
+/// Returns the anti-affinity score of a node with `collisions` of the group's `count`: two on one
 /// node fail together.
 pub(crate) fn anti_affinity(collisions: u32, count: u32) -> Option<f64> {
     (collisions > 0).then(|| -f64::from(collisions + 1) / f64::from(count.max(1)))
 }
 
-/// Returns a score in thousandths, as metrics remember it.
+/// Returns a score in thousandths, as metrics store it.
 pub(crate) fn thousandths(score: f64) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "clamped")]
     let thousandths = (score * 1_000.0).round().clamp(-1e9, 1e9) as i32;

@@ -1,5 +1,5 @@
-//! How far a node's value of a spread's attribute is below its share, kept as allocations come and
-//! go: one more changes one value, or now and then all of them, and never a node.
+//! Boosts of a spread by value, updated as allocations come and go: an allocation changes one
+//! value, sometimes all of them, and never a node.
 
 use std::collections::BTreeMap;
 
@@ -9,50 +9,50 @@ use state::NodeTable;
 use crate::rank::column::{Column, Names};
 use crate::rank::preferences::{Aim, SpreadRule};
 
-/// What a node is told that has no value, or one that is not wanted: the least that any spread says.
+/// The boost of nodes without a value or with an undesired one: the lowest of all boosts.
 const UNWANTED: f64 = -1.0;
 
-/// Tells whether nodes of an even spread are put together by how much their values are used instead
-/// of by value: there are few counts, whatever the number of values.
+/// Tells whether nodes of an even spread are grouped by the use of their values instead of by
+/// value: there are few uses, whatever the number of values.
 ///
-/// By value, a placement looks at every value; by count, it moves the nodes of one value, which are
-/// few when values are many. Measured, both cost the same at 600 values on 2,000 nodes and at 1,400
-/// on 10,000. Tests have small clusters, and both ways are to be tested.
+/// By value, a placement visits every value; by use, it moves the nodes of one value, which are few
+/// when there are many values. Measured, both cost the same at 600 values on 2,000 nodes and at
+/// 1,400 on 10,000. Tests have small clusters and have to cover both.
 fn goes_by_count(values: usize, nodes: usize) -> bool {
     let weight_of_a_node = if cfg!(test) { 3 } else { 200 };
     values * values > weight_of_a_node * nodes
 }
 
-/// The number of the values of nodes that have none.
+/// The number of nodes without a value.
 const MISSING: u32 = 0;
 
-/// What a value is due.
+/// The desired use of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Due {
-    /// The value is missing, or none is wanted there.
+    /// No value, or none desired on it.
     Nothing,
     /// This many allocations, more than 0.
     Share(f64),
-    /// As many as every other.
+    /// As many as on every other value.
     Even,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Value {
     due: Due,
-    /// How many allocations of the group are on its nodes.
+    /// The number of the group's allocations on its nodes.
     used: u32,
-    /// What its nodes are told.
+    /// The boost of its nodes.
     boost: f64,
 }
 
-/// Whose boost a change of one value has changed.
+/// The nodes whose boost a change of one value has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    Nobody,
-    /// That of the nodes with this key.
+    None,
+    /// The nodes with this key.
     Key(u32),
-    Everybody,
+    All,
 }
 
 /// One spread of a group.
@@ -61,10 +61,10 @@ pub(crate) struct SpreadUse {
     weight: f64,
     column: Column,
     values: Vec<Value>,
-    /// Uses → how many values have them, for values in use; only an even spread's.
+    /// Use → number of used values with it; only of an even spread.
     levels: BTreeMap<u32, u32>,
     by_count: bool,
-    /// Value → positions of its nodes; empty unless nodes are put together by count.
+    /// Value → positions of its nodes; empty unless nodes are grouped by use.
     nodes_of: FxHashMap<u32, Vec<usize>>,
 }
 
@@ -105,7 +105,7 @@ impl SpreadUse {
                 spread.nodes_of.entry(value).or_default().push(position);
             }
         }
-        spread.tell_everybody();
+        spread.update_boosts();
         spread
     }
 
@@ -114,7 +114,7 @@ impl SpreadUse {
         self.column.get(position, table.row(position))
     }
 
-    /// Tells whether all nodes of a kind have the same key, always.
+    /// Tells whether all nodes of a kind always have the same key.
     pub(crate) fn is_shared(&self) -> bool {
         !self.by_count && !self.column.is_unique()
     }
@@ -124,7 +124,7 @@ impl SpreadUse {
         self.is_shared().then(|| self.column.of_kind(kind))?
     }
 
-    /// Returns what nodes that are told the same are known by.
+    /// Returns the key of a node: nodes with equal keys have equal boosts.
     pub(crate) fn key_at(&self, table: &NodeTable, position: usize) -> u32 {
         let value = self.value_at(table, position);
         if !self.by_count {
@@ -140,7 +140,7 @@ impl SpreadUse {
         }
     }
 
-    /// Returns what nodes with this key are told.
+    /// Returns the boost of nodes with this key.
     pub(crate) fn boost(&self, key: u32) -> f64 {
         if !self.by_count {
             return self.values[key as usize].boost;
@@ -151,8 +151,8 @@ impl SpreadUse {
         self.weight * even_boost(key, self.range())
     }
 
-    /// Returns the nodes that have a new key when `value` has one more or less; empty unless nodes
-    /// are put together by count.
+    /// Returns the nodes whose key changes with the use of `value`; empty unless nodes are grouped
+    /// by use.
     pub(crate) fn nodes_of(&self, value: u32) -> &[usize] {
         self.nodes_of.get(&value).map_or(&[], Vec::as_slice)
     }
@@ -170,7 +170,7 @@ impl SpreadUse {
     fn set_used(&mut self, number: u32, before: u32, after: u32) -> Changed {
         self.values[number as usize].used = after;
         match self.values[number as usize].due {
-            Due::Nothing => Changed::Nobody,
+            Due::Nothing => Changed::None,
             Due::Share(desired) => {
                 self.values[number as usize].boost = self.weight * share_boost(desired, after);
                 Changed::Key(number)
@@ -179,12 +179,12 @@ impl SpreadUse {
                 let range = self.range();
                 self.move_level(before, after);
                 if self.range() != range {
-                    self.tell_everybody();
-                    return Changed::Everybody;
+                    self.update_boosts();
+                    return Changed::All;
                 }
                 if self.by_count {
                     // Its nodes get a new key instead.
-                    return Changed::Nobody;
+                    return Changed::None;
                 }
                 self.values[number as usize].boost = self.weight * even_boost(after, range);
                 Changed::Key(number)
@@ -204,14 +204,14 @@ impl SpreadUse {
         }
     }
 
-    /// Returns the smallest and the largest use of values in use; 0 when none is.
+    /// Returns the lowest and the highest use of used values; 0 without any.
     fn range(&self) -> (u32, u32) {
         let min = self.levels.first_key_value().map_or(0, |(used, _)| *used);
         let max = self.levels.last_key_value().map_or(0, |(used, _)| *used);
         (min, max)
     }
 
-    fn tell_everybody(&mut self) {
+    fn update_boosts(&mut self) {
         let range = self.range();
         for value in &mut self.values {
             value.boost = match value.due {
@@ -269,9 +269,9 @@ fn value(due: Due) -> Value {
     }
 }
 
-/// Returns what values of an even spread are told that `used` allocations are on.
+/// Returns the boost of values of an even spread with `used` allocations.
 ///
-/// The range is that of the values in use, so a value that none uses is always below it.
+/// The range covers used values only, so an unused value is always below it.
 fn even_boost(used: u32, (min, max): (u32, u32)) -> f64 {
     let (used, min, max) = (f64::from(used), f64::from(min), f64::from(max));
     if max == 0.0 {
@@ -287,10 +287,10 @@ fn even_boost(used: u32, (min, max): (u32, u32)) -> f64 {
     }
 }
 
-/// Returns what a value is told that is due `desired` allocations and has `used`, with one more.
+/// Returns the boost for one more allocation of a value with `used` allocations of `desired`.
 ///
-/// What a share that is less than one allocation has too much is counted in allocations: the first
-/// would use up nearly all that can be said, and the second would hardly be worse.
+/// The excess over a share below one allocation is counted in allocations: relative to the share,
+/// the first would use up nearly the whole range, and the second would hardly be worse.
 fn share_boost(desired: f64, used: u32) -> f64 {
     let left = desired - f64::from(used + 1);
     if left < 0.0 {
@@ -300,8 +300,8 @@ fn share_boost(desired: f64, used: u32) -> f64 {
     }
 }
 
-/// Returns `distance` as it is up to a half, and of more always less, so that it stays below 1. Where
-/// both meet they rise alike.
+/// Returns `distance` unchanged up to one half, and ever slower growth below 1 beyond. Both parts
+/// meet with equal slope.
 fn bounded(distance: f64) -> f64 {
     if distance > 0.5 {
         1.0 - 0.25 / distance
@@ -356,8 +356,8 @@ mod tests {
         job
     }
 
-    /// Returns what each node is told by all spreads, with allocations on the nodes at `used`.
-    fn told(snapshot: &Snapshot, job: &Job, used: &[usize]) -> Vec<f64> {
+    /// Returns the boost of each node by all spreads, with allocations on the nodes at `used`.
+    fn boosts(snapshot: &Snapshot, job: &Job, used: &[usize]) -> Vec<f64> {
         let table = snapshot.node_table();
         let rules = Preferences::new(job, &job.task_groups[0]).spreads;
         let made = |used: &[usize]| -> Vec<_> {
@@ -376,7 +376,7 @@ mod tests {
                 })
                 .collect()
         };
-        let told = tell(&made(used));
+        let boosts = tell(&made(used));
         // One after the other comes to the same as all at once, and so does taking one back.
         let mut spreads = made(&[]);
         for spread in &mut spreads {
@@ -387,8 +387,8 @@ mod tests {
                 spread.remove(spread.value_at(table, *node));
             }
         }
-        assert_eq!(tell(&spreads), told);
-        told
+        assert_eq!(tell(&spreads), boosts);
+        boosts
     }
 
     fn assert_close(told: &[f64], want: &[f64]) {
@@ -400,8 +400,8 @@ mod tests {
     fn scenario_125_a_share_runs_out() {
         let site = site(&[("dc1", ""), ("dc2", "")]);
         let job = job(10, vec![spread("${node.datacenter}", 100, &[("dc1", 80)])]);
-        assert_close(&told(&site, &job, &[0, 0]), &[0.625, 0.5]);
-        assert_close(&told(&site, &job, &[0; 7]), &[0.0, 0.5]);
+        assert_close(&boosts(&site, &job, &[0, 0]), &[0.625, 0.5]);
+        assert_close(&boosts(&site, &job, &[0; 7]), &[0.0, 0.5]);
     }
 
     #[test]
@@ -411,7 +411,7 @@ mod tests {
             spread("${node.datacenter}", 100, &[("dc1", 60), ("dc2", 40)]),
             spread("${meta.rack}", 50, &[("r1", 40), ("r2", 60)]),
         ];
-        let told = told(&site, &job(10, spreads), &[0, 2]);
+        let told = boosts(&site, &job(10, spreads), &[0, 2]);
         assert_close(&told, &[0.5, 0.666_67, 0.555_56, 0.555_56]);
     }
 
@@ -419,11 +419,11 @@ mod tests {
     fn scenario_127_an_even_spread() {
         let site = site(&[("dc1", ""), ("dc2", ""), ("dc3", "")]);
         let job = job(10, vec![spread("${node.datacenter}", 50, &[])]);
-        assert_close(&told(&site, &job, &[]), &[0.0, 0.0, 0.0]);
-        assert_close(&told(&site, &job, &[0, 0]), &[-1.0, 1.0, 1.0]);
-        let two_three = told(&site, &job, &[0, 0, 1, 1, 1]);
+        assert_close(&boosts(&site, &job, &[]), &[0.0, 0.0, 0.0]);
+        assert_close(&boosts(&site, &job, &[0, 0]), &[-1.0, 1.0, 1.0]);
+        let two_three = boosts(&site, &job, &[0, 0, 1, 1, 1]);
         assert_close(&two_three[..2], &[0.5, -0.5]);
-        let equal = told(&site, &job, &[0, 0, 0, 1, 1, 1]);
+        let equal = boosts(&site, &job, &[0, 0, 0, 1, 1, 1]);
         assert_close(&equal, &[-1.0, -1.0, 1.0]);
     }
 
@@ -431,14 +431,14 @@ mod tests {
     fn scenario_128_what_no_target_names_is_not_wanted() {
         let site = site(&[("dc1", "r1"), ("dc2", "")]);
         let never = job(4, vec![spread("${node.datacenter}", 50, &[("dc7", 100)])]);
-        assert_close(&told(&site, &never, &[]), &[-1.0, -1.0]);
+        assert_close(&boosts(&site, &never, &[]), &[-1.0, -1.0]);
         let missing = job(4, vec![spread("${meta.rack}", 50, &[])]);
-        assert_close(&told(&site, &missing, &[]), &[0.0, -1.0]);
-        assert_close(&told(&site, &missing, &[1, 1]), &[0.0, -1.0]);
+        assert_close(&boosts(&site, &missing, &[]), &[0.0, -1.0]);
+        assert_close(&boosts(&site, &missing, &[1, 1]), &[0.0, -1.0]);
     }
 
     /// Nomad takes the lowest boost it happens to have met, and has no bound for it: -11.5, and -24.
-    /// Here nothing else is as low as what an empty share is told, in whatever order nodes come.
+    /// Here an empty share has the lowest boost, in whatever order nodes come.
     #[test]
     fn scenario_129_an_empty_share_is_the_least_wanted() {
         let site = site(&[("dc3", ""), ("dc1", ""), ("dc2", "")]);
@@ -446,17 +446,17 @@ mod tests {
             let targets = [("dc1", dc1), ("dc2", dc2), ("*", 0)];
             job(8, vec![spread("${node.datacenter}", 50, &targets)])
         };
-        assert_close(&told(&site, &shares(50, 50), &[]), &[-1.0, 0.75, 0.75]);
-        let uneven = told(&site, &shares(99, 1), &[]);
+        assert_close(&boosts(&site, &shares(50, 50), &[]), &[-1.0, 0.75, 0.75]);
+        let uneven = boosts(&site, &shares(99, 1), &[]);
         assert_close(&uneven, &[-1.0, 0.873_74, -0.728_26]);
-        let used = told(&site, &shares(99, 1), &[2, 0]);
+        let used = boosts(&site, &shares(99, 1), &[2, 0]);
         assert_close(&used, &[-1.0, 0.873_74, -0.869_79]);
     }
 
-    /// What is told up to half a share above it is what it always was; beyond, a share that is used
-    /// three times is worse than one that is used twice, and none is told as little as an empty one.
+    /// Up to half a share of excess, boosts are linear; beyond, a share used three times is worse
+    /// than one used twice, and both are better than an undesired value.
     #[test]
-    fn far_above_its_share_a_value_is_still_told_the_less_the_more_it_has() {
+    fn far_above_its_share_a_boost_still_falls() {
         for (desired, used, want) in [
             (4.0, 1, 0.5),
             (4.0, 3, 0.0),
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_told_the_same_as_few() {
+    fn boosts_by_use_equal_boosts_by_value() {
         let racks: Vec<_> = (0..9).map(|rack| format!("r{rack}")).collect();
         let mut nodes: Vec<_> = racks.iter().map(|rack| ("dc1", rack.as_str())).collect();
         nodes.push(("dc1", ""));
@@ -509,9 +509,9 @@ mod tests {
         assert!(goes_by_count(10, 10) && !goes_by_count(10, 40));
         let spread = || spread("${meta.rack}", 50, &[]);
         let used = [0, 1, 1, 3, 3, 3];
-        let of_many = told(&many, &job(9, vec![spread()]), &used);
+        let of_many = boosts(&many, &job(9, vec![spread()]), &used);
         assert_eq!(of_many.last().copied().unwrap(), UNWANTED);
-        let of_few = told(&few, &job(9, vec![spread()]), &used);
+        let of_few = boosts(&few, &job(9, vec![spread()]), &used);
         assert_close(&of_many, &of_few[..10]);
     }
 }

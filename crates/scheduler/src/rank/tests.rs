@@ -20,9 +20,11 @@ use test_kit::builders;
 
 use crate::choice::Choice;
 use crate::cluster::Cluster;
-use crate::draw::Draw;
+use crate::rank::ask::{AllocAsk, Ask, Neighbour};
+use crate::rank::preferences::Preferences;
 use crate::rank::score::{NOTHING, anti_affinity, fit};
-use crate::rank::{Ask, Neighbour, Preferences, Search, Wish};
+use crate::rank::search::Search;
+use crate::run_rng::RunRng;
 use model::Algorithm;
 
 /// Random cases; `KAFILA_CASES` asks for more.
@@ -39,7 +41,7 @@ struct Held {
     is_of_job: bool,
     is_of_group: bool,
     /// What is to be distinct may be shared with it.
-    parts: bool,
+    is_alternative: bool,
     may_share: bool,
     resources: AllocatedResources,
 }
@@ -105,7 +107,7 @@ impl World {
                 node_id: node.id,
                 is_of_job: of_job,
                 is_of_group,
-                parts: of_job && number % 4 == 0,
+                is_alternative: of_job && number % 4 == 0,
                 may_share: of_job && number % 8 == 0,
                 resources: alloc.resources.clone(),
             });
@@ -166,7 +168,7 @@ impl World {
 
     /// Returns what one more allocation's cores come to and what is said of its devices; `None`:
     /// it does not get them.
-    fn exclusive(&self, node: &Node) -> Option<(u64, Option<f64>)> {
+    fn dedicated(&self, node: &Node) -> Option<(u64, Option<f64>)> {
         let wanted = &self.job.task_groups[0].tasks[0].resources;
         let free = self.free_cores(node);
         let cores = free.get(..wanted.cores as usize)?;
@@ -227,7 +229,7 @@ impl World {
         {
             return false;
         }
-        let Some((cpu_mhz, _)) = self.exclusive(node) else {
+        let Some((cpu_mhz, _)) = self.dedicated(node) else {
             return false;
         };
         if node.max_allocs > 0 && self.on(node.id).count() >= node.max_allocs as usize {
@@ -283,7 +285,7 @@ impl World {
     fn score(&self, node: &Node, is_penalised: bool, lot: f64) -> f64 {
         let group = &self.job.task_groups[0];
         let preferences = Preferences::new(&self.job, group);
-        let (cpu_mhz, devices) = self.exclusive(node).unwrap();
+        let (cpu_mhz, devices) = self.dedicated(node).unwrap();
         let mut after = self
             .on(node.id)
             .fold(group.ask(), |sum, held| sum.plus(held.resources.total));
@@ -330,7 +332,7 @@ impl World {
             let target = Target::parse(&spread.attribute);
             let value_on = |node: &Node| target.resolve(node).map(|value| value.to_string());
             let held = self.held.iter();
-            let of_group = held.filter(|held| held.is_of_group && !held.parts);
+            let of_group = held.filter(|held| held.is_of_group && !held.is_alternative);
             let mut used = BTreeMap::<String, f64>::new();
             for value in of_group.filter_map(|held| value_on(self.node(held.node_id))) {
                 *used.entry(value).or_default() += 1.0;
@@ -665,24 +667,24 @@ fn play(seed: u64, choice: Choice) -> u32 {
             .map(|held| Neighbour {
                 node_id: held.node_id,
                 is_of_group: held.is_of_group,
-                parts: held.parts,
+                is_alternative: held.is_alternative,
                 may_share: held.may_share,
             })
             .collect(),
-        claim: None,
+        preemptor: None,
     };
-    let mut draw = Draw::new(seed, EvalId::default(), 1).with_choice(choice);
+    let mut rng = RunRng::new(seed, EvalId::default(), 1).with_choice(choice);
     let mut cluster = Cluster::new(&snapshot, seed);
     let lots = cluster.clone();
     let mut search = Search::new(&mut cluster, ask);
-    // Nobody of another generation is updated.
+    // No allocation of another generation is updated.
     let is_released = |view: &&AllocView| {
         let mut held = world.held.iter();
         *view.alloc.task_group == *group.name
             && held.any(|held| {
                 let is_it =
                     held.node_id == view.alloc.node_id && held.resources == view.alloc.resources;
-                is_it && held.is_of_group && !held.parts
+                is_it && held.is_of_group && !held.is_alternative
             })
     };
     let mut views: Vec<_> = snapshot
@@ -707,11 +709,11 @@ fn play(seed: u64, choice: Choice) -> u32 {
                 .position(|held| same(held) && held.resources == view.alloc.resources);
             world.held.remove(gone.unwrap());
         }
-        let mut wish = Wish::default();
+        let mut alloc_ask = AllocAsk::default();
         for node in &world.nodes {
             match world.rng.random_range(0..20) {
-                0 => wish.penalised.push(node.id),
-                1 => wish.preferred = Some(node.id),
+                0 => alloc_ask.penalised.push(node.id),
+                1 => alloc_ask.preferred = Some(node.id),
                 _ => {}
             }
         }
@@ -720,13 +722,13 @@ fn play(seed: u64, choice: Choice) -> u32 {
             .iter()
             .filter(|node| world.admits(&requirements, node))
             .map(|node| {
-                let is_penalised = wish.penalised.contains(&node.id);
+                let is_penalised = alloc_ask.penalised.contains(&node.id);
                 let score = world.score(node, is_penalised, lots.lot(node.id));
                 let without_lot = world.score(node, is_penalised, 0.0);
                 (node.id, score, without_lot, is_penalised)
             })
             .collect();
-        let Some(found) = search.find(&wish, &mut draw) else {
+        let Some(found) = search.find(&alloc_ask, &mut rng) else {
             assert!(candidates.is_empty(), "{seen}: {candidates:?} were missed");
             if let Some(view) = released {
                 search.hold(view);
@@ -734,12 +736,12 @@ fn play(seed: u64, choice: Choice) -> u32 {
                     node_id: view.alloc.node_id,
                     is_of_job: true,
                     is_of_group: true,
-                    parts: false,
+                    is_alternative: false,
                     may_share: false,
                     resources: view.alloc.resources.clone(),
                 });
             }
-            let metric = search.explain();
+            let metric = search.failure_metric();
             let counted = metric.nodes_filtered + metric.nodes_exhausted;
             assert_eq!(counted, metric.nodes_evaluated, "{seen}: {metric:?}");
             continue;
@@ -749,7 +751,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
         let Some((_, score, without_lot, is_penalised)) = chosen else {
             panic!("{seen}: {} cannot take it", found.node_id);
         };
-        let preferred = wish
+        let preferred = alloc_ask
             .preferred
             .filter(|id| candidates.iter().any(|(node, ..)| node == id));
         if let Some(preferred) = preferred {
@@ -768,7 +770,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
                 (best - score).abs() < 1e-9,
                 "{seen}: {score} of {candidates:?}"
             );
-            // Whatever the lots, nobody who is better by more than a near-tie is passed over.
+            // Whatever the random numbers, no node better by more than a near-tie is passed over.
             let best = candidates.iter().map(|(_, _, score, _)| *score);
             let best = best.fold(f64::MIN, f64::max);
             // A near-tie of sums is as many times that of a mean as there are scorers with a lot.
@@ -787,18 +789,18 @@ fn play(seed: u64, choice: Choice) -> u32 {
         }
         let mut resources = AllocatedResources {
             total: requirements.resources,
-            ports: found.given.ports,
+            ports: found.assignment.ports,
             ..AllocatedResources::default()
         };
-        let (cpu_mhz, _) = world.exclusive(world.node(found.node_id)).unwrap();
-        assert_eq!(found.given.exclusive.cpu_mhz, cpu_mhz, "{seen}");
-        found.given.exclusive.give_to(&mut resources);
+        let (cpu_mhz, _) = world.dedicated(world.node(found.node_id)).unwrap();
+        assert_eq!(found.assignment.dedicated.cpu_mhz, cpu_mhz, "{seen}");
+        found.assignment.dedicated.add_to(&mut resources);
         search.take(found.position, &resources);
         world.held.push(Held {
             node_id: found.node_id,
             is_of_job: true,
             is_of_group: true,
-            parts: false,
+            is_alternative: false,
             may_share: false,
             resources,
         });

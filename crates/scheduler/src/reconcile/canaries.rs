@@ -1,4 +1,4 @@
-//! Those that try a version out before the others follow, and the others meanwhile.
+//! Canaries of a group, and its other allocations while a version is tried out.
 
 use std::collections::BTreeSet;
 
@@ -7,33 +7,29 @@ use state::AllocView;
 use crate::reconcile::changes::{
     Cause, GroupChanges, MIGRATING, NOT_NEEDED, Older, PlaceAsk, StopAsk,
 };
-use crate::reconcile::classify::{Home, Sets, home};
-use crate::reconcile::group::{GroupReconciler, len};
+use crate::reconcile::classify::{NodeCondition, Sets, node_condition};
 use crate::reconcile::names::NameIndex;
+use crate::reconcile::reconciler::{GroupReconciler, len};
 use crate::reconcile::slots::Waits;
 use crate::reconcile::spec_change::SpecChange;
 use crate::reconcile::stops::Slots;
 
-/// The canaries of the current version that are there, while it is being tried out.
+/// The existing canaries of the current version, while it is tried out.
 #[derive(Debug, Default)]
 pub(super) struct Canaries<'a> {
     pub(super) slots: Slots<'a>,
-    /// The numbers that they have.
+    /// Their name indexes.
     pub(super) taken: BTreeSet<u32>,
 }
 
 impl<'a> GroupReconciler<'a, '_> {
-    pub(super) fn is_canarying(&self) -> bool {
-        self.context.triage.is_canarying(&self.group.name)
-    }
-
-    /// Stops those that tried out a version which will not be rolled out, and returns the others.
+    /// Stops canaries of versions that will not be rolled out, and returns the other allocations.
     pub(super) fn stop_stale_canaries(
         &self,
         allocs: Vec<&'a AllocView>,
         changes: &mut GroupChanges<'a>,
     ) -> Vec<&'a AllocView> {
-        let is_stale = |view: &&AllocView| self.context.triage.is_stale_canary(view);
+        let is_stale = |view: &&AllocView| self.context.rollouts.is_stale_canary(view);
         let (stale, kept): (Vec<_>, _) = allocs.into_iter().partition(is_stale);
         for view in stale {
             if view.alloc.is_server_terminal() {
@@ -41,7 +37,10 @@ impl<'a> GroupReconciler<'a, '_> {
                 continue;
             }
             let is_lost = !view.is_client_terminal()
-                && matches!(home(self.context.snapshot, view), Home::Down | Home::Gone);
+                && matches!(
+                    node_condition(self.context.snapshot, view),
+                    NodeCondition::Down | NodeCondition::Gone
+                );
             changes.stops.push(if is_lost {
                 StopAsk::lost(view)
             } else {
@@ -51,7 +50,7 @@ impl<'a> GroupReconciler<'a, '_> {
         kept
     }
 
-    /// Takes the current version's canaries out of `sets`, while it is being tried out.
+    /// Takes the current version's canaries out of `sets`, while it is tried out.
     pub(super) fn canaries(
         &self,
         sets: &mut Sets<'a>,
@@ -61,8 +60,8 @@ impl<'a> GroupReconciler<'a, '_> {
         if !self.is_canarying() {
             return Canaries::default();
         }
-        let mut own = sets.split_off(|view| self.context.triage.is_canary(view));
-        // New ones take the place of those that are lost or have to move.
+        let mut own = sets.split_off(|view| self.context.rollouts.is_canary(view));
+        // New canaries replace those that are lost or have to migrate.
         let lost = std::mem::take(&mut own.lost);
         changes.stops.extend(lost.into_iter().map(StopAsk::lost));
         for view in std::mem::take(&mut own.migrate) {
@@ -73,10 +72,9 @@ impl<'a> GroupReconciler<'a, '_> {
         Canaries { slots, taken }
     }
 
-    /// Returns how many canaries there should be: 0 when none are asked for, or none any more.
+    /// Returns the desired number of canaries; 0: none, or no more.
     ///
-    /// Never more than the group has allocations. (Nomad would wait for canaries that it does not
-    /// place.)
+    /// At most the group's count. (Nomad would wait for canaries that it does not place.)
     pub(super) fn wanted_canaries(
         &self,
         destructive: &[&AllocView],
@@ -84,19 +82,21 @@ impl<'a> GroupReconciler<'a, '_> {
         lost: &[&'a AllocView],
         canaries: &Canaries<'a>,
     ) -> u32 {
-        let triage = &self.context.triage;
+        let rollouts = &self.context.rollouts;
         let update = self.update().filter(|_| !self.context.batch);
-        let wanted = update.map_or(0, |update| update.canary.min(self.group.count));
-        let is_over = triage.current.is_some() && triage.active_id().is_none();
-        let is_promoted = triage
+        let wanted = update.map_or(0, |update| {
+            rollouts.canaries_of(update).min(self.group.count)
+        });
+        let is_over = rollouts.current.is_some() && rollouts.active_id().is_none();
+        let is_promoted = rollouts
             .group(&self.group.name)
             .is_some_and(|group| group.promoted);
-        // Those that are replaced now get the version before.
+        // Allocations that are replaced now get the version before.
         let mut replaced = slots.iter().chain(lost.iter().copied());
         let are_some_old = !destructive.is_empty()
             || (self.is_canarying() && replaced.any(|view| !self.is_of_version(view)));
-        // The rollout goes on with its canaries alone, also when nobody is left that they would
-        // take the place of: those may have made way for others, and the canaries as well.
+        // The rollout continues with its canaries alone, even without outgoing allocations: these
+        // may have been preempted, and the canaries as well.
         let is_alone = self.is_canarying() && slots.len() == 0 && lost.is_empty();
         let is_needed = (are_some_old || is_alone) && canaries.slots.len() < wanted;
         if is_needed && !is_over && !is_promoted {
@@ -106,8 +106,8 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    /// Places canaries anew that failed or are out of reach, and as many as are still wanted, under
-    /// the numbers of those that they may replace first.
+    /// Replaces canaries that failed or are disconnected, and places those still missing, under the
+    /// name indexes that they may take over first.
     pub(super) fn place_canaries(
         &self,
         wanted: u32,
@@ -132,8 +132,8 @@ impl<'a> GroupReconciler<'a, '_> {
                 ..PlaceAsk::new(number, cause)
             });
         }
-        let triage = &self.context.triage;
-        if wanted == 0 || triage.is_paused() || triage.is_failed() {
+        let rollouts = &self.context.rollouts;
+        if wanted == 0 || rollouts.is_paused() || rollouts.is_failed() {
             return;
         }
         let new = wanted.saturating_sub(slots.len());
@@ -147,7 +147,7 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    /// Notes who goes once the version is promoted, and who goes if it is not.
+    /// Records the outgoing allocations and the canaries.
     pub(super) fn note_generations(
         &self,
         destructive: &[&AllocView],
@@ -156,27 +156,27 @@ impl<'a> GroupReconciler<'a, '_> {
         waits: &Waits<'a>,
         changes: &mut GroupChanges<'a>,
     ) {
-        let triage = &self.context.triage;
+        let rollouts = &self.context.rollouts;
         let mut comparison = self.comparison();
-        // Those out of reach are not updated now, but they do not stay either.
+        // Disconnected allocations are not updated now, but they are outgoing.
         let there = slots.iter().chain(waits.covered.iter().copied());
         let old = there.filter(|view| {
-            !triage.is_canary(view) && comparison.of(view) == SpecChange::Destructive
+            !rollouts.is_canary(view) && comparison.of(view) == SpecChange::Destructive
         });
         let old = old.map(|view| view.alloc.id);
-        changes.old = destructive.iter().map(|view| view.alloc.id).collect();
-        changes.old.extend(old);
+        changes.outgoing = destructive.iter().map(|view| view.alloc.id).collect();
+        changes.outgoing.extend(old);
         let there = canaries.slots.iter().chain(waits.covered.iter().copied());
-        let tried = there.filter(|view| triage.is_canary(view));
-        changes.tried = tried.map(|view| view.alloc.id).collect();
+        let tried = there.filter(|view| rollouts.is_canary(view));
+        changes.canaries = tried.map(|view| view.alloc.id).collect();
     }
 
-    /// Returns the version that the replacement of `view` gets, if not the job's current one.
+    /// Returns the version of the replacement of `view`; `None`: the job's current one.
     pub(super) fn older(&self, view: &AllocView, is_canarying: bool) -> Option<Older> {
         let alloc = &view.alloc;
         let is_older = alloc.job_create_index == self.job.create_index
             && alloc.job_version < self.job.value.version;
-        // What could take the new version as it runs does not have to be tried out.
+        // Allocations that can be updated in place need no canaries.
         if !is_canarying || !is_older || self.comparison().of(view) != SpecChange::Destructive {
             return None;
         }
@@ -190,7 +190,7 @@ impl<'a> GroupReconciler<'a, '_> {
             deployment_id: None,
         };
         let settled = context
-            .triage
+            .rollouts
             .settled_version(&self.group.name, alloc.job_version);
         settled.into_iter().chain([own]).find(has_group)
     }

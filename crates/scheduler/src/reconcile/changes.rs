@@ -1,4 +1,4 @@
-//! What reconciling finds has to change, before anybody has looked for nodes.
+//! Changes of a job or group that reconciling asks for, before nodes are looked for.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use model::{
 };
 use state::AllocView;
 
-use crate::generation::Generations;
+use crate::generation::{Generation, Generations};
 
 pub(crate) const NOT_NEEDED: &str = "alloc not needed due to job update";
 pub(crate) const LOST: &str = "alloc is lost since its node is down";
@@ -19,14 +19,14 @@ pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 pub(crate) const RESCHEDULED: &str = "alloc was rescheduled because it failed";
 pub(crate) const RECONNECTED: &str = "alloc not needed due to disconnected client reconnect";
 
-/// An allocation to stop, whatever becomes of placements.
+/// An allocation to stop, regardless of placements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StopAsk<'a> {
     pub(crate) view: &'a AllocView,
     pub(crate) description: &'static str,
-    /// Set when its node cannot tell any more.
+    /// Set when its node cannot report any more.
     pub(crate) client_status: Option<ClientStatus>,
-    /// The evaluation that replaces it, when that has to wait.
+    /// The evaluation that replaces it later.
     pub(crate) followup: Option<EvalId>,
 }
 
@@ -53,9 +53,9 @@ impl<'a> StopAsk<'a> {
 pub(crate) struct PlaceAsk<'a> {
     pub(crate) name_index: u32,
     pub(crate) cause: Cause<'a>,
-    /// It tries the job's version out before the others follow.
+    /// It is a canary.
     pub(crate) is_canary: bool,
-    /// Set when it gets an older version, because the newer one is still being tried out.
+    /// The older version that it gets while a newer one is tried out.
     pub(crate) older: Option<Older>,
 }
 
@@ -68,27 +68,38 @@ impl<'a> PlaceAsk<'a> {
             older: None,
         }
     }
+
+    /// Returns the generation of the allocation to place.
+    pub(crate) fn generation(&self) -> Generation {
+        if self.is_canary {
+            Generation::Canary
+        } else if self.older.is_some() {
+            Generation::Outgoing
+        } else {
+            Generation::Stable
+        }
+    }
 }
 
-/// A version before the job's current one, and the deployment that brought it.
+/// A version before the job's current one, with the deployment that rolled it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Older {
     pub(crate) version: u64,
     pub(crate) deployment_id: Option<DeploymentId>,
 }
 
-/// Why something is placed.
+/// The cause of a placement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause<'a> {
-    /// There are fewer than the job wants.
+    /// The group has too few allocations.
     Missing,
-    /// The old one is stopped when, and only when, the new one has a place.
+    /// The old allocation is stopped if, and only if, the new one is placed.
     Update(&'a AllocView),
-    /// The same for a failed one, whose replacement remembers it.
+    /// The same for a failed allocation, whose replacement keeps its history.
     Reschedule(&'a AllocView),
-    /// Its node is out of reach since then; it may come back, so it is not stopped.
+    /// Its node is disconnected since then; it may return, so the allocation is not stopped.
     Unknown(&'a AllocView, Timestamp),
-    /// It was lost, or ended where it should run for ever.
+    /// It was lost, or a service allocation ended.
     Lost(&'a AllocView),
     Migrate(&'a AllocView),
 }
@@ -105,7 +116,7 @@ impl<'a> Cause<'a> {
         }
     }
 
-    /// Returns what the previous allocation is told when this one has a place.
+    /// Returns the stop description of the predecessor once this allocation is placed.
     pub(crate) fn stop_description(self) -> Option<&'static str> {
         match self {
             Self::Update(_) => Some(UPDATING),
@@ -115,47 +126,47 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// What is written to an allocation that goes on.
+/// An update of an allocation that keeps running.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edit<'a> {
     pub(crate) view: &'a AllocView,
-    /// It gets the job's current version and keeps running.
+    /// It is updated in place to the job's current version.
     pub(crate) in_place: bool,
     pub(crate) mark: Option<Mark>,
-    /// The evaluation that looks at it again.
+    /// The follow-up evaluation.
     pub(crate) followup: Option<EvalId>,
 }
 
-/// What the server says of an allocation whose node it cannot hear, or hears again.
+/// The server's note about an allocation whose node is disconnected or has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Unknown,
     Reconnected,
 }
 
-/// What has to change for one task group.
+/// The changes of one task group.
 #[derive(Debug, Default)]
 pub(crate) struct GroupChanges<'a> {
     pub(crate) name: String,
-    /// `None`: the job has no such group any more, so there is nothing to place.
+    /// `None`: the job has no such group any more, and nothing is placed.
     pub(crate) group: Option<&'a TaskGroup>,
     pub(crate) stops: Vec<StopAsk<'a>>,
-    /// Destructive updates first: each gives up a place before it looks for one.
+    /// Destructive updates first: each frees resources before it needs some.
     pub(crate) places: Vec<PlaceAsk<'a>>,
     pub(crate) edits: BTreeMap<AllocId, Edit<'a>>,
-    /// To be put into the deployment, which is made if there is none.
+    /// The group's part of the deployment, which is created if there is none.
     pub(crate) deployment_group: Option<DeploymentGroup>,
-    /// While the job's version is tried out: who makes way for it once it is promoted.
-    pub(crate) old: Vec<AllocId>,
-    /// And who tries it out.
-    pub(crate) tried: Vec<AllocId>,
-    /// Nothing is left to do for the deployment.
+    /// While a version is tried out: the allocations replaced when it is promoted.
+    pub(crate) outgoing: Vec<AllocId>,
+    /// And its canaries.
+    pub(crate) canaries: Vec<AllocId>,
+    /// The group's part of the deployment is complete.
     pub(crate) is_complete: bool,
     pub(crate) desired: DesiredUpdates,
 }
 
 impl<'a> GroupChanges<'a> {
-    /// Returns what is to be written to `view`, which goes on.
+    /// Returns the update of `view`, which keeps running.
     pub(crate) fn edit(&mut self, view: &'a AllocView) -> &mut Edit<'a> {
         self.edits.entry(view.alloc.id).or_insert(Edit {
             view,
@@ -166,26 +177,25 @@ impl<'a> GroupChanges<'a> {
     }
 }
 
-/// What has to change for a job.
+/// The changes of a job.
 #[derive(Debug, Default)]
 pub(crate) struct JobChanges<'a> {
     /// Ordered by name.
     pub(crate) groups: Vec<GroupChanges<'a>>,
-    /// Stopped before, on nodes that will never tell that they have ended.
+    /// Stopped before, on nodes that cannot report their end.
     pub(crate) lost_while_stopping: Vec<StopAsk<'a>>,
-    /// Who stays whatever becomes of what is tried out, and who does not.
     pub(crate) generations: Generations,
     pub(crate) deployment: Option<Deployment>,
-    /// The deployment as it stands, for who has to add to it.
+    /// The stored deployment, to which canaries are added.
     pub(crate) current_deployment: Option<Deployment>,
-    /// The deployment that placements belong to.
+    /// The deployment of the placements.
     pub(crate) deployment_id: Option<DeploymentId>,
     pub(crate) deployment_updates: Vec<DeploymentUpdate>,
-    /// To be looked at when failed allocations are due.
+    /// Follow-up evaluations of delayed reschedules.
     pub(crate) delayed_evals: Vec<Evaluation>,
 }
 
-/// What one look at a task group wants to do, for people.
+/// The numbers of changes of a task group, for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DesiredUpdates {
     pub ignore: u32,
@@ -197,10 +207,10 @@ pub struct DesiredUpdates {
     pub reschedule_now: u32,
     pub reschedule_later: u32,
     pub canary: u32,
-    /// Out of reach since now.
+    /// Disconnected now.
     pub disconnect: u32,
-    /// Back in reach, and kept.
+    /// Reconnected and kept.
     pub reconnect: u32,
-    /// Allocations of other jobs that make way for placements.
+    /// Victims of the group's placements.
     pub preemptions: u32,
 }

@@ -1,27 +1,27 @@
-//! Sorts a group's allocations by what their node and their transitions mean for them.
+//! Classification of a group's allocations by the condition of their nodes and their transitions.
 
 use model::{AllocId, ClientStatus, NodeStatus, TaskGroup, Timestamp};
 use state::{AllocView, Snapshot};
 
-/// A group's allocations, each in one set, in the order they came in.
+/// A group's allocations, each in one set, in their original order.
 #[derive(Debug, Default)]
 pub(crate) struct Sets<'a> {
-    /// They have a slot, running or ended, and their node is well.
+    /// They occupy a slot, running or ended, and their node is connected.
     pub(crate) untainted: Vec<&'a AllocView>,
-    /// They are to leave their node.
+    /// They have to leave their node.
     pub(crate) migrate: Vec<&'a AllocView>,
-    /// Their node is down or gone, and they with it.
+    /// Their node is down or gone, so they are lost.
     pub(crate) lost: Vec<&'a AllocView>,
-    /// Stopped before; they have no slot.
+    /// Stopped before; they occupy no slot.
     pub(crate) ignored: Vec<&'a AllocView>,
-    /// Their node is out of reach since now; the job gives it time to come back.
+    /// Their node is disconnected now; the job allows it time to return.
     pub(crate) disconnecting: Vec<&'a AllocView>,
-    /// Their node was out of reach and has told of them since.
+    /// Their node was disconnected and has reported them since.
     pub(crate) reconnecting: Vec<&'a AllocView>,
 }
 
 impl<'a> Sets<'a> {
-    /// Takes out those that `belongs` says yes to, each into the same set.
+    /// Takes out the allocations for which `belongs` holds, each into the same set.
     pub(crate) fn split_off(&mut self, belongs: impl Fn(&AllocView) -> bool) -> Self {
         let split = |set: &mut Vec<&'a AllocView>| {
             let (own, others): (Vec<_>, _) = set.drain(..).partition(|view| belongs(view));
@@ -38,7 +38,7 @@ impl<'a> Sets<'a> {
         }
     }
 
-    /// Takes `id` out of whatever goes on.
+    /// Takes `id` out of the sets that keep running.
     pub(crate) fn drop(&mut self, id: AllocId) {
         let sets = [
             &mut self.untainted,
@@ -61,52 +61,52 @@ enum Class {
     Reconnecting,
 }
 
-/// What an allocation's node is to it.
+/// The condition of an allocation's node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Home {
-    Well,
-    /// It is back, but takes no changes yet.
+pub(crate) enum NodeCondition {
+    Ready,
+    /// It has returned, but accepts no changes yet.
     Initializing,
     Disconnected,
     Down,
     Gone,
 }
 
-impl Home {
-    /// Tells whether the node is there.
-    pub(crate) fn is_well(self) -> bool {
-        matches!(self, Self::Well | Self::Initializing)
+impl NodeCondition {
+    /// Tells whether the node is connected.
+    pub(crate) fn is_connected(self) -> bool {
+        matches!(self, Self::Ready | Self::Initializing)
     }
 }
 
-pub(crate) fn home(snapshot: &Snapshot, view: &AllocView) -> Home {
+pub(crate) fn node_condition(snapshot: &Snapshot, view: &AllocView) -> NodeCondition {
     match snapshot
         .node(view.alloc.node_id)
         .map(|node| node.value.status)
     {
-        None => Home::Gone,
-        Some(NodeStatus::Down) => Home::Down,
-        Some(NodeStatus::Disconnected) => Home::Disconnected,
-        Some(NodeStatus::Ready) => Home::Well,
-        Some(NodeStatus::Initializing) => Home::Initializing,
+        None => NodeCondition::Gone,
+        Some(NodeStatus::Down) => NodeCondition::Down,
+        Some(NodeStatus::Disconnected) => NodeCondition::Disconnected,
+        Some(NodeStatus::Ready) => NodeCondition::Ready,
+        Some(NodeStatus::Initializing) => NodeCondition::Initializing,
     }
 }
 
-/// Tells whether the server calls `view` unknown, or did when its node was heard of last.
+/// Tells whether the server marks `view` unknown, or did until its node's last report.
 pub(crate) fn is_marked_unknown(view: &AllocView) -> bool {
     view.alloc.client_status_override == Some(ClientStatus::Unknown) && !view.is_client_terminal()
 }
 
-/// Returns when an allocation out of reach is given up for lost; `None`: never.
+/// Returns when a disconnected allocation expires as lost; `None`: never.
 ///
-/// One that must not be replaced is not given up either: then nothing would hold its place.
+/// One that must not be replaced does not expire: it keeps its slot.
 pub(crate) fn expiry(group: &TaskGroup, since: Timestamp) -> Option<Timestamp> {
     let disconnect = group.disconnect.as_ref().filter(|block| block.replace)?;
     let lost_after = disconnect.lost_after.filter(|span| !span.is_zero())?;
     Some(since.plus(lost_after))
 }
 
-/// Sorts `allocs` of `group`; `None`: the job has no such group any more.
+/// Classifies `allocs` of `group`; `None`: the job has no such group any more.
 pub(crate) fn classify<'a>(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -157,11 +157,11 @@ fn class(
     if is_unknown && expires.is_some_and(|at| at <= now) {
         return Class::Lost;
     }
-    match home(snapshot, view) {
-        Home::Gone => Class::Lost,
-        Home::Down if waits(group, view) => out_of_reach(status),
-        Home::Down => Class::Lost,
-        Home::Disconnected => {
+    match node_condition(snapshot, view) {
+        NodeCondition::Gone => Class::Lost,
+        NodeCondition::Down if waits(group, view) => out_of_reach(status),
+        NodeCondition::Down => Class::Lost,
+        NodeCondition::Disconnected => {
             let has_time = group.is_some_and(|group| expiry(group, now).is_some());
             let is_told_off = group.is_none() && is_unknown;
             if has_time && status != ClientStatus::Pending || waits(group, view) || is_told_off {
@@ -170,13 +170,13 @@ fn class(
                 Class::Lost
             }
         }
-        Home::Well if was_unknown && !is_unknown => Class::Reconnecting,
-        Home::Well | Home::Initializing if transition.migrate => Class::Migrate,
-        Home::Well | Home::Initializing => Class::Untainted,
+        NodeCondition::Ready if was_unknown && !is_unknown => Class::Reconnecting,
+        NodeCondition::Ready | NodeCondition::Initializing if transition.migrate => Class::Migrate,
+        NodeCondition::Ready | NodeCondition::Initializing => Class::Untainted,
     }
 }
 
-/// Tells whether the job would rather have `view` back some day than have another.
+/// Tells whether the job waits for `view` to return instead of replacing it.
 fn waits(group: Option<&TaskGroup>, view: &AllocView) -> bool {
     let disconnect = group.and_then(|group| group.disconnect.as_ref());
     let replaces = disconnect.is_none_or(|block| block.replace);

@@ -1,29 +1,29 @@
-//! The evaluations that look again when allocations are due: to be rescheduled, or given up.
+//! Follow-up evaluations, for the end of reschedule delays and disconnect timeouts.
 
 use std::time::Duration;
 
 use model::{EvalId, Evaluation, Timestamp, TriggeredBy};
 use state::AllocView;
 
-use crate::draw::Draw;
+use crate::run_rng::RunRng;
 
 /// Allocations due within this time of each other share an evaluation.
 /// Source: Nomad's public behaviour.
 pub(crate) const BATCH_WINDOW: Duration = Duration::from_secs(5);
 
-/// What allocations wait for.
+/// The reason for a follow-up evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// To be replaced, as their policy says.
+    /// The replacement after the reschedule delay.
     Reschedule,
-    /// To be replaced once their node has surely stopped them.
+    /// The replacement once the node has certainly stopped the allocation.
     Lost,
-    /// To be given up for lost.
+    /// The expiry as lost.
     Disconnect,
 }
 
 impl Wait {
-    /// The triggers and the descriptions are those that Nomad's users know.
+    /// Triggers and descriptions are the same as in Nomad.
     fn labels(self, is_first: bool) -> (TriggeredBy, &'static str) {
         match (self, is_first) {
             (Self::Reschedule, true) => (
@@ -43,13 +43,13 @@ impl Wait {
     }
 }
 
-/// Makes the evaluations for allocations `due` at their times, and says which waits for which.
+/// Makes the evaluations for allocations `due` at their times, and assigns each allocation to one.
 pub(crate) fn delayed_evals<'a>(
     cause: &Evaluation,
     wait: Wait,
     mut due: Vec<(&'a AllocView, Timestamp)>,
     now: Timestamp,
-    draw: &mut Draw,
+    rng: &mut RunRng,
 ) -> (Vec<Evaluation>, Vec<(&'a AllocView, EvalId)>) {
     due.sort_by_key(|(view, at)| (*at, view.alloc.name_index, view.alloc.id));
     let mut evals = Vec::<Evaluation>::new();
@@ -62,7 +62,7 @@ pub(crate) fn delayed_evals<'a>(
             Some(eval) => eval.id,
             None => {
                 let labels = wait.labels(evals.is_empty());
-                let eval = delayed_eval(cause, labels, at, now, draw);
+                let eval = delayed_eval(cause, labels, at, now, rng);
                 let id = eval.id;
                 evals.push(eval);
                 id
@@ -78,10 +78,10 @@ fn delayed_eval(
     (triggered_by, description): (TriggeredBy, &str),
     at: Timestamp,
     now: Timestamp,
-    draw: &mut Draw,
+    rng: &mut RunRng,
 ) -> Evaluation {
     let mut eval = Evaluation::pending(
-        draw.eval_id(),
+        rng.eval_id(),
         cause.job.clone(),
         cause.job_type,
         cause.priority,

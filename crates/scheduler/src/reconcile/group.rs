@@ -1,24 +1,23 @@
-//! One task group: what it has against what the job wants.
+//! Reconciliation of one task group, step by step.
 
 use std::collections::BTreeSet;
 
-use model::job::{TaskGroup, UpdateStrategy};
-use model::{ClientStatus, Indexed, Job};
+use model::{AllocId, ClientStatus};
 use state::AllocView;
 
-use crate::in_place::InPlace;
-use crate::reconcile::Context;
 use crate::reconcile::canaries::Canaries;
 use crate::reconcile::changes::{Cause, GroupChanges, MIGRATING, NOT_NEEDED, PlaceAsk, StopAsk};
-use crate::reconcile::classify::{Home, classify, home, is_marked_unknown};
+use crate::reconcile::classify::{NodeCondition, classify, is_marked_unknown, node_condition};
+use crate::reconcile::context::Context;
 use crate::reconcile::names::NameIndex;
+use crate::reconcile::reconciler::{GroupReconciler, len};
 use crate::reconcile::rollout;
 use crate::reconcile::slots::Waits;
-use crate::reconcile::spec_change::{Comparison, SpecChange};
+use crate::reconcile::spec_change::SpecChange;
 use crate::reconcile::stops::Slots;
 use crate::reconcile::waiting::{LostWait, lost_waits};
 
-/// Returns what has to change so that nothing of the group `name` runs.
+/// Returns the changes that stop all allocations of the group `name`.
 pub(crate) fn stop_all<'a>(
     context: &Context<'a>,
     name: String,
@@ -38,8 +37,8 @@ pub(crate) fn stop_all<'a>(
     changes
         .stops
         .extend(sets.lost.into_iter().map(StopAsk::lost));
-    // Failed ones of a service hold their places until they are replaced: whoever starts the job
-    // again wants it to run.
+    // Failed allocations of a service occupy their slots until they are replaced: a restart of the
+    // job must place them again.
     let held = ended.into_iter().filter(|view| {
         !context.batch && !view.alloc.is_server_terminal() && view.alloc.next_alloc.is_none()
     });
@@ -48,18 +47,6 @@ pub(crate) fn stop_all<'a>(
         .extend(held.map(|view| StopAsk::new(view, NOT_NEEDED)));
     changes.desired.stop = len(&changes.stops);
     changes
-}
-
-pub(crate) fn len<T>(items: &[T]) -> u32 {
-    u32::try_from(items.len()).unwrap_or(u32::MAX)
-}
-
-/// Works out one group of a job that is not stopped, step by step.
-pub(crate) struct GroupReconciler<'a, 'b> {
-    pub(crate) context: &'b mut Context<'a>,
-    pub(crate) job: &'a Indexed<Job>,
-    pub(crate) group: &'a TaskGroup,
-    pub(crate) in_place: &'b mut InPlace<'a>,
 }
 
 impl<'a> GroupReconciler<'a, '_> {
@@ -71,9 +58,9 @@ impl<'a> GroupReconciler<'a, '_> {
         };
         let waiting = lost_waits(self.context, self.group, &allocs);
         let allocs = self.drop_history(allocs, &mut changes);
-        let triage = &self.context.triage;
-        let is_first_of_version = triage.is_first(self.job, allocs.iter().copied());
-        let healthy = match &self.context.triage.current {
+        let rollouts = &self.context.rollouts;
+        let is_first_of_version = rollouts.is_first(self.job, allocs.iter().copied());
+        let healthy = match &self.context.rollouts.current {
             Some(current) => rollout::healthy_count(current.value.id, allocs.iter().copied()),
             None => 0,
         };
@@ -117,7 +104,8 @@ impl<'a> GroupReconciler<'a, '_> {
             wanted,
             &mut changes,
         );
-        // While a version is tried out, what is missing is not placed: canaries may have its numbers.
+        // While a version is tried out, missing allocations are not placed: canaries may use their
+        // name indexes.
         let missing = places
             .iter()
             .filter(|ask| is_canarying && matches!(ask.cause, Cause::Missing));
@@ -141,21 +129,11 @@ impl<'a> GroupReconciler<'a, '_> {
         changes
     }
 
-    pub(super) fn is_of_version(&self, view: &AllocView) -> bool {
-        view.alloc.job_version == self.job.value.version
-            && view.alloc.job_create_index == self.job.create_index
-    }
-
-    /// Returns how the group is updated; `None`: all at once.
-    pub(super) fn update(&self) -> Option<&'a UpdateStrategy> {
-        let update = self.group.update.as_ref();
-        update.filter(|update| update.max_parallel > 0)
-    }
-
-    /// Drops what was stopped before, and ended batch work that a new version wants done again.
+    /// Drops allocations that were stopped before, and ended batch allocations that a new version
+    /// has to run again.
     ///
-    /// Work that ended well counts as done under a version that would not start it differently.
-    /// (Nomad runs it again after any change of the job, even of its count.)
+    /// Completed work counts as done under a version that would start equal tasks. (Nomad runs it
+    /// again after any change of the job, even of its count.)
     fn drop_history(
         &self,
         allocs: Vec<&'a AllocView>,
@@ -186,11 +164,6 @@ impl<'a> GroupReconciler<'a, '_> {
         kept
     }
 
-    pub(super) fn comparison(&self) -> Comparison<'a> {
-        let context = &self.context;
-        Comparison::new(context.snapshot, context.key, self.job, self.group)
-    }
-
     fn names(
         &self,
         slots: &Slots<'a>,
@@ -203,8 +176,8 @@ impl<'a> GroupReconciler<'a, '_> {
         NameIndex::new(self.group.count, used.map(|view| view.alloc.name_index))
     }
 
-    /// Sorts those that stay into in-place and destructive updates; returns the latter in the order
-    /// in which they are replaced.
+    /// Sorts the allocations that stay into in-place and destructive updates; returns the latter in
+    /// the order of their replacement.
     fn sort_updates(
         &mut self,
         slots: &Slots<'a>,
@@ -227,9 +200,9 @@ impl<'a> GroupReconciler<'a, '_> {
                 continue;
             }
             let is_absent = is_marked_unknown(view)
-                || (!view.is_terminal() && home(snapshot, view) != Home::Well);
+                || (!view.is_terminal() && node_condition(snapshot, view) != NodeCondition::Ready);
             let change = match comparison.of(view) {
-                // Nobody is there to update it.
+                // Its node cannot apply updates.
                 _ if is_absent => SpecChange::None,
                 SpecChange::InPlace if view.is_terminal() => SpecChange::None,
                 SpecChange::InPlace if !self.in_place.can_stay(self.group, view) => {
@@ -246,8 +219,8 @@ impl<'a> GroupReconciler<'a, '_> {
                 SpecChange::Destructive => destructive.push(view),
             }
         }
-        // Those that serve nobody first: a newer version may have overtaken them, and replacing them
-        // makes no more of the group unavailable than is already.
+        // Unhealthy allocations first: a newer version may have superseded them, and replacing them
+        // does not reduce availability further.
         destructive.sort_by_key(|view| {
             let alloc = &view.alloc;
             let is_proven = rollout::is_proven(view);
@@ -256,8 +229,8 @@ impl<'a> GroupReconciler<'a, '_> {
         destructive
     }
 
-    /// Returns what has to be placed apart from updates, canaries and migrations: first the
-    /// replacements of the failed, then of those out of reach and the lost, then who is missing.
+    /// Returns the placements apart from updates, canaries and migrations: first replacements of
+    /// failed, disconnected and lost allocations, then missing ones.
     fn places(
         &self,
         slots: &Slots<'a>,
@@ -300,7 +273,7 @@ impl<'a> GroupReconciler<'a, '_> {
         places
     }
 
-    /// Returns how many may be updated destructively now, before anything is placed.
+    /// Returns the number of destructive updates allowed now, before placements.
     fn limit(
         &self,
         is_up_to_date: bool,
@@ -317,12 +290,12 @@ impl<'a> GroupReconciler<'a, '_> {
             let counted = slots.untainted.iter().chain(&slots.migrate);
             let edits = changes.edits.values();
             let taken_over = edits.filter(|edit| edit.in_place).map(|edit| edit.view);
-            let triage = &self.context.triage;
-            triage.limit(update, self.group.count, counted.copied(), taken_over)
+            let rollouts = &self.context.rollouts;
+            rollouts.limit(update, self.group.count, counted.copied(), taken_over)
         }
     }
 
-    /// Decides whether the group enters the deployment, or begins one, or changes its part of it.
+    /// Decides whether the group joins or starts the deployment, or changes its part of it.
     fn plan_deployment(
         &self,
         destructive: &[&AllocView],
@@ -331,15 +304,15 @@ impl<'a> GroupReconciler<'a, '_> {
         wanted_canaries: u32,
         changes: &mut GroupChanges<'a>,
     ) {
-        let triage = &self.context.triage;
+        let rollouts = &self.context.rollouts;
         let Some(update) = self.update().filter(|_| !self.context.batch) else {
             return;
         };
-        let is_closed = triage.current.is_some() && triage.active_id().is_none();
+        let is_closed = rollouts.current.is_some() && rollouts.active_id().is_none();
         if is_closed {
             return;
         }
-        if let Some(group) = triage.group(&self.group.name) {
+        if let Some(group) = rollouts.group(&self.group.name) {
             if wanted_canaries > 0 && group.desired_canaries != wanted_canaries {
                 let mut group = group.clone();
                 group.desired_canaries = wanted_canaries;
@@ -356,7 +329,7 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    /// Takes over what may be placed now; returns what is left of the update limit.
+    /// Adds the placements allowed now; returns the rest of the update limit.
     fn apply_places(
         &self,
         places: Vec<PlaceAsk<'a>>,
@@ -365,14 +338,14 @@ impl<'a> GroupReconciler<'a, '_> {
         limit: u32,
         changes: &mut GroupChanges<'a>,
     ) -> u32 {
-        let triage = &self.context.triage;
-        let is_ready = !triage.is_paused() && !triage.is_failed() && !is_canarying;
+        let rollouts = &self.context.rollouts;
+        let is_ready = !rollouts.is_paused() && !rollouts.is_failed() && !is_canarying;
         let wanted = len(&places);
         let allowed = places.into_iter().filter(|ask| match ask.cause {
             Cause::Missing => is_ready,
-            // What fails with its deployment is the deployment's business.
+            // Failures in a deployment are up to the deployment watcher.
             Cause::Reschedule(view) => {
-                is_ready || !triage.is_failed() || !self.is_of_current_deployment(view)
+                is_ready || !rollouts.is_failed() || !self.is_of_current_deployment(view)
             }
             Cause::Unknown(..) | Cause::Lost(_) | Cause::Update(_) | Cause::Migrate(_) => true,
         });
@@ -387,12 +360,12 @@ impl<'a> GroupReconciler<'a, '_> {
     }
 
     fn is_of_current_deployment(&self, view: &AllocView) -> bool {
-        let current = self.context.triage.current.as_ref();
+        let current = self.context.rollouts.current.as_ref();
         current.is_some_and(|current| view.alloc.deployment_id == Some(current.value.id))
     }
 
-    /// Takes over the destructive updates that the limit allows, and puts them first: each gives
-    /// up a place. Returns whom they concern.
+    /// Adds the destructive updates within the limit, first in order: each frees resources. Returns
+    /// their allocations.
     fn apply_destructive(
         &self,
         destructive: Vec<&'a AllocView>,
@@ -414,7 +387,7 @@ impl<'a> GroupReconciler<'a, '_> {
         updated
     }
 
-    /// Moves whoever is to leave its node, whatever the rollout: the pace is the drain's business.
+    /// Migrates allocations regardless of the rollout: the drain limits the pace.
     fn migrate(
         &self,
         migrating: &[&'a AllocView],
@@ -425,7 +398,7 @@ impl<'a> GroupReconciler<'a, '_> {
         for view in migrating.iter().copied() {
             changes.stops.push(StopAsk::new(view, MIGRATING));
             changes.desired.migrate += 1;
-            // Batch work that a drain stops at its deadline is not started again.
+            // Batch allocations stopped at a drain deadline are not run again.
             if self.context.batch && view.alloc.transition.migrate_disable_placement {
                 continue;
             }
@@ -436,7 +409,41 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    /// Tells whether nothing is left to do for the deployment; what is not in it does not count.
+    /// Stops the allocations beyond the count.
+    fn stop_excess(
+        &self,
+        slots: &mut Slots<'a>,
+        canaries: &Canaries<'a>,
+        waits: &mut Waits<'a>,
+        changes: &mut GroupChanges<'a>,
+    ) {
+        let was_canary =
+            |view: &&AllocView| !view.is_terminal() && self.context.rollouts.was_canary(view);
+        let successors: Vec<_> = slots.iter().filter(was_canary).collect();
+        changes
+            .stops
+            .extend(slots.stop_beyond(self.group.count, &successors));
+        // A disconnected allocation is stopped together with its replacement.
+        if waits.covered.is_empty() {
+            return;
+        }
+        let stay: BTreeSet<AllocId> = slots
+            .iter()
+            .chain(canaries.slots.iter())
+            .map(|view| view.alloc.id)
+            .collect();
+        let covered = std::mem::take(&mut waits.covered);
+        for view in covered {
+            if self.is_covered(view, &stay) {
+                waits.covered.push(view);
+            } else {
+                changes.stops.push(StopAsk::new(view, NOT_NEEDED));
+            }
+        }
+    }
+
+    /// Tells whether the group's part of the deployment is complete; allocations outside it do not
+    /// count.
     fn is_complete(
         &self,
         changes: &GroupChanges<'a>,
@@ -444,9 +451,9 @@ impl<'a> GroupReconciler<'a, '_> {
         is_settled: bool,
         healthy: u32,
     ) -> bool {
-        let triage = &self.context.triage;
-        let Some(group) = triage.group(&self.group.name) else {
-            return triage.current.is_some() && changes.deployment_group.is_none();
+        let rollouts = &self.context.rollouts;
+        let Some(group) = rollouts.group(&self.group.name) else {
+            return rollouts.current.is_some() && changes.deployment_group.is_none();
         };
         let mut edits = changes.edits.values();
         let mut slots = slots.iter();
@@ -454,8 +461,8 @@ impl<'a> GroupReconciler<'a, '_> {
             && changes.places.is_empty()
             && edits.all(|edit| !edit.in_place && edit.followup.is_none())
             && changes.deployment_group.is_none()
-            // Beyond the number that it set out for, too, all of it has to be well: failures wait
-            // for the deployment watcher's word, which has none when it is over.
+            // All allocations beyond the desired total have to be healthy, too: failures wait for
+            // the deployment watcher, which ignores completed deployments.
             && slots.all(|view| {
                 let is_healthy = view.health().is_some_and(|health| health.healthy);
                 let has_failed = view.client_status() == ClientStatus::Failed;

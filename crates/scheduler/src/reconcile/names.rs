@@ -1,4 +1,4 @@
-//! The numbers in allocation names, `job.group[number]`: which are in use, which come next.
+//! Name indexes of allocations, `job.group[index]`: those in use, and the next free ones.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,23 @@ use rustc_hash::FxHashMap;
 
 const WORD_BITS: u32 = u64::BITS;
 
-/// The name numbers that a group's allocations use.
+/// The name indexes that a group's allocations use.
 ///
-/// **Invariant**: a number is handed out once; names are chosen nowhere else, so the live
-/// allocations of a group never share one, unless they did before.
+/// **Invariant**: an index is assigned once, and nowhere else, so live allocations of a group share
+/// one only if they did before.
 #[derive(Clone, Debug)]
 pub(crate) struct NameIndex {
-    /// Numbers from here on are only kept by allocations that have them already.
+    /// Indexes from here on are kept only by allocations that have them already.
     count: u32,
     words: Vec<u64>,
-    /// Number → how many allocations have it beyond the first.
+    /// Index → number of allocations with it beyond the first.
     duplicates: FxHashMap<u32, u32>,
     /// Words before this one have no clear bit.
     first_open_word: usize,
 }
 
 impl NameIndex {
-    /// Returns the index of a group of `count` with the numbers `used`.
+    /// Creates the index set of a group of `count` with the indexes `used`.
     pub(crate) fn new(count: u32, used: impl IntoIterator<Item = u32>) -> Self {
         let mut index = Self {
             count,
@@ -40,8 +40,8 @@ impl NameIndex {
         index
     }
 
-    /// Returns the number for the successor of the allocation that has `number`: the same, unless
-    /// another allocation shares it or it is beyond the count; then the lowest that is free.
+    /// Returns the index of the successor of an allocation with `number`: the same, unless another
+    /// allocation shares it or it is beyond the count; then the lowest free one.
     pub(crate) fn inherit(&mut self, number: u32) -> u32 {
         if let Some(others) = self.duplicates.get_mut(&number) {
             *others -= 1;
@@ -60,7 +60,7 @@ impl NameIndex {
         number
     }
 
-    /// Takes the lowest number that is free.
+    /// Takes the lowest free index.
     pub(crate) fn lowest_free(&mut self) -> u32 {
         while self.words.get(self.first_open_word) == Some(&u64::MAX) {
             self.first_open_word += 1;
@@ -73,10 +73,10 @@ impl NameIndex {
         number
     }
 
-    /// Returns numbers for `wanted` canaries: first those of the allocations they may replace, in
-    /// order, then free ones; none that is in `taken`.
+    /// Returns indexes for `wanted` canaries: first those of the allocations that they may replace,
+    /// in order, then free ones; none in `taken`.
     ///
-    /// They are not taken here: a canary shares its number with what it may replace.
+    /// They stay free here: a canary shares its index with the allocation that it may replace.
     pub(crate) fn of_canaries(
         &self,
         wanted: u32,

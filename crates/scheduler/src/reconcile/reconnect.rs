@@ -1,13 +1,13 @@
-//! Allocations whose node was out of reach: who stays when it comes back, and who follows whom.
+//! Reconnected allocations: the choice between the original and its replacement.
 
 use model::job::{ReconcileChoice, TaskGroup};
 use model::{ClientStatus, Timestamp};
 use state::{AllocView, Snapshot};
 
-/// How far a chain of successors is followed: longer ones are a broken history, not a real one.
+/// The maximum length of a chain of successors; longer ones are corrupt.
 const SUCCESSORS_MAX: usize = 1_000;
 
-/// Returns who came after `view`, in order.
+/// Returns the successors of `view`, in order.
 pub(crate) fn successors<'a>(snapshot: &'a Snapshot, view: &AllocView) -> Vec<&'a AllocView> {
     let mut found = Vec::new();
     let mut next = view.alloc.next_alloc;
@@ -21,7 +21,7 @@ pub(crate) fn successors<'a>(snapshot: &'a Snapshot, view: &AllocView) -> Vec<&'
     found
 }
 
-/// Tells whether `original`, which runs, is to stay, and `replacement` to go.
+/// Tells whether `original`, which runs, is kept and `replacement` stopped.
 pub(crate) fn keeps_original(
     group: &TaskGroup,
     batch: bool,
@@ -33,7 +33,7 @@ pub(crate) fn keeps_original(
     if is_newer {
         return false;
     }
-    // One that has ended has lost, unless it has done the work.
+    // An ended replacement loses, unless it has completed the work.
     match replacement.client_status() {
         ClientStatus::Complete => return !batch,
         ClientStatus::Failed | ClientStatus::Lost => return true,
@@ -68,7 +68,7 @@ fn has_best_score(original: &AllocView, replacement: &AllocView) -> bool {
     !(score(replacement) > score(original) && replacement_runs)
 }
 
-/// Returns since when the leader task runs, or the first of the tasks when none leads.
+/// Returns the start of the leader task, or of the first task without a leader.
 fn started_at(group: &TaskGroup, view: &AllocView) -> Option<Timestamp> {
     let client = view.client.as_ref()?;
     let started = |name: &str| {
@@ -227,7 +227,7 @@ mod tests {
         let mut led = job(choice);
         led.task_groups[0].tasks[0].leader = true;
         assert!(!keeps_original(&led.task_groups[0], false, &later, &sooner));
-        // Who was started again runs since then.
+        // A restarted task runs since its restart.
         let mut restarted = AllocClient::clone(sooner.client.as_ref().unwrap());
         let task = restarted.task_states.get_mut(server).unwrap();
         (task.restarts, task.last_restart) = (1, Timestamp::from_millis(30_000));
@@ -241,7 +241,7 @@ mod tests {
             &later,
             &restarted
         ));
-        // Who has not started has not run.
+        // An allocation without a started task has not run.
         let waiting = running(REPLACEMENT, 900, &[]);
         assert!(keeps(choice, false, &later, &waiting));
         assert!(!keeps(choice, false, &waiting, &later));

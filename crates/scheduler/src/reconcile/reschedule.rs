@@ -1,34 +1,36 @@
-//! Whether and when a failed allocation is placed again, elsewhere.
+//! Reschedule decisions: whether a failed or disconnected allocation is replaced now, later or
+//! never.
 
 use std::time::Duration;
 
 use model::allocation::RescheduleEvent;
-use model::job::{DelayFunction, ReschedulePolicy};
+use model::job::ReschedulePolicy;
 use model::{ClientStatus, DeploymentId, DesiredTransition, EvalStatus, Timestamp, TriggeredBy};
+use placement::reschedule;
 use state::{AllocView, Snapshot};
 
-/// What is due within this time is done at once: an evaluation is not worth so short a wait.
-/// Source: Nomad's public behaviour.
+/// Delays that end within this time are skipped: they are not worth an evaluation. Source: Nomad's
+/// public behaviour.
 const DUE_WINDOW: Duration = Duration::from_secs(1);
 
-/// How many events a policy without limit remembers: the last are enough to tell the next delay.
-/// Source: Nomad's public behaviour.
+/// The number of events that an unlimited policy keeps: enough to compute the next delay. Source:
+/// Nomad's public behaviour.
 const EVENTS_KEPT: usize = 5;
 
-/// What becomes of an allocation's slot.
+/// The decision about an allocation's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum SlotDecision {
     /// It keeps its slot.
     Keep,
-    /// It keeps its slot until then, and needs an evaluation that looks again.
+    /// It keeps its slot until then, and needs a follow-up evaluation.
     Later(Timestamp),
     /// It is replaced now.
     Now,
-    /// It has no slot any more: whoever is missing is placed anew.
+    /// It has no slot any more: a missing allocation is placed instead.
     Gone,
 }
 
-/// What the decision depends on besides the allocation.
+/// The inputs of the decision besides the allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'a> {
     pub(crate) snapshot: &'a Snapshot,
@@ -42,10 +44,10 @@ pub(crate) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Decides about one allocation whose node is well.
-    pub(crate) fn fate(&self, view: &AllocView) -> Fate {
+    /// Decides about an allocation on a connected node.
+    pub(crate) fn decide(&self, view: &AllocView) -> SlotDecision {
         if view.alloc.next_alloc.is_some() && view.is_terminal() {
-            return Fate::Gone;
+            return SlotDecision::Gone;
         }
         let transition = view.alloc.transition;
         let status = view.client_status();
@@ -55,18 +57,18 @@ impl Rules<'_> {
             if looked_at {
                 self.evaluate(view)
             } else {
-                Fate::Keep
+                SlotDecision::Keep
             }
         } else if view.alloc.is_server_terminal()
             || matches!(status, ClientStatus::Complete | ClientStatus::Lost)
         {
-            Fate::Gone
+            SlotDecision::Gone
         } else {
             self.evaluate(view)
         }
     }
 
-    fn evaluate(&self, view: &AllocView) -> Fate {
+    fn evaluate(&self, view: &AllocView) -> SlotDecision {
         let DesiredTransition {
             reschedule,
             force_reschedule,
@@ -74,15 +76,15 @@ impl Rules<'_> {
         } = view.alloc.transition;
         let deploying =
             self.active_deployment.is_some() && view.alloc.deployment_id == self.active_deployment;
-        // What is being rolled out counts for its deployment first: whether it is healthy is for
-        // its node to say, and whether the deployment fails of it for the deployment watcher. A
-        // verdict of unhealthy in a deployment that goes on says that another may be tried.
+        // In an active deployment, health comes first: the node decides whether the allocation is
+        // healthy, and the deployment watcher whether the deployment fails. An unhealthy verdict in
+        // a deployment that stays active allows a replacement.
         let is_unhealthy = view.health().is_some_and(|health| !health.healthy);
         if deploying && !reschedule && !is_unhealthy {
-            return Fate::Keep;
+            return SlotDecision::Keep;
         }
         if force_reschedule && view.is_client_terminal() {
-            return Fate::Now;
+            return SlotDecision::Now;
         }
         let failed = matches!(
             view.client_status(),
@@ -92,49 +94,44 @@ impl Rules<'_> {
         if moves_on {
             self.by_policy(view, failed_at(view))
         } else {
-            Fate::Keep
+            SlotDecision::Keep
         }
     }
 
-    /// Decides about one that nobody has heard of since `since`, and that has no successor.
+    /// Decides about an allocation without a successor, disconnected since `since`.
     ///
-    /// What counts is the time, not which evaluation looks, so that a blocked one tries again.
-    pub(crate) fn fate_of_unknown(&self, view: &AllocView, since: Timestamp) -> Fate {
+    /// Once the policy's delay is over, every evaluation replaces it, not only its follow-up: a blocked
+    /// evaluation can retry a placement that failed.
+    pub(crate) fn decide_unknown(&self, view: &AllocView, since: Timestamp) -> SlotDecision {
         self.by_policy(view, since)
     }
 
-    fn by_policy(&self, view: &AllocView, failed_at: Timestamp) -> Fate {
+    fn by_policy(&self, view: &AllocView, failed_at: Timestamp) -> SlotDecision {
         let Some(policy) = self.policy else {
-            return Fate::Keep;
+            return SlotDecision::Keep;
         };
         let events = &view.alloc.reschedules;
-        if !is_eligible(policy, events, failed_at) {
-            return Fate::Keep;
-        }
-        let due = failed_at.plus(next_delay(policy, events, failed_at));
+        let Some(due) = reschedule::next_attempt(policy, events, failed_at) else {
+            return SlotDecision::Keep;
+        };
         let is_this = view.alloc.followup_eval_id == Some(self.eval_id)
             && self.triggered_by != TriggeredBy::MaxDisconnectTimeout;
         if due <= self.now.plus(DUE_WINDOW) || is_this {
-            return Fate::Now;
+            return SlotDecision::Now;
         }
         if self.is_followed_up(view, due) {
-            Fate::Keep
+            SlotDecision::Keep
         } else {
-            Fate::Later(due)
+            SlotDecision::Later(due)
         }
     }
 
-    /// Returns when one that has failed may be placed again; `None`: not any more, or not while it is
-    /// its deployment's business.
+    /// Returns when a failed allocation may be replaced; `None`: its policy allows no more attempts.
     pub(crate) fn next_attempt(&self, view: &AllocView) -> Option<Timestamp> {
-        let failed_at = failed_at(view);
-        let events = &view.alloc.reschedules;
-        let policy = self.policy?;
-        let is_eligible = is_eligible(policy, events, failed_at);
-        is_eligible.then(|| failed_at.plus(next_delay(policy, events, failed_at)))
+        reschedule::next_attempt(self.policy?, &view.alloc.reschedules, failed_at(view))
     }
 
-    /// Tells whether an evaluation that will look again is still to come, no later than `due`.
+    /// Tells whether a follow-up evaluation is pending, no later than `due`.
     fn is_followed_up(&self, view: &AllocView, due: Timestamp) -> bool {
         let followup = view
             .alloc
@@ -146,83 +143,17 @@ impl Rules<'_> {
     }
 }
 
-/// Returns when the allocation failed: its last task's end, else its node's last word, else the
-/// last change of what was wanted.
+/// Returns when the allocation failed.
 pub(crate) fn failed_at(view: &AllocView) -> Timestamp {
-    let Some(client) = &view.client else {
-        return view.alloc.modify_time.max(view.alloc.create_time);
-    };
-    let last_end = client
-        .task_states
-        .values()
-        .map(|task| task.finished_at)
-        .max();
-    match last_end {
-        Some(end) if !end.is_never() => end,
-        _ => client.modify_time,
-    }
+    reschedule::failed_at(&view.alloc, view.client.as_deref())
 }
 
-/// Tells whether the policy allows one more replacement of an allocation with these `events`.
-fn is_eligible(
-    policy: &ReschedulePolicy,
-    events: &[RescheduleEvent],
-    failed_at: Timestamp,
-) -> bool {
-    if policy.unlimited {
-        return true;
-    }
-    if policy.attempts == 0 {
-        return false;
-    }
-    if events.is_empty() {
-        return true;
-    }
-    let recent = events
-        .iter()
-        .filter(|event| failed_at.since(event.time) < policy.interval);
-    let attempts = u32::try_from(recent.count()).unwrap_or(u32::MAX);
-    attempts < policy.attempts && next_delay(policy, events, failed_at) < policy.interval
-}
-
-/// Returns how long after `failed_at` the next replacement is due.
+/// Returns the reschedule history of the replacement of `view`: the last events, and this one.
 ///
-/// Shape: `events` oldest first.
-pub(crate) fn next_delay(
-    policy: &ReschedulePolicy,
-    events: &[RescheduleEvent],
-    failed_at: Timestamp,
-) -> Duration {
-    let Some(last) = events.last() else {
-        return policy.delay;
-    };
-    let delay = match policy.delay_function {
-        DelayFunction::Constant => return policy.delay,
-        DelayFunction::Exponential => last.delay.saturating_mul(2),
-        DelayFunction::Fibonacci => match events {
-            [.., before, last] => {
-                let starts_anew = before.delay == policy.max_delay && last.delay == policy.delay;
-                if starts_anew {
-                    policy.delay
-                } else {
-                    before.delay.saturating_add(last.delay)
-                }
-            }
-            _ => policy.delay,
-        },
-    };
-    if policy.max_delay.is_zero() || delay <= policy.max_delay {
-        delay
-    } else if failed_at.since(last.time) > policy.max_delay {
-        // It ran well for long enough to start the series anew.
-        policy.delay
-    } else {
-        policy.max_delay
-    }
-}
-
-/// Returns the events that the replacement of `view` starts with: those that still count, and
-/// this one.
+/// A limited policy keeps the events that are not older than its interval. An event that is exactly
+/// as old is kept, although it no longer counts as an attempt ([`reschedule::next_attempt`]): the next
+/// Fibonacci delay is the sum of it and this one.
+/// Source: Nomad's public behaviour, in both bounds.
 pub(crate) fn events_of_replacement(
     view: &AllocView,
     policy: Option<&ReschedulePolicy>,
@@ -230,7 +161,9 @@ pub(crate) fn events_of_replacement(
     now: Timestamp,
 ) -> Vec<RescheduleEvent> {
     let old = &view.alloc.reschedules;
-    let delay = policy.map_or(Duration::ZERO, |policy| next_delay(policy, old, failed_at));
+    let delay = policy.map_or(Duration::ZERO, |policy| {
+        reschedule::next_delay(policy, old, failed_at)
+    });
     let mut events = match policy {
         Some(policy) if !policy.unlimited => old
             .iter()
@@ -250,6 +183,7 @@ pub(crate) fn events_of_replacement(
 
 #[cfg(test)]
 mod tests {
+    use model::job::DelayFunction;
     use model::{AllocId, NodeId};
 
     use super::*;
@@ -287,28 +221,6 @@ mod tests {
     }
 
     #[test]
-    fn scenario_052_exponential_delays_double_up_to_the_maximum() {
-        let policy = policy(DelayFunction::Exponential, 5, 90);
-        assert_eq!(next_delay(&policy, &[], at(10)), secs(5));
-        assert_eq!(next_delay(&policy, &events(&[5, 10, 20]), at(10)), secs(40));
-        assert_eq!(next_delay(&policy, &events(&[60]), at(10)), secs(90));
-        assert_eq!(next_delay(&policy, &events(&[90]), at(91)), secs(90));
-        assert_eq!(
-            next_delay(&policy, &events(&[90]), at(92)),
-            secs(5),
-            "quiet for 91 s"
-        );
-    }
-
-    #[test]
-    fn scenario_053_fibonacci_delays_add_up() {
-        let policy = policy(DelayFunction::Fibonacci, 15, 240);
-        assert_eq!(next_delay(&policy, &events(&[15]), at(10)), secs(15));
-        assert_eq!(next_delay(&policy, &events(&[15, 25]), at(10)), secs(40));
-        assert_eq!(next_delay(&policy, &events(&[240, 15]), at(10)), secs(15));
-    }
-
-    #[test]
     fn scenario_054_a_policy_without_limit_remembers_the_last_events() {
         let mut job = test_kit::builders::service("web", 1);
         job.version = 3;
@@ -332,45 +244,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn constant_delays_stay() {
-        let policy = policy(DelayFunction::Constant, 5, 1);
-        assert_eq!(next_delay(&policy, &events(&[5, 5]), at(10)), secs(5));
-    }
-
-    #[test]
-    fn scenario_049_attempts_count_within_the_interval() {
-        let limited = ReschedulePolicy {
-            attempts: 1,
-            interval: secs(60),
-            unlimited: false,
-            ..policy(DelayFunction::Constant, 5, 0)
-        };
-        assert!(is_eligible(&limited, &[], at(10)));
-        assert!(
-            !is_eligible(&limited, &events(&[5]), at(60)),
-            "the event is 59 s old"
-        );
-        assert!(is_eligible(&limited, &events(&[5]), at(61)));
-        let disabled = ReschedulePolicy {
-            attempts: 0,
-            ..limited
-        };
-        assert!(!is_eligible(&disabled, &[], at(10)));
-    }
-
-    #[test]
-    fn a_delay_as_long_as_the_interval_is_the_end() {
-        let limited = ReschedulePolicy {
-            attempts: 9,
-            interval: secs(60),
-            unlimited: false,
-            ..policy(DelayFunction::Exponential, 5, 0)
-        };
-        assert!(is_eligible(&limited, &events(&[29]), at(10)));
-        assert!(!is_eligible(&limited, &events(&[30]), at(10)));
-    }
-
     fn view(client: Option<model::AllocClient>) -> AllocView {
         let job = test_kit::builders::service("web", 1);
         let mut alloc = test_kit::builders::allocation(1, &job, NodeId::default());
@@ -385,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_interval_is_forgotten() {
+    fn events_older_than_the_interval_are_forgotten() {
         let mut view = view(None);
         let mut alloc = model::Allocation::clone(&view.alloc);
         alloc.reschedules = events(&[5, 5, 5]);
@@ -402,28 +275,33 @@ mod tests {
     }
 
     #[test]
-    fn an_allocation_failed_when_its_last_task_ended() {
-        let ended = |second| model::TaskState {
-            finished_at: at(second),
-            ..model::TaskState::default()
+    fn an_event_as_old_as_the_interval_counts_for_the_next_delay_but_not_as_an_attempt() {
+        let mut view = view(None);
+        let mut alloc = model::Allocation::clone(&view.alloc);
+        alloc.reschedules = events(&[20]);
+        view.alloc = alloc.into();
+        let limited = ReschedulePolicy {
+            attempts: 2,
+            interval: secs(60),
+            unlimited: false,
+            ..policy(DelayFunction::Fibonacci, 10, 50)
         };
-        let told = |ends: &[u64]| {
-            let states = (1..).zip(ends);
-            let states = states.map(|(task, second)| (format!("task{task}"), ended(*second)));
-            view(Some(model::AllocClient {
-                modify_time: at(50),
-                task_states: states.collect(),
-                ..model::AllocClient::default()
-            }))
-        };
-        assert_eq!(failed_at(&told(&[20, 30, 0])), at(30));
-        assert_eq!(failed_at(&told(&[0])), at(50), "nothing has ended");
-        assert_eq!(failed_at(&view(None)), at(7), "its node says nothing");
+        let events = events_of_replacement(&view, Some(&limited), at(61), at(61));
+        let times: Vec<_> = events.iter().map(|event| event.time).collect();
+        assert_eq!(times, [at(1), at(61)]);
+        // One attempt of two is left, after 20 s and 10 s.
+        let next = reschedule::next_attempt(&limited, &events, at(61));
+        assert_eq!(next, Some(at(61 + 30)));
     }
 
     /// What becomes of one that waits for the evaluation `waits_for`, which is due at `wait_until`
     /// seconds, when `looks` looks: its replacement is due at 70 s, and it is 10 s now.
-    fn fate(waits_for: u128, wait_until: u64, looks: u128, triggered_by: TriggeredBy) -> Fate {
+    fn fate(
+        waits_for: u128,
+        wait_until: u64,
+        looks: u128,
+        triggered_by: TriggeredBy,
+    ) -> SlotDecision {
         let job = test_kit::builders::service("web", 1);
         let mut eval = model::Evaluation::pending(
             model::EvalId::from_random(waits_for),
@@ -453,21 +331,24 @@ mod tests {
             triggered_by,
             now: at(10),
         };
-        rules.fate_of_unknown(&view, at(10))
+        rules.decide_unknown(&view, at(10))
     }
 
     #[test]
     fn an_evaluation_that_comes_too_late_is_not_waited_for() {
         let other = TriggeredBy::NodeUpdate;
-        assert_eq!(fate(1, 69, 2, other), Fate::Keep);
-        assert_eq!(fate(1, 70, 2, other), Fate::Keep);
-        assert_eq!(fate(1, 71, 2, other), Fate::Later(at(70)));
+        assert_eq!(fate(1, 69, 2, other), SlotDecision::Keep);
+        assert_eq!(fate(1, 70, 2, other), SlotDecision::Keep);
+        assert_eq!(fate(1, 71, 2, other), SlotDecision::Later(at(70)));
     }
 
     #[test]
     fn the_end_of_its_time_out_of_reach_is_not_what_a_replacement_waits_for() {
-        assert_eq!(fate(1, 70, 1, TriggeredBy::AllocReschedule), Fate::Now);
+        assert_eq!(
+            fate(1, 70, 1, TriggeredBy::AllocReschedule),
+            SlotDecision::Now
+        );
         let timeout = TriggeredBy::MaxDisconnectTimeout;
-        assert_eq!(fate(1, 70, 1, timeout), Fate::Keep);
+        assert_eq!(fate(1, 70, 1, timeout), SlotDecision::Keep);
     }
 }

@@ -1,5 +1,4 @@
-//! What the job's deployments mean for one look at it: which one counts, how fast it may go on,
-//! whether it is through.
+//! Deployments of a job: the current one, its update limit, and its completion.
 
 use std::sync::Arc;
 
@@ -14,26 +13,27 @@ const CANCELLED_STOPPED: &str = "Cancelled because job is stopped";
 const CANCELLED_NEWER: &str = "Cancelled due to newer version of job";
 pub(crate) const SUCCESSFUL: &str = "Deployment completed successfully";
 
-/// The job's deployments, sorted out.
+/// The job's deployments, sorted.
 #[derive(Debug, Default)]
-pub(crate) struct Triage {
+pub(crate) struct Rollouts {
     /// The deployment of the job's current version, unless it succeeded.
     ///
-    /// A failed one stays current: nothing more of this version is rolled out.
+    /// A failed one stays current: no more allocations of this version are rolled out.
     pub(crate) current: Option<Arc<Indexed<Deployment>>>,
     /// The job's other deployments, the newest version first.
     older: Vec<Arc<Indexed<Deployment>>>,
-    /// The job's version has been rolled out: what is placed again of it later has nothing to prove,
-    /// whether or not anything of it runs.
+    /// The job's version has been rolled out: later placements of it need no deployment.
     is_rolled_out: bool,
-    /// Those that somebody has overtaken are cancelled.
+    /// The version before failed, and this one is a stable version again.
+    restores_stable: bool,
+    /// Cancellations of superseded deployments.
     pub(crate) updates: Vec<DeploymentUpdate>,
 }
 
-impl Triage {
-    /// Sorts out the deployments of `key`; `job` is `None` when it is stopped or gone.
+impl Rollouts {
+    /// Sorts the deployments of `key`; `job` is `None` when it is stopped or gone.
     pub(crate) fn new(snapshot: &Snapshot, key: &JobKey, job: Option<&Indexed<Job>>) -> Self {
-        let mut triage = Self::default();
+        let mut rollouts = Self::default();
         let newest = job.and_then(|_| snapshot.latest_deployment(key));
         for deployment in snapshot.deployments_by_job(key) {
             let value = &deployment.value;
@@ -42,13 +42,13 @@ impl Triage {
                 value.job_create_index == job.create_index && value.job_version == job.value.version
             });
             if !(is_newest && is_of_job) {
-                triage.older.push(Arc::clone(deployment));
+                rollouts.older.push(Arc::clone(deployment));
             }
             if is_newest && is_of_job {
                 if value.status == DeploymentStatus::Successful {
-                    triage.is_rolled_out = true;
+                    rollouts.is_rolled_out = true;
                 } else {
-                    triage.current = Some(Arc::clone(deployment));
+                    rollouts.current = Some(Arc::clone(deployment));
                 }
             } else if value.status.is_active() {
                 let description = if job.is_none() {
@@ -56,7 +56,7 @@ impl Triage {
                 } else {
                     CANCELLED_NEWER
                 };
-                triage
+                rollouts
                     .updates
                     .push(update(value, DeploymentStatus::Cancelled, description));
             }
@@ -64,15 +64,38 @@ impl Triage {
         let is_of_job = |older: &Arc<Indexed<Deployment>>| {
             job.is_some_and(|job| older.value.job_create_index == job.create_index)
         };
-        triage.older.retain(is_of_job);
-        triage
+        rollouts.older.retain(is_of_job);
+        rollouts
             .older
             .sort_by_key(|older| std::cmp::Reverse((older.value.job_version, older.create_index)));
-        triage
+        rollouts.restores_stable = job.is_some_and(|job| {
+            rollouts.has_failed_before() && is_stable_again(snapshot, key, &job.value)
+        });
+        rollouts
     }
 
-    /// Tells whether `view` tries out a version in vain: its deployment has ended or was overtaken
-    /// before anybody promoted it.
+    /// Tells whether the last of the older deployments that ran to its end has failed.
+    fn has_failed_before(&self) -> bool {
+        use DeploymentStatus::{Failed, Successful};
+        let mut statuses = self.older.iter().map(|older| older.value.status);
+        statuses.find(|status| matches!(status, Failed | Successful)) == Some(Failed)
+    }
+
+    /// Returns the canaries that `update` wants of the version: a number, or a percentage of a system
+    /// job's nodes.
+    ///
+    /// None for a stable version after a failure: the version has proved itself, and an automatic
+    /// revert has no user who would promote it. (In Nomad such a revert waits for a promotion.)
+    pub(crate) fn canaries_of(&self, update: &UpdateStrategy) -> u32 {
+        if self.restores_stable {
+            0
+        } else {
+            update.canary
+        }
+    }
+
+    /// Tells whether `view` is a canary of a version that will not be rolled out: its deployment
+    /// ended or was superseded before its promotion.
     pub(crate) fn is_stale_canary(&self, view: &AllocView) -> bool {
         let Some(id) = view.alloc.deployment_id else {
             return false;
@@ -86,7 +109,7 @@ impl Triage {
             .is_some_and(|deployment| is_unpromoted_canary(&deployment.value, view))
     }
 
-    /// Tells whether `view` tries out the current version.
+    /// Tells whether `view` is a canary of the current version.
     pub(crate) fn is_canary(&self, view: &AllocView) -> bool {
         self.current.as_ref().is_some_and(|current| {
             view.alloc.deployment_id == Some(current.value.id)
@@ -94,7 +117,7 @@ impl Triage {
         })
     }
 
-    /// Tells whether `view` tried out the current version before that was promoted.
+    /// Tells whether `view` was a canary of the current version before its promotion.
     pub(crate) fn was_canary(&self, view: &AllocView) -> bool {
         let group = self.group(&view.alloc.task_group);
         group.is_some_and(|group| group.promoted && group.placed_canaries.contains(&view.alloc.id))
@@ -106,8 +129,8 @@ impl Triage {
             .is_some_and(DeploymentGroup::awaits_promotion)
     }
 
-    /// Returns the version that a group goes on with while a newer one is being tried out: the
-    /// newest that was not itself only tried out, at least `version`.
+    /// Returns the version for replacements in a group while a newer one is tried out: the newest
+    /// one that was promoted, at least `version`.
     pub(crate) fn settled_version(&self, group: &str, version: u64) -> Option<Older> {
         let mut settled = self.older.iter().filter(|older| {
             let group = older.value.groups.get(group);
@@ -120,8 +143,8 @@ impl Triage {
         found.filter(|older| older.version >= version)
     }
 
-    /// Tells whether the first that is placed of a group begins a rollout; `allocs` are the group's
-    /// that were not told to stop.
+    /// Tells whether the first placement of a group starts a rollout; `allocs` are the group's
+    /// allocations that were not told to stop.
     pub(crate) fn is_first<'a>(
         &self,
         job: &Indexed<Job>,
@@ -151,12 +174,12 @@ impl Triage {
         current.is_some_and(|current| current.value.status == DeploymentStatus::Failed)
     }
 
-    /// Returns the current deployment's part about `group`.
+    /// Returns the group's part of the current deployment.
     pub(crate) fn group(&self, group: &str) -> Option<&DeploymentGroup> {
         self.current.as_ref()?.value.groups.get(group)
     }
 
-    /// Says that the current deployment is through, when it is active and every group is.
+    /// Completes the current deployment if it is active; every group is complete.
     pub(crate) fn complete(&mut self) {
         let Some(current) = &self.current else { return };
         if current.value.status.is_active() {
@@ -166,11 +189,11 @@ impl Triage {
         }
     }
 
-    /// Returns how many allocations may be updated destructively now.
+    /// Returns the number of destructive updates allowed now.
     ///
-    /// `slots` are the group's allocations that have a slot and are not to be replaced as failed;
-    /// `taken_over` are those of them that take the version as they run, while it has no deployment
-    /// yet: what they were part of has been overtaken, and they serve nobody before they are healthy.
+    /// `slots` are the group's allocations with a slot, without failed ones that are replaced;
+    /// `taken_over` are those updated in place while the version has no deployment yet: their
+    /// former deployment is superseded, and they are unavailable until they are healthy.
     pub(crate) fn limit<'a>(
         &self,
         update: Option<&UpdateStrategy>,
@@ -204,11 +227,18 @@ impl Triage {
     }
 }
 
-/// Tells whether `view` serves its purpose, as far as anybody can tell: outside of deployments nobody
-/// looks.
+/// Tells whether `view` is available; outside of deployments health is not checked.
 pub(crate) fn is_proven(view: &AllocView) -> bool {
     let is_healthy = || view.health().is_some_and(|health| health.healthy);
     !view.is_terminal() && (view.alloc.deployment_id.is_none() || is_healthy())
+}
+
+/// Tells whether `job` has the specification of one of its stable versions.
+fn is_stable_again(snapshot: &Snapshot, key: &JobKey, job: &Job) -> bool {
+    snapshot.job_versions(key).any(|version| {
+        let number = version.value.version;
+        number < job.version && snapshot.is_stable(key, number) && !version.value.spec_differs(job)
+    })
 }
 
 fn is_unpromoted_canary(deployment: &Deployment, view: &AllocView) -> bool {
@@ -231,7 +261,7 @@ fn update(
     }
 }
 
-/// Returns what a deployment starts with for a group that is updated by `update`.
+/// Returns the initial state of a group in a deployment.
 pub(crate) fn new_group(update: &UpdateStrategy, desired_total: u32) -> DeploymentGroup {
     DeploymentGroup {
         auto_revert: update.auto_revert,
@@ -245,7 +275,7 @@ pub(crate) fn new_group(update: &UpdateStrategy, desired_total: u32) -> Deployme
     }
 }
 
-/// Returns how many live allocations of `deployment` their nodes have found healthy.
+/// Returns the number of healthy live allocations of `deployment`.
 pub(crate) fn healthy_count<'a>(
     deployment: DeploymentId,
     allocs: impl IntoIterator<Item = &'a AllocView>,

@@ -1,29 +1,29 @@
-//! Whether a changed job can be given to a running allocation as it is, or needs a new one.
+//! Changes of a job's specification: whether a running allocation can be updated in place.
 
 use model::job::TaskGroup;
 use model::{Job, JobKey, needs_new_tasks};
 use rustc_hash::FxHashMap;
 use state::{AllocView, Snapshot};
 
-/// What an allocation of another version needs.
+/// The update that an allocation of another version needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpecChange {
-    /// It is of the job's current version.
+    /// It has the job's current version.
     None,
-    /// Its tasks may keep running.
+    /// Its tasks keep running.
     InPlace,
-    /// Its tasks would have to be started anew.
+    /// Its tasks have to be restarted.
     Destructive,
 }
 
-/// Compares allocations with the current job, once per version.
+/// Compares the versions of allocations with the current job, with a cache.
 #[derive(Debug)]
 pub(crate) struct Comparison<'a> {
     snapshot: &'a Snapshot,
     key: &'a JobKey,
     job: &'a model::Indexed<Job>,
     group: &'a TaskGroup,
-    /// Job version → whether its tasks would have to be started anew.
+    /// Job version → its tasks have to be restarted.
     by_version: FxHashMap<u64, bool>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Comparison<'a> {
 
     pub(crate) fn of(&mut self, view: &AllocView) -> SpecChange {
         if view.alloc.job_create_index != self.job.create_index {
-            // What it runs was purged, and with it what it could be compared with.
+            // Its job was purged, so there is nothing to compare with.
             return SpecChange::Destructive;
         }
         let version = view.alloc.job_version;
@@ -56,7 +56,7 @@ impl<'a> Comparison<'a> {
         let (job, group) = (&self.job.value, self.group);
         let destructive = *self.by_version.entry(version).or_insert_with(|| {
             let old = snapshot.job_version(key, version);
-            // A version that is gone cannot vouch for what runs.
+            // A version that is gone cannot be compared.
             old.is_none_or(|old| needs_new_tasks(&old.value, job, group))
         });
         if destructive {

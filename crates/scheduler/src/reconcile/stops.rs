@@ -1,4 +1,4 @@
-//! Which allocations of a group are too many.
+//! Stops of a group's allocations beyond its count.
 
 use std::cmp::Reverse;
 
@@ -7,14 +7,14 @@ use state::AllocView;
 
 use crate::reconcile::changes::{NOT_NEEDED, StopAsk};
 
-/// Those with a slot, of which some may be too many.
+/// Allocations with a slot.
 #[derive(Debug, Default)]
 pub(crate) struct Slots<'a> {
     pub(crate) untainted: Vec<&'a AllocView>,
     pub(crate) migrate: Vec<&'a AllocView>,
-    /// Failed, and due to be replaced now.
+    /// Failed, to be replaced now.
     pub(crate) reschedule: Vec<&'a AllocView>,
-    /// Out of reach, and due to be replaced now; it is not stopped for that.
+    /// Disconnected, to be replaced now without a stop.
     pub(crate) unknown: Vec<&'a AllocView>,
 }
 
@@ -45,12 +45,12 @@ impl<'a> Slots<'a> {
         ]
     }
 
-    /// Takes out whoever is beyond `count`, and returns them as stops.
+    /// Takes out the allocations beyond `count`, and returns their stops.
     ///
-    /// Those whose number one of `successors` has go in any case: promoted canaries took their
-    /// place. First to go beyond the count are those that would be replaced anyway: those out of
-    /// reach, the failed, the migrating; then the ended and unhealthy; among equals the highest
-    /// names. (Nomad looks at names alone, so it may stop a healthy allocation and keep a failed
+    /// Allocations with the name index of one of `successors` are stopped in any case: promoted
+    /// canaries replace them. Beyond the count, those that would be replaced anyway go first:
+    /// disconnected, failed, migrating; then ended and unhealthy ones; of equals the highest
+    /// indexes. (Nomad goes by names alone, so it may stop a healthy allocation and keep a failed
     /// one.)
     pub(crate) fn stop_beyond(
         &mut self,
@@ -75,14 +75,14 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Tells whether one of `successors` has the number of `view`, which is none of them.
+/// Tells whether `view` has the name index of one of `successors` without being one.
 fn is_followed(view: &AllocView, successors: &[&AllocView]) -> bool {
     let is_one = |successor: &&AllocView| successor.alloc.id == view.alloc.id;
     let shares = |successor: &&AllocView| successor.alloc.name_index == view.alloc.name_index;
     successors.iter().any(shares) && !successors.iter().any(is_one)
 }
 
-/// Takes up to `excess` out of `set`; returns how many are still too many.
+/// Takes up to `excess` allocations out of `set`; returns the remaining excess.
 fn take_excess<'a>(
     set: &mut Vec<&'a AllocView>,
     mut excess: u32,
@@ -103,7 +103,7 @@ fn take_excess<'a>(
             continue;
         }
         excess -= 1;
-        // One that was stopped before gives its slot up without being told again.
+        // It was stopped before, and gives up its slot without another stop.
         if !view.alloc.is_server_terminal() {
             stops.push(StopAsk::new(view, NOT_NEEDED));
         }
@@ -112,7 +112,7 @@ fn take_excess<'a>(
     excess
 }
 
-/// Returns how little is lost by stopping `view`: more is stopped sooner.
+/// Returns the stop rank of `view`: higher ranks are stopped first.
 fn stop_rank(view: &AllocView) -> u8 {
     if view.alloc.is_server_terminal() {
         4

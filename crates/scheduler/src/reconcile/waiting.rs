@@ -1,5 +1,4 @@
-//! Who is out of reach, lost or failed and has to be looked at again later: the evaluations that do
-//! so, and the notes about them.
+//! Follow-ups of disconnected, lost and failed allocations: their evaluations and updates.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,28 +7,28 @@ use model::job::TaskGroup;
 use model::{AllocId, ClientStatus, EvalStatus, Timestamp, TriggeredBy};
 use state::AllocView;
 
-use crate::reconcile::Context;
 use crate::reconcile::changes::{
     GroupChanges, Mark, NOT_NEEDED, RECONNECTED, RESCHEDULED, StopAsk,
 };
 use crate::reconcile::classify::{Sets, expiry};
+use crate::reconcile::context::Context;
 use crate::reconcile::delayed::{BATCH_WINDOW, Wait, delayed_evals};
-use crate::reconcile::group::GroupReconciler;
-use crate::reconcile::reconnect::{keeps_original, successors};
+use crate::reconcile::reconciler::GroupReconciler;
+use crate::reconcile::reconnect::keeps_original;
 use crate::reconcile::slots::Waits;
 
-/// How long a node takes at least to stop a task. Source: Nomad's public behaviour.
+/// The minimum time in which a node stops a task. Source: Nomad's public behaviour.
 const KILL_TIMEOUT_MIN: Duration = Duration::from_secs(5);
 
-/// One that was given up for lost, and whose replacement waits until its node has surely stopped
-/// it. It keeps its slot till then.
+/// An allocation given up as lost, whose replacement waits until its node has certainly stopped it.
+/// It keeps its slot until then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LostWait<'a> {
     pub(crate) view: &'a AllocView,
     pub(crate) due: Option<Timestamp>,
 }
 
-/// Finds those of `allocs` that were given up for lost and have not been replaced yet.
+/// Returns the allocations that were given up as lost and have no replacement yet.
 pub(crate) fn lost_waits<'a>(
     context: &Context<'a>,
     group: &TaskGroup,
@@ -56,8 +55,8 @@ fn stop_after(group: &TaskGroup) -> Option<Duration> {
 }
 
 impl<'a> GroupReconciler<'a, '_> {
-    /// Returns when a node that was lost now has surely stopped the group's tasks; `None`: they
-    /// are replaced at once.
+    /// Returns when a node lost now has certainly stopped the group's tasks; `None`: they are
+    /// replaced at once.
     pub(crate) fn lost_until(&self) -> Option<Timestamp> {
         let stop_after = stop_after(self.group)?;
         let kill_timeouts = self.group.tasks.iter().map(|task| task.kill_timeout);
@@ -65,18 +64,14 @@ impl<'a> GroupReconciler<'a, '_> {
         Some(self.context.now.plus(stop_after).plus(kill))
     }
 
-    pub(crate) fn successors(&self, view: &AllocView) -> Vec<&'a AllocView> {
-        successors(self.context.snapshot, view)
-    }
-
-    /// Decides between those that are back in reach and who took their place.
+    /// Decides between reconnected allocations and their replacements.
     pub(crate) fn reconnect(&self, sets: &mut Sets<'a>, changes: &mut GroupChanges<'a>) {
         for view in std::mem::take(&mut sets.reconnecting) {
             let mut rivals = self.successors(view);
             rivals.retain(|rival| !rival.alloc.is_server_terminal());
             if view.client_status() == ClientStatus::Failed {
                 if rivals.is_empty() {
-                    // It is one failure like others.
+                    // An ordinary failure.
                     sets.untainted.push(view);
                 } else {
                     changes.stops.push(StopAsk::new(view, RESCHEDULED));
@@ -108,8 +103,8 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    /// Makes the evaluations that look again at those due later, unless they are gone by now, and
-    /// notes which waits for which.
+    /// Makes the follow-up evaluations of delayed allocations that are not stopped or updated now,
+    /// and assigns them.
     pub(crate) fn follow_up(
         &mut self,
         waits: Waits<'a>,
@@ -147,7 +142,7 @@ impl<'a> GroupReconciler<'a, '_> {
         }
     }
 
-    /// Sees to it that somebody looks when those out of reach are to be given up.
+    /// Makes the evaluations for the expiry of disconnected allocations.
     fn follow_up_unknown(
         &mut self,
         waits: &Waits<'a>,
@@ -169,15 +164,15 @@ impl<'a> GroupReconciler<'a, '_> {
             }
         }
         for (view, eval_id) in self.delay(Wait::Disconnect, due) {
-            // One that was noted before keeps its note, which may be about its replacement.
+            // An allocation marked before keeps its note, which may be about its replacement.
             if let Some(edit) = changes.edits.get_mut(&view.alloc.id) {
                 edit.followup = Some(eval_id);
             }
         }
     }
 
-    /// Tells whether an evaluation that gives allocations up is to come at `at` or a little later,
-    /// or before: then it sees to the next.
+    /// Tells whether a pending evaluation expires allocations at `at` or a little later, or
+    /// earlier: then it makes the next one.
     fn is_looked_at_by(&self, at: Timestamp) -> bool {
         let context = &self.context;
         context.snapshot.evals_by_job(context.key).any(|eval| {
@@ -196,13 +191,13 @@ impl<'a> GroupReconciler<'a, '_> {
     ) -> Vec<(&'a AllocView, model::EvalId)> {
         let context = &mut *self.context;
         let (evals, waiting) =
-            delayed_evals(context.eval, wait, due, context.now, &mut context.draw);
+            delayed_evals(context.eval, wait, due, context.now, &mut context.rng);
         context.delayed_evals.extend(evals);
         waiting
     }
 }
 
-/// Leaves out those that were given up before: their evaluation is on its way.
+/// Drops those given up before: their evaluation is pending.
 fn new_waits(waits: Vec<(&AllocView, Timestamp)>) -> Vec<(&AllocView, Timestamp)> {
     let is_new = |(view, _): &(&AllocView, Timestamp)| !view.alloc.is_server_terminal();
     waits.into_iter().filter(is_new).collect()

@@ -1,31 +1,31 @@
-//! What becomes of one live allocation of a job that wants to be everywhere.
+//! Decision about one live allocation of a system or sysbatch job.
 
 use model::{ClientStatus, NodeEligibility};
 use placement::Scope;
 use state::{AllocView, Snapshot};
 
 use crate::reconcile::changes::NOT_NEEDED;
-use crate::reconcile::classify::{Home, home};
+use crate::reconcile::classify::{NodeCondition, node_condition};
 use crate::reconcile::spec_change::SpecChange;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Its node is down or gone, and it with it.
+    /// Its node is down or gone, so it is lost.
     Lost,
     Stop(&'static str),
-    /// Somebody wants it off its node.
+    /// A drain or a user moves it off its node.
     Migrate,
-    /// Its node is out of reach since now.
+    /// Its node is disconnected now.
     Disconnect,
     Ignore,
     UpdateInPlace,
-    /// It is of an older version.
+    /// It has an older version.
     Update {
         is_destructive: bool,
     },
 }
 
-/// Decides about `view`; `change` says what the job's version asks of it.
+/// Decides about `view`; `change` compares its version with the job's.
 pub(super) fn step(
     snapshot: &Snapshot,
     scope: &Scope,
@@ -33,8 +33,8 @@ pub(super) fn step(
     view: &AllocView,
     change: impl FnOnce() -> SpecChange,
 ) -> Step {
-    let home = home(snapshot, view);
-    if matches!(home, Home::Down | Home::Gone) {
+    let node_condition = node_condition(snapshot, view);
+    if matches!(node_condition, NodeCondition::Down | NodeCondition::Gone) {
         return Step::Lost;
     }
     if !is_wanted {
@@ -44,10 +44,10 @@ pub(super) fn step(
         return Step::Migrate;
     }
     let status = view.client_status();
-    match home {
-        Home::Disconnected if status == ClientStatus::Running => return Step::Disconnect,
-        Home::Disconnected | Home::Initializing => return Step::Ignore,
-        // Its node has not told of it yet.
+    match node_condition {
+        NodeCondition::Disconnected if status == ClientStatus::Running => return Step::Disconnect,
+        NodeCondition::Disconnected | NodeCondition::Initializing => return Step::Ignore,
+        // Its node has not reported it yet.
         _ if status == ClientStatus::Unknown => return Step::Ignore,
         _ => {}
     }
@@ -60,7 +60,7 @@ pub(super) fn step(
         SpecChange::InPlace => Step::Update {
             is_destructive: false,
         },
-        // It cannot come back here.
+        // It could not be placed on its node again.
         SpecChange::Destructive if node.value.eligibility != NodeEligibility::Eligible => {
             Step::Stop(NOT_NEEDED)
         }
@@ -70,9 +70,9 @@ pub(super) fn step(
     }
 }
 
-/// Tells whether `view` was out of reach, and its node has told of it since.
+/// Tells whether the node of `view` was disconnected and has reported it since.
 pub(super) fn is_reconnecting(snapshot: &Snapshot, view: &AllocView) -> bool {
     view.alloc.client_status_override == Some(ClientStatus::Unknown)
         && view.client_status() == ClientStatus::Running
-        && home(snapshot, view) == Home::Well
+        && node_condition(snapshot, view) == NodeCondition::Ready
 }

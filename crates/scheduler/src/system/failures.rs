@@ -1,5 +1,5 @@
-//! Failed allocations of jobs that want to be everywhere, where a policy says when they are placed
-//! again. Each comes back on its own node, so nothing avoids the node that it has failed on.
+//! Failed allocations of system and sysbatch jobs with a reschedule policy. Each is replaced on its
+//! own node, so no node is penalised.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,38 +9,38 @@ use state::AllocView;
 
 use crate::reconcile::changes::GroupChanges;
 use crate::reconcile::delayed::{Wait, delayed_evals};
-use crate::reconcile::reschedule::{Fate, Rules};
+use crate::reconcile::reschedule::{Rules, SlotDecision};
 use crate::reconcile::spec_change::{Comparison, SpecChange};
-use crate::system::{Sorted, SystemReconciler, count};
+use crate::system::reconciler::{Sorted, SystemReconciler, count};
 
-/// Those of a group that have failed, and that its policy does not place again now.
+/// The failed allocations of a group that are not replaced now.
 #[derive(Debug, Default)]
 pub(super) struct Failures<'a> {
-    /// They need an evaluation that looks again then.
+    /// Those that need a follow-up evaluation then.
     pub(super) due: Vec<(&'a AllocView, Timestamp)>,
-    /// By node: when one is placed again, if ever.
+    /// Node → time of the next attempt, if there is one.
     pub(super) failed: BTreeMap<NodeId, Option<Timestamp>>,
-    /// Of these, the ones of the current deployment.
+    /// The number of them in the current deployment.
     pub(super) rolled_out: u32,
 }
 
 impl<'a> SystemReconciler<'a, '_> {
     pub(super) fn rules(&self, group: &'a TaskGroup) -> Rules<'a> {
         let context = &self.context;
-        let active = context.triage.active_id();
+        let active = context.rollouts.active_id();
         Rules {
             snapshot: context.snapshot,
             batch: context.batch,
             policy: group.reschedule.as_ref(),
-            active_deployment: active.filter(|_| context.triage.group(&group.name).is_some()),
+            active_deployment: active.filter(|_| context.rollouts.group(&group.name).is_some()),
             eval_id: context.eval.id,
             triggered_by: context.eval.triggered_by,
             now: context.now,
         }
     }
 
-    /// Tells whether it is for the group's policy to say when `view`, which has ended, is placed
-    /// again: it has failed, and a version that would start it otherwise is not there yet.
+    /// Tells whether the group's policy decides about `view`, which has ended: it has failed, and a
+    /// new version would not start other tasks.
     pub(super) fn goes_by_policy(&self, group: &'a TaskGroup, view: &AllocView) -> bool {
         if group.reschedule.is_none()
             || view.client_status() != ClientStatus::Failed
@@ -53,25 +53,25 @@ impl<'a> SystemReconciler<'a, '_> {
         comparison.of(view) != SpecChange::Destructive
     }
 
-    /// Notes one that has failed and is not placed again now.
+    /// Records a failed allocation that is not replaced now.
     pub(super) fn wait(
         &self,
         rules: &Rules<'a>,
         view: &'a AllocView,
-        fate: Fate,
+        decision: SlotDecision,
         failures: &mut Failures<'a>,
     ) {
-        if let Fate::Later(at) = fate {
+        if let SlotDecision::Later(at) = decision {
             failures.due.push((view, at));
         }
         let again = rules.next_attempt(view);
         failures.failed.insert(view.alloc.node_id, again);
-        // A rollout is not through because somebody has stopped trying.
-        let active = self.context.triage.active_id();
+        // A rollout is not complete because attempts have run out.
+        let active = self.context.rollouts.active_id();
         failures.rolled_out += u32::from(active.is_some() && view.alloc.deployment_id == active);
     }
 
-    /// Makes the evaluations that look again when failed ones are due.
+    /// Makes the follow-up evaluations of failed allocations.
     pub(super) fn follow_up(
         &mut self,
         due: Vec<(&'a AllocView, Timestamp)>,
@@ -81,14 +81,14 @@ impl<'a> SystemReconciler<'a, '_> {
         let context = &mut self.context;
         let wait = Wait::Reschedule;
         let (evals, waiting) =
-            delayed_evals(context.eval, wait, due, context.now, &mut context.draw);
+            delayed_evals(context.eval, wait, due, context.now, &mut context.rng);
         context.delayed_evals.extend(evals);
         for (view, eval_id) in waiting {
             changes.edit(view).followup = Some(eval_id);
         }
     }
 
-    /// Notes those that have failed where nothing is placed anyway: who asks why is told of them, too.
+    /// Records failed allocations on nodes where nothing is placed, for explanations.
     pub(super) fn note_elsewhere(
         &self,
         group: &'a TaskGroup,
@@ -104,7 +104,7 @@ impl<'a> SystemReconciler<'a, '_> {
             let is_missed = is_elsewhere && !sorted.taken.contains(name);
             if is_missed
                 && self.goes_by_policy(group, view)
-                && !matches!(rules.fate(view), Fate::Now)
+                && !matches!(rules.decide(view), SlotDecision::Now)
             {
                 failures.failed.insert(node_id, rules.next_attempt(view));
             }

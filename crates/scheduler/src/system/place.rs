@@ -1,4 +1,4 @@
-//! Writes down who goes on which node, and how the rollout stands afterwards.
+//! Planner of system and sysbatch jobs: places on the named nodes, and updates the deployment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,25 +7,42 @@ use model::{
 };
 use placement::{Exhausted, Requirements, VolumeAsks, VolumeWrites};
 use rustc_hash::FxHashMap;
-use state::NodeUsage;
+use state::{AllocView, NodeUsage};
 
-use crate::planner::{Planner, Template};
-use crate::preempt::preemption_score;
-use crate::rank::Given;
+use crate::draft::Draft;
+use crate::inputs::Inputs;
+use crate::preempt::choice::victims;
+use crate::preempt::cost::preemption_score;
+use crate::preempt::room::Room;
+use crate::rank::assignment::Assignment;
 use crate::rank::score::{Parts, fit, thousandths};
 use crate::reconcile::rollout;
-use crate::system::{Everywhere, NodeAsk, SystemChanges};
+use crate::run_rng::RunRng;
+use crate::system::changes::{NodeAsk, SystemChanges, SystemGroup};
+use crate::template::Template;
 
-/// What nodes hold once the plan so far is carried out.
+/// What nodes hold with the draft so far.
 type Usages = FxHashMap<NodeId, NodeUsage>;
 
-impl<'a> Planner<'a> {
-    /// Stops and notes, then places on every node that was named.
-    pub(crate) fn carry_out_everywhere(
-        &mut self,
-        job: &'a Indexed<Job>,
-        changes: SystemChanges<'a>,
-    ) {
+pub(crate) struct SystemPlanner<'a, 'd> {
+    inputs: Inputs<'a>,
+    draft: &'d mut Draft<'a>,
+    rng: &'d mut RunRng,
+    usages: Usages,
+}
+
+impl<'a, 'd> SystemPlanner<'a, 'd> {
+    pub(crate) fn new(inputs: Inputs<'a>, draft: &'d mut Draft<'a>, rng: &'d mut RunRng) -> Self {
+        Self {
+            inputs,
+            draft,
+            rng,
+            usages: Usages::default(),
+        }
+    }
+
+    /// Stops and updates allocations, then places on every named node.
+    pub(crate) fn execute(&mut self, job: &'a Indexed<Job>, changes: SystemChanges<'a>) {
         let SystemChanges {
             job: mut job_changes,
             groups,
@@ -35,71 +52,63 @@ impl<'a> Planner<'a> {
         let updated = job_changes.groups.iter();
         let updated = updated.filter(|group| group.desired.in_place_update > 0);
         let updated_in_place = updated.map(|group| group.name.clone()).collect();
-        self.waiting_nodes = Some(Default::default());
-        self.carry_out(Some(job), job_changes);
-        let mut usages = Usages::default();
+        self.draft.need_particular_nodes();
+        self.draft
+            .add_changes(&self.inputs, Some(job), &mut job_changes);
+        let wanted = job_changes.groups.iter();
+        for group in wanted.filter(|group| group.group.is_some()) {
+            self.draft.begin_group(&group.name);
+        }
         let mut unplaced = BTreeMap::new();
-        for everywhere in &groups {
-            let short = self.place_everywhere(job, everywhere, deployment.as_ref(), &mut usages);
-            unplaced.insert(everywhere.group.name.as_str(), short);
+        for system_group in &groups {
+            let short = self.place_group(job, system_group, deployment.as_ref());
+            unplaced.insert(system_group.group.name.as_str(), short);
         }
         if let Some(deployment) = deployment {
             self.settle_rollout(deployment, current, &groups, &unplaced, &updated_in_place);
         }
     }
 
-    /// Places one group; returns how many found no room.
-    fn place_everywhere(
+    /// Places one group; returns the number of failed placements.
+    fn place_group(
         &mut self,
         job: &'a Indexed<Job>,
-        everywhere: &Everywhere<'a>,
+        system_group: &SystemGroup<'a>,
         deployment: Option<&Deployment>,
-        usages: &mut Usages,
     ) -> u32 {
-        let group = everywhere.group;
-        let Some(requirements) = self.requirements.get(&group.name) else {
+        let group = system_group.group;
+        let Some(requirements) = self.inputs.requirements.get(&group.name) else {
             return 0;
         };
-        self.queued.insert(group.name.clone(), 0);
-        if everywhere.asks.is_empty()
-            && !everywhere.has_some
-            && everywhere.filtered.nodes_filtered > 0
+        self.draft.begin_group(&group.name);
+        if system_group.asks.is_empty()
+            && !system_group.has_some
+            && system_group.filtered.nodes_filtered > 0
         {
-            // Nothing waits for this: a node that changes is looked at anyway.
-            let metric = everywhere.filtered.clone();
-            self.failed.insert(group.name.clone(), metric);
+            // Nothing is blocked: a change of a node evaluates the job anyway.
+            let metric = system_group.filtered.clone();
+            self.draft.set_failed(&group.name, metric);
         }
         let deployment_id = deployment.map(|deployment| deployment.id);
-        let template = Template::new(self, job, group, deployment_id, requirements);
+        let template = Template::new(&self.inputs, job, group, deployment_id, requirements);
         let mut short = 0;
-        for place in &everywhere.asks {
-            let in_pool = &everywhere.filtered;
-            let placed = self.place_on(&template, requirements, place, usages, in_pool);
+        for place in &system_group.asks {
+            let in_pool = &system_group.filtered;
+            let placed = self.place_on(&template, requirements, place, in_pool);
             if let Err(exhausted) = placed {
                 short += 1;
-                let metric = match self.failed.get_mut(&group.name) {
-                    Some(metric) => {
-                        metric.coalesced_failures += 1;
-                        metric
-                    }
-                    None => self
-                        .failed
-                        .entry(group.name.clone())
-                        .or_insert_with(|| everywhere.filtered.clone()),
-                };
+                let first = || system_group.filtered.clone();
+                let metric = self.draft.fail(&group.name, first);
                 metric.nodes_exhausted += 1;
                 let dimension = metric.dimension_exhausted.entry(exhausted.to_string());
                 *dimension.or_insert(0) += 1;
-                if let Some(node) = self.snapshot.node(place.node_id)
+                if let Some(node) = self.inputs.snapshot.node(place.node_id)
                     && !node.value.node_class.is_empty()
                 {
                     let class = metric.class_exhausted.entry(node.value.node_class.clone());
                     *class.or_insert(0) += 1;
                 }
-                *self.queued.entry(group.name.clone()).or_insert(0) += 1;
-                self.waiting_nodes
-                    .get_or_insert_default()
-                    .insert(place.node_id);
+                self.draft.add_full_node(place.node_id);
             }
         }
         short
@@ -110,10 +119,10 @@ impl<'a> Planner<'a> {
         template: &Template<'a>,
         requirements: &Requirements,
         place: &NodeAsk<'a>,
-        usages: &mut Usages,
         in_pool: &AllocMetric,
     ) -> Result<(), Exhausted> {
-        let Some(node) = self.snapshot.node(place.node_id) else {
+        let snapshot = self.inputs.snapshot;
+        let Some(node) = snapshot.node(place.node_id) else {
             return Ok(());
         };
         let node = &node.value;
@@ -121,11 +130,9 @@ impl<'a> Planner<'a> {
         let replaced = cause
             .previous()
             .filter(|view| !view.is_terminal() && cause.stop_description().is_some());
-        let snapshot = self.snapshot;
         let writes = || {
             let replaced = replaced.map(|view| view.alloc.id);
-            let planned = self.plan.placements.get(&node.id).into_iter().flatten();
-            let planned = planned.filter(|alloc| snapshot.alloc(alloc.id).is_none());
+            let planned = self.draft.new_allocs_on(snapshot, node.id);
             let planned = planned.map(|alloc| VolumeWrites::of(snapshot, alloc));
             VolumeWrites::on_node(snapshot, node.id, replaced).chain(planned)
         };
@@ -135,20 +142,21 @@ impl<'a> Planner<'a> {
         {
             return Err(Exhausted::Amount(VolumeAsks::CONFLICT));
         }
-        let usage = usages
+        let usage = self
+            .usages
             .entry(node.id)
-            .or_insert_with(|| self.usage_without_stopped(node.id));
+            .or_insert_with(|| self.draft.usage_without_stopped(snapshot, node.id));
         let mut without = usage.clone();
         if let Some(view) = replaced {
             without.remove(&view.alloc.resources);
         }
         let mut victims = Vec::new();
         let mut short = None;
-        let given = match self.room_on(node, &without, requirements) {
-            Ok(given) => given,
+        let assignment = match self.assign(node, &without, requirements) {
+            Ok(assignment) => assignment,
             Err(exhausted) => {
                 let job = &template.job.value;
-                let found = self.who_makes_way(job, node, &without, requirements);
+                let found = self.victims_on(job, node, &without, requirements);
                 let Some(found) = found else {
                     return Err(exhausted);
                 };
@@ -157,108 +165,114 @@ impl<'a> Planner<'a> {
                     without.remove(&victim.alloc.resources);
                 }
                 short = Some(exhausted);
-                self.room_on(node, &without, requirements)?
+                self.assign(node, &without, requirements)?
             }
         };
-        let priorities = victims.iter().map(|view| self.priority_of(view.alloc.id));
+        let priorities = victims
+            .iter()
+            .map(|view| self.inputs.priority_of(view.alloc.id));
         let parts = Parts {
             preemption: (!victims.is_empty()).then(|| preemption_score(priorities)),
-            ..self.parts_on(node, without.total, &given, requirements)
+            ..self.parts_on(node, without.total, &assignment, requirements)
         };
-        let mut alloc = template.fill(&place.ask, node.id, given, self.now, &mut self.draw);
-        alloc.metric = Some(told(&parts, in_pool, short));
-        self.evict(&victims, &mut alloc);
+        let mut alloc = template.fill(&place.ask, node.id, assignment, self.inputs.now, self.rng);
+        alloc.metric = Some(metric(&parts, in_pool, short));
+        self.draft.evict(&victims, &mut alloc);
         without.add(&alloc.resources);
-        *usage = without;
-        if alloc.canary {
-            self.canaries.push((&template.group.name, alloc.id));
-        }
-        // One that has failed is told, too, though it holds nothing any more.
-        let told = cause
+        self.usages.insert(node.id, without);
+        // A failed predecessor is stopped as well, though it holds nothing any more.
+        let stopped = cause
             .previous()
             .filter(|view| !view.alloc.is_server_terminal());
-        if let (Some(view), Some(description)) = (told, cause.stop_description()) {
-            self.stop_staged(view, description);
+        if let (Some(view), Some(description)) = (stopped, cause.stop_description()) {
+            self.draft.stop_replaced(view, description);
         }
-        self.plan.placements.entry(node.id).or_default().push(alloc);
+        let generation = place.ask.generation();
+        self.draft.place(alloc, &template.group.name, generation);
         Ok(())
     }
 
-    /// Returns what one more gets on a node that holds `usage`.
-    fn room_on(
+    /// Returns the ports, cores and devices of one more on a node that holds `usage`.
+    fn assign(
         &mut self,
         node: &Node,
         usage: &NodeUsage,
         requirements: &Requirements,
-    ) -> Result<Given, Exhausted> {
-        let draw = &mut self.draw;
-        Given::on(node, usage, requirements, |bound| draw.below(bound))
+    ) -> Result<Assignment, Exhausted> {
+        Assignment::on(node, usage, requirements, |bound| self.rng.below(bound))
     }
 
-    /// Returns how good a node is that holds `used`, for one that gets what is `given`. Nothing is
-    /// chosen by it, and such jobs have neither affinities nor spreads.
+    /// Returns the victims that make room on a node that holds `usage`; `None`: preemption is disabled
+    /// or does not help.
+    fn victims_on(
+        &self,
+        job: &Job,
+        node: &Node,
+        usage: &NodeUsage,
+        requirements: &Requirements,
+    ) -> Option<Vec<&'a AllocView>> {
+        let preemptor = self.inputs.preemptor(job)?;
+        let room = Room {
+            node,
+            usage,
+            requirements,
+        };
+        let preempted = self.draft.preempted();
+        let candidates = preemptor.candidates(self.inputs.snapshot, node.id, preempted);
+        let chosen = victims(&room, &candidates, preempted)?;
+        let chosen = chosen.into_iter();
+        Some(chosen.map(|position| candidates[position].view).collect())
+    }
+
+    /// Returns the scores of a node that holds `used`, for one more with `assignment`. They are only
+    /// reported; system jobs have neither affinities nor spreads.
     fn parts_on(
         &self,
         node: &Node,
         used: ComparableResources,
-        given: &Given,
+        assignment: &Assignment,
         requirements: &Requirements,
     ) -> Parts {
-        let after = used.plus(given.total(requirements));
+        let after = used.plus(assignment.total(requirements));
         Parts {
-            fit: fit(self.algorithm, node.available(), after),
+            fit: fit(self.inputs.algorithm, node.available(), after),
             anti_affinity: None,
             is_penalised: false,
             affinity: None,
             spread: 0.0,
-            devices: given.exclusive.device_score,
+            devices: assignment.dedicated.device_score,
             preemption: None,
         }
     }
 
-    pub(crate) fn usage_without_stopped(&self, node_id: NodeId) -> NodeUsage {
-        let mut usage = self.snapshot.usage(node_id).cloned().unwrap_or_default();
-        for stop in self.plan.stops.get(&node_id).into_iter().flatten() {
-            let view = self.snapshot.alloc(stop.alloc_id);
-            if let Some(view) = view.filter(|view| !view.is_terminal()) {
-                usage.remove(&view.alloc.resources);
-            }
-        }
-        usage
-    }
-
-    /// Writes down how the rollout stands, if that is news, and whether it is through.
+    /// Updates the deployment if its numbers have changed, and completes it.
     fn settle_rollout(
         &mut self,
         mut deployment: Deployment,
         current: Option<Deployment>,
-        groups: &[Everywhere<'a>],
+        groups: &[SystemGroup<'a>],
         unplaced: &BTreeMap<&str, u32>,
         updated_in_place: &BTreeSet<String>,
     ) {
         let mut is_complete = true;
-        for everywhere in groups {
-            let name = &everywhere.group.name;
+        for system_group in groups {
+            let name = &system_group.group.name;
             let Some(part) = deployment.groups.get_mut(name) else {
                 continue;
             };
             let short = unplaced.get(name.as_str()).copied().unwrap_or(0);
-            part.desired_total = everywhere.candidates.saturating_sub(short);
-            // Where there is no room is not waited for, unless there is room nowhere: who comes
-            // later comes without a rollout.
-            let is_short_only = part.desired_total > 0 && everywhere.asks.len() <= short as usize;
-            is_complete &= (everywhere.asks.is_empty() || is_short_only)
-                && !everywhere.is_held
+            part.desired_total = system_group.candidates.saturating_sub(short);
+            // Full nodes are not waited for, unless all are full: an allocation placed later is not part
+            // of the rollout.
+            let is_short_only = part.desired_total > 0 && system_group.asks.len() <= short as usize;
+            is_complete &= (system_group.asks.is_empty() || is_short_only)
+                && !system_group.is_held
                 && !updated_in_place.contains(name);
-            part.desired_canaries = everywhere.desired_canaries;
-            is_complete &= everywhere.healthy >= part.desired_total
+            part.desired_canaries = system_group.desired_canaries;
+            is_complete &= system_group.healthy >= part.desired_total
                 && (part.desired_canaries == 0 || part.promoted);
         }
-        for (name, id) in &self.canaries {
-            if let Some(part) = deployment.groups.get_mut(*name) {
-                part.placed_canaries.push(*id);
-            }
-        }
+        self.draft.add_canaries_to(&mut deployment);
         if deployment.status == DeploymentStatus::Running {
             deployment
                 .running_description()
@@ -270,18 +284,18 @@ impl<'a> Planner<'a> {
             rollout::SUCCESSFUL.clone_into(&mut deployment.status_description);
         }
         if known.as_ref() != Some(&deployment) {
-            // Only an end moves its time: what a rollout has to reach by when counts from there.
+            // Only its end changes its time, from which progress deadlines count.
             if !deployment.status.is_active() {
-                deployment.modify_time = self.now;
+                deployment.modify_time = self.inputs.now;
             }
-            self.plan.deployment = Some(deployment);
+            self.draft.set_deployment(deployment);
         }
     }
 }
 
-/// Returns what is remembered of a placement: only its own node was asked for it, and was `short` of
-/// something if others had to make way.
-fn told(parts: &Parts, in_pool: &AllocMetric, short: Option<Exhausted>) -> Box<AllocMetric> {
+/// Returns the metric of a placement: only its own node was checked, which was `short` of something if
+/// there are victims.
+fn metric(parts: &Parts, in_pool: &AllocMetric, short: Option<Exhausted>) -> Box<AllocMetric> {
     Box::new(AllocMetric {
         nodes_evaluated: 1,
         nodes_exhausted: u32::from(short.is_some()),

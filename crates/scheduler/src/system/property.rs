@@ -1,4 +1,4 @@
-//! `distinct_property` for jobs that want to be everywhere: as far as the property's values go.
+//! `distinct_property` of system and sysbatch jobs: limits placements by value.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use placement::distinct::PropertyUse;
 use placement::{Level, Requirements};
 use state::Snapshot;
 
-use crate::reconcile::Context;
-use crate::system::NodeAsk;
+use crate::reconcile::context::Context;
+use crate::system::changes::NodeAsk;
 
-/// What earlier groups of the job have come to: constraints of the job count them, too.
+/// The changes of earlier groups: constraints of the job count them.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
     pub(super) stopped: BTreeSet<AllocId>,
     pub(super) placed: Vec<NodeId>,
 }
 
-/// Keeps of `missing`, in its order, what the group's properties have room for beside what stays;
-/// the others are noted in `filtered`.
+/// Keeps the placements of `missing`, in order, that the property limits allow beside the
+/// allocations that stay; the others are counted in `filtered`.
 ///
-/// `stopped` are the group's own allocations that do not stay. Nothing waits for a value to be
-/// freed: whatever frees one makes an evaluation of the job, which looks at every node.
+/// `stopped` are the group's own allocations that do not stay. Nothing waits for a freed value: the
+/// change that frees one evaluates the job, which checks every node.
 pub(super) fn limit<'a>(
     context: &Context<'a>,
     group: &str,

@@ -1,31 +1,31 @@
-//! What nodes say of an evaluation, in few words.
+//! Text form of an explanation.
 
 use std::fmt::Write as _;
 
 use model::{Evaluation, Indexed, JobKey, NodeScore};
 use scheduler::explain::{
-    ClassExplanation, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Verdict,
-    Ways, explain_with as ask,
+    ClassExplanation, Counts, ExplainRequest, Explanation, GroupExplanation, NodeExplanation,
+    PreemptionCounts, Verdict, explain_with as ask,
 };
 use state::Snapshot;
 
-use crate::site::Site;
+use crate::cluster::TestCluster;
 
-/// Explains the newest evaluation of a job that is not one that waits.
-pub(crate) fn explain(site: &Site, job: &JobKey, edits: &[(&str, &str)]) -> String {
-    let snapshot = site.snapshot();
+/// Explains a job's newest evaluation that is not blocked.
+pub(crate) fn explain(cluster: &TestCluster, job: &JobKey, edits: &[(&str, &str)]) -> String {
+    let snapshot = cluster.snapshot();
     let mut node = None;
     for (key, value) in edits {
         assert_eq!(*key, "node");
-        node = Some(site.node_named(value).id);
+        node = Some(cluster.node_named(value).id);
     }
-    let inquest = Inquest {
+    let request = ExplainRequest {
         eval: &newest(&snapshot, job),
         node,
-        now: site.now,
+        now: cluster.now,
         seed: 1,
     };
-    describe(&ask(&site.config, &snapshot, &inquest), &snapshot)
+    describe(&ask(&cluster.config, &snapshot, &request), &snapshot)
 }
 
 fn newest(snapshot: &Snapshot, job: &JobKey) -> Indexed<Evaluation> {
@@ -37,13 +37,13 @@ fn newest(snapshot: &Snapshot, job: &JobKey) -> Indexed<Evaluation> {
 
 fn describe(explanation: &Explanation, snapshot: &Snapshot) -> String {
     let mut text = String::new();
-    if let Some(why) = explanation.nothing_wanted {
+    if let Some(why) = explanation.empty_reason {
         writeln!(text, "nothing: {why}").unwrap();
     }
     for group in &explanation.groups {
         describe_group(group, &mut text);
     }
-    // Ids are drawn; names say more.
+    // Names replace random ids.
     for view in snapshot.allocs() {
         text = text.replace(&view.alloc.id.short(), &view.alloc.name());
     }
@@ -68,7 +68,7 @@ fn describe_group(group: &GroupExplanation, text: &mut String) {
         group.job_version
     )
     .unwrap();
-    describe_standing(group, text);
+    describe_status(group, text);
     writeln!(text, "  all{}", counts(&group.counts)).unwrap();
     if let Some(chosen) = &group.chosen {
         let disk = if chosen.keeps_disk {
@@ -80,10 +80,10 @@ fn describe_group(group: &GroupExplanation, text: &mut String) {
         writeln!(text, "  chosen {}: {score}{disk}", chosen.node_name).unwrap();
         for victim in &chosen.victims {
             let (id, priority) = (victim.alloc_id.short(), victim.priority);
-            writeln!(text, "    {id} of priority {priority} makes way").unwrap();
+            writeln!(text, "    evicts {id} of priority {priority}").unwrap();
         }
     }
-    describe_ways(&group.ways, text);
+    describe_preemption(&group.preemption, text);
     for class in &group.classes {
         describe_class(class, text);
     }
@@ -98,31 +98,47 @@ fn describe_group(group: &GroupExplanation, text: &mut String) {
     }
 }
 
-fn describe_standing(group: &GroupExplanation, text: &mut String) {
+fn describe_status(group: &GroupExplanation, text: &mut String) {
     let (done, waiting) = (group.done, group.waiting);
     if done + waiting > 0 {
         writeln!(text, "  done={done} waiting={waiting}").unwrap();
     }
-    if let Some(held) = &group.held {
-        writeln!(text, "  held by its deployment: {}", held.by.as_str()).unwrap();
+    if let Some(hold) = &group.hold {
+        writeln!(
+            text,
+            "  held back by its deployment: {}",
+            hold.reason.as_str()
+        )
+        .unwrap();
     }
 }
 
-fn describe_ways(ways: &Ways, text: &mut String) {
+fn describe_preemption(preemption: &PreemptionCounts, text: &mut String) {
     let counts = [
-        ("open", ways.open),
-        ("off", ways.off),
-        ("outranked", ways.outranked),
-        ("never", ways.never),
+        ("possible", preemption.possible),
+        ("disabled", preemption.disabled),
+        ("outranked", preemption.outranked),
+        ("insufficient", preemption.insufficient),
     ];
     let counts = counts.into_iter().filter(|(_, nodes)| *nodes > 0);
     let counts: String = counts
-        .map(|(way, nodes)| format!(" {way}={nodes}"))
+        .map(|(preemption, nodes)| format!(" {preemption}={nodes}"))
         .collect();
     if !counts.is_empty() {
-        let needed = ways.needed_least.map(|least| format!(" needed={least}"));
-        let off = if ways.is_off { " disabled" } else { "" };
-        writeln!(text, "  ways{counts}{}{off}", needed.unwrap_or_default()).unwrap();
+        let needed = preemption
+            .min_priority
+            .map(|least| format!(" needed={least}"));
+        let off = if preemption.type_disabled {
+            " type-disabled"
+        } else {
+            ""
+        };
+        writeln!(
+            text,
+            "  preemption{counts}{}{off}",
+            needed.unwrap_or_default()
+        )
+        .unwrap();
     }
 }
 
@@ -170,11 +186,11 @@ fn describe_node(what: &str, node: &NodeExplanation, text: &mut String) {
         node.verdict.as_str()
     )
     .unwrap();
-    for obstacle in &node.obstacles {
-        writeln!(text, "    {}", obstacle.change(&node.node_name)).unwrap();
+    for blocker in &node.blockers {
+        writeln!(text, "    {}", blocker.change(&node.node_name)).unwrap();
     }
-    if let Some(way) = &node.way {
-        writeln!(text, "    preemption: {}", way.text()).unwrap();
+    if let Some(preemption) = &node.preemption {
+        writeln!(text, "    preemption: {}", preemption.text()).unwrap();
     }
 }
 

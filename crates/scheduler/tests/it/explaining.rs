@@ -8,50 +8,55 @@ use model::{
 };
 use placement::{Check, Scope, VolumeAsks};
 use scheduler::explain::{
-    CLASSES_MAX, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle,
-    Question, REASONS_MAX, Verdict, Way, explain, explain_with,
+    CLASSES_MAX, Counts, ExplainRequest, Explanation, GroupExplanation, NodeExplanation,
+    PlacementBlocker, PreemptionOutcome, Question, REASONS_MAX, Verdict, explain, explain_with,
 };
 use state::{Change, Entity, Key, Snapshot};
 use test_kit::builders;
 
-use crate::site::Site;
-use crate::world::{ALL, ANYWHERE, EVERYWHERE, Look, World, play};
+use crate::cluster::TestCluster;
+use crate::random_history::{ALL, ANYWHERE, EVERYWHERE, Observation, RandomHistory, play};
 
-fn ask(world: &World, snapshot: &Snapshot, id: EvalId, node: Option<model::NodeId>) -> Explanation {
-    let inquest = Inquest {
+fn ask(
+    history: &RandomHistory,
+    snapshot: &Snapshot,
+    id: EvalId,
+    node: Option<model::NodeId>,
+) -> Explanation {
+    let request = ExplainRequest {
         eval: snapshot.eval(id).unwrap(),
         node,
-        now: world.site.now,
+        now: history.cluster.now,
         seed: 7,
     };
-    explain(snapshot, &inquest)
+    explain(snapshot, &request)
 }
 
-fn check(world: &mut World, look: Look<'_>) {
-    let id = look.decision.plan.eval_id;
-    // After its plan was committed, and now and then before: it costs as much as the history.
-    let is_shown_before = look.before.index().is_multiple_of(4);
-    let before = is_shown_before.then(|| look.before.clone());
-    for snapshot in before.into_iter().chain([world.site.snapshot()]) {
-        let explanation = ask(world, &snapshot, id, None);
+fn check(history: &mut RandomHistory, observed: Observation<'_>) {
+    let id = observed.decision.plan.eval_id;
+    // After the commit, and now and then before: it costs as much as the history.
+    let is_shown_before = observed.before.index().is_multiple_of(4);
+    let before = is_shown_before.then(|| observed.before.clone());
+    for snapshot in before.into_iter().chain([history.cluster.snapshot()]) {
+        let explanation = ask(history, &snapshot, id, None);
         for group in &explanation.groups {
-            check_counts(&snapshot, look.job, group);
-            check_ways(world, &snapshot, id, group);
-            // A claim is nothing that a node could be given.
-            let asked = look.job.task_group(&group.name);
+            check_counts(&snapshot, observed.job, group);
+            check_preemption(history, &snapshot, id, group);
+            // No change of a node can provide a claim.
+            let asked = observed.job.task_group(&group.name);
             let mut volumes = asked.iter().flat_map(|group| group.volumes.values());
             let is_told = !volumes.any(|volume| volume.sticky);
             if let Some(nearest) = group.nearest.as_ref().filter(|_| is_told) {
-                check_nearest(world, &snapshot, id, group, nearest);
+                check_nearest(history, &snapshot, id, group, nearest);
             }
         }
         if snapshot.index().is_multiple_of(3) {
-            check_missing(world, &snapshot, id);
+            check_missing(history, &snapshot, id);
         }
     }
 }
 
-/// Every node is counted once, and those that are ready and in scope are asked in earnest.
+/// Every node is counted once, and the ready ones in scope are fully checked.
 fn check_counts(snapshot: &Snapshot, job: &Job, group: &GroupExplanation) {
     assert_eq!(group.counts.total() as usize, snapshot.node_count());
     let scope = Scope::new(job);
@@ -60,7 +65,7 @@ fn check_counts(snapshot: &Snapshot, job: &Job, group: &GroupExplanation) {
     let counts = &group.counts;
     let asked = counts.filtered + counts.exhausted + counts.outscored + counts.chosen;
     if job.version == group.job_version && group.question != Question::Everywhere {
-        // What was chosen in its time may have gone out of reach.
+        // The chosen node may be disconnected by now.
         let is_out = group.chosen.as_ref().is_some_and(|chosen| {
             let node = &snapshot.node(chosen.node_id).unwrap().value;
             !node.is_schedulable() || !scope.contains(node)
@@ -76,52 +81,64 @@ fn check_counts(snapshot: &Snapshot, job: &Job, group: &GroupExplanation) {
     }
     assert_eq!(sum, counts.total());
     if group.missing == 0 && group.question != Question::Everywhere && counts.outscored > 0 {
-        assert!(group.chosen.is_some(), "somebody outscored them: {group:?}");
+        assert!(
+            group.chosen.is_some(),
+            "an outscored node without a chosen one: {group:?}"
+        );
     }
 }
 
-/// Nobody is without a place where others would make way, and nobody makes way who need not.
-fn check_ways(world: &World, snapshot: &Snapshot, id: EvalId, group: &GroupExplanation) {
-    let ways = &group.ways;
-    let told = ways.open + ways.off + ways.outranked + ways.never;
-    assert!(told <= group.counts.exhausted, "{group:?}");
+/// No allocation is unplaced where preemption is possible, and the needed priority suffices.
+fn check_preemption(
+    history: &RandomHistory,
+    snapshot: &Snapshot,
+    id: EvalId,
+    group: &GroupExplanation,
+) {
+    let preemption = &group.preemption;
+    let node_explanation =
+        preemption.possible + preemption.disabled + preemption.outranked + preemption.insufficient;
+    assert!(node_explanation <= group.counts.exhausted, "{group:?}");
     if group.question == Question::Unplaced {
-        assert_eq!(ways.open, 0, "somebody would make way: {group:#?}");
+        assert_eq!(preemption.possible, 0, "preemption is possible: {group:#?}");
     }
     let nodes = group.nearest.iter().chain(&group.node);
     for node in nodes {
-        let Some(way) = node.way.as_ref() else {
+        let Some(preemption) = node.preemption.as_ref() else {
             continue;
         };
-        if let Way::Off { job_type, .. } = way {
+        if let PreemptionOutcome::Disabled { job_type, .. } = preemption {
             assert!(!snapshot.scheduler_config().preemption.is_enabled(*job_type));
         }
-        if let Way::Outranked {
+        if let PreemptionOutcome::Outranked {
             priority,
             needed,
-            off_for,
-        } = way
+            disabled_for,
+        } = preemption
         {
             assert!(priority < needed, "{group:#?}");
             let job = &snapshot.job(&snapshot.eval(id).unwrap().value.job).unwrap();
             let config = snapshot.scheduler_config();
             let may_ask = config.preemption.is_enabled(job.value.job_type);
-            assert_eq!(off_for.is_none(), may_ask, "{group:#?}");
+            assert_eq!(disabled_for.is_none(), may_ask, "{group:#?}");
             let is_one = job.value.task_groups.len() == 1 && job.value.version == group.job_version;
             if is_one && *needed <= 100 {
-                let after = with_priority(world, snapshot, id, *needed, node.node_id);
-                // Somebody has gone for one of the group, and the next one asks.
+                let after = with_priority(history, snapshot, id, *needed, node.node_id);
+                // An allocation of the group was placed, and the next one is explained.
                 let takes_one = after.holds > node.holds;
-                let is_open = !matches!(after.way, Some(Way::Outranked { .. } | Way::Off { .. }));
+                let is_open = !matches!(
+                    after.preemption,
+                    Some(PreemptionOutcome::Outranked { .. } | PreemptionOutcome::Disabled { .. })
+                );
                 assert!(takes_one || is_open, "{after:#?} after {node:#?}");
             }
         }
     }
 }
 
-/// Returns what a node says once the job has a priority and everybody may ask.
+/// Returns the explanation of a node once the job has a priority and preemption is enabled.
 fn with_priority(
-    world: &World,
+    history: &RandomHistory,
     snapshot: &Snapshot,
     id: EvalId,
     priority: u8,
@@ -156,49 +173,54 @@ fn with_priority(
         ..snapshot.scheduler_config().clone()
     };
     let changed = state.snapshot();
-    let inquest = Inquest {
+    let request = ExplainRequest {
         eval: changed.eval(id).unwrap(),
         node: Some(node),
-        now: world.site.now,
+        now: history.cluster.now,
         seed: 7,
     };
-    let explanation = explain_with(&config, &changed, &inquest);
+    let explanation = explain_with(&config, &changed, &request);
     explanation.groups[0].node.clone().unwrap()
 }
 
-/// Returns how many have to make way on a node for an evaluation's job.
-fn evictions(world: &World, snapshot: &Snapshot, id: EvalId, node: model::NodeId) -> usize {
+/// Returns the number of victims on a node for an evaluation's job.
+fn evictions(
+    history: &RandomHistory,
+    snapshot: &Snapshot,
+    id: EvalId,
+    node: model::NodeId,
+) -> usize {
     let mut eval = model::Indexed::clone(snapshot.eval(id).unwrap());
     eval.value.triggered_by = model::TriggeredBy::JobRegister;
-    let decision = scheduler::schedule(snapshot, &eval, world.site.now, 7);
+    let decision = scheduler::schedule(snapshot, &eval, history.cluster.now, 7);
     let preemptions = &decision.plan.preemptions;
     preemptions.get(&node).map_or(0, Vec::len)
 }
 
-/// With its obstacles away, the nearest miss takes one.
+/// Without its blockers, the nearest miss takes an allocation.
 fn check_nearest(
-    world: &World,
+    history: &RandomHistory,
     snapshot: &Snapshot,
     id: EvalId,
     group: &GroupExplanation,
     nearest: &NodeExplanation,
 ) {
-    assert!(!nearest.obstacles.is_empty(), "{nearest:?}");
+    assert!(!nearest.blockers.is_empty(), "{nearest:?}");
     let changed = without(snapshot, id, &group.name, nearest);
-    let explanation = ask(world, &changed, id, Some(nearest.node_id));
+    let explanation = ask(history, &changed, id, Some(nearest.node_id));
     let groups = explanation.groups.iter();
     let (own, others): (Vec<_>, Vec<_>) = groups.partition(|after| after.name == group.name);
     let (after, node) = (own[0], own[0].node.as_ref().unwrap());
     let is_feasible = node.verdict >= Verdict::Outscored;
     let is_placed = after.missing < group.missing || node.holds > nearest.holds;
-    // A node that comes back is for all groups, and one before may have taken what there was.
-    let mut obstacles = nearest.obstacles.iter();
-    let was_away = obstacles.any(|obstacle| matches!(obstacle, Obstacle::Status(_)));
-    // Those that were to be given up with it stay.
+    // A node that returns is for all groups, and an earlier group may have used it up.
+    let mut blockers = nearest.blockers.iter();
+    let was_away = blockers.any(|blocker| matches!(blocker, PlacementBlocker::Status(_)));
+    // Allocations that were to be lost with it stay.
     let mut here = snapshot.allocs_by_node(nearest.node_id);
     let keeps_others = was_away && here.any(|view| !view.is_terminal());
-    // Those that were to make way there stay.
-    let evictions = |snapshot| evictions(world, snapshot, id, nearest.node_id);
+    // Victims there stay.
+    let evictions = |snapshot| evictions(history, snapshot, id, nearest.node_id);
     let spares = evictions(snapshot) > evictions(&changed);
     let is_shared = keeps_others || spares || others.iter().any(|other| other.would_place > 0);
     assert!(
@@ -211,9 +233,9 @@ fn check_nearest(
     }
 }
 
-/// With one unit less than is said to be missing, a node that lacks nothing else is still full,
-/// unless others are pushed off it.
-fn check_missing(world: &World, snapshot: &Snapshot, id: EvalId) {
+/// With one unit less than the missing amount, a node that lacks nothing else is still full, unless
+/// allocations are evicted.
+fn check_missing(history: &RandomHistory, snapshot: &Snapshot, id: EvalId) {
     let config = SchedulerConfiguration {
         preemption: Preemption {
             system: false,
@@ -224,32 +246,32 @@ fn check_missing(world: &World, snapshot: &Snapshot, id: EvalId) {
         ..snapshot.scheduler_config().clone()
     };
     let ask = |snapshot: &Snapshot, node| {
-        let inquest = Inquest {
+        let request = ExplainRequest {
             eval: snapshot.eval(id).unwrap(),
             node,
-            now: world.site.now,
+            now: history.cluster.now,
             seed: 7,
         };
-        explain_with(&config, snapshot, &inquest).groups
+        explain_with(&config, snapshot, &request).groups
     };
     let groups = ask(snapshot, None);
     if groups.len() > 1 {
-        // A little more room may be enough for one group, which then leaves more or less to others.
+        // A little more room may be enough for one group, which changes the room of the others.
         return;
     }
     for group in groups {
         let Some(mut short) = group.nearest.clone() else {
             continue;
         };
-        match &mut short.obstacles[..] {
-            [Obstacle::Amount { missing, .. }] => *missing -= 1,
-            [Obstacle::Allocations { missing, .. }] => *missing -= 1,
-            [Obstacle::Devices { short, .. }] if short.len() == 1 => short[0].missing -= 1,
+        match &mut short.blockers[..] {
+            [PlacementBlocker::Amount { missing, .. }] => *missing -= 1,
+            [PlacementBlocker::Allocations { missing, .. }] => *missing -= 1,
+            [PlacementBlocker::Devices { short, .. }] if short.len() == 1 => short[0].missing -= 1,
             _ => continue,
         }
         let was_full = short.verdict == Verdict::Exhausted;
         if group.question == Question::WouldPlace {
-            // With more room, what would be placed may go elsewhere.
+            // With more room, an allocation may be placed elsewhere.
             continue;
         }
         let changed = without(snapshot, id, &group.name, &short);
@@ -261,41 +283,41 @@ fn check_missing(world: &World, snapshot: &Snapshot, id: EvalId) {
         let job = snapshot.job(&snapshot.eval(id).unwrap().value.job).unwrap();
         let task_group = job.value.task_group(&group.name).unwrap();
         let mut tasks = task_group.tasks.iter();
-        // Another one's predecessor may have faster cores there, and so leave more.
+        // The predecessor of another allocation may have faster cores there, and so free more.
         let asks_cores = tasks.any(|task| task.resources.cores > 0);
-        // As may another one's that is larger.
+        // So may a larger one.
         let own = snapshot
             .allocs_by_node(short.node_id)
             .filter(|view| *view.alloc.task_group == *group.name && !view.is_client_terminal());
         let sizes: BTreeSet<_> = own.map(|view| view.alloc.resources.total.cpu_mhz).collect();
-        // One that is on every node is missing only where it is full.
+        // A system allocation is missing only where its node is full.
         if was_full && !asks_cores && sizes.len() < 2 {
             assert_eq!(after.missing, group.missing, "{group:#?}\n{after:#?}");
         }
     }
 }
 
-/// Returns the state in which every obstacle of a node is removed as the explanation says.
+/// Returns the state without the blockers of a node, changed as the explanation says.
 fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation) -> Snapshot {
     let key = &snapshot.eval(id).unwrap().value.job;
     let mut node = snapshot.node(miss.node_id).unwrap().value.clone();
     let mut dropped = BTreeSet::new();
     let mut stopped = BTreeSet::new();
     let (mut is_dynamic, mut is_tied) = (false, false);
-    for obstacle in &miss.obstacles {
-        match obstacle {
-            Obstacle::Status(_) => node.status = NodeStatus::Ready,
-            Obstacle::Ineligible => node.eligibility = NodeEligibility::Eligible,
-            Obstacle::Constraint { reason, .. } => {
+    for blocker in &miss.blockers {
+        match blocker {
+            PlacementBlocker::Status(_) => node.status = NodeStatus::Ready,
+            PlacementBlocker::Ineligible => node.eligibility = NodeEligibility::Eligible,
+            PlacementBlocker::Constraint { reason, .. } => {
                 dropped.insert(reason.clone());
             }
-            Obstacle::DistinctHosts { .. } => {
+            PlacementBlocker::DistinctHosts { .. } => {
                 dropped.insert("distinct_hosts".into());
             }
-            Obstacle::DistinctProperty { .. } => {
+            PlacementBlocker::DistinctProperty { .. } => {
                 dropped.insert("distinct_property".into());
             }
-            Obstacle::Amount {
+            PlacementBlocker::Amount {
                 dimension, missing, ..
             } => match *dimension {
                 "cpu" => node.resources.cpu_mhz += missing,
@@ -304,12 +326,12 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
                 "cores" => {
                     let cores = 100..100 + u16::try_from(*missing).unwrap();
                     node.cores.extend(cores.map(|id| (id, 1)));
-                    // What the cores come to is only known once there are enough.
+                    // The sum of the cores is known only once there are enough.
                     node.resources.cpu_mhz += 10_000;
                 }
                 other => panic!("no such dimension of a node: {other}"),
             },
-            Obstacle::StaticPort { holder, .. } => {
+            PlacementBlocker::StaticPort { holder, .. } => {
                 match holder.as_ref().filter(|holder| !holder.is_own) {
                     Some(holder) => drop(stopped.insert(holder.alloc_id)),
                     None => {
@@ -318,12 +340,12 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
                     }
                 }
             }
-            Obstacle::Devices { short, .. } => {
+            PlacementBlocker::Devices { short, .. } => {
                 let missing = short.iter().map(|short| short.missing).sum();
                 add_devices(&mut node, missing);
             }
-            Obstacle::Allocations { missing, .. } => node.max_allocs += missing,
-            Obstacle::Volumes { volumes } => {
+            PlacementBlocker::Allocations { missing, .. } => node.max_allocs += missing,
+            PlacementBlocker::Volumes { volumes } => {
                 let volume = HostVolume {
                     path: "/srv/new".to_owned(),
                     read_only: false,
@@ -331,18 +353,18 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
                 let named = volumes.iter().map(|name| (name.clone(), volume.clone()));
                 node.host_volumes.extend(named);
             }
-            Obstacle::Unfit { reason } if reason.starts_with("the group has claimed") => {
+            PlacementBlocker::Unfit { reason } if reason.starts_with("the group has claimed") => {
                 is_tied = true;
             }
-            Obstacle::Unfit { reason } => equip(&mut node, reason),
-            Obstacle::SamePort { .. } => {
+            PlacementBlocker::Unfit { reason } => equip(&mut node, reason),
+            PlacementBlocker::SamePort { .. } => {
                 is_dynamic = true;
                 node.max_dynamic_port += 1_000;
             }
-            Obstacle::Failed { .. } => {
+            PlacementBlocker::Failed { .. } => {
                 dropped.insert("reschedule".into());
             }
-            Obstacle::DynamicPorts { missing } => {
+            PlacementBlocker::DynamicPorts { missing } => {
                 node.max_dynamic_port += u16::try_from(*missing).unwrap();
             }
             other => panic!("worlds have no such thing: {other:?}"),
@@ -382,7 +404,7 @@ fn without(snapshot: &Snapshot, id: EvalId, group: &str, miss: &NodeExplanation)
     state.snapshot()
 }
 
-/// Gives a node as many more of each kind: which one a request would get is not said.
+/// Adds as many devices of each kind: the explanation names no kind.
 fn add_devices(node: &mut Node, missing: u64) {
     for kind in &mut node.devices {
         let more = (100..100 + missing).map(|id| model::node::DeviceInstance {
@@ -407,14 +429,14 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> u64 {
     known.unwrap()
 }
 
-/// Gives a node the host network or volume that it lacks for `reason`.
+/// Adds the host network or volume that `reason` names to a node.
 fn equip(node: &mut Node, reason: &str) {
     let network = || HostNetwork {
         addresses: vec!["198.51.100.1".to_owned()],
         reserved_ports: Vec::new(),
     };
     if [VolumeAsks::REASON, VolumeAsks::CONFLICT].contains(&reason) {
-        // One of the node's configuration is nobody's alone.
+        // A static volume is not exclusive.
         for name in ["data", "own"] {
             let volume = HostVolume {
                 path: "/srv/new".to_owned(),
@@ -432,7 +454,7 @@ fn equip(node: &mut Node, reason: &str) {
     }
 }
 
-/// Takes constraints out of a job, and lets a group have any port.
+/// Removes constraints from a job, and makes a group's ports dynamic.
 fn loosen(job: &mut Job, group: &str, dropped: &BTreeSet<String>, is_dynamic: bool) {
     let mut lists = vec![&mut job.constraints];
     let mut groups = job.task_groups.iter_mut();
@@ -470,19 +492,19 @@ fn the_same_holds_where_every_node_should_have_one() {
 
 #[test]
 fn many_classes_and_many_reasons_are_cut_off_with_their_count() {
-    let mut site = Site::new(1);
+    let mut cluster = TestCluster::new(1);
     for number in 1..=40 {
         let mut node = builders::node(number);
         node.node_class = format!("c{number:02}");
-        site.put_node(node);
+        cluster.put_node(node);
     }
-    // Every rack has one, and there is one more.
+    // Every rack has one allocation, and there is one more.
     for number in 41..=60 {
         let mut node = builders::node(number);
         node.node_class = "racked".into();
         node.meta.insert("rack".into(), format!("r{number}"));
         node.computed_class = placement::computed_class(&node);
-        site.put_node(node);
+        cluster.put_node(node);
     }
     let mut job = builders::service("web", 21);
     job.constraints.push(model::Constraint {
@@ -490,17 +512,17 @@ fn many_classes_and_many_reasons_are_cut_off_with_their_count() {
         operator: Operator::DistinctProperty,
         right: String::new(),
     });
-    site.register(job.clone());
-    let id = site.add_eval(&job, model::TriggeredBy::JobRegister);
-    site.run(id);
-    let snapshot = site.snapshot();
-    let inquest = Inquest {
+    cluster.register(job.clone());
+    let id = cluster.add_eval(&job, model::TriggeredBy::JobRegister);
+    cluster.run(id);
+    let snapshot = cluster.snapshot();
+    let request = ExplainRequest {
         eval: snapshot.eval(id).unwrap(),
         node: None,
-        now: site.now,
+        now: cluster.now,
         seed: 7,
     };
-    let explanation = explain(&snapshot, &inquest);
+    let explanation = explain(&snapshot, &request);
     let group = &explanation.groups[0];
     assert_eq!((group.placed, group.live, group.missing), (20, 20, 1));
     assert_eq!(group.counts.filtered, 60);

@@ -1,6 +1,6 @@
-//! Every table of scenarios in `tables/`: each scenario is played in a cluster of its own.
+//! Tables of scenarios in `tables/`; each scenario has a cluster of its own.
 //!
-//! `KAFILA_SCENARIO=037` plays only those whose name has that in it.
+//! `KAFILA_SCENARIO=037` plays only scenarios with that in their names.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::script::play;
 
-/// What a line starts with that names the scenario below it.
+/// The start of a line with the name of the scenario below it.
 const HEADING: &str = "=== ";
 
 fn folder() -> PathBuf {
@@ -38,7 +38,7 @@ fn check(table: &str) {
     for (name, script) in scenarios(&written) {
         let mut played = script.clone();
         if name.contains(&wanted) {
-            // A scenario that panics has said its name.
+            // A scenario that panics has printed its name.
             println!("playing {name}");
             played = play(&script);
         }

@@ -1,10 +1,9 @@
 //! The scheduler from outside: scripts with their expected output, the retry loop, and properties
 //! of random histories.
 //!
-//! The tables in `tables/` are read by people and need no Rust to extend: `=== name` begins a
-//! scenario, lines that start with `>` are commands (listed in `script.rs`), the others are what
-//! they print. Run the tests with `UPDATE_GOLDENS=1` to write down what is printed now, and look at
-//! the difference.
+//! The tables in `tables/` need no Rust to read or extend: `=== name` begins a scenario, lines that
+//! start with `>` are commands (listed in `script.rs`), the others are their output. Run the tests with
+//! `UPDATE_GOLDENS=1` to update the output, and review the difference.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,7 +11,8 @@
 )]
 
 mod belongings;
-mod exclusive;
+mod cluster;
+mod dedicated;
 mod explained;
 mod explaining;
 mod goldens;
@@ -21,9 +21,8 @@ mod preempting;
 mod preempting_devices;
 mod preferences;
 mod properties;
+mod random_history;
 mod report;
 mod runs;
 mod script;
-mod site;
 mod volumes;
-mod world;

@@ -1,30 +1,30 @@
-//! Where things go: what only shows in nodes, scores and ids.
+//! Placements: tests that show only in nodes, scores and ids.
 
 use std::collections::BTreeSet;
 
 use model::{ClientStatus, TriggeredBy};
 use test_kit::builders;
 
-use crate::site::Site;
+use crate::cluster::TestCluster;
 
-fn cluster(seed: u64, nodes: u128) -> Site {
-    let mut site = Site::new(seed);
+fn test_cluster(seed: u64, nodes: u128) -> TestCluster {
+    let mut cluster = TestCluster::new(seed);
     for number in 1..=nodes {
-        site.put_node(builders::node(number));
+        cluster.put_node(builders::node(number));
     }
-    site
+    cluster
 }
 
 #[test]
 fn the_same_arguments_give_the_same_plan() {
-    let mut site = cluster(1, 10);
+    let mut cluster = test_cluster(1, 10);
     let job = builders::service("web", 20);
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let (snapshot, eval) = (site.snapshot(), site.eval(eval));
-    let first = scheduler::schedule(&snapshot, &eval, site.now, 7);
-    assert_eq!(scheduler::schedule(&snapshot, &eval, site.now, 7), first);
-    let other = scheduler::schedule(&snapshot, &eval, site.now, 8);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let (snapshot, eval) = (cluster.snapshot(), cluster.eval(eval));
+    let first = scheduler::schedule(&snapshot, &eval, cluster.now, 7);
+    assert_eq!(scheduler::schedule(&snapshot, &eval, cluster.now, 7), first);
+    let other = scheduler::schedule(&snapshot, &eval, cluster.now, 8);
     let nodes = |plan: &model::Plan| plan.placements.keys().copied().collect::<Vec<_>>();
     let ids = |plan: &model::Plan| {
         plan.placements
@@ -39,14 +39,14 @@ fn the_same_arguments_give_the_same_plan() {
 
 #[test]
 fn near_ties_are_broken_by_the_seed() {
-    let mut site = cluster(2, 50);
+    let mut cluster = test_cluster(2, 50);
     let job = builders::service("web", 1);
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let (snapshot, eval) = (site.snapshot(), site.eval(eval));
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let (snapshot, eval) = (cluster.snapshot(), cluster.eval(eval));
     let chosen: BTreeSet<_> = (0..20)
         .flat_map(|seed| {
-            scheduler::schedule(&snapshot, &eval, site.now, seed)
+            scheduler::schedule(&snapshot, &eval, cluster.now, seed)
                 .plan
                 .placements
                 .into_keys()
@@ -61,17 +61,17 @@ fn near_ties_are_broken_by_the_seed() {
 
 #[test]
 fn the_fuller_node_is_chosen_by_whatever_seed() {
-    let mut site = cluster(3, 20);
+    let mut cluster = test_cluster(3, 20);
     let first = builders::service("first", 1);
-    site.register(first.clone());
-    let eval = site.add_eval(&first, TriggeredBy::JobRegister);
-    let fuller = *site.run(eval).plan.placements.keys().next().unwrap();
+    cluster.register(first.clone());
+    let eval = cluster.add_eval(&first, TriggeredBy::JobRegister);
+    let fuller = *cluster.run(eval).plan.placements.keys().next().unwrap();
     let second = builders::service("second", 1);
-    site.register(second.clone());
-    let eval = site.add_eval(&second, TriggeredBy::JobRegister);
-    let (snapshot, eval) = (site.snapshot(), site.eval(eval));
+    cluster.register(second.clone());
+    let eval = cluster.add_eval(&second, TriggeredBy::JobRegister);
+    let (snapshot, eval) = (cluster.snapshot(), cluster.eval(eval));
     for seed in 0..20 {
-        let plan = scheduler::schedule(&snapshot, &eval, site.now, seed).plan;
+        let plan = scheduler::schedule(&snapshot, &eval, cluster.now, seed).plan;
         assert_eq!(
             plan.placements.keys().collect::<Vec<_>>(),
             [&fuller],
@@ -82,11 +82,11 @@ fn the_fuller_node_is_chosen_by_whatever_seed() {
 
 #[test]
 fn allocations_of_a_group_avoid_each_other() {
-    let mut site = cluster(4, 10);
+    let mut cluster = test_cluster(4, 10);
     let job = builders::service("web", 10);
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let plan = site.run(eval).plan;
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = cluster.run(eval).plan;
     assert_eq!(plan.placements.len(), 10, "one on each node");
     let metric = plan
         .placements
@@ -101,17 +101,17 @@ fn allocations_of_a_group_avoid_each_other() {
     assert!(metric.score_per_mille > 0);
 }
 
-/// How many of a group of 20 each of six nodes that are alike gets, the most first.
+/// The numbers of a group's 20 allocations on six equal nodes, the highest first.
 fn shares(edit: impl Fn(&mut model::Job)) -> Vec<usize> {
-    let mut site = cluster(5, 6);
+    let mut cluster = test_cluster(5, 6);
     let mut job = builders::service("web", 20);
     let resources = &mut job.task_groups[0].tasks[0].resources;
     (resources.cpu_mhz, resources.memory_mib) = (20, 20);
     edit(&mut job);
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let (snapshot, eval) = (site.snapshot(), site.eval(eval));
-    let plan = scheduler::schedule(&snapshot, &eval, site.now, 7).plan;
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let (snapshot, eval) = (cluster.snapshot(), cluster.eval(eval));
+    let plan = scheduler::schedule(&snapshot, &eval, cluster.now, 7).plan;
     let mut shares: Vec<usize> = plan.placements.values().map(Vec::len).collect();
     shares.sort_unstable_by(|one, other| other.cmp(one));
     shares
@@ -143,24 +143,24 @@ fn what_is_disliked_everywhere_piles_up_nowhere() {
 
 #[test]
 fn a_failed_allocation_is_not_placed_where_it_failed() {
-    let mut site = cluster(5, 2);
+    let mut cluster = test_cluster(5, 2);
     let mut job = builders::service("web", 1);
     job.task_groups[0].reschedule.as_mut().unwrap().delay = std::time::Duration::ZERO;
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    site.run(eval);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.run(eval);
     let mut visited = Vec::new();
     for _ in 0..4 {
-        let views = site.allocs(&job.key());
+        let views = cluster.allocs(&job.key());
         let live = views.iter().find(|view| !view.is_terminal()).unwrap();
         visited.push(live.alloc.node_id);
-        site.report(live.alloc.id, ClientStatus::Failed);
-        let eval = site.add_eval(&job, TriggeredBy::AllocFailure);
-        site.run(eval);
-        site.wait(std::time::Duration::from_secs(60));
+        cluster.report(live.alloc.id, ClientStatus::Failed);
+        let eval = cluster.add_eval(&job, TriggeredBy::AllocFailure);
+        cluster.run(eval);
+        cluster.wait(std::time::Duration::from_secs(60));
     }
     assert_ne!(visited[0], visited[1]);
-    let last = site
+    let last = cluster
         .allocs(&job.key())
         .into_iter()
         .max_by_key(|view| view.create_index)
@@ -176,18 +176,18 @@ fn a_failed_allocation_is_not_placed_where_it_failed() {
 #[test]
 fn sticky_data_brings_its_allocation_back_to_its_node() {
     for seed in 0..10 {
-        let mut site = cluster(seed, 10);
+        let mut cluster = test_cluster(seed, 10);
         let mut job = builders::service("web", 1);
         job.task_groups[0].ephemeral_disk.sticky = true;
-        site.register(job.clone());
-        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-        let before = site.run(eval).plan;
+        cluster.register(job.clone());
+        let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+        let before = cluster.run(eval).plan;
         job.task_groups[0].tasks[0]
             .env
             .insert("A".into(), "new".into());
-        site.register(job.clone());
-        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-        let after = site.run(eval).plan;
+        cluster.register(job.clone());
+        let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+        let after = cluster.run(eval).plan;
         assert!(
             before.placements.keys().eq(after.placements.keys()),
             "seed {seed}"
@@ -197,40 +197,40 @@ fn sticky_data_brings_its_allocation_back_to_its_node() {
 
 #[test]
 fn an_update_may_take_the_room_that_its_predecessor_gives_up() {
-    let mut site = Site::new(6);
+    let mut cluster = TestCluster::new(6);
     let mut node = builders::node(1);
     node.resources.cpu_mhz = 1_000;
-    site.put_node(node);
+    cluster.put_node(node);
     let mut job = builders::service("web", 2);
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    site.run(eval);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.run(eval);
     job.task_groups[0].tasks[0]
         .env
         .insert("A".into(), "new".into());
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let plan = site.run(eval).plan;
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = cluster.run(eval).plan;
     assert_eq!(plan.placement_count(), 2);
     assert_eq!(plan.stops.values().map(Vec::len).sum::<usize>(), 2);
 }
 
 #[test]
 fn a_blocked_evaluation_names_the_classes_that_cannot_help() {
-    let mut site = Site::new(7);
+    let mut cluster = TestCluster::new(7);
     let classes = [("dc1", "v1:full"), ("dc2", "v1:elsewhere")];
     for (number, (datacenter, class)) in (1..).zip(classes) {
         let mut node = builders::node(number);
         node.datacenter = datacenter.into();
         node.computed_class = class.into();
         node.resources.cpu_mhz = 100;
-        site.put_node(node);
+        cluster.put_node(node);
     }
     let mut job = builders::service("web", 1);
     job.datacenters = vec!["dc1".into()];
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let plan = site.run(eval).plan;
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = cluster.run(eval).plan;
     let blocked = &plan.followup_evals[0];
     let expected = [
         ("v1:elsewhere".to_owned(), false),
@@ -249,13 +249,13 @@ fn a_blocked_evaluation_names_the_classes_that_cannot_help() {
 
 #[test]
 fn a_class_that_helps_one_of_several_groups_is_waited_for() {
-    let mut site = Site::new(8);
+    let mut cluster = TestCluster::new(8);
     for (number, class) in [(1, "small"), (2, "large")] {
         let mut node = builders::node(number);
         node.node_class = class.into();
         node.computed_class = format!("v1:{class}");
         node.resources.cpu_mhz = 100;
-        site.put_node(node);
+        cluster.put_node(node);
     }
     let mut job = builders::service("web", 1);
     job.task_groups.clear();
@@ -268,9 +268,9 @@ fn a_class_that_helps_one_of_several_groups_is_waited_for() {
         });
         job.task_groups.push(group);
     }
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let plan = site.run(eval).plan;
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = cluster.run(eval).plan;
     let classes = &plan.followup_evals[0].class_eligibility;
     let expected = [("v1:large".to_owned(), true), ("v1:small".to_owned(), true)];
     assert_eq!(*classes, expected.into());
@@ -278,23 +278,23 @@ fn a_class_that_helps_one_of_several_groups_is_waited_for() {
 
 #[test]
 fn scenario_111_a_unique_constraint_waits_for_any_node() {
-    let mut site = cluster(8, 1);
+    let mut cluster = test_cluster(8, 1);
     let mut job = builders::service("web", 1);
     job.constraints.push(model::Constraint {
         left: "${attr.unique.hostname}".into(),
         operator: model::Operator::Equal,
         right: "nobody".into(),
     });
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let plan = site.run(eval).plan;
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = cluster.run(eval).plan;
     let blocked = &plan.followup_evals[0];
     assert!(blocked.escaped_computed_class && blocked.class_eligibility.is_empty());
 }
 
 #[test]
 fn scenario_107_distinct_hosts_of_a_job_count_its_groups_and_no_other_namespace() {
-    let mut site = cluster(9, 2);
+    let mut cluster = test_cluster(9, 2);
     let distinct = model::Constraint {
         left: String::new(),
         operator: model::Operator::DistinctHosts,
@@ -305,14 +305,18 @@ fn scenario_107_distinct_hosts_of_a_job_count_its_groups_and_no_other_namespace(
     let mut elsewhere = job.clone();
     elsewhere.namespace = "elsewhere".into();
     elsewhere.task_groups[0].count = 2;
-    site.register(elsewhere.clone());
-    let eval = site.add_eval(&elsewhere, TriggeredBy::JobRegister);
-    assert_eq!(site.run(eval).plan.placements.len(), 2, "one on each node");
+    cluster.register(elsewhere.clone());
+    let eval = cluster.add_eval(&elsewhere, TriggeredBy::JobRegister);
+    assert_eq!(
+        cluster.run(eval).plan.placements.len(),
+        2,
+        "one on each node"
+    );
     let api = builders::group("api", job.job_type, 2);
     job.task_groups.push(api);
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let plan = site.run(eval).plan;
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = cluster.run(eval).plan;
     assert_eq!(plan.placements.len(), 2, "both nodes take one of the job");
     let failed = plan.eval_outcome.unwrap().failed_task_groups;
     let reasons: Vec<_> = failed
@@ -325,11 +329,11 @@ fn scenario_107_distinct_hosts_of_a_job_count_its_groups_and_no_other_namespace(
 
 #[test]
 fn an_update_goes_on_where_hosts_and_properties_are_distinct() {
-    let mut site = Site::new(10);
+    let mut cluster = TestCluster::new(10);
     for number in 1..=6 {
         let mut node = builders::node(number);
         node.meta.insert("rack".into(), format!("r{}", number % 3));
-        site.put_node(node);
+        cluster.put_node(node);
     }
     let mut job = builders::service("web", 6);
     for (left, operator, right) in [
@@ -345,9 +349,9 @@ fn an_update_goes_on_where_hosts_and_properties_are_distinct() {
     for word in ["a", "b", "c"] {
         let task = &mut job.task_groups[0].tasks[0];
         task.env.insert("WORD".into(), word.into());
-        site.register(job.clone());
-        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-        let plan = site.run(eval).plan;
+        cluster.register(job.clone());
+        let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+        let plan = cluster.run(eval).plan;
         assert_eq!(plan.placement_count(), 6, "version {word}");
         assert_eq!(plan.placements.len(), 6, "version {word}");
     }
@@ -355,7 +359,7 @@ fn an_update_goes_on_where_hosts_and_properties_are_distinct() {
 
 #[test]
 fn one_too_many_on_a_node_that_is_down_is_lost_when_it_is_stopped() {
-    let mut site = cluster(11, 2);
+    let mut cluster = test_cluster(11, 2);
     let mut job = builders::service("web", 2);
     let group = &mut job.task_groups[0];
     group.constraints.push(model::Constraint {
@@ -369,26 +373,26 @@ fn one_too_many_on_a_node_that_is_down_is_lost_when_it_is_stopped() {
         replace: false,
         reconcile: model::job::ReconcileChoice::BestScore,
     });
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    site.run(eval);
-    for view in site.allocs(&job.key()) {
-        site.report(view.alloc.id, ClientStatus::Running);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.run(eval);
+    for view in cluster.allocs(&job.key()) {
+        cluster.report(view.alloc.id, ClientStatus::Running);
     }
-    // Out of reach, then given up: it stays unknown, because nothing may take its place.
-    let mut node = site.node_named("n1");
+    // Disconnected, then expired: it stays unknown, because nothing may replace it.
+    let mut node = cluster.node_named("n1");
     for status in [model::NodeStatus::Disconnected, model::NodeStatus::Down] {
         node.status = status;
-        site.put_node(node.clone());
-        let eval = site.add_eval(&job, TriggeredBy::NodeUpdate);
-        assert!(site.run(eval).plan.stops.is_empty(), "{status:?}");
+        cluster.put_node(node.clone());
+        let eval = cluster.add_eval(&job, TriggeredBy::NodeUpdate);
+        assert!(cluster.run(eval).plan.stops.is_empty(), "{status:?}");
     }
     job.task_groups[0].count = 1;
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    let plan = site.run(eval).plan;
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let plan = cluster.run(eval).plan;
     let stops: Vec<_> = plan.stops[&node.id].iter().collect();
     assert_eq!(stops[0].client_status, Some(ClientStatus::Lost));
-    let eval = site.add_eval(&job, TriggeredBy::NodeUpdate);
-    assert!(site.run(eval).plan.is_no_op());
+    let eval = cluster.add_eval(&job, TriggeredBy::NodeUpdate);
+    assert!(cluster.run(eval).plan.is_no_op());
 }

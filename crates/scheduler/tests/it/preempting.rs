@@ -1,4 +1,4 @@
-//! Facts of who makes way for whom, over random histories in which every type of job may ask for it.
+//! Properties of preemption, over random histories in which it may be enabled for any type of job.
 
 use std::cell::Cell;
 
@@ -6,9 +6,9 @@ use model::{AllocId, DesiredStatus, TriggeredBy};
 use placement::check_change;
 use state::Snapshot;
 
-use crate::world::{ALL, Look, World, play};
+use crate::random_history::{ALL, Observation, RandomHistory, play};
 
-/// How much less important than the winner's a victim's job is at least.
+/// The minimum difference between the priorities of winner and victim.
 const PRIORITY_DELTA: u8 = 10;
 
 fn priority(snapshot: &Snapshot, id: AllocId) -> u8 {
@@ -17,10 +17,10 @@ fn priority(snapshot: &Snapshot, id: AllocId) -> u8 {
     version.unwrap().value.priority
 }
 
-/// Looks at everybody whom a plan evicted; returns how many they are.
-fn check_victims(world: &World, shown: &Look<'_>) -> u64 {
-    let seed = world.seed;
-    let (plan, after) = (&shown.decision.plan, world.site.snapshot());
+/// Checks all victims of a plan; returns their number.
+fn check_victims(history: &RandomHistory, shown: &Observation<'_>) -> u64 {
+    let seed = history.seed;
+    let (plan, after) = (&shown.decision.plan, history.cluster.snapshot());
     let mut count = 0;
     for (node_id, stops) in &plan.preemptions {
         let node = &after.node(*node_id).unwrap().value;
@@ -29,7 +29,11 @@ fn check_victims(world: &World, shown: &Look<'_>) -> u64 {
             count += 1;
             let victim = &after.alloc(stop.alloc_id).unwrap().alloc;
             let winner = &after.alloc(stop.preempted_by.unwrap()).unwrap().alloc;
-            let may_ask = world.site.config.preemption.is_enabled(shown.job.job_type);
+            let may_ask = history
+                .cluster
+                .config
+                .preemption
+                .is_enabled(shown.job.job_type);
             assert!(may_ask, "seed {seed}: {:?} may not", shown.job.job_type);
             assert_eq!(victim.desired_status, DesiredStatus::Evict, "seed {seed}");
             assert_ne!(victim.job_key(), winner.job_key(), "seed {seed}");
@@ -55,16 +59,16 @@ fn check_victims(world: &World, shown: &Look<'_>) -> u64 {
 #[test]
 fn only_the_less_important_make_way_and_no_more_than_must() {
     let evicted = Cell::new(0);
-    play(ALL, |world, shown| {
-        evicted.set(evicted.get() + check_victims(world, &shown));
+    play(ALL, |history, shown| {
+        evicted.set(evicted.get() + check_victims(history, &shown));
     });
     assert!(evicted.get() > 50, "only {} made way", evicted.get());
 }
 
 #[test]
 fn whoever_makes_way_is_counted_and_looked_at() {
-    play(ALL, |world, shown| {
-        let seed = world.seed;
+    play(ALL, |history, shown| {
+        let seed = history.seed;
         let plan = &shown.decision.plan;
         let evicted = plan.preemptions.values().flatten().count();
         let counted = shown.decision.desired_updates.values();
@@ -76,7 +80,7 @@ fn whoever_makes_way_is_counted_and_looked_at() {
             .map(|alloc| alloc.preempted_allocs.len())
             .sum();
         assert_eq!(evicted, listed, "seed {seed}");
-        let after = world.site.snapshot();
+        let after = history.cluster.snapshot();
         for stop in plan.preemptions.values().flatten() {
             let victim = &after.alloc(stop.alloc_id).unwrap().alloc;
             let job = victim.job_key();
@@ -91,8 +95,8 @@ fn whoever_makes_way_is_counted_and_looked_at() {
 
 #[test]
 fn nobody_makes_way_where_there_is_room() {
-    play(ALL, |world, shown| {
-        let (seed, plan) = (world.seed, &shown.decision.plan);
+    play(ALL, |history, shown| {
+        let (seed, plan) = (history.seed, &shown.decision.plan);
         for winner in plan.placements.values().flatten() {
             let is_new = shown.before.alloc(winner.id).is_none();
             if winner.preempted_allocs.is_empty() || !is_new || !is_anywhere(&shown) {
@@ -108,9 +112,9 @@ fn nobody_makes_way_where_there_is_room() {
                 continue;
             }
             for node in shown.before.nodes().map(|node| &node.value) {
-                let usage = world.site.snapshot().usage(node.id).cloned();
+                let usage = history.cluster.snapshot().usage(node.id).cloned();
                 let usage = usage.unwrap_or_default();
-                // Whoever the plan moves away may leave room that was not there before.
+                // Migrations of the plan may leave room that was not there before.
                 let is_left =
                     plan.stops.contains_key(&node.id) || plan.preemptions.contains_key(&node.id);
                 let fits = check_change(node, &usage, [], [&winner.resources]);
@@ -125,7 +129,7 @@ fn nobody_makes_way_where_there_is_room() {
     });
 }
 
-fn is_anywhere(shown: &Look<'_>) -> bool {
+fn is_anywhere(shown: &Observation<'_>) -> bool {
     matches!(
         shown.job.job_type,
         model::JobType::Service | model::JobType::Batch

@@ -1,11 +1,11 @@
-//! Who makes way for devices and cores.
+//! Preemption for devices and cores.
 
 use model::job::DeviceRequest;
 use model::node::{DeviceInstance, NodeDevice};
 use model::{AllocId, Job, TriggeredBy};
 use test_kit::builders;
 
-use crate::site::Site;
+use crate::cluster::TestCluster;
 
 fn kind(name: &str, count: usize) -> NodeDevice {
     let instance = |number: usize| DeviceInstance {
@@ -42,27 +42,27 @@ fn job(name: &str, priority: u8, device: &str, count: u64) -> Job {
     job
 }
 
-/// Runs each of `users` (name, priority, device, count) on one node, and then tells who makes way for
-/// somebody important that asks for `count` of `device`; `None`: it has no place.
+/// Runs each of `users` (name, priority, device, count) on one node, and returns the victims of a
+/// job with a high priority that asks for `count` of `device`; `None`: it is not placed.
 fn who_goes(
     kinds: &[NodeDevice],
     users: &[(&str, u8, &str, u64)],
     device: &str,
     count: u64,
 ) -> Option<Vec<String>> {
-    let mut site = Site::new(7);
-    site.config.preemption.service = true;
-    site.store_config();
+    let mut cluster = TestCluster::new(7);
+    cluster.config.preemption.service = true;
+    cluster.store_config();
     let mut node = builders::node(1);
     node.devices = kinds.to_vec();
     node.cores = (0..4).map(|core| (core, 500)).collect();
     node.computed_class = placement::computed_class(&node);
-    site.put_node(node);
+    cluster.put_node(node);
     let mut run = |job: Job| {
-        site.register(job.clone());
-        let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-        let plan = site.run(eval).plan;
-        let name = |id: AllocId| site.alloc(id).job_id.to_string();
+        cluster.register(job.clone());
+        let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+        let plan = cluster.run(eval).plan;
+        let name = |id: AllocId| cluster.alloc(id).job_id.to_string();
         let gone = plan.preemptions.values().flatten();
         let mut gone: Vec<_> = gone.map(|stop| name(stop.alloc_id)).collect();
         gone.sort();

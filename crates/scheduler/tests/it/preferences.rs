@@ -1,4 +1,4 @@
-//! The commands of scripts that are about scores.
+//! Commands of scripts about scores.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use model::{Affinity, JobKey, NodeId, Operator, ScoreParts, Spread, SpreadTarget};
 use model::{Algorithm, PoolConfiguration, Preemption};
 
+use crate::cluster::TestCluster;
 use crate::report::ranges;
-use crate::site::Site;
 
-pub(crate) fn configure(site: &mut Site, choices: &[(&str, &str)]) {
+pub(crate) fn configure(cluster: &mut TestCluster, choices: &[(&str, &str)]) {
     for (key, value) in choices {
         if *key == "preempts" {
             let named = |job_type: &str| value.split(',').any(|word| word == job_type);
-            site.config.preemption = Preemption {
+            cluster.config.preemption = Preemption {
                 system: named("system"),
                 sysbatch: named("sysbatch"),
                 batch: named("batch"),
@@ -32,12 +32,12 @@ pub(crate) fn configure(site: &mut Site, choices: &[(&str, &str)]) {
                     algorithm: Some(algorithm),
                     ..PoolConfiguration::default()
                 };
-                site.config.pools.insert(pool.into(), config);
+                cluster.config.pools.insert(pool.into(), config);
             }
-            None => site.config.algorithm = algorithm,
+            None => cluster.config.algorithm = algorithm,
         }
     }
-    site.store_config();
+    cluster.store_config();
 }
 
 /// Reads `LEFT/OPERATOR/RIGHT/WEIGHT`.
@@ -69,11 +69,11 @@ pub(crate) fn spread(text: &str) -> Spread {
     }
 }
 
-/// Lists what was said of the nodes that the newest allocations are on, and of the next best ones.
-pub(crate) fn scores(site: &Site, key: &JobKey) -> String {
-    let snapshot = site.snapshot();
+/// Lists the scores of the nodes of the newest allocations, and of the runners-up.
+pub(crate) fn scores(cluster: &TestCluster, key: &JobKey) -> String {
+    let snapshot = cluster.snapshot();
     let name = |id: NodeId| snapshot.node(id).unwrap().value.name.clone();
-    let views = site.allocs(key);
+    let views = cluster.allocs(key);
     let newest = views
         .iter()
         .map(|view| view.create_index)

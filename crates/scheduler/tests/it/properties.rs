@@ -1,9 +1,9 @@
-//! Facts of random clusters, jobs and histories.
+//! Properties of random clusters, jobs and histories.
 //!
-//! What holds at every revision (no node overcommitted, no port or name used twice) is checked by
-//! the site itself, whatever a test is about, and so is that the plan-applier takes every plan
-//! made on the newest state as a whole. A failure names its seed: `KAFILA_SEED=17
-//! KAFILA_HISTORIES=1` plays it alone. `docs/testing.md` has what each property was seen to catch.
+//! The cluster itself checks what holds at every revision (no node overcommitted, no port or name
+//! used twice), and that the plan-applier accepts every plan on the newest state as a whole. A
+//! failure names its seed: `KAFILA_SEED=17 KAFILA_HISTORIES=1` replays it alone.
+//! `docs/mutation-checks.md` lists the mutations that each property caught.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -15,20 +15,22 @@ use model::{
 use placement::{Feasibility, Requirements};
 use state::{AllocView, Snapshot};
 
+use crate::cluster::TestCluster;
+use crate::random_history::{
+    ALL, ANYWHERE, EVERYWHERE, Observation, RandomHistory, play, play_and,
+};
 use crate::report::describe;
-use crate::site::Site;
-use crate::world::{ALL, ANYWHERE, EVERYWHERE, Look, World, play, play_and};
 
-/// How many rounds of good news a world may take to come to rest: a rolling update of twelve, one at
-/// a time, behind another group's, with room to spare.
+/// The number of successful rounds until a cluster must be at rest: a rolling update of twelve, one
+/// at a time, after another group's, with some slack.
 const ROUNDS_MAX: usize = 60;
 
 fn is_marked_unknown(view: &AllocView) -> bool {
     view.alloc.client_status_override == Some(ClientStatus::Unknown) && !view.is_terminal()
 }
 
-fn live(site: &Site, job: &Job) -> Vec<AllocView> {
-    let mut views = site.allocs(&job.key());
+fn live(cluster: &TestCluster, job: &Job) -> Vec<AllocView> {
+    let mut views = cluster.allocs(&job.key());
     views.retain(|view| !view.is_terminal());
     views
 }
@@ -41,9 +43,9 @@ fn live_by_group(views: &[AllocView]) -> BTreeMap<String, u32> {
     live
 }
 
-/// Returns the canaries that a group of the newest deployment is to have, until it is promoted.
-fn canaries(site: &Site, job: &Job, group: &str) -> u32 {
-    let snapshot = site.snapshot();
+/// Returns the desired canaries of a group in the newest deployment, until its promotion.
+fn canaries(cluster: &TestCluster, job: &Job, group: &str) -> u32 {
+    let snapshot = cluster.snapshot();
     let newest = snapshot.latest_deployment(&job.key());
     let newest = newest.filter(|newest| newest.value.job_version == job.version);
     let part = newest.and_then(|newest| newest.value.groups.get(group));
@@ -55,18 +57,18 @@ fn canaries(site: &Site, job: &Job, group: &str) -> u32 {
 
 #[test]
 fn a_group_never_has_more_than_its_count_and_its_canaries() {
-    play(ANYWHERE, |world, shown| {
-        let mut views = live(&world.site, shown.job);
-        // One out of reach may have been replaced.
+    play(ANYWHERE, |history, shown| {
+        let mut views = live(&history.cluster, shown.job);
+        // A disconnected one may have been replaced.
         views.retain(|view| !is_marked_unknown(view));
         for (name, live) in live_by_group(&views) {
             let count = shown.job.task_group(&name).map_or(0, |group| group.count);
             let wanted = if shown.job.stop { 0 } else { count };
-            let tried = canaries(&world.site, shown.job, &name);
+            let tried = canaries(&history.cluster, shown.job, &name);
             assert!(
                 live <= wanted + tried,
                 "seed {}: {live} of {wanted} and {tried} in {name}",
-                world.seed
+                history.seed
             );
         }
     });
@@ -74,23 +76,23 @@ fn a_group_never_has_more_than_its_count_and_its_canaries() {
 
 #[test]
 fn a_group_is_short_only_of_what_is_queued_or_waits() {
-    play(ANYWHERE, |world, shown| {
+    play(ANYWHERE, |history, shown| {
         let job = shown.job;
         let outcome = shown.decision.plan.eval_outcome.as_ref().unwrap();
-        let snapshot = world.site.snapshot();
+        let snapshot = history.cluster.snapshot();
         let newest = snapshot.latest_deployment(&job.key());
         let is_held = newest.is_some_and(|newest| newest.value.status != DeploymentStatus::Running);
         let is_gone = snapshot.job(&job.key()).is_none();
         if job.stop || is_gone || is_held {
             return;
         }
-        let views = world.site.allocs(&job.key());
+        let views = history.cluster.allocs(&job.key());
         for group in &job.task_groups {
-            if canaries(&world.site, job, &group.name) > 0 {
+            if canaries(&history.cluster, job, &group.name) > 0 {
                 continue;
             }
             let of_group = |view: &&AllocView| *view.alloc.task_group == *group.name;
-            // Ended ones that keep their slots: batch work that is done, failures that wait.
+            // Ended ones that keep their slots: completed batch work, failures with a delay.
             let ended = views.iter().filter(of_group).filter(|view| {
                 let keeps = !view.alloc.is_server_terminal() && view.is_client_terminal();
                 keeps || view.alloc.transition.migrate_disable_placement
@@ -99,23 +101,23 @@ fn a_group_is_short_only_of_what_is_queued_or_waits() {
             let lost = views.iter().filter(of_group).filter(|view| {
                 let due = view.alloc.followup_eval_id.and_then(|id| snapshot.eval(id));
                 view.client_status() == ClientStatus::Lost
-                    && due.is_some_and(|eval| eval.value.wait_until > world.site.now)
+                    && due.is_some_and(|eval| eval.value.wait_until > history.cluster.now)
             });
             let waiting = u32::try_from(ended.count() + lost.count()).unwrap();
             let queued = outcome.queued_allocs.get(&group.name).copied().unwrap_or(0);
-            let live = live(&world.site, job);
+            let live = live(&history.cluster, job);
             let live = live_by_group(&live).get(&group.name).copied().unwrap_or(0);
             assert!(
                 live + queued + waiting >= group.count,
                 "seed {}: {live} live, {queued} queued, {waiting} wait of {}",
-                world.seed,
+                history.seed,
                 group.count
             );
         }
     });
 }
 
-/// Tells whether who moves may leave room for another to stay.
+/// Tells whether migrations may leave room for another allocation to stay.
 fn is_distinct(job: &Job) -> bool {
     let groups = job.task_groups.iter();
     groups
@@ -128,66 +130,66 @@ fn is_distinct(job: &Job) -> bool {
         })
 }
 
-fn looking_again_changes_nothing(world: &mut World, shown: &Look<'_>) {
+fn looking_again_changes_nothing(history: &mut RandomHistory, shown: &Observation<'_>) {
     let outcome = shown.decision.plan.eval_outcome.as_ref().unwrap();
-    // What had no place may find one that the same plan has freed.
-    let is_gone = world.site.snapshot().job(&shown.job.key()).is_none();
+    // A failed placement may fit where the same plan has freed resources.
+    let is_gone = history.cluster.snapshot().job(&shown.job.key()).is_none();
     if !outcome.failed_task_groups.is_empty() || is_gone || is_distinct(shown.job) {
         return;
     }
-    let again = world.site.add_eval(shown.job, TriggeredBy::NodeUpdate);
-    let (before, now) = (world.site.snapshot(), world.site.now);
-    let again = world.site.run(again);
+    let again = history.cluster.add_eval(shown.job, TriggeredBy::NodeUpdate);
+    let (before, now) = (history.cluster.snapshot(), history.cluster.now);
+    let again = history.cluster.run(again);
     let told = describe(&again, &before, now);
     let first = describe(shown.decision, shown.before, now);
     assert!(
         again.plan.is_no_op(),
         "seed {}: after\n{first}came\n{told}",
-        world.seed
+        history.seed
     );
 }
 
 #[test]
 fn planning_twice_changes_nothing() {
-    play(ANYWHERE, |world, shown| {
-        looking_again_changes_nothing(world, &shown);
+    play(ANYWHERE, |history, shown| {
+        looking_again_changes_nothing(history, &shown);
     });
 }
 
 #[test]
 fn planning_twice_changes_nothing_everywhere() {
-    play(EVERYWHERE, |world, shown| {
-        looking_again_changes_nothing(world, &shown);
+    play(EVERYWHERE, |history, shown| {
+        looking_again_changes_nothing(history, &shown);
     });
 }
 
 #[test]
 fn planning_twice_changes_nothing_where_others_make_way() {
-    play(ALL, |world, shown| {
-        looking_again_changes_nothing(world, &shown);
+    play(ALL, |history, shown| {
+        looking_again_changes_nothing(history, &shown);
     });
 }
 
-fn is_stopped_everywhere(world: &mut World, shown: &Look<'_>) {
-    let is_gone = world.site.snapshot().job(&shown.job.key()).is_none();
+fn is_stopped_everywhere(history: &mut RandomHistory, shown: &Observation<'_>) {
+    let is_gone = history.cluster.snapshot().job(&shown.job.key()).is_none();
     if is_gone || shown.job.stop {
-        let left = live(&world.site, shown.job);
-        assert_eq!(left, [], "seed {}", world.seed);
+        let left = live(&history.cluster, shown.job);
+        assert_eq!(left, [], "seed {}", history.seed);
     }
 }
 
 #[test]
 fn a_stopped_job_is_stopped_everywhere() {
-    play(ANYWHERE, |world, shown| {
-        is_stopped_everywhere(world, &shown)
+    play(ANYWHERE, |history, shown| {
+        is_stopped_everywhere(history, &shown)
     });
-    play(EVERYWHERE, |world, shown| {
-        is_stopped_everywhere(world, &shown)
+    play(EVERYWHERE, |history, shown| {
+        is_stopped_everywhere(history, &shown)
     });
 }
 
-/// Returns how many of a group the plan replaces destructively.
-fn updated(shown: &Look<'_>, group: &str) -> u32 {
+/// Returns the number of destructive updates of a group in the plan.
+fn updated(shown: &Observation<'_>, group: &str) -> u32 {
     let stops = shown.decision.plan.stops.values().flatten();
     let updates = stops.filter(|stop| {
         let view = shown.before.alloc(stop.alloc_id).expect("it exists");
@@ -197,9 +199,9 @@ fn updated(shown: &Look<'_>, group: &str) -> u32 {
     u32::try_from(updates.count()).unwrap()
 }
 
-/// Returns how many of a group that serve their purpose are replaced, and how many others of an earlier
-/// deployment do not serve it yet, and go on.
-fn overtaken(shown: &Look<'_>, group: &str, is_system: bool) -> (u32, u32) {
+/// Returns the number of available allocations of a group that are replaced, and of unavailable
+/// ones of an earlier deployment that keep running.
+fn overtaken(shown: &Observation<'_>, group: &str, is_system: bool) -> (u32, u32) {
     let stops = shown.decision.plan.stops.values().flatten();
     let stops: BTreeMap<_, _> = stops
         .map(|stop| (stop.alloc_id, &stop.description))
@@ -225,7 +227,7 @@ fn overtaken(shown: &Look<'_>, group: &str, is_system: bool) -> (u32, u32) {
     (proven, on_the_way)
 }
 
-fn goes_no_faster_than_allowed(world: &mut World, shown: &Look<'_>) {
+fn goes_no_faster_than_allowed(history: &mut RandomHistory, shown: &Observation<'_>) {
     let job = shown.job;
     if !matches!(job.job_type, JobType::Service | JobType::System) {
         return;
@@ -250,7 +252,7 @@ fn goes_no_faster_than_allowed(world: &mut World, shown: &Look<'_>) {
                 current.value.status,
                 DeploymentStatus::Running,
                 "seed {}: an update while it is held",
-                world.seed
+                history.seed
             );
             let of_deployment = shown.before.allocs_by_deployment(current.value.id);
             let counted = of_deployment.filter(|view| {
@@ -263,8 +265,8 @@ fn goes_no_faster_than_allowed(world: &mut World, shown: &Look<'_>) {
                 let moves = is_system && view.alloc.transition.migrate;
                 *view.alloc.task_group == *group.name && !view.is_terminal() && !moves && counts
             });
-            // System allocations on nodes that take nothing new are nobody's business, and lost ones
-            // count by their replacements, once these are placed.
+            // System allocations on unschedulable nodes stay, and lost ones count by their
+            // replacements, once these are placed.
             let stops = shown.decision.plan.stops.values().flatten();
             let lost = stops.filter(|stop| stop.client_status == Some(ClientStatus::Lost));
             let lost: Vec<_> = lost.map(|stop| stop.alloc_id).collect();
@@ -278,7 +280,7 @@ fn goes_no_faster_than_allowed(world: &mut World, shown: &Look<'_>) {
             });
             allowed = limit.saturating_sub(u32::try_from(counted.count()).unwrap());
         }
-        let snapshot = world.site.snapshot();
+        let snapshot = history.cluster.snapshot();
         let newest = snapshot.latest_deployment(&job.key());
         let part = newest.and_then(|newest| newest.value.groups.get(&group.name));
         if let Some(part) = part.filter(|part| part.desired_canaries > 0 && !part.promoted) {
@@ -287,34 +289,34 @@ fn goes_no_faster_than_allowed(world: &mut World, shown: &Look<'_>) {
         assert!(
             updated <= allowed,
             "seed {}: {updated} updated, {allowed} allowed of {limit}:\n{}",
-            world.seed,
-            describe(shown.decision, shown.before, world.site.now)
+            history.seed,
+            describe(shown.decision, shown.before, history.cluster.now)
         );
         let (proven, on_the_way) = overtaken(shown, &group.name, is_system);
         assert!(
             current.is_some() || proven == 0 || proven + on_the_way <= limit,
             "seed {}: {proven} updated beside {on_the_way} on their way, of {limit}:\n{}",
-            world.seed,
-            describe(shown.decision, shown.before, world.site.now)
+            history.seed,
+            describe(shown.decision, shown.before, history.cluster.now)
         );
     }
 }
 
 #[test]
 fn an_update_goes_no_faster_than_its_limit() {
-    play(ANYWHERE, |world, shown| {
-        goes_no_faster_than_allowed(world, &shown)
+    play(ANYWHERE, |history, shown| {
+        goes_no_faster_than_allowed(history, &shown)
     });
-    play(EVERYWHERE, |world, shown| {
-        goes_no_faster_than_allowed(world, &shown)
+    play(EVERYWHERE, |history, shown| {
+        goes_no_faster_than_allowed(history, &shown)
     });
 }
 
 #[test]
 fn nothing_tries_out_a_version_that_will_not_be_rolled_out() {
-    play(ANYWHERE, |world, shown| {
-        let snapshot = world.site.snapshot();
-        for view in live(&world.site, shown.job) {
+    play(ANYWHERE, |history, shown| {
+        let snapshot = history.cluster.snapshot();
+        for view in live(&history.cluster, shown.job) {
             let id = view.alloc.deployment_id;
             let Some(deployment) = id.and_then(|id| snapshot.deployment(id)) else {
                 continue;
@@ -327,7 +329,7 @@ fn nothing_tries_out_a_version_that_will_not_be_rolled_out() {
             assert!(
                 !is_canary || !is_tried || deployment.value.status.is_active(),
                 "seed {}: {} is left of a deployment that is {}",
-                world.seed,
+                history.seed,
                 view.alloc.name(),
                 deployment.value.status.as_str()
             );
@@ -337,9 +339,9 @@ fn nothing_tries_out_a_version_that_will_not_be_rolled_out() {
 
 #[test]
 fn somebody_looks_when_the_time_of_those_out_of_reach_is_over() {
-    play(ANYWHERE, |world, shown| {
-        let snapshot = world.site.snapshot();
-        for view in live(&world.site, shown.job) {
+    play(ANYWHERE, |history, shown| {
+        let snapshot = history.cluster.snapshot();
+        for view in live(&history.cluster, shown.job) {
             let group = shown.job.task_group(&view.alloc.task_group);
             let block = group.and_then(|group| group.disconnect);
             let lost_after = block
@@ -357,8 +359,8 @@ fn somebody_looks_when_the_time_of_those_out_of_reach_is_over() {
             });
             assert!(
                 looks,
-                "seed {}: nobody gives {} up",
-                world.seed,
+                "seed {}: no evaluation expires {}",
+                history.seed,
                 view.alloc.name()
             );
         }
@@ -372,10 +374,10 @@ fn a_job_comes_to_rest_when_all_turns_out_well() {
     play_and(ALL, |_, _| {}, rests);
 }
 
-fn rests(world: &mut World) {
-    let rounds = world.turn_out_well(ROUNDS_MAX);
-    assert!(rounds.is_some(), "seed {}: it never rests", world.seed);
-    let snapshot = world.site.snapshot();
+fn rests(history: &mut RandomHistory) {
+    let rounds = history.turn_out_well(ROUNDS_MAX);
+    assert!(rounds.is_some(), "seed {}: it never rests", history.seed);
+    let snapshot = history.cluster.snapshot();
     for job in snapshot.jobs().filter(|job| !job.value.stop) {
         let key = job.value.key();
         let newest = snapshot.latest_deployment(&key);
@@ -394,14 +396,14 @@ fn rests(world: &mut World) {
             continue;
         }
         let is_active = newest.is_some_and(|newest| newest.value.status.is_active());
-        let views = live(&world.site, &job.value);
+        let views = live(&history.cluster, &job.value);
         let mut has_failures = false;
         for group in &job.value.task_groups {
             let of_group = views
                 .iter()
                 .filter(|view| *view.alloc.task_group == *group.name);
             let of_group: Vec<_> = of_group.collect();
-            let failed = world.site.allocs(&key);
+            let failed = history.cluster.allocs(&key);
             let failed = failed.iter().filter(|view| {
                 *view.alloc.task_group == *group.name
                     && !view.alloc.is_server_terminal()
@@ -413,38 +415,38 @@ fn rests(world: &mut World) {
             assert!(
                 running <= count && running + failed >= count,
                 "seed {}: {running} run of {count}",
-                world.seed
+                history.seed
             );
             let old = of_group
                 .iter()
                 .filter(|view| view.alloc.job_version != job.value.version);
-            // What becomes of a rollout with failures is the deployment watcher's business, which is
-            // not here.
+            // Rollouts with failures are up to the deployment watcher, which is not part of this
+            // test.
             let is_stuck = is_active && has_failures;
             let old = old.count();
             assert!(
                 old == 0 || is_stuck,
                 "seed {}: {old} old ones are left",
-                world.seed
+                history.seed
             );
         }
         assert!(
             !is_active || has_failures,
             "seed {}: its deployment goes on",
-            world.seed
+            history.seed
         );
     }
 }
 
 #[test]
 fn a_system_job_is_once_on_every_node_that_can_run_it() {
-    play(EVERYWHERE, |world, shown| {
-        let (job, snapshot) = (shown.job, world.site.snapshot());
+    play(EVERYWHERE, |history, shown| {
+        let (job, snapshot) = (shown.job, history.cluster.snapshot());
         if job.stop || snapshot.job(&job.key()).is_none() {
             return;
         }
         let outcome = shown.decision.plan.eval_outcome.as_ref().unwrap();
-        let views = live(&world.site, job);
+        let views = live(&history.cluster, job);
         for group in &job.task_groups {
             let requirements = Requirements::new(job, group).looking_in(&snapshot);
             let mut feasibility = Feasibility::new(&requirements);
@@ -458,11 +460,15 @@ fn a_system_job_is_once_on_every_node_that_can_run_it() {
                     && requirements.scope.contains(&node.value)
                     && feasibility.check(&node.value).is_ok();
                 let name = &node.value.name;
-                assert!(here <= group.count, "seed {}: {here} on {name}", world.seed);
+                assert!(
+                    here <= group.count,
+                    "seed {}: {here} on {name}",
+                    history.seed
+                );
                 let is_done = job.job_type == JobType::Sysbatch;
                 let is_limited = !requirements.distinct_properties.is_empty();
-                // Its policy says when the next one comes.
-                let all = world.site.allocs(&job.key());
+                // Its policy decides on the next attempt.
+                let all = history.cluster.allocs(&job.key());
                 let on_it = all.iter().filter(|view| {
                     view.alloc.node_id == node.value.id && *view.alloc.task_group == *group.name
                 });
@@ -473,25 +479,26 @@ fn a_system_job_is_once_on_every_node_that_can_run_it() {
                 assert!(
                     !can_run || is_limited || waits || is_full || is_done || here == group.count,
                     "seed {}: {here} of {} on {name}",
-                    world.seed,
+                    history.seed,
                     group.count
                 );
                 let is_down = node.value.status == NodeStatus::Down;
                 assert!(
                     !is_down || here == 0,
                     "seed {}: {here} on {name}",
-                    world.seed
+                    history.seed
                 );
             }
         }
     });
 }
 
-/// People add the counts up: to what is placed, and with what stays to the nodes that there are.
+/// People add up the counts: to the number of placements, and with the allocations that stay to the
+/// number of nodes.
 #[test]
 fn every_placement_of_a_system_job_is_in_one_count() {
     let canaries = Cell::new(0);
-    play(EVERYWHERE, |world, shown| {
+    play(EVERYWHERE, |history, shown| {
         let plan = &shown.decision.plan;
         let outcome = plan.eval_outcome.as_ref().unwrap();
         for (name, desired) in &shown.decision.desired_updates {
@@ -506,7 +513,7 @@ fn every_placement_of_a_system_job_is_in_one_count() {
                 counted,
                 placed + queued,
                 "seed {}: {name} {desired:?}",
-                world.seed
+                history.seed
             );
             canaries.set(canaries.get() + desired.canary);
         }
@@ -517,7 +524,7 @@ fn every_placement_of_a_system_job_is_in_one_count() {
 #[test]
 fn what_was_placed_has_its_volumes_and_its_addresses() {
     for types in [ANYWHERE, EVERYWHERE] {
-        play(types, |world, shown| {
+        play(types, |history, shown| {
             for alloc in shown.decision.plan.placements.values().flatten() {
                 let is_new = shown.before.alloc(alloc.id).is_none();
                 let job = shown
@@ -540,7 +547,7 @@ fn what_was_placed_has_its_volumes_and_its_addresses() {
                     assert!(
                         is_good,
                         "seed {}: {} on {}",
-                        world.seed,
+                        history.seed,
                         alloc.name(),
                         node.name
                     );
@@ -553,7 +560,7 @@ fn what_was_placed_has_its_volumes_and_its_addresses() {
                         alias => alias,
                     };
                     let addresses = node.addresses(alias).unwrap();
-                    assert!(addresses.contains(&port.host_ip), "seed {}", world.seed);
+                    assert!(addresses.contains(&port.host_ip), "seed {}", history.seed);
                 }
             }
         });
@@ -567,7 +574,7 @@ fn distinct_constraints_hold_for_what_was_placed() {
     }
 }
 
-/// What a distinct constraint of a group looks at on a node, and how many may share it.
+/// The allocations of a node that a distinctness constraint of a group counts, and the maximum.
 fn distinct_rule(constraint: &Constraint) -> Option<(Option<&'static str>, usize)> {
     match constraint.operator {
         Operator::DistinctHosts => Some((None, 1)),
@@ -580,7 +587,7 @@ fn value_on<'n>(node: &'n Node, property: Option<&str>) -> &'n str {
     property.map_or(&node.name, |key| &node.meta[key])
 }
 
-/// Tells whether `view` tries out a version that waits to be promoted.
+/// Tells whether `view` is a canary of a version that is not promoted.
 fn is_tried_out(snapshot: &Snapshot, view: &AllocView) -> bool {
     let deployment = view
         .alloc
@@ -590,21 +597,21 @@ fn is_tried_out(snapshot: &Snapshot, view: &AllocView) -> bool {
     part.is_some_and(|part| part.awaits_promotion() && view.alloc.canary)
 }
 
-/// Returns how many of a group have each value; of those that a new one with `alloc`'s part in a
-/// rollout must be apart from.
+/// Returns the number of a group's allocations by value, among those from which `alloc` has to be
+/// distinct.
 fn used_values(
-    world: &World,
+    history: &RandomHistory,
     job: &Job,
     alloc: &Allocation,
     property: Option<&str>,
 ) -> BTreeMap<String, usize> {
-    let snapshot = world.site.snapshot();
+    let snapshot = history.cluster.snapshot();
     let is_canary = |view: &AllocView| is_tried_out(&snapshot, view);
-    let mut views = live(&world.site, job);
+    let mut views = live(&history.cluster, job);
     views.retain(|view| {
         *view.alloc.task_group == *alloc.task_group
             && match (alloc.canary, alloc.job_version < job.version) {
-                // Those that could take the version as they run have it by now.
+                // In-place updates have been applied by now.
                 (true, _) => view.alloc.job_version == job.version,
                 (_, true) => !is_canary(view),
                 _ => true,
@@ -621,23 +628,23 @@ fn used_values(
 }
 
 fn distinct_constraints_hold(types: &'static [JobType]) {
-    play(types, |world, shown| {
-        let (job, snapshot) = (shown.job, world.site.snapshot());
+    play(types, |history, shown| {
+        let (job, snapshot) = (shown.job, history.cluster.snapshot());
         let placed = shown.decision.plan.placements.values().flatten();
         let new = placed.filter(|alloc| shown.before.alloc(alloc.id).is_none());
         for alloc in new {
-            // What is asked of it is its own version's matter.
+            // Its own version decides on its constraints.
             let version = snapshot.job_version(&job.key(), alloc.job_version);
             let group = version.and_then(|job| job.value.task_group(&alloc.task_group));
             let rules = group.iter().flat_map(|group| &group.constraints);
             for (property, allowed) in rules.filter_map(distinct_rule) {
-                let used = used_values(world, job, alloc, property);
+                let used = used_values(history, job, alloc, property);
                 let node = snapshot.node(alloc.node_id).unwrap();
                 let value = value_on(&node.value, property);
                 assert!(
                     used[value] <= allowed,
                     "seed {}: {} on {value}, {used:?}",
-                    world.seed,
+                    history.seed,
                     alloc.name()
                 );
             }
@@ -650,9 +657,9 @@ fn a_group_is_as_distinct_as_it_asks_once_a_rollout_is_over() {
     play_and(
         &[JobType::Service],
         |_, _| {},
-        |world| {
-            world.turn_out_well(ROUNDS_MAX);
-            let snapshot = world.site.snapshot();
+        |history| {
+            history.turn_out_well(ROUNDS_MAX);
+            let snapshot = history.cluster.snapshot();
             for job in snapshot.jobs().filter(|job| !job.value.stop) {
                 let newest = snapshot.latest_deployment(&job.value.key());
                 let newest = newest.filter(|newest| newest.value.job_version == job.value.version);
@@ -662,10 +669,10 @@ fn a_group_is_as_distinct_as_it_asks_once_a_rollout_is_over() {
                 if !is_over {
                     continue;
                 }
-                let views = live(&world.site, &job.value);
+                let views = live(&history.cluster, &job.value);
                 for group in &job.value.task_groups {
-                    // Without a deployment nothing says that it is over. Who waits for room to be
-                    // replaced is there until then, and others may be beside it.
+                    // Without a deployment nothing marks the end. An allocation that waits for its
+                    // replacement stays until then, and others may be beside it.
                     let mut old = views.iter().filter(|view| {
                         *view.alloc.task_group == *group.name
                             && view.alloc.job_version != job.value.version
@@ -687,7 +694,7 @@ fn a_group_is_as_distinct_as_it_asks_once_a_rollout_is_over() {
                         assert!(
                             used.values().all(|count| *count <= allowed),
                             "seed {}: {used:?}",
-                            world.seed
+                            history.seed
                         );
                     }
                 }

@@ -1,4 +1,4 @@
-//! What a decision says, in few words: names in ranges, no random ids.
+//! Text form of a decision: names in ranges, without random ids.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -67,7 +67,7 @@ fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) 
     let is_everywhere =
         outcome.is_some_and(|eval| matches!(eval.job_type, JobType::System | JobType::Sysbatch));
     let mut add = |line: String, alloc: &Allocation| {
-        // Where a name is on every node, the nodes tell more than the numbers.
+        // Where a name is on every node, nodes say more than indexes.
         let number = match snapshot.node(alloc.node_id).filter(|_| is_everywhere) {
             Some(node) => node.value.name[1..].parse().expect("nodes are n1, n2, …"),
             None => alloc.name_index,
@@ -91,8 +91,8 @@ fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) 
     for eviction in decision.plan.preemptions.values().flatten() {
         let view = snapshot
             .alloc(eviction.alloc_id)
-            .expect("who is evicted exists");
-        let winner = eviction.preempted_by.expect("somebody takes its place");
+            .expect("victims are stored");
+        let winner = eviction.preempted_by.expect("victims have a winner");
         assert_eq!(
             eviction.description,
             format!("Preempted by alloc ID {winner}")
@@ -113,7 +113,7 @@ fn describe_allocs(decision: &Decision, snapshot: &Snapshot, text: &mut String) 
     }
     evicted.sort();
     if !evicted.is_empty() {
-        writeln!(text, "makes way: {}", evicted.join(", ")).unwrap();
+        writeln!(text, "evicted: {}", evicted.join(", ")).unwrap();
     }
     for (line, groups) in lines {
         let names: Vec<_> = groups

@@ -6,28 +6,28 @@ use model::{Affinity, EvalStatus, JobType, NodeId, Operator, Plan, PlanResult, T
 use scheduler::{Attempt, Decision, Run, Settled};
 use test_kit::builders;
 
-use crate::site::Site;
+use crate::cluster::TestCluster;
 
-/// Runs an evaluation of `job_type` for `count` allocations until it is settled; `answer` says what
-/// becomes of each plan. Returns the plans and how it ended.
+/// Runs an evaluation of `job_type` for `count` allocations until it is settled; `answer` makes the
+/// result of each plan. Returns the plans and the end.
 fn carry(
-    site: &mut Site,
+    cluster: &mut TestCluster,
     job_type: JobType,
     count: u32,
-    mut answer: impl FnMut(&mut Site, usize, &Plan) -> PlanResult,
+    mut answer: impl FnMut(&mut TestCluster, usize, &Plan) -> PlanResult,
 ) -> (Vec<Decision>, Settled) {
     let mut job = builders::service("web", count);
     job.job_type = job_type;
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
     let mut run = Run::new(eval, "token".to_owned());
     let mut decisions = Vec::new();
     for seed in 0..100 {
-        let Attempt::Submit(decision) = run.attempt(&site.snapshot(), site.now, seed) else {
-            panic!("nobody else works on it")
+        let Attempt::Submit(decision) = run.attempt(&cluster.snapshot(), cluster.now, seed) else {
+            panic!("another delivery ended it")
         };
         assert_eq!(decision.plan.eval_token, "token");
-        let result = answer(site, decisions.len(), &decision.plan);
+        let result = answer(cluster, decisions.len(), &decision.plan);
         let settled = run.settle(&decision.plan, &result);
         decisions.push(*decision);
         if !matches!(settled, Settled::Retry { .. }) {
@@ -37,10 +37,10 @@ fn carry(
     panic!("it never ends");
 }
 
-fn rejection(site: &Site) -> PlanResult {
+fn rejection(cluster: &TestCluster) -> PlanResult {
     PlanResult {
         refused: Some("no luck".to_owned()),
-        refresh_index: site.snapshot().index(),
+        refresh_index: cluster.snapshot().index(),
         ..PlanResult::default()
     }
 }
@@ -52,13 +52,13 @@ fn is_give_up(decision: &Decision) -> bool {
 
 #[test]
 fn scenario_001_an_unknown_trigger_fails_the_evaluation() {
-    let mut site = Site::new(1);
+    let mut cluster = TestCluster::new(1);
     let job = builders::service("web", 1);
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::Scheduled);
-    let decision = site.run(eval);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::Scheduled);
+    let decision = cluster.run(eval);
     assert!(decision.plan.is_no_op());
-    let outcome = site.eval(eval).value;
+    let outcome = cluster.eval(eval).value;
     assert_eq!(outcome.status, EvalStatus::Failed);
     assert_eq!(
         outcome.status_description,
@@ -68,15 +68,15 @@ fn scenario_001_an_unknown_trigger_fails_the_evaluation() {
 
 #[test]
 fn scenario_002_a_service_gives_up_after_five_plans() {
-    let mut site = Site::new(2);
+    let mut cluster = TestCluster::new(2);
     for number in 1..=3 {
-        site.put_node(builders::node(number));
+        cluster.put_node(builders::node(number));
     }
-    let (decisions, settled) = carry(&mut site, JobType::Service, 10, |site, _, plan| {
+    let (decisions, settled) = carry(&mut cluster, JobType::Service, 10, |cluster, _, plan| {
         if plan.placement_count() > 0 {
-            rejection(site)
+            rejection(cluster)
         } else {
-            site.commit(plan)
+            cluster.commit(plan)
         }
     });
     assert_eq!(settled, Settled::Done);
@@ -98,7 +98,7 @@ fn scenario_002_a_service_gives_up_after_five_plans() {
         "created due to placement conflicts"
     );
     assert_eq!(outcome.blocked_eval, Some(blocked.id));
-    assert_eq!(site.eval(blocked.id).value, *blocked);
+    assert_eq!(cluster.eval(blocked.id).value, *blocked);
 }
 
 #[test]
@@ -108,13 +108,13 @@ fn scenario_003_the_other_types_give_up_after_as_many_plans_as_theirs_allow() {
         (JobType::System, 5),
         (JobType::Sysbatch, 2),
     ] {
-        let mut site = Site::new(3);
-        site.put_node(builders::node(1));
-        let (decisions, _) = carry(&mut site, job_type, 1, |site, _, plan| {
+        let mut cluster = TestCluster::new(3);
+        cluster.put_node(builders::node(1));
+        let (decisions, _) = carry(&mut cluster, job_type, 1, |cluster, _, plan| {
             if plan.placement_count() > 0 {
-                rejection(site)
+                rejection(cluster)
             } else {
-                site.commit(plan)
+                cluster.commit(plan)
             }
         });
         assert_eq!(decisions.len(), plans_max + 1, "{}", job_type.as_str());
@@ -124,7 +124,7 @@ fn scenario_003_the_other_types_give_up_after_as_many_plans_as_theirs_allow() {
             outcome.status_description,
             format!("maximum attempts reached ({plans_max}): no luck")
         );
-        // Nobody's work is lost. (Nomad leaves nothing behind for system and sysbatch jobs.)
+        // The work is not lost. (Nomad leaves nothing behind for system and sysbatch jobs.)
         let [blocked] = last.followup_evals.as_slice() else {
             panic!("one blocked evaluation")
         };
@@ -135,19 +135,19 @@ fn scenario_003_the_other_types_give_up_after_as_many_plans_as_theirs_allow() {
 
 #[test]
 fn scenario_009_a_partial_commit_that_says_nothing_of_its_revision_is_an_error() {
-    let mut site = Site::new(9);
+    let mut cluster = TestCluster::new(9);
     let nodes: Vec<_> = (1..=2).map(builders::node).collect();
     for node in &nodes {
-        site.put_node(node.clone());
+        cluster.put_node(node.clone());
     }
-    let (decisions, settled) = carry(&mut site, JobType::Service, 2, |site, _, plan| {
+    let (decisions, settled) = carry(&mut cluster, JobType::Service, 2, |cluster, _, plan| {
         let mut rest = plan.clone();
         rest.placements.remove(&nodes[1].id);
         let rejected = [(nodes[1].id, "no room".to_owned())];
         PlanResult {
             rejected_nodes: rejected.into(),
             refresh_index: 0,
-            ..site.commit(&rest)
+            ..cluster.commit(&rest)
         }
     });
     assert_eq!(settled, Settled::Unrefreshed);
@@ -156,16 +156,16 @@ fn scenario_009_a_partial_commit_that_says_nothing_of_its_revision_is_an_error()
 
 #[test]
 fn scenario_010_nothing_to_do_still_makes_a_plan_with_its_counts() {
-    let mut site = Site::new(10);
-    site.put_node(builders::node(1));
+    let mut cluster = TestCluster::new(10);
+    cluster.put_node(builders::node(1));
     let job = builders::service("web", 3);
-    site.register(job.clone());
-    let first = site.add_eval(&job, TriggeredBy::JobRegister);
-    site.run(first);
-    let dry = site.add_eval(&job, TriggeredBy::JobRegister);
-    let snapshot = site.snapshot();
+    cluster.register(job.clone());
+    let first = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.run(first);
+    let dry = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let snapshot = cluster.snapshot();
     let eval = snapshot.eval(dry).unwrap();
-    let decision = scheduler::schedule(&snapshot, eval, site.now, 7);
+    let decision = scheduler::schedule(&snapshot, eval, cluster.now, 7);
     assert!(decision.plan.is_no_op(), "{:?}", decision.plan);
     let outcome = decision.plan.eval_outcome.as_ref().unwrap();
     assert_eq!(outcome.status, EvalStatus::Complete);
@@ -175,12 +175,12 @@ fn scenario_010_nothing_to_do_still_makes_a_plan_with_its_counts() {
 
 #[test]
 fn scenario_004_progress_starts_the_count_anew() {
-    let mut site = Site::new(4);
+    let mut cluster = TestCluster::new(4);
     for number in 1..=200 {
-        site.put_node(builders::node(number));
+        cluster.put_node(builders::node(number));
     }
-    let (decisions, settled) = carry(&mut site, JobType::Service, 200, |site, _, plan| {
-        // Half the nodes' parts get through, the others are refused.
+    let (decisions, settled) = carry(&mut cluster, JobType::Service, 200, |cluster, _, plan| {
+        // Half of the nodes are accepted, the others are rejected.
         let mut half = plan.clone();
         let nodes: Vec<_> = half.placements.keys().copied().collect();
         for node in nodes.iter().skip(nodes.len().div_ceil(2)) {
@@ -191,7 +191,7 @@ fn scenario_004_progress_starts_the_count_anew() {
             half.eval_outcome = None;
             half.followup_evals.clear();
         }
-        let mut result = site.commit(&half);
+        let mut result = cluster.commit(&half);
         if is_cut {
             result.refresh_index = result.commit_index;
         }
@@ -200,45 +200,47 @@ fn scenario_004_progress_starts_the_count_anew() {
     assert_eq!(settled, Settled::Done);
     assert!(decisions.len() > 5, "{} plans", decisions.len());
     assert!(!decisions.iter().any(is_give_up));
-    let placed = site.allocs(&builders::service("web", 1).key()).len();
+    let placed = cluster.allocs(&builders::service("web", 1).key()).len();
     assert_eq!(placed, 200);
 }
 
 #[test]
 fn scenario_073_a_rejected_plan_leaves_no_deployment_behind() {
-    let mut site = Site::new(8);
+    let mut cluster = TestCluster::new(8);
     for number in 1..=3 {
-        site.put_node(builders::node(number));
+        cluster.put_node(builders::node(number));
     }
     let mut job = builders::service("web", 3);
     job.task_groups[0].update = Some(builders::rolling_update(1));
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
     let mut run = Run::new(eval, String::new());
     let mut made = Vec::new();
     for seed in 0..3 {
-        let Attempt::Submit(decision) = run.attempt(&site.snapshot(), site.now, seed) else {
-            panic!("nobody else works on it")
+        let Attempt::Submit(decision) = run.attempt(&cluster.snapshot(), cluster.now, seed) else {
+            panic!("another delivery ended it")
         };
         made.extend(decision.plan.deployment.as_ref().map(|made| made.id));
         let result = if seed < 2 {
-            rejection(&site)
+            rejection(&cluster)
         } else {
-            site.commit(&decision.plan)
+            cluster.commit(&decision.plan)
         };
         let settled = run.settle(&decision.plan, &result);
         assert_eq!(settled == Settled::Done, seed == 2);
     }
-    let snapshot = site.snapshot();
+    let snapshot = cluster.snapshot();
     let stored: Vec<_> = snapshot.deployments().map(|one| one.value.id).collect();
     assert_eq!((made.len(), stored), (3, vec![made[2]]));
 }
 
 #[test]
 fn a_give_up_that_is_refused_over_and_over_is_given_back() {
-    let mut site = Site::new(5);
-    site.put_node(builders::node(1));
-    let (decisions, settled) = carry(&mut site, JobType::Batch, 1, |site, _, _| rejection(site));
+    let mut cluster = TestCluster::new(5);
+    cluster.put_node(builders::node(1));
+    let (decisions, settled) = carry(&mut cluster, JobType::Batch, 1, |cluster, _, _| {
+        rejection(cluster)
+    });
     assert_eq!(settled, Settled::Hopeless);
     assert_eq!(
         decisions
@@ -251,68 +253,68 @@ fn a_give_up_that_is_refused_over_and_over_is_given_back() {
 
 #[test]
 fn an_evaluation_that_has_ended_is_left_alone() {
-    let mut site = Site::new(6);
+    let mut cluster = TestCluster::new(6);
     let job = builders::service("web", 1);
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
-    site.run(eval);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.run(eval);
     let mut run = Run::new(eval, String::new());
     assert_eq!(
-        run.attempt(&site.snapshot(), site.now, 1),
+        run.attempt(&cluster.snapshot(), cluster.now, 1),
         Attempt::Overtaken
     );
 }
 
 #[test]
 fn an_evaluation_names_the_deployment_that_is_under_way() {
-    let mut site = Site::new(1);
-    site.put_node(builders::node(1));
+    let mut cluster = TestCluster::new(1);
+    cluster.put_node(builders::node(1));
     let mut job = builders::service("web", 3);
     job.task_groups[0].update = Some(builders::rolling_update(1));
-    site.register(job.clone());
-    let first = site.add_eval(&job, TriggeredBy::JobRegister);
-    site.run(first);
-    let deployment = site.eval(first).value.deployment_id;
+    cluster.register(job.clone());
+    let first = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.run(first);
+    let deployment = cluster.eval(first).value.deployment_id;
     assert!(deployment.is_some());
-    // As when the same file is run again.
-    let again = site.add_eval(&job, TriggeredBy::JobRegister);
-    let decision = site.run(again);
+    // As after a run of the same file.
+    let again = cluster.add_eval(&job, TriggeredBy::JobRegister);
+    let decision = cluster.run(again);
     assert!(decision.plan.deployment.is_none());
-    assert_eq!(site.eval(again).value.deployment_id, deployment);
+    assert_eq!(cluster.eval(again).value.deployment_id, deployment);
     job.stop = true;
-    site.register(job.clone());
-    let stopping = site.add_eval(&job, TriggeredBy::JobDeregister);
-    site.run(stopping);
-    assert_eq!(site.eval(stopping).value.deployment_id, None);
+    cluster.register(job.clone());
+    let stopping = cluster.add_eval(&job, TriggeredBy::JobDeregister);
+    cluster.run(stopping);
+    assert_eq!(cluster.eval(stopping).value.deployment_id, None);
 }
 
-/// Lets 150 evaluations for one allocation go through `refusals`, on 100 nodes of which each is a
-/// little worse than the one before; returns which nodes they choose then, by their numbers.
+/// Runs 150 evaluations for one allocation through `refusals`, on 100 nodes of which each scores a
+/// little less than the one before; returns the numbers of the chosen nodes.
 fn chosen_after(refusals: &[PlanResult], affinities: Vec<Affinity>) -> BTreeSet<u64> {
-    let mut site = Site::new(9);
+    let mut cluster = TestCluster::new(9);
     let mut numbers = BTreeMap::new();
     for number in 0..100 {
         let mut node = builders::node(u128::from(number) + 1);
-        // A larger node is less full, by more than a near-tie and by less than matters.
+        // A larger node is less full, by more than a near-tie.
         node.resources.cpu_mhz += 50 * number;
         node.meta.insert("tens".into(), (number / 10).to_string());
         node.computed_class = placement::computed_class(&node);
         numbers.insert(node.id, number);
-        site.put_node(node);
+        cluster.put_node(node);
     }
     let mut job = builders::service("web", 1);
     job.affinities = affinities;
-    site.register(job.clone());
-    let eval = site.add_eval(&job, TriggeredBy::JobRegister);
+    cluster.register(job.clone());
+    let eval = cluster.add_eval(&job, TriggeredBy::JobRegister);
     let chosen = (0..150).map(|seed| {
         let mut run = Run::new(eval, String::new());
         let mut attempt = |refused: Option<(&Plan, &PlanResult)>| {
             if let Some((plan, result)) = refused {
                 run.settle(plan, result);
             }
-            match run.attempt(&site.snapshot(), site.now, seed) {
+            match run.attempt(&cluster.snapshot(), cluster.now, seed) {
                 Attempt::Submit(decision) => decision.plan,
-                Attempt::Overtaken => panic!("nobody else works on it"),
+                Attempt::Overtaken => panic!("another delivery ended it"),
             }
         };
         let first = attempt(None);

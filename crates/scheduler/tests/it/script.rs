@@ -12,34 +12,36 @@
 //!                                 volume_per_alloc
 //!                                 volume=SOURCE[/MODE][/read_only][/sticky][/per_alloc]
 //! group JOB NAME [KEY=VALUE …]    the same for another group of the job; `remove=yes` takes it out
-//! stop NAME, purge NAME           the job is stopped, or forgotten
+//! stop NAME, purge NAME           stops a job, or deletes it
 //! eval JOB [trigger=WORD]         makes an evaluation, plans, commits, prints the plan
-//! make JOB                        makes an evaluation that nobody has run yet
+//! make JOB                        makes an evaluation without running it
 //! due                             runs every evaluation that is due by now, printing each
 //! unblock                         makes blocked evaluations pending again and runs them
-//! client NAMES STATUS             what nodes say: pending, running, complete, failed
-//! collect NAMES                   they are forgotten, as garbage collection forgets what has ended
+//! client NAMES STATUS             reports a client status: pending, running, complete, failed
+//! collect NAMES                   deletes them, as garbage collection does
 //! lose NAMES                      their nodes go down
 //! lose_sight NAMES                their nodes are disconnected
-//! node_of NAMES STATE             their nodes change as by `node`
-//! score NAMES PER_MILLE           how well their nodes fit
-//! health NAMES yes|no             what nodes say of a deployment's allocations
+//! node_of NAMES STATE             changes their nodes as `node` does
+//! score NAMES PER_MILLE           sets their scores
+//! health NAMES yes|no             reports their health in a deployment
 //! transition NAMES WORD           migrate, reschedule, force_reschedule, stay_down
-//! deployment JOB STATUS           somebody moves the job's newest deployment
-//! promote JOB                     somebody is content with its canaries
+//! deployment JOB STATUS           sets the status of the job's newest deployment
+//! promote JOB                     promotes its canaries
+//! stable JOB VERSION              marks a version as stable
+//! revert JOB VERSION              registers a version again, as a new one
 //! at NODE NAMES WORD              of these, those on that node: a client status, healthy, unhealthy or
 //!                                 a transition
 //! everywhere JOB WORD             the same for all live allocations of a job
 //! wait SECONDS                    time passes
-//! show JOB                        prints who lives where
+//! show JOB                        prints its allocations by node
 //! config KEY=VALUE                algorithm=spread, or pool.NAME=spread for one node pool;
 //!                                 preempts=TYPE,TYPE: jobs of these types and no others
-//! scores JOB                      prints what scorers said at the last placement of each group
-//! explain JOB [node=NAME]         prints what nodes say of the job's newest evaluation
-//! volume NODE NAME MODE …         somebody registers a volume: reader, writer, alone, multi
-//! delete_volume NODE NAME         and deletes it
+//! scores JOB                      prints the scores of the last placement of each group
+//! explain JOB [node=NAME]         explains the job's newest evaluation
+//! volume NODE NAME MODE …         registers a volume: reader, writer, alone, multi
+//! delete_volume NODE NAME         deletes it
 //! claims                          prints which groups claim which volumes
-//! drop_claims JOB NODE            somebody deletes a job's claims there
+//! drop_claims JOB NODE            deletes a job's claims there
 //! NAMES: JOB.GROUP[0-3,7]: the live allocations with these numbers, else the newest; of several live
 //! ones the newest. `old:` before the numbers: of several live ones the oldest; `new:`: the newest,
 //! live or not; `told:` the newest that was told to stop and has not ended on its node.
@@ -60,20 +62,20 @@ use model::{
 use state::{Entity, Key};
 use test_kit::builders;
 
+use crate::cluster::TestCluster;
 use crate::explained;
 use crate::preferences;
 use crate::report::{describe, ranges};
-use crate::site::Site;
 use crate::volumes;
 
 /// Plays the commands of `script` and returns it with what they print.
 pub(crate) fn play(script: &str) -> String {
-    let mut site = Site::new(1);
+    let mut cluster = TestCluster::new(1);
     let mut played = String::new();
     for line in script.lines() {
         if let Some(command) = line.strip_prefix("> ") {
             writeln!(played, "{line}").unwrap();
-            played.push_str(&perform(&mut site, command));
+            played.push_str(&perform(&mut cluster, command));
         } else if line.starts_with('#') || line.is_empty() {
             writeln!(played, "{line}").unwrap();
         }
@@ -81,86 +83,96 @@ pub(crate) fn play(script: &str) -> String {
     played
 }
 
-fn perform(site: &mut Site, command: &str) -> String {
+fn perform(cluster: &mut TestCluster, command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.as_slice() {
-        ["nodes", count, facts @ ..] => add_nodes(site, count.parse().unwrap(), facts),
-        ["node", name, state] => set_node(site, name, state),
-        ["job", name, edits @ ..] => register(site, name, edits),
-        ["group", job, name, edits @ ..] => register_group(site, job, name, edits),
+        ["nodes", count, facts @ ..] => add_nodes(cluster, count.parse().unwrap(), facts),
+        ["node", name, state] => set_node(cluster, name, state),
+        ["job", name, edits @ ..] => register(cluster, name, edits),
+        ["group", job, name, edits @ ..] => register_group(cluster, job, name, edits),
         ["stop", name] => {
-            let mut job = site.job(&key(name));
+            let mut job = cluster.job(&key(name));
             job.stop = true;
-            site.register(job);
+            cluster.register(job);
         }
-        ["purge", name] => site.purge(&key(name)),
-        ["eval", name, edits @ ..] => return evaluate(site, name, edits),
+        ["purge", name] => cluster.purge(&key(name)),
+        ["eval", name, edits @ ..] => return evaluate(cluster, name, edits),
         ["make", name] => {
-            let job = site.job(&key(name));
-            site.add_eval(&job, TriggeredBy::JobRegister);
+            let job = cluster.job(&key(name));
+            cluster.add_eval(&job, TriggeredBy::JobRegister);
         }
-        ["due"] => return run_due(site),
-        ["unblock"] => return unblock(site),
+        ["due"] => return run_due(cluster),
+        ["unblock"] => return unblock(cluster),
         ["client", names, status] => {
-            for id in named(site, names) {
-                site.report(id, client_status(status));
+            for id in named(cluster, names) {
+                cluster.report(id, client_status(status));
             }
         }
         ["health", names, verdict] => {
-            for id in named(site, names) {
-                site.report_health(id, *verdict == "yes");
+            for id in named(cluster, names) {
+                cluster.report_health(id, *verdict == "yes");
             }
         }
-        ["transition", names, word] => set_transition(site, names, word),
-        ["lose", names] => set_nodes_of(site, names, "down"),
-        ["lose_sight", names] => set_nodes_of(site, names, "disconnected"),
-        ["node_of", names, state] => set_nodes_of(site, names, state),
+        ["transition", names, word] => set_transition(cluster, names, word),
+        ["lose", names] => set_nodes_of(cluster, names, "down"),
+        ["lose_sight", names] => set_nodes_of(cluster, names, "disconnected"),
+        ["node_of", names, state] => set_nodes_of(cluster, names, state),
         ["collect", names] => {
-            for id in named(site, names) {
-                site.collect(id);
+            for id in named(cluster, names) {
+                cluster.collect(id);
             }
         }
         ["score", names, score] => {
-            for id in named(site, names) {
-                site.edit_alloc(id, |alloc| {
+            for id in named(cluster, names) {
+                cluster.edit_alloc(id, |alloc| {
                     let metric = alloc.metric.get_or_insert_default();
                     metric.score_per_mille = score.parse().unwrap();
                 });
             }
         }
         ["at", node, names, word] => {
-            let node_id = site.node_named(node).id;
+            let node_id = cluster.node_named(node).id;
             let (job, rest) = names.split_once('.').unwrap();
             let (group, numbers) = rest.strip_suffix(']').unwrap().split_once('[').unwrap();
             let numbers = parse_ranges(numbers);
-            let mut here = site.allocs(&key(job));
+            let mut here = cluster.allocs(&key(job));
             here.retain(|view| {
                 view.alloc.node_id == node_id
                     && *view.alloc.task_group == *group
                     && numbers.contains(&view.alloc.name_index)
             });
             let newest = here.iter().max_by_key(|view| view.create_index);
-            tell(site, newest.expect("one is there").alloc.id, word);
+            tell(cluster, newest.expect("one is there").alloc.id, word);
         }
         ["everywhere", name, word] => {
-            let live = site.allocs(&key(name));
+            let live = cluster.allocs(&key(name));
             for view in live.iter().filter(|view| !view.is_terminal()) {
-                tell(site, view.alloc.id, word);
+                tell(cluster, view.alloc.id, word);
             }
         }
-        ["promote", name] => site.promote(&key(name)),
-        ["deployment", name, status] => move_deployment(site, name, status),
-        ["wait", seconds] => site.wait(Duration::from_secs_f64(seconds.parse().unwrap())),
-        ["show", name] => return show(site, name),
-        ["volume", node, name, modes @ ..] => volumes::register(site, node, name, modes),
-        ["delete_volume", node, name] => volumes::delete(site, node, name),
-        ["claims"] => return volumes::claims(site),
-        ["drop_claims", job, node] => volumes::drop_claims(site, job, node),
-        ["config", edits @ ..] => preferences::configure(site, &pairs(edits)),
-        ["explain", name, edits @ ..] => {
-            return explained::explain(site, &key(name), &pairs(edits));
+        ["promote", name] => cluster.promote(&key(name)),
+        ["stable", name, version] => {
+            let stable = Key::JobStable(key(name), version.parse().unwrap());
+            cluster.put(stable, Entity::JobStable);
         }
-        ["scores", name] => return preferences::scores(site, &key(name)),
+        ["revert", name, version] => {
+            let snapshot = cluster.snapshot();
+            let version = version.parse().unwrap();
+            let former = snapshot.job_version(&key(name), version).unwrap();
+            cluster.register(former.value.clone());
+        }
+        ["deployment", name, status] => move_deployment(cluster, name, status),
+        ["wait", seconds] => cluster.wait(Duration::from_secs_f64(seconds.parse().unwrap())),
+        ["show", name] => return show(cluster, name),
+        ["volume", node, name, modes @ ..] => volumes::register(cluster, node, name, modes),
+        ["delete_volume", node, name] => volumes::delete(cluster, node, name),
+        ["claims"] => return volumes::claims(cluster),
+        ["drop_claims", job, node] => volumes::drop_claims(cluster, job, node),
+        ["config", edits @ ..] => preferences::configure(cluster, &pairs(edits)),
+        ["explain", name, edits @ ..] => {
+            return explained::explain(cluster, &key(name), &pairs(edits));
+        }
+        ["scores", name] => return preferences::scores(cluster, &key(name)),
         _ => panic!("no such command: {command}"),
     }
     String::new()
@@ -177,8 +189,8 @@ fn pairs<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
         .collect()
 }
 
-fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
-    let first = site.snapshot().node_count() + 1;
+fn add_nodes(cluster: &mut TestCluster, count: usize, facts: &[&str]) {
+    let first = cluster.snapshot().node_count() + 1;
     for number in first..first + count {
         let mut node = builders::node(number as u128);
         for (key, value) in pairs(facts) {
@@ -234,7 +246,7 @@ fn add_nodes(site: &mut Site, count: usize, facts: &[&str]) {
             .map(String::as_str)
             .unwrap_or_default();
         node.computed_class = format!("{plain}{rack}");
-        site.put_node(node);
+        cluster.put_node(node);
     }
 }
 
@@ -252,17 +264,17 @@ fn gpus(count: usize) -> NodeDevice {
     }
 }
 
-fn set_nodes_of(site: &mut Site, names: &str, state: &str) {
-    for id in named(site, names) {
-        let node_id = site.alloc(id).node_id;
-        let snapshot = site.snapshot();
+fn set_nodes_of(cluster: &mut TestCluster, names: &str, state: &str) {
+    for id in named(cluster, names) {
+        let node_id = cluster.alloc(id).node_id;
+        let snapshot = cluster.snapshot();
         let node = snapshot.node(node_id).expect("the node is there");
-        set_node(site, &node.value.name, state);
+        set_node(cluster, &node.value.name, state);
     }
 }
 
-fn set_node(site: &mut Site, name: &str, state: &str) {
-    let mut node = site.node_named(name);
+fn set_node(cluster: &mut TestCluster, name: &str, state: &str) {
+    let mut node = cluster.node_named(name);
     match state {
         "ready" => node.status = NodeStatus::Ready,
         "initializing" => node.status = NodeStatus::Initializing,
@@ -271,20 +283,23 @@ fn set_node(site: &mut Site, name: &str, state: &str) {
         "ineligible" => node.eligibility = NodeEligibility::Ineligible,
         "eligible" => node.eligibility = NodeEligibility::Eligible,
         "gone" => {
-            site.apply(vec![(Key::Node(node.id), None)]);
+            cluster.apply(vec![(Key::Node(node.id), None)]);
             return;
         }
         _ => panic!("no such state of a node: {state}"),
     }
-    site.put_node(node);
+    cluster.put_node(node);
 }
 
-fn register(site: &mut Site, name: &str, edits: &[&str]) {
+fn register(cluster: &mut TestCluster, name: &str, edits: &[&str]) {
     let job_type = match pairs(edits).iter().find(|(key, _)| *key == "type") {
         Some((_, word)) => JobType::parse(word).unwrap(),
         None => JobType::Service,
     };
-    let known = site.snapshot().job(&key(name)).map(|job| job.value.clone());
+    let known = cluster
+        .snapshot()
+        .job(&key(name))
+        .map(|job| job.value.clone());
     let mut job = known.unwrap_or_else(|| {
         let mut job = builders::service(name, 1);
         job.job_type = job_type;
@@ -295,11 +310,11 @@ fn register(site: &mut Site, name: &str, edits: &[&str]) {
     for (key, value) in pairs(edits) {
         edit_job(&mut job, 0, key, value);
     }
-    site.register(job);
+    cluster.register(job);
 }
 
-fn register_group(site: &mut Site, job: &str, name: &str, edits: &[&str]) {
-    let mut job = site.job(&key(job));
+fn register_group(cluster: &mut TestCluster, job: &str, name: &str, edits: &[&str]) {
+    let mut job = cluster.job(&key(job));
     if edits == ["remove=yes"] {
         job.task_groups.retain(|group| group.name != name);
     } else {
@@ -312,7 +327,7 @@ fn register_group(site: &mut Site, job: &str, name: &str, edits: &[&str]) {
             edit_job(&mut job, position, key, value);
         }
     }
-    site.register(job);
+    cluster.register(job);
 }
 
 fn edit_job(job: &mut Job, position: usize, key: &str, value: &str) {
@@ -472,7 +487,7 @@ fn parse_reschedule(text: &str) -> ReschedulePolicy {
     }
 }
 
-fn evaluate(site: &mut Site, name: &str, edits: &[&str]) -> String {
+fn evaluate(cluster: &mut TestCluster, name: &str, edits: &[&str]) -> String {
     let mut triggered_by = TriggeredBy::JobRegister;
     for (key, value) in pairs(edits) {
         assert_eq!(key, "trigger");
@@ -481,37 +496,44 @@ fn evaluate(site: &mut Site, name: &str, edits: &[&str]) -> String {
             .find(|trigger| trigger.as_str() == value)
             .unwrap();
     }
-    let known = site.snapshot().job(&key(name)).map(|job| job.value.clone());
-    // A purged job's evaluation still says what it was about.
+    let known = cluster
+        .snapshot()
+        .job(&key(name))
+        .map(|job| job.value.clone());
+    // A purged job's evaluation still names the job.
     let job = known.unwrap_or_else(|| builders::service(name, 0));
-    let id = site.add_eval(&job, triggered_by);
-    run(site, id)
+    let id = cluster.add_eval(&job, triggered_by);
+    run(cluster, id)
 }
 
-fn run(site: &mut Site, id: EvalId) -> String {
-    let (before, now) = (site.snapshot(), site.now);
-    let decision = site.run(id);
+fn run(cluster: &mut TestCluster, id: EvalId) -> String {
+    let (before, now) = (cluster.snapshot(), cluster.now);
+    let decision = cluster.run(id);
     describe(&decision, &before, now)
 }
 
-fn run_due(site: &mut Site) -> String {
-    site.due().into_iter().map(|id| run(site, id)).collect()
+fn run_due(cluster: &mut TestCluster) -> String {
+    cluster
+        .due()
+        .into_iter()
+        .map(|id| run(cluster, id))
+        .collect()
 }
 
-fn unblock(site: &mut Site) -> String {
-    let snapshot = site.snapshot();
+fn unblock(cluster: &mut TestCluster) -> String {
+    let snapshot = cluster.snapshot();
     let blocked = snapshot
         .open_evals()
         .filter(|eval| eval.value.status == EvalStatus::Blocked);
     let ids: Vec<_> = blocked.map(|eval| eval.value.id).collect();
-    ids.into_iter().map(|id| run(site, id)).collect()
+    ids.into_iter().map(|id| run(cluster, id)).collect()
 }
 
 /// Returns the allocations that `names` stands for.
-fn named(site: &Site, names: &str) -> Vec<AllocId> {
+fn named(cluster: &TestCluster, names: &str) -> Vec<AllocId> {
     let (job, rest) = names.split_once('.').unwrap();
     let (group, numbers) = rest.strip_suffix(']').unwrap().split_once('[').unwrap();
-    let views = site.allocs(&key(job));
+    let views = cluster.allocs(&key(job));
     let mut found = Vec::new();
     let (which, numbers) = numbers.split_once(':').unwrap_or(("", numbers));
     for number in parse_ranges(numbers) {
@@ -556,21 +578,21 @@ fn client_status(word: &str) -> ClientStatus {
 }
 
 /// Says or asks `word` of one allocation.
-fn tell(site: &mut Site, id: AllocId, word: &str) {
+fn tell(cluster: &mut TestCluster, id: AllocId, word: &str) {
     match word {
-        "healthy" => site.report_health(id, true),
-        "unhealthy" => site.report_health(id, false),
-        "migrate" => site.edit_alloc(id, |alloc| alloc.transition.migrate = true),
+        "healthy" => cluster.report_health(id, true),
+        "unhealthy" => cluster.report_health(id, false),
+        "migrate" => cluster.edit_alloc(id, |alloc| alloc.transition.migrate = true),
         "force_reschedule" => {
-            site.edit_alloc(id, |alloc| alloc.transition.force_reschedule = true);
+            cluster.edit_alloc(id, |alloc| alloc.transition.force_reschedule = true);
         }
-        status => site.report(id, client_status(status)),
+        status => cluster.report(id, client_status(status)),
     }
 }
 
-fn set_transition(site: &mut Site, names: &str, word: &str) {
-    for id in named(site, names) {
-        site.edit_alloc(id, |alloc| match word {
+fn set_transition(cluster: &mut TestCluster, names: &str, word: &str) {
+    for id in named(cluster, names) {
+        cluster.edit_alloc(id, |alloc| match word {
             "migrate" => alloc.transition.migrate = true,
             "reschedule" => alloc.transition.reschedule = true,
             "force_reschedule" => alloc.transition.force_reschedule = true,
@@ -583,8 +605,8 @@ fn set_transition(site: &mut Site, names: &str, word: &str) {
     }
 }
 
-fn move_deployment(site: &mut Site, name: &str, status: &str) {
-    let snapshot = site.snapshot();
+fn move_deployment(cluster: &mut TestCluster, name: &str, status: &str) {
+    let snapshot = cluster.snapshot();
     let mut deployment = snapshot
         .latest_deployment(&key(name))
         .unwrap()
@@ -595,17 +617,17 @@ fn move_deployment(site: &mut Site, name: &str, status: &str) {
         .into_iter()
         .find(|known| known.as_str() == status)
         .unwrap();
-    site.put(
+    cluster.put(
         Key::Deployment(deployment.id),
         Entity::Deployment(Box::new(deployment)),
     );
 }
 
 /// Lists live allocations by node, with the version they run.
-fn show(site: &Site, name: &str) -> String {
-    let snapshot = site.snapshot();
+fn show(cluster: &TestCluster, name: &str) -> String {
+    let snapshot = cluster.snapshot();
     let mut lines = String::new();
-    let views = site.allocs(&key(name));
+    let views = cluster.allocs(&key(name));
     for node in snapshot.nodes() {
         let here = views
             .iter()

@@ -1,4 +1,4 @@
-//! The commands of scripts that are about registered volumes.
+//! Commands of scripts about registered volumes.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use model::job::{VolumeRequest, VolumeType};
 use model::{AccessMode, AttachmentMode, Capability, Timestamp, Volume, VolumeId, VolumeKey};
 use state::{Entity, Key};
 
-use crate::site::Site;
+use crate::cluster::TestCluster;
 
-/// Registers a volume; what it may be used for is all that `words` say.
-pub(crate) fn register(site: &mut Site, node: &str, name: &str, words: &[&str]) {
-    let node_id = site.node_named(node).id;
-    let key = key(site, node, name);
+/// Registers a volume with the modes in `words`.
+pub(crate) fn register(cluster: &mut TestCluster, node: &str, name: &str, words: &[&str]) {
+    let node_id = cluster.node_named(node).id;
+    let key = key(cluster, node, name);
     let capabilities = words.iter().map(|word| Capability {
         access_mode: mode(word).unwrap_or_else(|| panic!("no such access mode: {word}")),
         attachment_mode: AttachmentMode::FileSystem,
@@ -20,26 +20,26 @@ pub(crate) fn register(site: &mut Site, node: &str, name: &str, words: &[&str]) 
         namespace: "default".into(),
         name: name.into(),
         node_id,
-        id: VolumeId::from_random(site.snapshot().index().into()),
+        id: VolumeId::from_random(cluster.snapshot().index().into()),
         host_path: format!("/srv/{name}"),
         capabilities: capabilities.collect(),
         deleting: false,
         create_time: Timestamp(1),
         modify_time: Timestamp(1),
     };
-    site.put(Key::Volume(key), Entity::Volume(Box::new(volume)));
+    cluster.put(Key::Volume(key), Entity::Volume(Box::new(volume)));
 }
 
-pub(crate) fn delete(site: &mut Site, node: &str, name: &str) {
-    let key = key(site, node, name);
-    site.apply(vec![(Key::Volume(key), None)]);
+pub(crate) fn delete(cluster: &mut TestCluster, node: &str, name: &str) {
+    let key = key(cluster, node, name);
+    cluster.apply(vec![(Key::Volume(key), None)]);
 }
 
-fn key(site: &Site, node: &str, name: &str) -> VolumeKey {
+fn key(cluster: &TestCluster, node: &str, name: &str) -> VolumeKey {
     VolumeKey {
         namespace: "default".into(),
         name: name.into(),
-        node_id: site.node_named(node).id,
+        node_id: cluster.node_named(node).id,
     }
 }
 
@@ -80,9 +80,9 @@ pub(crate) fn request(text: &str) -> VolumeRequest {
     request
 }
 
-/// Lists what groups claim, and where.
-pub(crate) fn claims(site: &Site) -> String {
-    let snapshot = site.snapshot();
+/// Lists claims by group and node.
+pub(crate) fn claims(cluster: &TestCluster) -> String {
+    let snapshot = cluster.snapshot();
     let claims = snapshot.volume_claims().map(|claim| &claim.value);
     let mut lines: Vec<String> = claims
         .map(|claim| {
@@ -102,13 +102,13 @@ pub(crate) fn claims(site: &Site) -> String {
     text
 }
 
-/// Forgets what a job's groups claim on a node.
-pub(crate) fn drop_claims(site: &mut Site, job: &str, node: &str) {
-    let (snapshot, node_id) = (site.snapshot(), site.node_named(node).id);
+/// Deletes the claims of a job's groups on a node.
+pub(crate) fn drop_claims(cluster: &mut TestCluster, job: &str, node: &str) {
+    let (snapshot, node_id) = (cluster.snapshot(), cluster.node_named(node).id);
     let claims = snapshot.volume_claims().map(|claim| &claim.value);
     let claims = claims.filter(|claim| claim.job_id == job && claim.node_id == node_id);
     let keys: Vec<_> = claims
         .map(|claim| (Key::VolumeClaim(claim.id()), None))
         .collect();
-    site.apply(keys);
+    cluster.apply(keys);
 }

@@ -1,11 +1,11 @@
-//! Which variables of the environment are a service's, and which are meant to be.
+//! The environment variables of a service, and misspelt ones.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::ConfigError;
+use super::error::ConfigError;
 
 /// Returns what the variables of `service` begin with, before the two underscores.
 pub(super) fn prefix(service: &str) -> String {

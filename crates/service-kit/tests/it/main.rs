@@ -1,6 +1,7 @@
-//! What takes a whole process: signals, and the one subscriber that logs and traces.
+//! Tests that need a whole process: signals, and the global subscriber of logs and traces.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod signals;
 mod traces;
+mod transport;

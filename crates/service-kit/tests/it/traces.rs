@@ -27,7 +27,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tracing::{Instrument as _, info_span};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 struct Collector {
     exports: mpsc::UnboundedSender<ExportTraceServiceRequest>,
@@ -78,7 +78,7 @@ async fn example_server(service: &'static str) -> String {
 async fn call(address: &str) {
     let mut client = HealthClient::new(connect_lazy(address).unwrap());
     client
-        .check(request(HealthCheckRequest::default(), PATIENCE))
+        .check(request(HealthCheckRequest::default(), TIMEOUT))
         .await
         .unwrap();
 }
@@ -120,7 +120,7 @@ async fn one_trace_reaches_through_servers_and_stored_objects() {
 
     let mut spans = BTreeMap::<String, Span>::new();
     while spans.len() < 4 {
-        let export = tokio::time::timeout(PATIENCE, exports.recv())
+        let export = tokio::time::timeout(TIMEOUT, exports.recv())
             .await
             .unwrap()
             .unwrap();

@@ -1,4 +1,4 @@
-//! Job status, summaries and the client status that holds.
+//! Job status, summaries and the effective client status.
 
 use model::{ClientStatus, DesiredStatus, EvalStatus, Evaluation, JobType, Timestamp, TriggeredBy};
 
@@ -71,7 +71,7 @@ fn job_status_follows_evaluations_and_allocations() {
 }
 
 #[test]
-fn the_servers_word_on_a_lost_allocation_yields_only_to_an_end_told_before() {
+fn a_lost_allocation_stays_lost_unless_its_node_reported_an_end_before() {
     let mut lost = allocation(1, 1);
     lost.client_status_override = Some(ClientStatus::Lost);
     for (told, holds) in [
@@ -90,7 +90,7 @@ fn the_servers_word_on_a_lost_allocation_yields_only_to_an_end_told_before() {
 }
 
 #[test]
-fn an_unknown_allocation_is_what_its_node_says_once_that_reports_again() {
+fn an_unknown_allocation_takes_its_nodes_next_report() {
     let mut unknown = allocation(1, 1);
     unknown.client_status_override = Some(ClientStatus::Unknown);
     let mut state = State::default();
@@ -123,7 +123,7 @@ fn a_summary_counts_only_the_current_incarnation() {
 }
 
 #[test]
-fn a_canceled_evaluation_says_nothing_of_what_is_queued() {
+fn a_canceled_evaluation_does_not_count_as_queued() {
     let eval = |number: u128, status: EvalStatus, queued: u32, index: u64| {
         let mut eval = Evaluation::pending(
             eval_id(number),
@@ -147,7 +147,7 @@ fn a_canceled_evaluation_says_nothing_of_what_is_queued() {
     state.apply(2, [eval(1, EvalStatus::Blocked, 1, 2)]);
     let queued = |state: &State| state.snapshot().job_summary(&job_key())["app"].queued;
     assert_eq!(queued(&state), 1);
-    // Another places what was missing, and the one that waited for room is canceled after it.
+    // A later evaluation places the rest, and the blocked one is canceled after it.
     state.apply(3, [eval(2, EvalStatus::Complete, 0, 3)]);
     state.apply(4, [eval(1, EvalStatus::Canceled, 1, 4)]);
     assert_eq!(queued(&state), 0);

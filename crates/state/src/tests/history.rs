@@ -1,4 +1,4 @@
-//! Any history leaves the indexes and the usage as a recomputation from scratch would have them.
+//! Indexes and usage after any history of changes, against a recomputation from scratch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Turns a step into the change that a store would tell of, or nothing where it makes no sense.
+/// Returns the change that a store would report for a step; none where the step is impossible.
 fn change(snapshot: &Snapshot, step: &Step, revision: u64) -> Option<Change> {
     let rewrite = |id: u128, edit: &dyn Fn(&mut Allocation)| {
         let view = snapshot.alloc(alloc_id(id))?;
@@ -211,7 +211,7 @@ fn assert_shares_are_consistent(snapshot: &Snapshot) {
     }
 }
 
-/// Asks the node table about every node, and the nodes about the table's kinds.
+/// Compares the node table with every node, and its kinds with the nodes.
 fn assert_table_is_consistent(snapshot: &Snapshot) {
     let table = snapshot.node_table();
     let mut kinds = BTreeMap::<u32, (BTreeSet<String>, u32, u32)>::new();
@@ -239,7 +239,7 @@ fn assert_table_is_consistent(snapshot: &Snapshot) {
     assert_eq!(taken.count(), snapshot.node_count());
     let free = table.chunks().flatten().enumerate();
     for (position, row) in free.filter(|(position, _)| table.node(*position).is_none()) {
-        assert!(!row.is_schedulable, "row {position} is nobody's");
+        assert!(!row.is_schedulable, "row {position} has no node");
     }
     let mut seen = BTreeSet::new();
     for (position, kind) in (0..).zip(table.kinds()) {

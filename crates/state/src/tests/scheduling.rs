@@ -1,4 +1,4 @@
-//! The scheduler's configuration and node pools: what is stored, and what holds.
+//! The stored and the effective scheduler configuration, with node pools.
 
 use model::{Algorithm, NodePool, PoolConfiguration, SchedulerConfiguration};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn spreads() -> PoolConfiguration {
 }
 
 #[test]
-fn without_a_stored_configuration_the_defaults_hold() {
+fn without_a_stored_configuration_the_defaults_apply() {
     let mut state = State::default();
     let snapshot = state.snapshot();
     assert_eq!(
@@ -69,16 +69,16 @@ fn without_a_stored_configuration_the_defaults_hold() {
 }
 
 #[test]
-fn what_a_pool_has_of_its_own_holds_until_it_is_gone() {
+fn a_pools_overrides_apply_until_it_is_deleted() {
     let mut state = State::default();
     state.apply(1, [put_pool("gpu", spreads(), 1)]);
-    // Whatever the cluster chooses afterwards.
+    // Cluster-wide changes do not touch it.
     state.apply(2, [put_config(&SchedulerConfiguration::default(), 2, 2)]);
     let snapshot = state.snapshot();
     let config = snapshot.scheduler_config();
     assert_eq!(config.algorithm("gpu"), Algorithm::Spread);
     assert_eq!(config.algorithm("default"), Algorithm::Binpack);
-    // What is stored for the cluster has nothing of it.
+    // The stored cluster configuration does not contain it.
     let stored = snapshot.stored_scheduler_config().unwrap();
     assert!(stored.value.pools.is_empty());
     assert_eq!(snapshot.node_pool("gpu").unwrap().create_index, 1);

@@ -1,4 +1,4 @@
-//! Wins an election, and gives it up in order.
+//! Campaigning for a term, and resigning from it.
 
 use std::time::Duration;
 
@@ -11,50 +11,50 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, info, warn};
 
 use crate::client::header_revision;
+use crate::election::candidate::Election;
+use crate::election::fence::Fence;
+use crate::election::leadership::Leadership;
 use crate::election::lease::{Lease, Renewals};
-use crate::election::{Election, Fence, Leadership};
 use crate::error::{Cause, Error};
 use crate::retry::Retry;
 use crate::revision;
 use crate::txn::Txn;
 use crate::writer::{Commit, read_response, to_etcd};
 
-/// How long a candidate waits for the leader's key to go before it looks again by itself: a watch
-/// that silently died must not leave a service without a leader.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// How long a process that steps down waits for etcd; after that the lease runs out by itself.
+/// Limit of one wait for the deletion of the leader's key, after which the key is read again: a
+/// silently broken watch must not leave a service without a leader.
+const WATCH_LIMIT: Duration = Duration::from_secs(10);
+/// Timeout of resigning; after that the lease expires by itself.
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A term that was won: the leadership, and what ends it.
+/// A won term with its lease and the task that renews it.
 pub(super) struct Won {
     pub(super) leadership: Leadership,
     lease: Lease,
     keeper: JoinHandle<()>,
-    /// Stops the keeper when dropped, too: a lease kept for a leader that is no more would keep the
-    /// service without one.
+    /// Stops the keeper when dropped, too: a renewed lease without a leader would block the election.
     stop: DropGuard,
 }
 
-/// An election that is somebody's.
+/// The election key of a current leader.
 struct Taken {
-    /// The term's.
+    /// Identifies the term.
     create_revision: u64,
-    /// The store's, as of which it is so.
+    /// The store's revision of the read.
     revision: u64,
 }
 
-/// How one attempt ended.
+/// Outcome of one attempt.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Attempt {
     Won(Leadership, Renewals),
-    /// Somebody else leads.
+    /// Another process leads.
     Taken,
 }
 
 impl Election {
-    /// Waits until this process leads; `None` when drained first. Survives anything that etcd does.
-    /// `left_behind` is a term of this process's own that has ended without its key having been
-    /// deleted.
+    /// Waits until this process leads; `None` when drained first. Retries after every error of etcd.
+    /// `left_behind` is an ended term of this process whose key may still exist.
     pub(super) async fn campaign(
         &self,
         drain: &CancellationToken,
@@ -80,11 +80,11 @@ impl Election {
         }
     }
 
-    /// Makes one attempt; when it is lost, waits until the next makes sense.
+    /// Makes one attempt. While another process leads, waits for the end of its term.
     async fn try_once(&self, left_behind: Option<&Fence>) -> Result<Option<Won>, Error> {
         match (self.taken().await?, left_behind) {
-            // Nobody leads under this key any more, and its lease may have been given a whole new
-            // time to live by etcd's own election: waiting for its end would help nobody.
+            // The key is this process's own and stale. An election of etcd itself may have extended
+            // its lease, so waiting for its expiry would only prolong the time without a leader.
             (Some(taken), Some(own)) if taken.create_revision == own.create_revision => {
                 self.delete_key(own).await?;
             }
@@ -107,7 +107,7 @@ impl Election {
         }
     }
 
-    /// Returns whose term it is when somebody leads.
+    /// Returns the current leader's term; `None` without a leader.
     async fn taken(&self) -> Result<Option<Taken>, Error> {
         let text = self.client.keyspace.encode(&self.key());
         let options = GetOptions::new().with_keys_only();
@@ -147,20 +147,20 @@ impl Election {
             service: self.options.service.clone(),
             create_revision,
         };
-        // Over slow links the lease has spent most of its time by now. What renews it shows that it
-        // lived when that was asked, and the key with it.
+        // Over slow links most of the lease's time has passed by now. A renewal proves that the lease
+        // and the key existed when it was requested.
         let give_up = Instant::now() + self.client.request_timeout;
         let Some(renewals) = lease.open(&self.client, give_up).await? else {
             return Err(Error::WatchEnded {
-                reason: "the lease ran out while it was claimed with".to_owned(),
+                reason: "the lease expired during the claim".to_owned(),
             });
         };
         let leadership = Leadership::new(fence, renewals.renewed);
         Ok(Attempt::Won(leadership, renewals))
     }
 
-    /// Returns the create revision of the election key when it is bound to `lease`, which nobody
-    /// else has: so a claim whose answer got lost is recognised.
+    /// Returns the create revision of the election key when it is bound to `lease`, which is this
+    /// process's own. So a claim without an answer is recognised.
     async fn owned_by(&self, lease: Lease) -> Result<Option<u64>, Error> {
         let text = self.client.keyspace.encode(&self.key());
         let response = self
@@ -171,8 +171,8 @@ impl Election {
         Ok(own.map(|kv| revision::from_etcd(kv.create_revision())))
     }
 
-    /// Starts to keep the lease, and waits until the replica shows the state that the term begins
-    /// with; a leader that knew less would decide on what its predecessor has already changed.
+    /// Starts renewing the lease, and waits until the replica has reached the revision of the
+    /// election; with an older state the leader would miss changes of its predecessor.
     async fn establish(
         &self,
         lease: Lease,
@@ -193,7 +193,7 @@ impl Election {
         let from = leadership.fence().create_revision;
         let caught_up = tokio::select! {
             () = leadership.lost().cancelled() => false,
-            // Bounded by the term: the replica may take as long as the lease can be kept.
+            // Bounded by the term: the replica may take as long as the lease is renewed.
             caught_up = self.replica.wait_for(from, Duration::MAX) => caught_up.is_ok(),
         };
         if !caught_up {
@@ -201,7 +201,7 @@ impl Election {
                 service = self.options.service,
                 "elected, but the replica did not catch up"
             );
-            // Its key goes with the lease if it could not be deleted.
+            // The key expires with the lease if it could not be deleted.
             let _ = self.resign(won).await;
             return None;
         }
@@ -213,8 +213,8 @@ impl Election {
         Some(won)
     }
 
-    /// Ends a term: the election key goes at once, so that another can follow without waiting for
-    /// the lease to run out. Returns the term when it is not known that the key has gone.
+    /// Ends a term: deletes the election key, so that the next leader need not wait for the lease to
+    /// expire. Returns the term when the key may still exist.
     pub(super) async fn resign(&self, won: Won) -> Option<Fence> {
         let Won {
             leadership,
@@ -222,7 +222,7 @@ impl Election {
             keeper,
             stop,
         } = won;
-        // From here on nothing more is promised; only then may another be elected.
+        // No promises from here on; only then may another leader be elected.
         leadership.lose();
         drop(stop);
         let _ = keeper.await;
@@ -249,7 +249,7 @@ impl Election {
     /// Deletes the election key, if it is still this term's.
     async fn delete_key(&self, fence: &Fence) -> Result<Commit, Error> {
         let mut txn = Txn::new(self.client.keyspace.clone(), self.client.limits);
-        // Nobody changes an election key, so its mod revision is its create revision.
+        // An election key never changes, so its mod revision is its create revision.
         txn.delete(&fence.key(), fence.create_revision)
             .expect("one small key fits in an empty transaction");
         self.client
@@ -265,7 +265,7 @@ impl Election {
         if let Ok(Err(error)) =
             tokio::time::timeout(RESIGN_TIMEOUT, lease.revoke(&self.client)).await
         {
-            // It was gone already, or runs out by itself.
+            // It has expired already, or will expire by itself.
             debug!(%error, "cannot revoke a lease");
         }
     }
@@ -293,7 +293,7 @@ impl Election {
                     reason: Cause::from(error).to_string(),
                 })?;
                 if response.canceled() {
-                    // Compacted, say: whoever looks again sees what is.
+                    // Compacted, for example: the caller reads the key again.
                     return Ok(());
                 }
                 if response
@@ -308,8 +308,8 @@ impl Election {
                 reason: "the stream was closed".to_owned(),
             })
         };
-        // Looking again by oneself is not a failure.
-        tokio::time::timeout(LOOK_AGAIN, freed)
+        // Reaching the limit is no failure.
+        tokio::time::timeout(WATCH_LIMIT, freed)
             .await
             .unwrap_or(Ok(()))
     }
@@ -339,7 +339,7 @@ mod tests {
         _etcd: EmbeddedEtcd,
     }
 
-    /// A lease that nobody waits out in a test.
+    /// A lease that never expires in a test.
     const LONG: Duration = Duration::from_secs(120);
 
     async fn candidate(request_timeout: Duration, ttl: Duration) -> Candidate {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_term_that_could_not_be_given_back_is_followed_without_waiting_for_its_lease() {
+    async fn the_term_after_a_failed_resignation_does_not_wait_for_the_old_lease() {
         let Candidate {
             election, proxy, ..
         } = &candidate(DEADLINE, LONG).await;
@@ -387,7 +387,7 @@ mod tests {
         assert!(next.leadership.fence().create_revision > first.create_revision);
         assert_eq!(election.resign(next).await, None);
 
-        // Another's term is left alone, whatever was left behind.
+        // Another process's term is left alone.
         let other = election.campaign(&drain, None).await.unwrap();
         let ours = election.campaign(&drain, left_behind.as_ref());
         let ours = tokio::time::timeout(DEADLINE * 3, ours).await;
@@ -400,8 +400,8 @@ mod tests {
         let Candidate {
             election, proxy, ..
         } = &candidate(Duration::from_secs(10), ttl).await;
-        // An answer takes longer than half of what is left when a renewal is due, and winning
-        // takes longer than the lease may be relied on.
+        // An answer takes longer than half of the remaining time when a renewal is due, and winning
+        // takes longer than the lease is relied on.
         proxy.set(Mode::Slow(Duration::from_millis(800)));
         let drain = CancellationToken::new();
         let won = election.campaign(&drain, None).await.unwrap();
@@ -409,11 +409,11 @@ mod tests {
         assert!(won.leadership.is_current());
         proxy.set(Mode::Hold);
         tokio::time::sleep(ttl).await;
-        assert!(!won.leadership.is_current(), "not longer than it is kept");
+        assert!(!won.leadership.is_current(), "not current without renewals");
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_claim_whose_answer_is_lost_is_recognised() {
+    async fn a_claim_without_an_answer_is_recognised() {
         let Candidate {
             election, proxy, ..
         } = &candidate(DEADLINE, LONG).await;
@@ -422,7 +422,7 @@ mod tests {
             .unwrap();
         proxy.set(Mode::HoldAnswers);
         let healing = async {
-            // Longer than the claim waits, shorter than the question after it does.
+            // Longer than the timeout of the claim, shorter than that of the read after it.
             tokio::time::sleep(DEADLINE * 3 / 2).await;
             proxy.set(Mode::Open);
         };
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(
             election.owned_by(other).await.unwrap(),
             None,
-            "another's is not ours"
+            "bound to another lease"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What a leader's writes carry, so that they fail once it no longer leads.
+//! The fence of a leader's writes: they fail once its term is over.
 
 use state::Key;
 

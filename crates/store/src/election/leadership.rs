@@ -1,13 +1,11 @@
-//! What a leader holds while it leads.
+//! One term of leadership, with its deadline by the local clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Client;
-use crate::election::Fence;
-use crate::writer::Writer;
+use crate::election::fence::Fence;
 
 /// One term of leadership. Cheap to clone; all clones lose it together.
 #[derive(Clone, Debug)]
@@ -18,7 +16,7 @@ pub struct Leadership {
 
 #[derive(Debug)]
 struct Term {
-    /// Until when nobody else can have been elected, by this process's own clock.
+    /// No other leader can be elected before this time, by this process's own clock.
     deadline: Mutex<Instant>,
     lost: CancellationToken,
 }
@@ -39,29 +37,24 @@ impl Leadership {
         &self.fence
     }
 
-    /// Returns a token that is cancelled when the term is over, for whatever reason.
+    /// Returns a token that is cancelled when the term is over for any reason.
     pub fn lost(&self) -> &CancellationToken {
         &self.term.lost
     }
 
-    /// Tells whether this process surely leads, at this very moment. Promises to callers hang on
-    /// it; writes also carry the fence.
+    /// Returns whether this process certainly leads at this moment. Promises to callers depend on it;
+    /// writes also carry the fence.
     pub fn is_current(&self) -> bool {
         !self.term.lost.is_cancelled() && Instant::now() < self.deadline()
     }
 
-    /// Returns until when this process surely leads, unless it is prolonged.
+    /// Returns the time until which this process certainly leads without a renewal.
     pub fn deadline(&self) -> Instant {
         *self
             .term
             .deadline
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns a writer whose every transaction carries this term's fence.
-    pub fn writer(&self, client: &Client) -> Writer {
-        Writer::fenced(client.clone(), self.clone())
     }
 
     /// Moves the deadline; a term that is over stays over.

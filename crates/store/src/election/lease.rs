@@ -1,4 +1,4 @@
-//! Keeps a leader's lease alive and moves its deadline.
+//! The lease of a leader: renewals, and the deadline that each renewal moves.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::client::Client;
-use crate::election::Leadership;
+use crate::election::leadership::Leadership;
 use crate::error::Error;
 use crate::replica::Replica;
 
-/// How long after an attempt that failed another is made: several fit before the deadline.
-const AGAIN: Duration = Duration::from_millis(100);
+/// Wait after a failed attempt: several attempts fit before the deadline.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often the lease is renewed within its time: a third of that is left for clocks, so of four
+/// Renewals within the lease's time. A third of the time is left for clock drift, so of the four
 /// renewals in the rest one may be late by half of the lease.
 const RENEWALS: u32 = 6;
 const DOING: &str = "keep a lease";
 
-/// A stream on which a lease is renewed.
+/// A stream that renews a lease.
 pub(super) struct Renewals {
     keeper: LeaseKeeper,
     answers: LeaseKeepAliveStream,
-    /// Until when to rely on the lease, by the renewal that opened the stream.
+    /// Deadline of the lease, by the renewal that opened the stream.
     pub(super) renewed: Instant,
     next: Instant,
 }
 
-/// A lease of etcd's, and how long it lasts.
+/// A lease of etcd with its time to live.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
     pub(super) id: i64,
@@ -47,7 +47,7 @@ impl Lease {
                 async move { lease.grant(seconds, None).await }
             })
             .await?;
-        // A server may grant more than was asked for; whatever happens, no less is relied on.
+        // A server may grant more than requested; the shorter time is relied on.
         let granted = Duration::from_secs(u64::try_from(response.ttl()).unwrap_or(0));
         Ok(Self {
             id: response.id(),
@@ -55,7 +55,7 @@ impl Lease {
         })
     }
 
-    /// Gives the lease back; every key bound to it vanishes.
+    /// Revokes the lease; every key bound to it is deleted.
     pub(super) async fn revoke(self, client: &Client) -> Result<(), Error> {
         let revoked = client.call("revoke a lease", || {
             let mut lease = client.lease.clone();
@@ -64,15 +64,13 @@ impl Lease {
         revoked.await.map(drop)
     }
 
-    /// Returns until when to rely on the lease, given when the request that (re)started it was
-    /// sent: the server started counting later, and a third of its time is left for clocks that
-    /// run differently.
+    /// Returns the deadline of the lease after a grant or renewal whose request was `sent`. The server
+    /// starts counting later, and a third of the time is left for clock drift.
     fn deadline(self, sent: Instant) -> Instant {
         sent + self.ttl - self.ttl / 3
     }
 
-    /// Opens a stream to renew the lease on, which renews it for the first time; `None` when the
-    /// lease is gone.
+    /// Opens a stream of renewals, which renews the lease once; `None` when the lease has expired.
     pub(super) async fn open(
         self,
         client: &Client,
@@ -97,8 +95,8 @@ impl Lease {
         }
     }
 
-    /// Keeps the lease alive until `stop`, the deadline passes, or the lease or the election key
-    /// turns out to be gone; then the leadership is lost.
+    /// Renews the lease until `stop`, the deadline, or the end of the lease or the election key; then
+    /// the leadership is lost.
     pub(super) async fn keep(
         self,
         client: Client,
@@ -111,20 +109,20 @@ impl Lease {
         tokio::select! {
             () = stop.cancelled() => {}
             () = expire(&leadership) => {
-                warn!(service = leadership.fence().service, "lease not kept in time: stepping down");
+                warn!(service = leadership.fence().service, "lease not renewed in time: stepping down");
             }
             () = self.renew(&client, &leadership, renewals) => {
-                warn!(service = leadership.fence().service, "the lease is gone: stepping down");
+                warn!(service = leadership.fence().service, "the lease has expired: stepping down");
             }
             () = self.watch_key(&replica, &leadership) => {
-                warn!(service = leadership.fence().service, "the key is gone: stepping down");
+                warn!(service = leadership.fence().service, "the election key was deleted: stepping down");
             }
         }
         drop(guard);
     }
 
     /// Returns when the replica shows that the election key is no longer this term's, although the
-    /// lease lives: somebody deleted it.
+    /// lease lives: it was deleted from outside.
     async fn watch_key(self, replica: &Replica, leadership: &Leadership) {
         let fence = leadership.fence();
         loop {
@@ -139,8 +137,7 @@ impl Lease {
         }
     }
 
-    /// Renews the lease several times within its time, on one stream after another; returns when
-    /// etcd no longer knows it.
+    /// Renews the lease, on one stream after another; returns when etcd no longer knows it.
     async fn renew(self, client: &Client, leadership: &Leadership, renewals: Renewals) {
         let mut open = Some(renewals);
         loop {
@@ -160,16 +157,16 @@ impl Lease {
                 return;
             };
             debug!(%error, "keep-alive failed");
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
     /// Renews the lease on one stream until that breaks; `Ok` when etcd no longer knows the lease.
     ///
-    /// No request waits for the answer to the one before: over slow links that would leave no time
-    /// for the next. A stream's answers come in the order of its requests, and should one be
-    /// missing, a later answer counts for an earlier request: too little is relied on, never too
-    /// much. How many are under way is bounded by the deadline.
+    /// Requests do not wait for the previous answer: over slow links no time would be left for the
+    /// next. A stream's answers come in the order of its requests; if one is missing, a later answer
+    /// counts for an earlier request, which errs on the safe side. The deadline bounds the number of
+    /// requests under way.
     async fn renew_on(
         self,
         client: &Client,
@@ -215,7 +212,7 @@ fn failed(client: &Client, source: etcd_client::Error) -> Error {
     Error::from_etcd(DOING, client.endpoints(), source)
 }
 
-/// Returns once the deadline has passed without having been moved.
+/// Returns once the deadline has passed without a renewal.
 async fn expire(leadership: &Leadership) {
     loop {
         let deadline = leadership.deadline();
@@ -232,7 +229,7 @@ mod tests {
     use crate::election::Fence;
 
     #[test]
-    fn a_third_of_the_lease_is_left_for_clocks_that_differ() {
+    fn a_third_of_the_lease_is_left_for_clock_drift() {
         let sent = Instant::now();
         let lease = Lease {
             id: 1,
@@ -253,15 +250,12 @@ mod tests {
         leadership.prolong(Instant::now() - Duration::from_secs(1));
         assert!(
             leadership.is_current(),
-            "an answer to an older request takes nothing away"
+            "the answer to an older request does not shorten the term"
         );
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(
-            !leadership.is_current(),
-            "although nobody has said that it is lost"
-        );
+        assert!(!leadership.is_current(), "without a notice of its loss");
         leadership.prolong(Instant::now() + Duration::from_secs(2));
         leadership.lose();
-        assert!(!leadership.is_current(), "what is lost stays lost");
+        assert!(!leadership.is_current(), "a lost term stays lost");
     }
 }

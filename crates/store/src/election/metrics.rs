@@ -1,10 +1,10 @@
-//! What an election measures.
+//! Metrics of elections.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Cheap to clone; counts into nowhere until registered.
+/// Cheap to clone; not exported until registered.
 #[derive(Clone, Debug, Default)]
 pub struct ElectionMetrics {
     /// 1 while this process leads.

@@ -1,38 +1,65 @@
-//! The loop of a service of which one process leads: campaign, lead, resign, again.
+//! The loop of an elected service: campaign, lead, resign, repeat.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error, info, info_span};
 
 use crate::client::Client;
-use crate::election::{Election, ElectionOptions, Leadership};
+use crate::election::candidate::{Election, ElectionOptions};
+use crate::election::leadership::Leadership;
 use crate::replica::Replica;
 use crate::retry::Retry;
 
-/// A term that ends sooner than this, by itself, failed: the next is put off, so that a leader that
-/// cannot work does not keep others from trying.
+/// A term that ends by itself within this time counts as failed. The next campaign backs off, so that
+/// a leader that cannot work leaves the election to other candidates.
 const SHORT_TERM: Duration = Duration::from_secs(5);
 
 /// Leads whenever this process is elected, until drained.
 ///
-/// `lead` is called once a term, after the replica has reached the state that the term begins with.
-/// When the term is lost its future is dropped, wherever it is: none of its writes could succeed
-/// any more. When drained it must return by itself, after what is in hand; the process's grace
-/// period bounds that. When it returns or panics, the term is given up and another begins.
-pub async fn run_elected<Lead, Leading>(
+/// `lead` is called once per term, after the replica has reached the revision of the election. When
+/// the term is lost its future is dropped at any point: none of its writes could succeed any more.
+/// When drained it must finish its current work and return, within the process's grace period. When
+/// it returns or panics, this process resigns and campaigns again.
+pub fn run_elected<'a, Lead, Leading>(
     options: ElectionOptions,
     replica: Replica,
     client: Client,
     drain: CancellationToken,
     mut lead: Lead,
-) where
-    Lead: FnMut(Leadership) -> Leading,
-    Leading: Future<Output = ()>,
+) -> BoxFuture<'a, ()>
+where
+    Lead: FnMut(Leadership) -> Leading + Send + 'a,
+    Leading: Future<Output = ()> + Send + 'a,
 {
+    let lead: BoxedLead<'a> = Box::new(move |leadership| Box::pin(lead(leadership)));
+    run_boxed(options, replica, client, drain, lead)
+}
+
+type BoxedLead<'a> = Box<dyn FnMut(Leadership) -> BoxFuture<'a, ()> + Send + 'a>;
+
+/// Not generic, so that elections are compiled in this crate and not in every service.
+fn run_boxed(
+    options: ElectionOptions,
+    replica: Replica,
+    client: Client,
+    drain: CancellationToken,
+    lead: BoxedLead<'_>,
+) -> BoxFuture<'_, ()> {
+    Box::pin(run(options, replica, client, drain, lead))
+}
+
+async fn run(
+    options: ElectionOptions,
+    replica: Replica,
+    client: Client,
+    drain: CancellationToken,
+    mut lead: BoxedLead<'_>,
+) {
     let metrics = options.metrics.clone();
     let election = Election::new(options, client, replica);
     let mut retry = Retry::default();
@@ -55,7 +82,7 @@ pub async fn run_elected<Lead, Leading>(
             }
             ended = leading => {
                 if ended.is_err() {
-                    error!(service, term, "leading panicked; another may try");
+                    error!(service, term, "the leader's loop panicked: resigning");
                 }
                 !drain.is_cancelled()
             }

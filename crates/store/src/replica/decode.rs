@@ -1,4 +1,4 @@
-//! Turns what etcd sends into changes of the state.
+//! Decodes etcd events and key-value pairs into changes of the state.
 
 use etcd_client::proto::{PbEvent, PbKeyValue};
 use state::{Change, Key};
@@ -6,16 +6,16 @@ use tracing::{debug, warn};
 
 use crate::codec;
 use crate::keys::{KeyError, Keyspace};
-use crate::replica::ReplicaMetrics;
+use crate::replica::metrics::ReplicaMetrics;
 use crate::revision;
 
-/// etcd's number for a deletion.
+/// etcd's event type of a deletion.
 const DELETE: i32 = 1;
 
-/// Returns what the events of one revision change.
+/// Returns the changes of the events of one revision.
 ///
-/// A key of an unknown kind changes nothing. A value that cannot be decoded is logged and counted,
-/// and its object vanishes: so a replica that watched holds the same as one that listed.
+/// A key of an unknown kind is skipped. A value that cannot be decoded is logged and counted, and its
+/// object is deleted: so watching and listing lead to the same state.
 pub(crate) fn to_changes(
     keyspace: &Keyspace,
     events: Vec<PbEvent>,
@@ -37,7 +37,7 @@ pub(crate) fn to_changes(
     changes
 }
 
-/// Returns the objects of a page, without those that cannot be decoded.
+/// Returns the decodable objects of a page.
 pub(super) fn to_objects(
     keyspace: &Keyspace,
     page: Vec<PbKeyValue>,
@@ -52,7 +52,7 @@ fn read_key(keyspace: &Keyspace, kv: &PbKeyValue, metrics: &ReplicaMetrics) -> O
     match keyspace.decode(&kv.key) {
         Ok(key) => Some(key),
         Err(error @ KeyError::Foreign(_)) => {
-            debug!(%error, "leaving a key alone");
+            debug!(%error, "skipping a key of an unknown kind");
             None
         }
         Err(error @ KeyError::Malformed(_)) => {

@@ -1,6 +1,6 @@
-//! The task that fills a replica: list, then watch, and start over when the watch cannot go on.
+//! The task that feeds a replica: list, then watch, and list again when the watch cannot continue.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_client::proto::PbEvent;
@@ -11,31 +11,32 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::error::Error;
+use crate::replica::batch::{Batch, Revision};
 use crate::replica::decode::to_changes;
 use crate::replica::list::list;
-use crate::replica::subscription::{Batch, Revision};
-use crate::replica::{ReplicaOptions, Shared};
+use crate::replica::options::ReplicaOptions;
+use crate::replica::shared::Shared;
 use crate::retry::Retry;
 use crate::watch::{Message, PrefixWatch};
 
-/// How many changes are applied before the result is shown, when more are waiting: showing costs a
-/// few microseconds however much has changed, and this many take under 10 ms.
+/// Changes that are applied before the state is published, while more are waiting: publishing costs a
+/// few microseconds whatever has changed, and this many changes take under 10 ms.
 const MAX_BATCH: usize = 1_024;
-/// How often progress is asked for again while somebody waits for a revision: etcd stays silent
-/// when the watch is not up to date, so one request may go unanswered.
-const PROGRESS_AGAIN: Duration = Duration::from_millis(20);
-/// For how long after somebody began to wait. A revision that does not come within a second is
-/// late, or was never committed: then the usual interval is enough.
-const PROGRESS_URGENT: Duration = Duration::from_secs(1);
-/// How long sending a request on the watch's stream may take; it waits only for room to send.
+/// Interval of progress requests while a reader waits for a revision: etcd does not answer when the
+/// watch is not up to date, so one request is not enough.
+const URGENT_INTERVAL: Duration = Duration::from_millis(20);
+/// Time with that interval after a reader began to wait. A revision that does not come within a
+/// second is late or was never committed; then the usual interval is enough.
+const URGENT_PERIOD: Duration = Duration::from_secs(1);
+/// Timeout of sending a request on the watch's stream; it waits only for flow control.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why the watch did not go on.
+/// The end of one watch.
 enum Outcome {
     Drained,
-    /// It broke: start it again where it ended.
+    /// It broke: resume it where it ended.
     Broken(Error),
-    /// What follows cannot be had: list again.
+    /// The next changes are not available: list again.
     MustList(String),
 }
 
@@ -86,7 +87,7 @@ impl Feed {
         }
     }
 
-    /// Watches, again and again, until drained (`None`) or until a list is needed.
+    /// Watches and resumes until drained (`None`) or until a list is needed; returns the reason.
     async fn follow(&mut self, drain: &CancellationToken) -> Option<String> {
         let mut retry = Retry::default();
         loop {
@@ -99,7 +100,7 @@ impl Feed {
                     if self.index() > before {
                         retry.reset();
                     }
-                    warn!(%error, index = self.index(), "the watch broke; starting it again");
+                    warn!(%error, index = self.index(), "the watch broke: resuming it");
                 }
             }
             tokio::select! {
@@ -112,8 +113,8 @@ impl Feed {
         }
     }
 
-    /// Tells why a list is needed, when the store is at an older revision than we are: it was
-    /// restored from a backup, and a watch would wait for ever for a revision that was already.
+    /// Returns the reason for a list when the store's revision is older than the replica's: it was
+    /// restored from a backup, and a watch would wait for a revision that already passed.
     async fn went_back(&self) -> Option<String> {
         let current = self.shared.client.current_revision().await.ok()?;
         if current >= self.index() {
@@ -122,7 +123,7 @@ impl Feed {
         error!(
             current,
             index = self.index(),
-            "the store went back: was it restored?"
+            "the store's revision went back: it was probably restored from a backup"
         );
         Some(format!("the store went back to revision {current}"))
     }
@@ -138,27 +139,27 @@ impl Feed {
             Err(error) => return Outcome::Broken(error),
         };
         let mut wanted = shared.wanted.subscribe();
-        let mut heard_at = Instant::now();
+        let mut received_at = Instant::now();
         let mut quiet = ticks(self.options.progress_interval);
-        let mut again = ticks(PROGRESS_AGAIN);
-        let mut urgent_until = Instant::now() + PROGRESS_URGENT;
+        let mut again = ticks(URGENT_INTERVAL);
+        let mut urgent_until = Instant::now() + URGENT_PERIOD;
         loop {
             let urgent = *wanted.borrow() > self.index() && Instant::now() < urgent_until;
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return Outcome::Drained,
                 message = watch.next() => {
-                    heard_at = Instant::now();
+                    received_at = Instant::now();
                     if let Some(outcome) = self.take(message, &mut watch) {
                         return outcome;
                     }
                     self.touch();
-                    // Lets others run between batches, however fast the watch is.
+                    // Lets other tasks run between batches.
                     tokio::task::yield_now().await;
                     continue;
                 }
                 Ok(()) = wanted.changed() => {
-                    urgent_until = Instant::now() + PROGRESS_URGENT;
+                    urgent_until = Instant::now() + URGENT_PERIOD;
                     if *wanted.borrow_and_update() <= self.index() {
                         continue;
                     }
@@ -166,7 +167,7 @@ impl Feed {
                 _ = again.tick(), if urgent => {}
                 _ = quiet.tick() => {
                     self.measure_silence();
-                    if heard_at.elapsed() > self.options.silence_limit {
+                    if received_at.elapsed() > self.options.silence_limit {
                         let reason = "the store has been silent for too long".to_owned();
                         return Outcome::Broken(Error::WatchEnded { reason });
                     }
@@ -178,7 +179,7 @@ impl Feed {
         }
     }
 
-    /// Applies a message, and those that are already waiting behind it, then shows the result.
+    /// Applies a message and those already waiting behind it, then publishes the state.
     fn take(
         &mut self,
         message: Result<Message, Error>,
@@ -186,7 +187,7 @@ impl Feed {
     ) -> Option<Outcome> {
         let started = Instant::now();
         let before = self.index();
-        let listened = self.shared.deltas.receiver_count() > 0;
+        let has_subscribers = self.shared.deltas.receiver_count() > 0;
         let mut batch = Vec::new();
         let mut count = 0;
         let mut next = Some(message);
@@ -196,7 +197,7 @@ impl Feed {
                 Ok(Message::Revisions(revisions)) => {
                     for (revision, events) in revisions {
                         count += events.len();
-                        self.apply(revision, events, listened.then_some(&mut batch));
+                        self.apply(revision, events, has_subscribers.then_some(&mut batch));
                     }
                 }
                 Ok(Message::Progress(revision)) => self.state.advance(revision),
@@ -223,11 +224,11 @@ impl Feed {
             .apply_seconds
             .inc_by(started.elapsed().as_secs_f64());
         if self.index() > before {
-            self.show(listened, batch, count > 0);
+            self.show(has_subscribers, batch, count > 0);
         }
         metrics
             .lag_revisions
-            .set(as_gauge(watch.heard.saturating_sub(self.index())));
+            .set(as_gauge(watch.newest.saturating_sub(self.index())));
         outcome
     }
 
@@ -250,31 +251,30 @@ impl Feed {
         self.state.apply(revision, changes);
     }
 
-    /// Makes the state visible: first the snapshot, then its revision, then what changed.
-    fn show(&self, listened: bool, batch: Vec<Revision>, changed: bool) {
+    /// Publishes the state: first the snapshot, then its revision, then the changes.
+    fn show(&self, has_subscribers: bool, batch: Vec<Revision>, changed: bool) {
         self.publish(self.state.snapshot());
         if !batch.is_empty() {
             let _ = self.shared.deltas.send(Batch::Revisions(batch.into()));
-        } else if changed && !listened && self.shared.deltas.receiver_count() > 0 {
-            // Somebody began to listen while this was applied and may have seen the state before.
-            let _ = self.shared.deltas.send(Batch::Untold(self.index()));
+        } else if changed && !has_subscribers && self.shared.deltas.receiver_count() > 0 {
+            // A subscriber joined during the batch and may have seen the state before it.
+            let _ = self.shared.deltas.send(Batch::Gap(self.index()));
         }
     }
 
-    /// Takes over a listed state.
+    /// Replaces the state by a listed one.
     fn replace(&mut self, state: State) {
         self.state = state;
         self.options.metrics.relists.inc();
         self.publish(self.state.snapshot());
         self.touch();
         info!(index = self.index(), "listed the store");
-        let _ = self.shared.deltas.send(Batch::Untold(self.index()));
+        let _ = self.shared.deltas.send(Batch::Gap(self.index()));
     }
 
     fn publish(&self, snapshot: Snapshot) {
         let revision = snapshot.index();
-        self.shared.snapshot.store(Arc::new(snapshot));
-        self.shared.applied.send_replace(revision);
+        self.shared.publish(snapshot);
         self.options
             .metrics
             .applied_revision
@@ -286,23 +286,12 @@ impl Feed {
     }
 
     fn touch(&self) {
-        let mut last = self
-            .shared
-            .last_contact
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *last = Some(Instant::now());
-        drop(last);
+        self.shared.touch();
         self.options.metrics.last_contact_seconds.set(0.0);
     }
 
     fn measure_silence(&self) {
-        let last = *self
-            .shared
-            .last_contact
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = last {
+        if let Some(last) = self.shared.last_contact() {
             self.options
                 .metrics
                 .last_contact_seconds

@@ -1,4 +1,4 @@
-//! Reads everything below the prefix as of one revision.
+//! Lists everything below the prefix as of one revision.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::replica::ReplicaOptions;
 use crate::replica::decode::to_objects;
+use crate::replica::options::ReplicaOptions;
 use crate::revision;
 
 /// The deadline of one page, which may be hundreds of megabytes where jobs are large.
@@ -18,7 +18,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Returns the state at the revision of the first page.
 ///
 /// # Errors
-/// etcd fails, or compacts that revision away before the last page.
+/// etcd fails, or compacts that revision before the last page.
 pub(super) async fn list(client: &Client, options: &ReplicaOptions) -> Result<State, Error> {
     let prefix = client.keyspace.prefix().as_bytes().to_vec();
     let end = end_of(&prefix);
@@ -48,7 +48,7 @@ pub(super) async fn list(client: &Client, options: &ReplicaOptions) -> Result<St
             start.push(0);
         }
         let (keyspace, metrics) = (client.keyspace.clone(), options.metrics.clone());
-        pages.push(offload::spawn(move || {
+        pages.push(blocking::spawn(move || {
             to_objects(&keyspace, page.kvs, &metrics)
         }));
         if !more {
@@ -59,25 +59,25 @@ pub(super) async fn list(client: &Client, options: &ReplicaOptions) -> Result<St
     for page in pages {
         objects.push(finish(page).await);
     }
-    Ok(finish(offload::spawn(move || {
+    Ok(finish(blocking::spawn(move || {
         State::from_list(at, objects.into_iter().flatten())
     }))
     .await)
 }
 
-/// Waits for what takes too long for the threads where everything else waits, too.
+/// Waits for work on a blocking thread; passes its panic on.
 async fn finish<T>(work: JoinHandle<T>) -> T {
     match work.await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Cancelled: the runtime is going away, and this with it.
+            // Cancelled: the runtime is shutting down, and this task with it.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// Returns the first key after all that begin with `prefix`, which ends with a slash.
+/// Returns the first key after all keys below `prefix`, which ends with a slash.
 fn end_of(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     if let Some(last) = end.last_mut() {

@@ -1,4 +1,4 @@
-//! What a replica measures.
+//! Metrics of a replica.
 
 use std::sync::atomic::AtomicU64;
 
@@ -6,11 +6,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Cheap to clone; counts into nowhere until registered.
+/// Cheap to clone; not exported until registered.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaMetrics {
     pub applied_revision: Gauge,
-    /// How many revisions the store has mentioned that are not applied yet.
+    /// Known revisions of the store that are not applied yet.
     pub lag_revisions: Gauge,
     pub last_contact_seconds: Gauge<f64, AtomicU64>,
     pub changes: Counter,
@@ -32,12 +32,12 @@ impl ReplicaMetrics {
         );
         registry.register(
             "lag_revisions",
-            "Revisions that the store mentioned and that are not applied yet",
+            "Known revisions of the store that are not applied yet",
             metrics.lag_revisions.clone(),
         );
         registry.register(
             "last_contact_seconds",
-            "Time since the store last said anything",
+            "Time since the last message from the store",
             metrics.last_contact_seconds.clone(),
         );
         registry.register("changes", "Changes applied", metrics.changes.clone());

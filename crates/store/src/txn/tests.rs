@@ -1,4 +1,4 @@
-//! What a transaction under construction accepts and refuses.
+//! Operations that a transaction under construction accepts and refuses.
 
 use model::{EvalId, Evaluation, NodeId};
 use test_kit::builders::{evaluation, node, service};
@@ -51,7 +51,7 @@ fn a_byte_too_many_is_refused() {
 }
 
 #[test]
-fn what_is_required_may_be_required_again_but_not_differently() {
+fn a_compare_may_be_repeated_but_not_contradicted() {
     let (key, value) = eval(0);
     let mut txn = txn(10, 1 << 20);
     txn.require_unchanged(&key, 7)
@@ -76,7 +76,7 @@ fn what_is_required_may_be_required_again_but_not_differently() {
 }
 
 #[test]
-fn what_does_not_exist_cannot_be_changed() {
+fn a_key_at_revision_0_cannot_be_changed() {
     let (key, value) = eval(0);
     let mut txn = txn(10, 1 << 20);
     assert!(matches!(
@@ -122,7 +122,7 @@ fn a_value_under_another_name_or_of_another_kind_is_refused() {
 }
 
 #[test]
-fn merging_shares_requirements_and_keeps_writes_apart() {
+fn merging_shares_compares_and_refuses_equal_keys() {
     let fence = Fence {
         service: "plan-applier".to_owned(),
         create_revision: 5,
@@ -168,7 +168,7 @@ fn merging_shares_requirements_and_keeps_writes_apart() {
     assert_eq!(
         format!("{first:?}"),
         before,
-        "a merge that fails leaves no trace"
+        "a failed merge changes nothing"
     );
     first.merge(&with_eval(3)).unwrap();
     assert!(matches!(
@@ -179,7 +179,7 @@ fn merging_shares_requirements_and_keeps_writes_apart() {
     first.limits.max_ops = 6;
     first
         .create(&key, &value)
-        .expect("what a failed merge had added is free again");
+        .expect("additions of a failed merge are removed");
 }
 
 #[test]

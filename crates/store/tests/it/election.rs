@@ -1,4 +1,4 @@
-//! Elections: at most one leader that can write, and soon another when it is gone.
+//! Elections: at most one leader can write, and a lost leader is replaced soon.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,14 +22,14 @@ on_both!(
     one_of_two_leads_and_the_other_follows_at_once,
     a_leader_cut_off_stops_before_another_starts,
     a_deposed_leader_cannot_write,
-    a_leaders_writer_insists_on_its_fence,
-    a_lease_revoked_behind_its_back_ends_the_term,
-    the_replica_shows_the_term_before_it_begins,
-    a_panic_gives_the_leadership_up,
-    a_leader_whose_loop_is_gone_is_replaced,
-    a_store_that_is_away_is_campaigned_for_later,
-    a_key_deleted_behind_its_back_ends_the_term,
-    a_write_that_fails_at_its_fence_ends_the_term,
+    a_leaders_writer_refuses_transactions_without_its_fence,
+    a_lease_revoked_from_outside_ends_the_term,
+    the_replica_has_reached_the_election_before_the_term_begins,
+    a_panic_ends_the_term,
+    a_leader_without_a_loop_is_replaced,
+    a_campaign_waits_for_an_unreachable_store,
+    a_key_deleted_from_outside_ends_the_term,
+    a_write_with_a_failed_fence_ends_the_term,
     a_leader_keeps_its_term,
 );
 
@@ -37,7 +37,7 @@ const SERVICE: &str = "eval-broker";
 /// The shortest that etcd grants with its default election timeout.
 const TTL: Duration = Duration::from_secs(2);
 
-/// A candidate that leads until told otherwise, and hands out its terms.
+/// A candidate that leads until stopped, and sends its terms.
 struct Candidate {
     replica: Replica,
     drain: CancellationToken,
@@ -148,7 +148,7 @@ async fn a_leader_cut_off_stops_before_another_starts(backend: Backend) {
         "the first let go before the second was elected"
     );
     assert!(next.is_current());
-    // Back again, the first is just a candidate.
+    // Reconnected, the first is a candidate.
     proxy.set(Mode::Cut);
     proxy.set(Mode::Open);
     second.leave().await;
@@ -182,7 +182,7 @@ async fn a_deposed_leader_cannot_write(backend: Backend) {
         matches!(refused, Error::Deposed { .. }),
         "it knows by itself: {refused}"
     );
-    // And should it not know: the store does.
+    // The store refuses the write even when the leader does not know.
     let anyway = client.unfenced_writer().commit(&late).await.unwrap();
     let Commit::Conflict(conflict) = anyway else {
         panic!("a deposed leader wrote")
@@ -196,7 +196,7 @@ async fn a_deposed_leader_cannot_write(backend: Backend) {
     );
 }
 
-async fn a_leaders_writer_insists_on_its_fence(backend: Backend) {
+async fn a_leaders_writer_refuses_transactions_without_its_fence(backend: Backend) {
     let client = backend.client().await;
     let mut leader = candidate(client.clone(), "a").await;
     let leadership = leader.term().await;
@@ -206,7 +206,7 @@ async fn a_leaders_writer_insists_on_its_fence(backend: Backend) {
     assert!(matches!(refused, Error::Unfenced { .. }), "{refused}");
 }
 
-async fn a_lease_revoked_behind_its_back_ends_the_term(backend: Backend) {
+async fn a_lease_revoked_from_outside_ends_the_term(backend: Backend) {
     let client = backend.client().await;
     let mut leader = candidate(client.clone(), "a").await;
     let leadership = leader.term().await;
@@ -216,12 +216,12 @@ async fn a_lease_revoked_behind_its_back_ends_the_term(backend: Backend) {
     raw.lease_revoke(lease).await.unwrap();
     timeout(TTL, leadership.lost().cancelled())
         .await
-        .expect("told by the next keep-alive");
+        .expect("noticed with the next renewal");
     let next = leader.term().await;
     assert!(next.fence().create_revision > leadership.fence().create_revision);
 }
 
-async fn the_replica_shows_the_term_before_it_begins(backend: Backend) {
+async fn the_replica_has_reached_the_election_before_the_term_begins(backend: Backend) {
     let client = backend.client().await;
     for number in 0..200 {
         create(&client.unfenced_writer(), &eval(number)).await;
@@ -235,7 +235,7 @@ async fn the_replica_shows_the_term_before_it_begins(backend: Backend) {
     assert_eq!(shown.create_index, leadership.fence().create_revision);
 }
 
-async fn a_panic_gives_the_leadership_up(backend: Backend) {
+async fn a_panic_ends_the_term(backend: Backend) {
     let client = backend.client().await;
     let calls = Arc::new(AtomicU32::new(0));
     let (own, drain) = (replica(&client).await, never());
@@ -266,7 +266,7 @@ async fn a_panic_gives_the_leadership_up(backend: Backend) {
     timeout(PATIENCE, running).await.unwrap().unwrap();
 }
 
-async fn a_leader_whose_loop_is_gone_is_replaced(backend: Backend) {
+async fn a_leader_without_a_loop_is_replaced(backend: Backend) {
     let client = backend.client().await;
     let mut first = candidate(client.clone(), "a").await;
     let leadership = first.term().await;
@@ -274,21 +274,21 @@ async fn a_leader_whose_loop_is_gone_is_replaced(backend: Backend) {
     first.running.abort();
     timeout(TTL, leadership.lost().cancelled())
         .await
-        .expect("its lease is no longer kept");
+        .expect("its lease is no longer renewed");
     second.term().await;
 }
 
-async fn a_store_that_is_away_is_campaigned_for_later(backend: Backend) {
+async fn a_campaign_waits_for_an_unreachable_store(backend: Backend) {
     let proxy = backend.proxy().await;
     proxy.set(Mode::Cut);
     let mut leader = candidate(impatient(&proxy).await, "a").await;
     let early = timeout(Duration::from_millis(500), leader.terms.recv()).await;
-    assert!(early.is_err(), "nothing to lead");
+    assert!(early.is_err(), "elected without a store");
     proxy.set(Mode::Open);
     leader.term().await;
 }
 
-async fn a_key_deleted_behind_its_back_ends_the_term(backend: Backend) {
+async fn a_key_deleted_from_outside_ends_the_term(backend: Backend) {
     let client = backend.client().await;
     let mut leader = candidate(client.clone(), "a").await;
     let leadership = leader.term().await;
@@ -301,7 +301,7 @@ async fn a_key_deleted_behind_its_back_ends_the_term(backend: Backend) {
     leader.term().await;
 }
 
-async fn a_write_that_fails_at_its_fence_ends_the_term(backend: Backend) {
+async fn a_write_with_a_failed_fence_ends_the_term(backend: Backend) {
     let client = backend.client().await;
     let mut leader = candidate(client.clone(), "a").await;
     let leadership = leader.term().await;

@@ -1,4 +1,4 @@
-//! Replaying what was committed.
+//! Replay of committed changes.
 
 use state::Change;
 use store::Error;
@@ -7,13 +7,13 @@ use store::history::History;
 use crate::support::{Backend, complete, create, done, eval, key, on_both, update};
 
 on_both!(
-    everything_that_was_committed_is_replayed,
+    all_committed_changes_are_replayed,
     a_history_may_begin_in_the_middle,
     an_empty_store_has_no_history,
-    a_history_that_is_compacted_away_is_an_error,
+    a_compacted_history_is_an_error,
 );
 
-async fn everything_that_was_committed_is_replayed(backend: Backend) {
+async fn all_committed_changes_are_replayed(backend: Backend) {
     let client = backend.client().await;
     let writer = client.unfenced_writer();
     let mut expected = Vec::new();
@@ -24,7 +24,7 @@ async fn everything_that_was_committed_is_replayed(backend: Backend) {
     let mut txn = writer.txn();
     txn.delete(&key(&eval(0)), changed).unwrap();
     expected.extend([changed, done(writer.commit(&txn).await.unwrap())]);
-    // What is not ours moves the revision, and is not told.
+    // A key outside the prefix moves the revision and is not replayed.
     backend
         .raw()
         .await
@@ -41,7 +41,7 @@ async fn everything_that_was_committed_is_replayed(backend: Backend) {
         assert_eq!(changes.len(), 1);
         last = changes.pop();
     }
-    assert_eq!(told, expected, "up to the moment it was started");
+    assert_eq!(told, expected, "up to the revision of the start");
     assert_eq!(last, Some(Change::Delete { key: key(&eval(0)) }));
 }
 
@@ -78,7 +78,7 @@ async fn an_empty_store_has_no_history(backend: Backend) {
     );
 }
 
-async fn a_history_that_is_compacted_away_is_an_error(backend: Backend) {
+async fn a_compacted_history_is_an_error(backend: Backend) {
     let client = backend.client().await;
     for number in 0..5 {
         create(&client.unfenced_writer(), &eval(number)).await;

@@ -1,4 +1,4 @@
-//! The replica: what it shows is a state that the store was in, and soon the newest.
+//! The replica: it shows states that the store was in, and soon the newest.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::support::{
 };
 
 on_both!(
-    what_was_there_and_what_comes_is_shown,
+    listed_and_watched_objects_are_shown,
     a_list_of_many_pages_is_one_state,
     an_own_write_is_read_at_its_revision,
-    a_revision_that_does_not_come_is_waited_for_in_vain,
+    a_wait_for_a_missing_revision_times_out,
     a_linearizable_read_sees_every_write_before_it,
-    a_quiet_store_is_caught_up_with,
+    a_replica_catches_up_with_a_quiet_store,
     whole_revisions_are_shown_under_load,
-    a_subscriber_is_told_every_change_in_order,
-    a_subscriber_too_slow_starts_again_from_a_state,
+    a_subscriber_receives_every_change_in_order,
+    a_slow_subscriber_starts_again_from_a_state,
     a_value_that_cannot_be_decoded_is_skipped,
     a_transaction_larger_than_a_message_is_one_revision,
-    whoever_waits_for_a_change_is_woken,
+    a_wait_for_a_change_ends_with_it,
     a_drained_replica_says_so,
 );
 
@@ -34,7 +34,7 @@ fn ids(snapshot: &Snapshot) -> Vec<EvalId> {
     ids
 }
 
-async fn what_was_there_and_what_comes_is_shown(backend: Backend) {
+async fn listed_and_watched_objects_are_shown(backend: Backend) {
     let client = backend.client().await;
     let writer = client.unfenced_writer();
     let first = create(&writer, &eval(1)).await;
@@ -85,7 +85,7 @@ async fn an_own_write_is_read_at_its_revision(backend: Backend) {
     }
 }
 
-async fn a_revision_that_does_not_come_is_waited_for_in_vain(backend: Backend) {
+async fn a_wait_for_a_missing_revision_times_out(backend: Backend) {
     let client = backend.client().await;
     let replica = replica(&client).await;
     let late = replica.wait_for(1_000_000, Duration::from_millis(50)).await;
@@ -113,9 +113,9 @@ async fn a_linearizable_read_sees_every_write_before_it(backend: Backend) {
     }
 }
 
-async fn a_quiet_store_is_caught_up_with(backend: Backend) {
+async fn a_replica_catches_up_with_a_quiet_store(backend: Backend) {
     let replica = replica(&backend.client().await).await;
-    // The revision moves, but nothing of this replica's does: no event will come.
+    // The revision moves without changes below the prefix, so there is no event.
     let options = ClientOptions {
         prefix: "/other/".to_owned(),
         ..Default::default()
@@ -129,15 +129,15 @@ async fn a_quiet_store_is_caught_up_with(backend: Backend) {
         let snapshot = replica.linearizable(PATIENCE).await.unwrap();
         assert!(snapshot.index() >= revision);
         assert_eq!(snapshot.evals().count(), 0);
-        // Asked for, not waited for: the interval of unasked progress is a second.
+        // Requested: the interval of unrequested progress is a second.
         assert!(started.elapsed() < Duration::from_millis(900) || number == 0);
     }
 }
 
-/// How many keys each transaction of the load changes together.
+/// Keys per transaction of the load.
 const TOGETHER: u128 = 40;
 
-/// Changes all keys together again and again, numbering the rounds in them.
+/// Changes all keys together in each round, with the number of the round.
 async fn change_together(writer: &Writer, rounds: u64) -> u64 {
     let mut last = 0;
     for round in 1..=rounds {
@@ -185,7 +185,7 @@ async fn whole_revisions_are_shown_under_load(backend: Backend) {
     println!("{states} states of 300 revisions");
 }
 
-async fn a_subscriber_is_told_every_change_in_order(backend: Backend) {
+async fn a_subscriber_receives_every_change_in_order(backend: Backend) {
     let client = backend.client().await;
     let writer = client.unfenced_writer();
     let before = create(&writer, &eval(1_000)).await;
@@ -220,7 +220,7 @@ async fn a_subscriber_is_told_every_change_in_order(backend: Backend) {
     assert_eq!(load.await.unwrap(), told);
 }
 
-async fn a_subscriber_too_slow_starts_again_from_a_state(backend: Backend) {
+async fn a_slow_subscriber_starts_again_from_a_state(backend: Backend) {
     let client = backend.client().await;
     let options = ReplicaOptions {
         delta_capacity: 4,
@@ -244,7 +244,7 @@ async fn a_subscriber_too_slow_starts_again_from_a_state(backend: Backend) {
     let Some(Delta::Changes { revision, .. }) = next(&mut changes).await else {
         panic!()
     };
-    assert_eq!(revision, newest, "nothing of the state is told again");
+    assert_eq!(revision, newest, "changes in the state are not repeated");
 }
 
 async fn a_value_that_cannot_be_decoded_is_skipped(backend: Backend) {
@@ -304,7 +304,7 @@ async fn a_transaction_larger_than_a_message_is_one_revision(backend: Backend) {
     assert_eq!((revision, changes.len()), (committed, 19));
 }
 
-async fn whoever_waits_for_a_change_is_woken(backend: Backend) {
+async fn a_wait_for_a_change_ends_with_it(backend: Backend) {
     let client = backend.client().await;
     let replica = replica(&client).await;
     let seen = replica.snapshot().index();

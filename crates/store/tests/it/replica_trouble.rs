@@ -1,4 +1,4 @@
-//! The replica when the store is away, cut off, compacted or gone back.
+//! The replica while the store is unreachable, partitioned, compacted or restored.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::support::{
 };
 
 on_both!(
-    a_broken_watch_goes_on_where_it_ended,
+    a_broken_watch_is_resumed_where_it_ended,
     scenario_096_a_compacted_watch_lists_again,
-    what_comes_in_fragments_is_shown_in_whole_revisions,
-    a_store_that_falls_silent_is_asked_anew,
-    what_was_known_is_served_while_the_store_is_away,
-    a_store_that_comes_up_late_is_waited_for,
+    fragments_are_shown_in_whole_revisions,
+    a_silent_store_is_watched_on_a_new_connection,
+    the_last_state_is_served_while_the_store_is_unreachable,
+    a_replica_waits_for_a_late_store,
 );
 
 /// A replica behind a proxy.
@@ -46,7 +46,7 @@ async fn behind(backend: &Backend, silence_limit: Duration) -> Behind {
     }
 }
 
-async fn a_broken_watch_goes_on_where_it_ended(backend: Backend) {
+async fn a_broken_watch_is_resumed_where_it_ended(backend: Backend) {
     let behind = behind(&backend, PATIENCE).await;
     let writer = backend.client().await.unfenced_writer();
     let (_, mut deltas) = behind.replica.subscribe();
@@ -101,13 +101,13 @@ async fn scenario_096_a_compacted_watch_lists_again(backend: Backend) {
     assert_eq!(behind.metrics.relists.get(), 2);
 }
 
-async fn what_comes_in_fragments_is_shown_in_whole_revisions(backend: Backend) {
+async fn fragments_are_shown_in_whole_revisions(backend: Backend) {
     let behind = behind(&backend, PATIENCE).await;
     let writer = backend.client().await.unfenced_writer();
     let (_, mut deltas) = behind.replica.subscribe();
     behind.proxy.set(Mode::Cut);
-    // Together more than one message of the watch can hold (the server's request limit and a bit),
-    // in transactions of different sizes, so that a message ends within one.
+    // Together larger than one message of the watch (slightly above the server's request limit), in
+    // transactions of different sizes, so that a message ends within one.
     let mut written = Vec::new();
     for round in 0..10 {
         let mut txn = writer.txn();
@@ -133,7 +133,7 @@ async fn what_comes_in_fragments_is_shown_in_whole_revisions(backend: Backend) {
     assert_eq!(told, written);
 }
 
-async fn a_store_that_falls_silent_is_asked_anew(backend: Backend) {
+async fn a_silent_store_is_watched_on_a_new_connection(backend: Backend) {
     let behind = behind(&backend, Duration::from_millis(500)).await;
     let writer = backend.client().await.unfenced_writer();
     behind.proxy.set(Mode::Hold);
@@ -149,7 +149,7 @@ async fn a_store_that_falls_silent_is_asked_anew(backend: Backend) {
     behind.replica.wait_for(revision, PATIENCE).await.unwrap();
 }
 
-async fn what_was_known_is_served_while_the_store_is_away(backend: Backend) {
+async fn the_last_state_is_served_while_the_store_is_unreachable(backend: Backend) {
     let behind = behind(&backend, Duration::from_millis(300)).await;
     let revision = create(&backend.client().await.unfenced_writer(), &eval(1)).await;
     behind.replica.wait_for(revision, PATIENCE).await.unwrap();
@@ -169,7 +169,7 @@ async fn what_was_known_is_served_while_the_store_is_away(backend: Backend) {
     .await;
 }
 
-async fn a_store_that_comes_up_late_is_waited_for(backend: Backend) {
+async fn a_replica_waits_for_a_late_store(backend: Backend) {
     let proxy = backend.proxy().await;
     proxy.set(Mode::Cut);
     let replica = Replica::start(impatient(&proxy).await, ReplicaOptions::default(), never());
@@ -216,7 +216,7 @@ async fn scenario_095_a_store_restored_from_a_backup_is_listed_anew() {
     assert_eq!(revision, newest, "and followed from there");
 }
 
-/// An address whose server can be exchanged.
+/// An address with an exchangeable server.
 struct Switch {
     address: std::net::SocketAddr,
     target: tokio::sync::watch::Sender<std::net::SocketAddr>,

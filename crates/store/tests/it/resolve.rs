@@ -1,4 +1,4 @@
-//! Commits whose answer never came: what became of them.
+//! Outcomes of commits without an answer.
 
 use store::{Client, ClientOptions, Commit, Resolution, Txn, Writer};
 use test_kit::proxy::{Mode, Proxy};
@@ -12,13 +12,13 @@ on_both!(
     a_commit_that_was_carried_out_is_found,
     a_commit_that_never_arrived_is_not_found,
     a_commit_is_found_below_later_changes,
-    a_change_is_told_from_the_same_change_by_another,
+    an_equal_change_by_another_writer_is_not_taken_for_the_commit,
     a_deletion_is_found,
-    deletions_are_told_from_those_by_another,
-    what_is_compacted_away_is_forgotten,
+    deletions_by_another_writer_are_not_taken_for_the_commit,
+    a_compacted_outcome_is_forgotten,
     a_commit_in_doubt_is_carried_out_once,
-    a_commit_in_doubt_is_given_up_when_patience_ends,
-    a_conflict_after_a_lost_answer_may_be_our_own_doing,
+    a_commit_in_doubt_is_given_up_at_the_timeout,
+    a_conflict_after_a_lost_answer_is_resolved,
 );
 
 /// A writer through a proxy, and one around it.
@@ -34,7 +34,7 @@ impl Two {
         let proxy = backend.proxy().await;
         let writer = impatient(&proxy).await.unfenced_writer();
         let client = backend.client().await;
-        // The connection is made before it is disturbed.
+        // The connection is established before the fault.
         create(&writer, &eval(1_000)).await;
         Self {
             proxy,
@@ -44,8 +44,8 @@ impl Two {
         }
     }
 
-    /// Commits, and loses the answer; returns once the store has carried it out.
-    async fn commit_unheard(&self, txn: &Txn) -> u64 {
+    /// Commits and loses the answer; returns once the store has carried it out.
+    async fn commit_unanswered(&self, txn: &Txn) -> u64 {
         let before = self.client.current_revision().await.unwrap();
         self.proxy.set(Mode::HoldAnswers);
         assert!(self.writer.commit(txn).await.unwrap_err().is_unknown());
@@ -56,8 +56,8 @@ impl Two {
         after.await
     }
 
-    /// Ends the trouble after it has cost one request its answer: the length of the fault, which
-    /// nothing in the test waits for.
+    /// Ends the fault after it has cost one request its answer. The sleep is the length of the fault;
+    /// the test does not wait for it.
     async fn heal_later(&self) {
         tokio::time::sleep(SHORT * 2).await;
         self.proxy.set(Mode::Open);
@@ -71,11 +71,11 @@ impl Two {
 async fn a_commit_that_was_carried_out_is_found(backend: Backend) {
     let two = Two::start(&backend).await;
     let mut txn = two.writer.txn();
-    // More than one confirming read asks for; less than HTTP/2 lets out without hearing back.
+    // More than one confirming read holds; less than the flow control window of HTTP/2.
     for number in 0..105 {
         txn.create(&key(&eval(number)), &eval(number)).unwrap();
     }
-    let revision = two.commit_unheard(&txn).await;
+    let revision = two.commit_unanswered(&txn).await;
     assert_eq!(two.resolve(&txn).await, Resolution::Applied { revision });
 }
 
@@ -100,7 +100,7 @@ async fn a_commit_is_found_below_later_changes(backend: Backend) {
     let mut txn = two.writer.txn();
     txn.update(&key(&eval(1)), there, &complete(eval(1)))
         .unwrap();
-    let revision = two.commit_unheard(&txn).await;
+    let revision = two.commit_unanswered(&txn).await;
     let mut last = revision;
     for round in 0..5 {
         let mut changed = eval(1);
@@ -110,10 +110,10 @@ async fn a_commit_is_found_below_later_changes(backend: Backend) {
     assert_eq!(two.resolve(&txn).await, Resolution::Applied { revision });
 }
 
-async fn a_change_is_told_from_the_same_change_by_another(backend: Backend) {
+async fn an_equal_change_by_another_writer_is_not_taken_for_the_commit(backend: Backend) {
     let two = Two::start(&backend).await;
     let there = create(&two.other, &eval(1)).await;
-    // Another makes the very same change to one key, and not to the other.
+    // Another writer makes the same change to one key, and not to the other.
     update(&two.other, there, &complete(eval(1))).await;
     let mut txn = two.writer.txn();
     txn.update(&key(&eval(1)), there, &complete(eval(1)))
@@ -136,20 +136,20 @@ async fn a_deletion_is_found(backend: Backend) {
     let mut txn = two.writer.txn();
     txn.delete(&key(&eval(1)), there).unwrap();
     assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
-    let revision = two.commit_unheard(&txn).await;
+    let revision = two.commit_unanswered(&txn).await;
     assert_eq!(two.resolve(&txn).await, Resolution::Applied { revision });
     create(&two.other, &eval(1)).await;
     assert_eq!(
         two.resolve(&txn).await,
         Resolution::Forgotten,
-        "who deleted it?"
+        "the author of a deletion is unknown"
     );
 }
 
-async fn deletions_are_told_from_those_by_another(backend: Backend) {
+async fn deletions_by_another_writer_are_not_taken_for_the_commit(backend: Backend) {
     let two = Two::start(&backend).await;
     let mut created = Vec::new();
-    // More than one read asks for.
+    // More than one read holds.
     for number in 0..105 {
         created.push(create(&two.other, &eval(number)).await);
     }
@@ -158,12 +158,12 @@ async fn deletions_are_told_from_those_by_another(backend: Backend) {
         let number = u128::try_from(number).unwrap();
         txn.delete(&key(&eval(number)), *index).unwrap();
     }
-    // Another deletes the first of them, and nobody the others.
+    // Another writer deletes the first of them only.
     let mut theirs = two.other.txn();
     theirs.delete(&key(&eval(0)), created[0]).unwrap();
     done(two.other.commit(&theirs).await.unwrap());
     assert_eq!(two.resolve(&txn).await, Resolution::NotApplied);
-    // Only the last one tells.
+    // Only the last one shows the outcome.
     for number in 1..104 {
         let mut theirs = two.other.txn();
         let index = created[usize::try_from(number).unwrap()];
@@ -179,13 +179,13 @@ async fn deletions_are_told_from_those_by_another(backend: Backend) {
     );
 }
 
-async fn what_is_compacted_away_is_forgotten(backend: Backend) {
+async fn a_compacted_outcome_is_forgotten(backend: Backend) {
     let two = Two::start(&backend).await;
     let there = create(&two.other, &eval(1)).await;
     let mut txn = two.writer.txn();
     txn.update(&key(&eval(1)), there, &complete(eval(1)))
         .unwrap();
-    let revision = two.commit_unheard(&txn).await;
+    let revision = two.commit_unanswered(&txn).await;
     update(&two.other, revision, &eval(1)).await;
     backend.compact().await;
     assert_eq!(two.resolve(&txn).await, Resolution::Forgotten);
@@ -210,7 +210,7 @@ async fn a_commit_in_doubt_is_carried_out_once(backend: Backend) {
         next.update(&key(&eval(1)), revision, &complete(eval(1)))
             .unwrap();
         let last = done(two.other.commit(&next).await.unwrap());
-        // A change this time, with compares of its own.
+        // An update this time.
         txn = two.writer.txn();
         let mut changed = eval(1);
         changed.snapshot_index = last;
@@ -218,9 +218,9 @@ async fn a_commit_in_doubt_is_carried_out_once(backend: Backend) {
     }
 }
 
-async fn a_commit_in_doubt_is_given_up_when_patience_ends(backend: Backend) {
+async fn a_commit_in_doubt_is_given_up_at_the_timeout(backend: Backend) {
     let two = Two::start(&backend).await;
-    // One request may take longer than all of them together.
+    // The timeout of one request is longer than the whole.
     let options = ClientOptions {
         request_timeout: PATIENCE,
         ..ClientOptions::default()
@@ -244,7 +244,7 @@ async fn a_commit_in_doubt_is_given_up_when_patience_ends(backend: Backend) {
     }
 }
 
-async fn a_conflict_after_a_lost_answer_may_be_our_own_doing(backend: Backend) {
+async fn a_conflict_after_a_lost_answer_is_resolved(backend: Backend) {
     let two = Two::start(&backend).await;
     let there = create(&two.other, &eval(1)).await;
     update(&two.other, there, &complete(eval(1))).await;

@@ -1,4 +1,4 @@
-//! The two backends, and what the tests put into them.
+//! The two backends of the contract tests, and their test data.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use test_kit::proxy::Proxy;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take that should happen at once: a loaded machine is slow.
+/// Limit of waits for prompt events: generous, for loaded machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// The deadline of requests whose answer is held back on purpose.
+/// The deadline of requests whose answer is withheld.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
-/// A server to keep the contract on.
+/// A server under the contract.
 pub(crate) struct Backend {
     address: SocketAddr,
     server: Server,
@@ -41,7 +41,7 @@ impl Backend {
         })
     }
 
-    /// Returns `None` where there is no etcd.
+    /// Returns `None` without an etcd binary.
     pub(crate) async fn etcd() -> Option<Self> {
         if !test_kit::etcd::available() {
             return None;
@@ -57,7 +57,7 @@ impl Backend {
         format!("http://{}", self.address)
     }
 
-    /// Returns a client: of the embedded one over no socket, as in `kafila dev`.
+    /// Returns a client; that of the embedded etcd has no socket, as in `kafila dev`.
     pub(crate) async fn client(&self) -> Client {
         match &self.server {
             Server::Embedded(etcd) => {
@@ -73,14 +73,14 @@ impl Backend {
         Proxy::start(self.address).await.unwrap()
     }
 
-    /// Returns the plain etcd client, for what the store does not do.
+    /// Returns the plain etcd client, for operations that the store does not have.
     pub(crate) async fn raw(&self) -> etcd_client::Client {
         etcd_client::Client::connect([self.endpoint()], None)
             .await
             .unwrap()
     }
 
-    /// Forgets everything before the newest revision.
+    /// Compacts everything before the newest revision.
     pub(crate) async fn compact(&self) {
         let mut raw = self.raw().await;
         let newest = raw
@@ -100,7 +100,7 @@ pub(crate) async fn connect(endpoint: &str, options: ClientOptions) -> Client {
         .unwrap()
 }
 
-/// Returns a client whose requests through `proxy` give up soon.
+/// Returns a client through `proxy` with short request timeouts.
 pub(crate) async fn impatient(proxy: &Proxy) -> Client {
     let options = ClientOptions {
         request_timeout: SHORT,
@@ -115,7 +115,7 @@ pub(crate) async fn replica(client: &Client) -> Replica {
     replica
 }
 
-/// Returns a drain that never comes.
+/// Returns a drain token that is never cancelled.
 pub(crate) fn never() -> CancellationToken {
     CancellationToken::new()
 }
@@ -129,17 +129,17 @@ pub(crate) fn key(eval: &Evaluation) -> Key {
     Key::Eval(eval.id)
 }
 
-/// Returns the same evaluation, another value.
+/// Returns the same evaluation with another status.
 pub(crate) fn complete(mut eval: Evaluation) -> Evaluation {
     eval.status = EvalStatus::Complete;
     eval
 }
 
-/// Returns what a subscriber is told next, which something must have been.
+/// Returns a subscriber's next item, which must come in time.
 pub(crate) async fn next(changes: &mut Subscription) -> Option<Delta> {
     tokio::time::timeout(PATIENCE, changes.next())
         .await
-        .expect("told in time")
+        .expect("an item in time")
 }
 
 /// Stores a new evaluation and returns the revision.

@@ -1,4 +1,4 @@
-//! Transactions: all or nothing, at one revision, and only if everything is as expected.
+//! Transactions: all or nothing, at one revision, and only when all compares hold.
 
 use std::error::Error as _;
 
@@ -16,13 +16,13 @@ on_both!(
     an_object_is_created_changed_and_deleted,
     everything_in_one_transaction_has_one_revision,
     a_key_that_exists_is_not_created_again,
-    a_key_changed_meanwhile_is_not_changed_over,
+    a_key_changed_meanwhile_is_not_overwritten,
     every_failed_compare_is_named,
-    what_is_required_guards_what_is_written,
-    a_fence_of_a_past_term_refuses_everything,
+    compares_guard_writes_of_other_keys,
+    a_fence_of_a_past_term_fails_the_transaction,
     a_transaction_as_large_as_allowed_is_accepted,
     limits_are_probed_without_a_write,
-    an_answer_that_never_comes_is_unknown,
+    a_commit_without_an_answer_is_unknown,
     two_prefixes_do_not_see_each_other,
 );
 
@@ -93,7 +93,7 @@ async fn a_key_that_exists_is_not_created_again(backend: Backend) {
     assert_eq!(client.get(&key(&eval(2))).await.unwrap(), None);
 }
 
-async fn a_key_changed_meanwhile_is_not_changed_over(backend: Backend) {
+async fn a_key_changed_meanwhile_is_not_overwritten(backend: Backend) {
     let client = backend.client().await;
     let writer = client.unfenced_writer();
     let created = create(&writer, &eval(1)).await;
@@ -129,7 +129,7 @@ async fn every_failed_compare_is_named(backend: Backend) {
     assert_eq!(conflict.failed[1].mod_revision, 0, "there is no such key");
 }
 
-async fn what_is_required_guards_what_is_written(backend: Backend) {
+async fn compares_guard_writes_of_other_keys(backend: Backend) {
     let client = backend.client().await;
     let writer = client.unfenced_writer();
     let guard = create(&writer, &eval(1)).await;
@@ -148,7 +148,7 @@ async fn what_is_required_guards_what_is_written(backend: Backend) {
     assert!(writer.commit(&second).await.unwrap().revision().is_none());
 }
 
-async fn a_fence_of_a_past_term_refuses_everything(backend: Backend) {
+async fn a_fence_of_a_past_term_fails_the_transaction(backend: Backend) {
     let client = backend.client().await;
     let writer = client.unfenced_writer();
     let leader = model::LeaderInfo {
@@ -176,10 +176,10 @@ async fn a_fence_of_a_past_term_refuses_everything(backend: Backend) {
     let mut next = writer.txn();
     next.delete(&election, term).unwrap();
     done(writer.commit(&next).await.unwrap());
-    let Commit::Conflict(nobody) = writer.commit(&fenced(2)).await.unwrap() else {
+    let Commit::Conflict(conflict) = writer.commit(&fenced(2)).await.unwrap() else {
         panic!()
     };
-    assert!(nobody.is_fenced());
+    assert!(conflict.is_fenced());
     done(writer.commit(&elected).await.unwrap());
     let Commit::Conflict(other) = writer.commit(&fenced(3)).await.unwrap() else {
         panic!()
@@ -214,7 +214,7 @@ async fn a_transaction_as_large_as_allowed_is_accepted(backend: Backend) {
     done(writer.commit(&large).await.unwrap());
 }
 
-async fn an_answer_that_never_comes_is_unknown(backend: Backend) {
+async fn a_commit_without_an_answer_is_unknown(backend: Backend) {
     let proxy = backend.proxy().await;
     let client = impatient(&proxy).await;
     let writer = client.unfenced_writer();
@@ -229,7 +229,7 @@ async fn an_answer_that_never_comes_is_unknown(backend: Backend) {
     });
     found.await;
 
-    // Nothing of this one arrives; on our side that looks the same.
+    // This request never arrives; the client cannot tell the difference.
     proxy.set(Mode::Hold);
     let mut lost = writer.txn();
     lost.create(&key(&eval(3)), &eval(3)).unwrap();
@@ -250,11 +250,11 @@ async fn two_prefixes_do_not_see_each_other(backend: Backend) {
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_there_was_never_asked() {
+async fn an_unreachable_store_received_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    let unused = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let writer = connect(&nobody, ClientOptions::default())
+    let writer = connect(&unused, ClientOptions::default())
         .await
         .unfenced_writer();
     let mut txn = writer.txn();
@@ -262,7 +262,7 @@ async fn a_store_that_is_not_there_was_never_asked() {
     let error = writer.commit(&txn).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     let text = format!("{error}: {}", error.source().unwrap());
-    assert!(text.contains(&nobody), "names the address: {text}");
+    assert!(text.contains(&unused), "names the address: {text}");
     assert!(text.contains("Connection refused"), "says why: {text}");
     assert!(!text.contains("::"), "no types of Rust: {text}");
 }
@@ -285,12 +285,12 @@ async fn limits_are_probed_without_a_write(backend: Backend) {
 }
 
 #[tokio::test]
-async fn a_member_that_is_gone_does_not_keep_requests_from_the_others() {
+async fn requests_go_to_the_other_members_when_one_is_gone() {
     let backend = Backend::embedded().await.unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    let unused = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let endpoints = [nobody, backend.endpoint()];
+    let endpoints = [unused, backend.endpoint()];
     let client = store::Client::connect(&endpoints, ClientOptions::default())
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! A supervisor by itself, for tests and for agents that are not the `kafila` binary.
+//! The supervisor as a program of its own, for tests and for agents other than the `kafila` binary.
 
 use std::process::ExitCode;
 

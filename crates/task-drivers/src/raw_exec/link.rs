@@ -1,4 +1,4 @@
-//! Starting supervisors and speaking to them.
+//! Link to a supervisor: starting one, and requests over its socket.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,14 +17,14 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::settings::SupervisorCommand;
+use crate::supervisor::mode::{ADOPT_FLAG, Mode};
 use crate::supervisor::protocol::{MAX_LINE_BYTES, Reply, Request, SOCKET};
-use crate::supervisor::{ADOPT_FLAG, Mode};
 
-/// Where a supervisor's standard error goes.
+/// The file of a supervisor's standard error.
 const LOG: &str = "supervisor.log";
-/// How long a request may take to be taken: the supervisor has a thread that does nothing else.
+/// Timeout for sending a request. The supervisor has a thread that only reads them.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
-/// How much of its log is quoted in an error.
+/// Bytes of the log that an error quotes.
 const LOG_QUOTE_BYTES: u64 = 512;
 
 /// A connection to a supervisor.
@@ -55,11 +55,11 @@ impl Link {
     }
 
     pub(super) async fn receive(&mut self, limit: Duration) -> io::Result<Reply> {
-        timeout(limit, self.receive_whenever()).await?
+        timeout(limit, self.receive_unbounded()).await?
     }
 
-    /// Waits for as long as the supervisor lives.
-    pub(super) async fn receive_whenever(&mut self) -> io::Result<Reply> {
+    /// Waits for a reply without a timeout, until the supervisor exits.
+    pub(super) async fn receive_unbounded(&mut self) -> io::Result<Reply> {
         let mut line = Vec::new();
         (&mut self.reader)
             .take(MAX_LINE_BYTES)
@@ -72,14 +72,14 @@ impl Link {
     }
 }
 
-/// Asks one question on a connection of its own.
+/// Sends one request on a connection of its own.
 pub(super) async fn ask(directory: &Path, request: &Request, limit: Duration) -> io::Result<Reply> {
     let mut link = Link::connect(directory).await?;
     link.send(request).await?;
     link.receive(limit).await
 }
 
-/// Starts a supervisor, which inherits nothing but its socket.
+/// Starts a supervisor. It inherits only its socket.
 pub(super) fn spawn_supervisor(
     command: &SupervisorCommand,
     directory: &Path,
@@ -104,7 +104,7 @@ pub(super) fn spawn_supervisor(
     supervisor.spawn()
 }
 
-/// Makes the listening end that the supervisor will hold. Until it does, connections wait.
+/// Creates the listening socket for the supervisor. Connections queue until it accepts.
 fn listen(directory: &Path) -> io::Result<UnixListener> {
     let (_open, path) = socket(directory)?;
     match fs::remove_file(&path) {
@@ -116,15 +116,15 @@ fn listen(directory: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Returns a path to the socket that is short enough for one (108 bytes), however deep the
-/// directory, and the open directory for as long as the path is to be good.
+/// Returns a path to the socket within the limit of 108 bytes, however deep the directory. The path
+/// is valid while the returned directory is open.
 fn socket(directory: &Path) -> io::Result<(File, PathBuf)> {
     let open = File::open(directory)?;
     let path = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", open.as_raw_fd()));
     Ok((open, path))
 }
 
-/// Returns what a supervisor had to say before it failed.
+/// Returns the beginning of a failed supervisor's log.
 pub(super) fn supervisor_log(directory: &Path) -> String {
     use std::io::Read;
     let mut text = String::new();

@@ -1,16 +1,17 @@
-//! What a job says about a `raw_exec` task, and finding the program and the user it means.
+//! Options of a `raw_exec` task, and the lookup of its program and user.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use model::glob::glob_matches;
 use serde::Deserialize;
 
 use crate::dirs::TaskDirs;
 use crate::driver::StartError;
-use crate::globs;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,19 +25,19 @@ pub(super) struct Options {
     /// -1000 to 1000.
     #[serde(default)]
     pub(super) oom_score_adj: i32,
-    /// Patterns of host variables that this task is not to see.
+    /// Patterns of host variables that this task does not inherit.
     #[serde(default)]
     denied_envvars: Vec<String>,
 }
 
 impl Options {
-    /// Looks for the program in `local/`, in the task's directory, by its absolute path, in PATH;
-    /// makes it executable when it is the task's own.
+    /// Looks the program up: in `local/`, in the task's directory, as an absolute path, in PATH. A
+    /// file of the task is made executable.
     pub(super) fn find_command(&self, dirs: &TaskDirs) -> Result<PathBuf, StartError> {
         let command = self.command.trim();
         if command.is_empty() {
             return Err(StartError::Config(
-                "command: is empty, name a program".to_owned(),
+                "command: is empty: name a program".to_owned(),
             ));
         }
         if self
@@ -74,7 +75,7 @@ impl Options {
             !self
                 .denied_envvars
                 .iter()
-                .any(|pattern| globs::matches(pattern, name))
+                .any(|pattern| glob_matches(pattern, name))
         });
     }
 }
@@ -106,6 +107,22 @@ pub(super) struct User {
 }
 
 impl User {
+    /// Makes `secrets`, which only its owner can read, the user's. Without the directory there is
+    /// nothing to own.
+    pub(super) fn own(&self, secrets: &Path) -> Result<(), StartError> {
+        match chown(secrets, Some(self.uid), Some(self.gid)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StartError::Failed {
+                message: format!(
+                    "cannot make {} the directory of user {:?}: {error}",
+                    secrets.display(),
+                    self.name
+                ),
+                recoverable: false,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn variables(&self) -> [(String, String); 3] {
         [
             ("USER".to_owned(), self.name.clone()),
@@ -149,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_looked_for_close_to_the_task_first() {
+    fn the_tasks_own_directories_come_before_path() {
         let base = tempfile::tempdir().unwrap();
         let dirs = AllocDirs::new(base.path(), model::AllocId::from_random(1)).task("web");
         fs::create_dir_all(&dirs.local).unwrap();

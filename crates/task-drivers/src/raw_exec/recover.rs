@@ -1,5 +1,5 @@
-//! Finding a task again: by its supervisor, by what the supervisor wrote down, or by what is left
-//! of the task without one.
+//! Recovery of a task: through its supervisor, the supervisor's files, or the processes that are
+//! left without one.
 
 use std::io;
 use std::path::Path;
@@ -10,28 +10,28 @@ use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::{Held, RawExec, cgroup_name};
+use super::tasks::{Attached, RawExec, cgroup_name, reap};
 use crate::cgroup::TaskCgroup;
 use crate::driver::{Recovery, TaskId};
 use crate::process_id;
-use crate::supervisor::Mode;
 use crate::supervisor::files::{self, EXIT, End, INTENT, Intent, STATE, State};
+use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::Reply;
 
-/// The waits between questions to a supervisor that does not answer: one that was killed is gone
-/// after the first, one that is starved gets some time.
+/// Retry pauses for a supervisor that does not answer. A killed one is gone after the first; a
+/// starved one gets more time.
 const RETRY_PAUSES: [Duration; 3] = [
     Duration::from_millis(20),
     Duration::from_millis(200),
     Duration::from_secs(1),
 ];
-/// How long what is left of a task may take to die before somebody is told.
+/// Timeout for the remaining processes of a task to die before a warning is logged.
 const CLEAR_LIMIT: Duration = Duration::from_secs(15);
-/// How long killed processes are given before the next look.
+/// Poll interval for killed processes.
 const CLEAR_PAUSE: Duration = Duration::from_millis(10);
 
 impl RawExec {
-    /// Finds out what has become of a task.
+    /// Finds out whether a task runs, has exited, or is gone.
     pub(super) async fn find(&self, id: &TaskId) -> Recovery {
         let directory = self.directory(id);
         for pause in RETRY_PAUSES {
@@ -40,28 +40,28 @@ impl RawExec {
                 Ok(Reply::StartFailed { message, .. }) => {
                     return Recovery::NotFound { reason: message };
                 }
-                Err(error) if is_alone(&error) => {
-                    return self.find_alone(id, &directory).await;
+                Err(error) if is_without_supervisor(&error) => {
+                    return self.find_orphan(id, &directory).await;
                 }
-                // It may be dying, or slow, or the agent out of descriptors.
+                // The supervisor is dying or slow, or the agent is out of descriptors.
                 answer => warn!(%id, ?answer, "a supervisor does not answer"),
             }
             sleep(pause).await;
         }
-        // That is no reason to kill a task: whoever waits for its end asks again.
+        // Not a reason to kill a task: waiting for its exit asks again.
         Recovery::Running { note: None }
     }
 
-    async fn find_alone(&self, id: &TaskId, directory: &Path) -> Recovery {
+    async fn find_orphan(&self, id: &TaskId, directory: &Path) -> Recovery {
         self.reap_supervisor(id);
         match self.find_without_supervisor(id, directory).await {
             Ok(recovery) => recovery,
             Err(error) => {
-                // Files that cannot be read say nothing about processes: those are looked for.
-                warn!(%id, %error, "cannot read what is kept of a task");
+                // Unreadable files prove nothing about processes, so these are searched for.
+                warn!(%id, %error, "cannot read the state of a task");
                 self.clear(id, directory).await;
                 Recovery::NotFound {
-                    reason: format!("what is kept of it cannot be read: {error}"),
+                    reason: format!("its state on the node cannot be read: {error}"),
                 }
             }
         }
@@ -93,35 +93,38 @@ impl RawExec {
         if is_orphan {
             match self.begin(id, directory, Mode::Adopt).await {
                 Ok(Reply::Started { pid }) => {
-                    info!(%id, pid, "a task had lost its supervisor and has a new one");
-                    let note = "Task had lost its supervisor and has a new one".to_owned();
+                    info!(%id, pid, "the lost supervisor of a task was replaced");
+                    let note = "The lost supervisor of the task was replaced".to_owned();
                     return Ok(Recovery::Running { note: Some(note) });
                 }
-                other => warn!(%id, ?other, "cannot give a task a new supervisor"),
+                other => warn!(%id, ?other, "cannot replace the supervisor of a task"),
             }
         }
         self.clear(id, directory).await;
         not_found("neither the task nor its supervisor runs any more")
     }
 
-    /// Takes note of a supervisor that has died.
+    /// Reaps a supervisor that has died.
     fn reap_supervisor(&self, id: &TaskId) {
-        if let Some(Held {
+        if let Some(Attached {
             supervisor: Some(child),
             ..
-        }) = self.held().get_mut(id)
+        }) = self.attached().get_mut(id)
         {
             let _ = child.try_wait();
         }
     }
 
-    /// Kills a supervisor that is of no use, and everything of its task; returns when nothing is
-    /// left, or nothing more can be done.
+    /// Kills a useless supervisor and every process of its task. Returns when none is left, or when
+    /// the timeout passes.
     pub(super) async fn clear(&self, id: &TaskId, directory: &Path) {
-        let started = self.held().remove(id).and_then(|held| held.supervisor);
+        let started = self
+            .attached()
+            .remove(id)
+            .and_then(|attached| attached.supervisor);
         if let Some(mut child) = started {
             let _ = child.kill();
-            super::reap(child).await;
+            reap(child).await;
         }
         if let Ok(Some(state)) = files::read::<State>(directory, STATE)
             && state.boot_id == self.boot_id
@@ -157,8 +160,8 @@ impl RawExec {
     }
 }
 
-/// Tells whether nobody listens.
-fn is_alone(error: &io::Error) -> bool {
+/// Returns whether no supervisor listens on the socket.
+fn is_without_supervisor(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound

@@ -1,13 +1,14 @@
-//! What the operator of a node decides about `raw_exec`.
+//! Settings of `raw_exec`: the node operator's part.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::cgroup;
-use crate::globs;
+use model::glob::glob_matches;
 
-/// Variables of the agent's own environment that tasks do not see: they open doors that are the
-/// agent's. Source: Nomad's public default of `env.denylist`, by kind.
+use crate::cgroup;
+
+/// Variables of the agent's environment that tasks do not inherit, because they grant the agent's
+/// access rights. Source: Nomad's public default of `env.denylist`, by kind.
 const ENV_DENYLIST: [&str; 12] = [
     "CONSUL_TOKEN",
     "CONSUL_HTTP_TOKEN",
@@ -23,8 +24,7 @@ const ENV_DENYLIST: [&str; 12] = [
     "GOOGLE_APPLICATION_CREDENTIALS",
 ];
 
-/// How a supervisor is started: a program, and what comes before the directory on its command
-/// line.
+/// Command line of a supervisor: the program and its arguments before the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SupervisorCommand {
     pub program: PathBuf,
@@ -34,7 +34,7 @@ pub struct SupervisorCommand {
 impl SupervisorCommand {
     /// The agent's own program, with the subcommand that calls [`crate::supervisor::main`].
     ///
-    /// By the kernel's name for it, which stays right when the file is replaced by an upgrade.
+    /// The path is the kernel's, which stays valid when an upgrade replaces the file.
     pub fn own_program(subcommand: &str) -> Self {
         Self {
             program: PathBuf::from("/proc/self/exe"),
@@ -47,16 +47,16 @@ impl SupervisorCommand {
 pub struct RawExecSettings {
     pub enabled: bool,
     pub supervisor: SupervisorCommand,
-    /// Where what is kept of tasks stands; the agent's alone.
+    /// Directory of the attempts' records; private to the agent.
     pub state_dir: PathBuf,
     /// The slice for tasks' control groups; `None`: use none.
     pub cgroup_parent: Option<String>,
-    /// Patterns of variables that are not handed down; `*` is any run of characters.
+    /// Patterns of variables that are not inherited; `*` matches any run of characters.
     pub env_denylist: Vec<String>,
 }
 
 impl RawExecSettings {
-    /// Everything at its default: enabled, control groups where the machine has them.
+    /// Defaults: enabled, with control groups where the machine has them.
     pub fn new(supervisor: SupervisorCommand, state_dir: PathBuf) -> Self {
         Self {
             enabled: true,
@@ -74,7 +74,7 @@ impl RawExecSettings {
         let is_denied = |name: &str| {
             self.env_denylist
                 .iter()
-                .any(|pattern| globs::matches(pattern, name))
+                .any(|pattern| glob_matches(pattern, name))
         };
         vars.filter(|(name, _)| !is_denied(name)).collect()
     }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_of_the_agent_are_not_handed_down() {
+    fn secrets_of_the_agent_are_not_inherited() {
         let settings = RawExecSettings::new(SupervisorCommand::own_program("x"), PathBuf::new());
         let vars = [
             "PATH",

@@ -1,4 +1,4 @@
-//! Keeps the group of all tasks that share cpu off the cores that tasks have for themselves.
+//! Cores of the shared control group: all but the dedicated ones, rewritten with every change.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -6,61 +6,65 @@ use std::sync::{Mutex, PoisonError};
 use tracing::warn;
 
 use crate::cgroup::SharedCgroup;
+use crate::dedicated_cores::DedicatedCores;
 use crate::driver::TaskId;
-use crate::sharing::Sharing;
 
-/// The group, and who has cores for himself.
+/// The shared control group and the dedicated cores.
 #[derive(Debug)]
 pub(super) struct SharedCores {
     group: SharedCgroup,
-    /// Held while the group is written to, so that the last change is the last that is written.
-    sharing: Mutex<Sharing>,
+    /// Locked while the group is written, so that the last change is written last.
+    dedicated: Mutex<DedicatedCores>,
 }
 
 impl SharedCores {
-    /// Takes up what an earlier run of the agent left: `taken` are the tasks that it started, with
-    /// the cores that they have for themselves. `None`: the kernel keeps nobody on cores here.
+    /// Opens the group in `slice`. `dedicated` are the tasks of an earlier run of the agent with
+    /// their dedicated cores. `None`: there is no `cpuset` controller.
     pub(super) fn new(
         slice: &Path,
-        taken: impl Iterator<Item = (TaskId, Vec<u16>)>,
+        dedicated: impl Iterator<Item = (TaskId, Vec<u16>)>,
     ) -> Option<Self> {
         let group = SharedCgroup::open(slice)?;
-        let mut sharing = Sharing::default();
-        for (id, cores) in taken {
-            sharing.take(&id, &cores);
+        let mut by_task = DedicatedCores::default();
+        for (id, cores) in dedicated {
+            by_task.add(&id, &cores);
         }
-        confine(&group, &sharing);
+        confine(&group, &by_task);
         Some(Self {
             group,
-            sharing: Mutex::new(sharing),
+            dedicated: Mutex::new(by_task),
         })
     }
 
-    /// Clears a task's own cores, before it starts.
-    pub(super) fn take(&self, id: &TaskId, cores: &[u16]) {
-        self.change(|sharing| sharing.take(id, cores));
+    /// Dedicates cores to a task, before it starts.
+    pub(super) fn dedicate(&self, id: &TaskId, cores: &[u16]) {
+        self.change(|dedicated| dedicated.add(id, cores));
     }
 
-    /// Lets others onto the cores of a task that is gone.
-    pub(super) fn give_back(&self, id: &TaskId) {
-        self.change(|sharing| sharing.give_back(id));
+    /// Returns the cores of a task that is gone to the shared group.
+    pub(super) fn release(&self, id: &TaskId) {
+        self.change(|dedicated| dedicated.remove(id));
     }
 
-    fn change(&self, change: impl FnOnce(&mut Sharing) -> bool) {
-        let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-        if change(&mut sharing) {
-            confine(&self.group, &sharing);
+    fn change(&self, change: impl FnOnce(&mut DedicatedCores) -> bool) {
+        let mut dedicated = self
+            .dedicated
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if change(&mut dedicated) {
+            confine(&self.group, &dedicated);
         }
     }
 }
 
-/// What cannot be written now is with the next change: the tasks run, on more or fewer cores.
-fn confine(group: &SharedCgroup, sharing: &Sharing) {
+/// A failed write is retried with the next change. Until then the tasks run on other cores than
+/// they should.
+fn confine(group: &SharedCgroup, dedicated: &DedicatedCores) {
     let written = group
         .cores()
-        .and_then(|all| group.confine(&sharing.left(&all)));
+        .and_then(|all| group.confine(&dedicated.shared(&all)));
     if let Err(error) = written {
-        warn!(%error, "cannot keep tasks that share cpu off the cores of others");
+        warn!(%error, "cannot keep tasks that share cpu off dedicated cores");
     }
 }
 
@@ -81,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_is_where_nobody_else_is_after_every_change() {
+    fn the_group_has_the_cores_that_are_not_dedicated_after_every_change() {
         let slice = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(slice.path().join(name), text).unwrap();
         assert!(SharedCores::new(slice.path(), [].into_iter()).is_none());
@@ -90,19 +94,19 @@ mod tests {
         write("cpuset.cpus.effective", "0-3,8\n");
         write("shared.slice/cpuset.cpus", "");
         let group = || fs::read_to_string(slice.path().join("shared.slice/cpuset.cpus")).unwrap();
-        // One that an earlier run of the agent had started.
+        // Task 1 was started by an earlier run of the agent.
         let cores = SharedCores::new(slice.path(), [(id(1), vec![0])].into_iter()).unwrap();
         assert_eq!(group(), "1-3,8");
-        cores.take(&id(2), &[1, 2]);
+        cores.dedicate(&id(2), &[1, 2]);
         assert_eq!(group(), "3,8");
-        cores.give_back(&id(1));
+        cores.release(&id(1));
         assert_eq!(group(), "0,3,8");
-        // Somebody gave the node other cores meanwhile.
+        // The node got other cores meanwhile.
         write("cpuset.cpus.effective", "1-4");
-        cores.take(&id(3), &[4]);
+        cores.dedicate(&id(3), &[4]);
         assert_eq!(group(), "3");
-        cores.give_back(&id(2));
-        cores.give_back(&id(3));
+        cores.release(&id(2));
+        cores.release(&id(3));
         assert_eq!(group(), "1-4");
     }
 }

@@ -1,17 +1,21 @@
-//! Where tasks' control groups are, with files in place of the kernel's.
+//! Control groups of tasks, with plain files in place of the kernel's.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
+use model::AllocId;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::tasks::make_directory;
 use super::*;
-use crate::Allowance;
 use crate::dirs::AllocDirs;
-use crate::supervisor::files;
+use crate::driver::{TaskConfig, TaskId};
+use crate::resource_limits::ResourceLimits;
+use crate::supervisor::files::{self, INTENT, Survives};
 
-/// A slice with as many files as the driver looks at.
+/// A slice with the files that the driver reads.
 fn slice() -> TempDir {
     let slice = tempfile::tempdir().unwrap();
     fs::create_dir(slice.path().join("shared.slice")).unwrap();
@@ -46,11 +50,11 @@ fn config(state_dir: &Path, number: u128, cores: &[u16]) -> TaskConfig {
         config: [command].into_iter().collect(),
         env: BTreeMap::new(),
         dirs: Some(AllocDirs::new(state_dir, id.alloc_id).task("web")),
-        allowance: Allowance {
+        resources: ResourceLimits {
             cpu_mhz: 100,
             cores: cores.to_vec(),
             memory_mib: 10,
-            ..Allowance::default()
+            ..ResourceLimits::default()
         },
         logs: test_kit::builders::task("web").logs,
         cancel: CancellationToken::new(),
@@ -68,7 +72,7 @@ fn only_tasks_that_share_cpu_are_in_the_shared_group() {
     };
     assert!(name(1, &[]).starts_with("shared.slice/"));
     assert!(!name(2, &[1]).contains('/'));
-    // Where the kernel cannot keep them on cores, everybody is by himself.
+    // Without the cpuset controller, every task gets a group of its own.
     fs::remove_file(slice.path().join("shared.slice/cpuset.cpus")).unwrap();
     let driver = super::tests::driver(state_dir.path(), &slice);
     let intent = driver.intent(config(state_dir.path(), 1, &[])).unwrap();
@@ -76,13 +80,14 @@ fn only_tasks_that_share_cpu_are_in_the_shared_group() {
 }
 
 #[tokio::test]
-async fn a_tasks_own_cores_are_cleared_before_it_starts_and_given_back_when_it_is_forgotten() {
+async fn dedicated_cores_leave_the_shared_group_before_the_start_and_return_when_the_task_is_forgotten()
+ {
     let (state_dir, slice) = (tempfile::tempdir().unwrap(), slice());
     let first = driver(state_dir.path(), &slice);
     assert_eq!(
         shared(&slice),
         "0-3",
-        "whatever an earlier agent left there"
+        "the group of an earlier agent is rewritten"
     );
     let (one, other) = (
         config(state_dir.path(), 1, &[1]),
@@ -92,7 +97,7 @@ async fn a_tasks_own_cores_are_cleared_before_it_starts_and_given_back_when_it_i
     // Its supervisor fails, so it is not forgotten until the agent says so.
     first.start_task(one.clone()).await.unwrap_err();
     assert_eq!(shared(&slice), "0,2-3");
-    // An agent that starts anew finds what there is.
+    // A restarted agent finds the existing record.
     let directory = first.directory(&other.id);
     make_directory(&directory).unwrap();
     let intent = first.intent(other.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! The time of day, for the records; nothing is decided by it.
+//! The wall clock, for records only; no decision depends on it.
 
 use std::time::UNIX_EPOCH;
 
@@ -6,7 +6,7 @@ use model::{Timestamp, duration_ns};
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a process of its own has no clock handed to it"
+    reason = "a separate process has no injected clock"
 )]
 pub(super) fn wall() -> Timestamp {
     let since_epoch = std::time::SystemTime::now()

@@ -1,4 +1,4 @@
-//! Answers the agent, one thread a connection.
+//! Requests of the agent, served by one thread per connection.
 
 use std::io::{self, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,15 +13,15 @@ use super::reap;
 use super::shared::{Facts, Phase, Shared};
 use crate::signals;
 
-/// How long killed processes may take to be gone before the agent is told that they are not.
+/// Timeout for killed processes to be gone before the agent gets a refusal.
 /// Source: Nomad 2.0 behaviour of raw_exec.
 const KILL_LIMIT: Duration = Duration::from_secs(15);
-/// How long a watcher waits before it looks whether its agent is still there: an agent that died
-/// leaves a closed connection, which a write notices.
+/// Upper bound of a wait on behalf of a watching agent. An agent that died leaves a closed
+/// connection, which the next write detects.
 const WATCH_LIMIT: Duration = Duration::from_secs(3600);
 /// Room for a few calls.
 const STACK_BYTES: usize = 96 * 1024;
-/// The pause after an error of `accept`, such as a want of descriptors.
+/// The pause after an error of `accept`, such as a lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn spawn(listener: UnixListener, shared: Arc<Shared>) -> io::Result<()> {
@@ -39,7 +39,7 @@ pub(super) fn spawn(listener: UnixListener, shared: Arc<Shared>) -> io::Result<(
                     .name("connection".to_owned())
                     .stack_size(STACK_BYTES)
                     .spawn(move || {
-                        // The agent has gone away, or speaks nonsense: it will connect again.
+                        // The agent is gone or sent an invalid request; it will reconnect.
                         let _ = answer(&stream, &shared);
                     });
                 if answered.is_err() {
@@ -84,28 +84,28 @@ fn pong(facts: &Facts) -> Reply {
     }
 }
 
-/// Tells of the start and of messages as they come; returns the last line, the task's end.
+/// Sends the start and every message as they come. Returns the last reply, the task's end.
 fn watch(writer: &mut &UnixStream, shared: &Shared) -> io::Result<Reply> {
-    let mut is_start_told = false;
-    let mut messages_told = 0;
+    let mut is_start_sent = false;
+    let mut messages_sent = 0;
     loop {
         let facts = shared.wait_for(WATCH_LIMIT, |facts| {
             facts.phase.is_over()
-                || facts.messages_ever > messages_told
-                || (!is_start_told && facts.phase == Phase::Running)
+                || facts.messages_ever > messages_sent
+                || (!is_start_sent && facts.phase == Phase::Running)
         });
         let pid = facts.pid;
         let is_started = !matches!(facts.phase, Phase::Starting | Phase::StartFailed { .. });
-        let unsent = usize::try_from(facts.messages_ever - messages_told).unwrap_or(usize::MAX);
+        let unsent = usize::try_from(facts.messages_ever - messages_sent).unwrap_or(usize::MAX);
         let skipped = facts.messages.len().saturating_sub(unsent);
         let messages: Vec<String> = facts.messages.iter().skip(skipped).cloned().collect();
-        messages_told = facts.messages_ever;
+        messages_sent = facts.messages_ever;
         let phase = facts.phase.clone();
-        // Writing may block on an agent that does not read; nobody else must wait for that.
+        // Writing may block on an agent that does not read, so the lock is released first.
         drop(facts);
-        if is_started && !is_start_told {
+        if is_started && !is_start_sent {
             write_line(writer, &Reply::Started { pid })?;
-            is_start_told = true;
+            is_start_sent = true;
         }
         for text in messages {
             write_line(writer, &Reply::Message { text })?;
@@ -126,8 +126,8 @@ fn watch(writer: &mut &UnixStream, shared: &Shared) -> io::Result<Reply> {
     }
 }
 
-/// The signal goes to the task's own process, which may want to end its children in good order;
-/// what is left after the grace is killed.
+/// Signals the task's own process, which may end its children in good order. The remaining ones are
+/// killed after the grace.
 fn stop(shared: &Shared, signal: &str, grace: Duration) -> Reply {
     send_signal(shared, signal);
     if shared
@@ -136,7 +136,7 @@ fn stop(shared: &Shared, signal: &str, grace: Duration) -> Reply {
         .is_some()
     {
         let facts = shared.lock();
-        // Under the lock, because as long as the facts name the process, it has not been reaped.
+        // Under the lock: while the facts name the process, it has not been reaped.
         if let Some(task) = facts.task {
             reap::kill_group(task);
         }

@@ -1,8 +1,8 @@
-//! What stands in a supervisor's directory, for an agent that finds it later.
+//! Files in a supervisor's directory, for an agent that recovers the task.
 //!
 //! Shape: `intent.json` ([`Intent`]) before anything is started; `state.json` ([`State`]) once the
-//! task runs; `exit.json` ([`End`]) before anybody is told of its end. Each is written whole or not
-//! at all; only the last must survive a power cut, after which nothing that the others tell of runs.
+//! task runs; `exit.json` ([`End`]) before its end is reported. Each is written atomically. Only the
+//! last must survive a power cut: no process that the others describe does.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ pub(crate) const INTENT: &str = "intent.json";
 pub(crate) const STATE: &str = "state.json";
 pub(crate) const EXIT: &str = "exit.json";
 
-/// What is to be started. Written by the agent; holds the task's environment, secrets included.
+/// The start request. Written by the agent; holds the task's environment, secrets included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Intent {
     /// As in [`super::protocol::VERSION`].
@@ -42,7 +42,7 @@ pub(crate) struct Intent {
     pub(crate) limits: Limits,
     #[serde(default)]
     pub(crate) oom_score_adj: i32,
-    /// `None`: output goes nowhere.
+    /// `None`: output is discarded.
     #[serde(default)]
     pub(crate) logs: Option<Logs>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Logs {
     pub(crate) max_file_bytes: u64,
 }
 
-/// What runs.
+/// The running processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) version: u32,
@@ -74,7 +74,7 @@ pub(crate) struct State {
     pub(crate) started_at: Timestamp,
 }
 
-/// How it ended.
+/// The end of the task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum End {
@@ -82,17 +82,17 @@ pub(crate) enum End {
     StartFailed { message: String, recoverable: bool },
 }
 
-/// What a file is to survive.
+/// Durability of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Survives {
-    /// The death of any process. Enough for what describes processes, which a power cut ends too;
-    /// waiting for the disk would be most of the time that a start takes.
+    /// The death of any process. Sufficient for descriptions of processes, which a power cut ends as
+    /// well; waiting for the disk would dominate the time of a start.
     Crash,
     /// A power cut.
     PowerCut,
 }
 
-/// Replaces `name` in `directory` in one step.
+/// Replaces `name` in `directory` atomically.
 pub(crate) fn write<T: Serialize>(
     directory: &Path,
     name: &str,
@@ -118,7 +118,7 @@ pub(crate) fn write<T: Serialize>(
     Ok(())
 }
 
-/// Reads `name` in `directory`; `None` when it is not there.
+/// Reads `name` in `directory`; `None` if it does not exist.
 pub(crate) fn read<T: DeserializeOwned>(directory: &Path, name: &str) -> io::Result<Option<T>> {
     match fs::read(directory.join(name)) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),

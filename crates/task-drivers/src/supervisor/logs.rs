@@ -1,4 +1,4 @@
-//! Moves the task's output from its pipes into files, one thread a stream.
+//! Copying of the task's output from its pipes into files, one thread per stream.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,18 +7,20 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::files::Logs;
-use super::run::Outputs;
 use super::shared::Shared;
 use crate::log_files::{LogStream, RotatingLog};
 
 /// In the order of descriptors 1 and 2.
 pub(super) const STREAMS: [LogStream; 2] = [LogStream::Stdout, LogStream::Stderr];
-/// What a pipe holds, so one read empties it.
+/// The capacity of a pipe, so one read empties it.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Room for one buffer on the heap and a few calls.
 const STACK_BYTES: usize = 64 * 1024;
-/// How often a flush looks whether the threads are done.
+/// Poll interval of a flush.
 const FLUSH_POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The read ends of the task's output, in the order of [`STREAMS`].
+pub(super) type Outputs = Option<[File; 2]>;
 
 pub(super) fn spawn(
     target: Option<&Logs>,
@@ -47,8 +49,8 @@ pub(super) fn spawn(
     Ok(writers)
 }
 
-/// Reads until no process of the task holds the other end. Never stops reading for want of disk: a
-/// full pipe would stop the task.
+/// Reads until no process of the task holds the other end. A full disk does not stop the reading,
+/// because a full pipe would stop the task.
 fn copy(mut output: File, mut log: RotatingLog, stream: LogStream, shared: &Shared) {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut is_failing = false;
@@ -64,7 +66,7 @@ fn copy(mut output: File, mut log: RotatingLog, stream: LogStream, shared: &Shar
         if let Some(error) = &error {
             shared.change(|facts| facts.log_dropped_bytes += log.dropped_bytes() - before);
             if !is_failing {
-                shared.tell(format!(
+                shared.push_message(format!(
                     "output to {} is being dropped: {error}",
                     stream.as_str()
                 ));
@@ -74,7 +76,7 @@ fn copy(mut output: File, mut log: RotatingLog, stream: LogStream, shared: &Shar
     }
 }
 
-/// Waits for the last output to be written, at most `limit`.
+/// Waits at most `limit` for the last output to be written.
 pub(super) fn finish(writers: &[JoinHandle<()>], limit: Duration) {
     let mut waited = Duration::ZERO;
     while waited < limit && !writers.iter().all(JoinHandle::is_finished) {

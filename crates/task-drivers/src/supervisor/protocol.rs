@@ -1,4 +1,4 @@
-//! What agent and supervisor say to each other: one JSON object a line, over a unix socket.
+//! Protocol between agent and supervisor: one JSON object per line, over a unix socket.
 //!
 //! Supervisors live longer than agents, so an agent must understand those of two versions before:
 //! fields are only added, with defaults, and [`VERSION`] goes up when a meaning changes.
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const VERSION: u32 = 1;
 /// The socket's name in the supervisor's directory.
 pub(crate) const SOCKET: &str = "control.sock";
-/// The longest line that is read: replies carry an error text at most.
+/// Limit of a line: replies carry at most an error text.
 pub(crate) const MAX_LINE_BYTES: u64 = 64 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Waiting for the task's process, then seeing to it that nothing of the task is left.
+//! Reaping: waits for the task's process, then kills the task's remaining processes.
 
 use std::io;
 use std::thread;
@@ -14,19 +14,19 @@ use super::shared::{Phase, Shared};
 use crate::cgroup::TaskCgroup;
 use crate::process_id::{self, ProcessId};
 
-/// How often a process that is not our child is looked at: adopted tasks are rare, and 100 ms is
-/// what a restart's delay hides.
+/// Poll interval for a process that is not a child. Adopted tasks are rare, and the restart delay
+/// hides 100 ms.
 const ADOPTED_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long killed processes are given to be gone before the next sweep: most are at once.
+/// Pause between sweeps for killed processes, most of which are gone at once.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(5);
-/// The same for those that do not go, in uninterruptible sleep.
+/// The longest such pause, for processes in uninterruptible sleep.
 const SWEEP_INTERVAL_MAX: Duration = Duration::from_millis(500);
 
-/// What has to be gone before the task counts as ended.
+/// The processes that have to be gone before the task counts as ended.
 pub(super) struct Reaped {
     pub(super) process: ProcessId,
     pub(super) task_id: String,
-    /// Not so when it was adopted: then its exit code is nobody's to know.
+    /// `false` for an adopted task, whose exit code cannot be read.
     pub(super) is_child: bool,
     pub(super) cgroup: Option<TaskCgroup>,
 }
@@ -36,7 +36,7 @@ pub(super) fn wait(reaped: &Reaped, shared: &Shared) -> io::Result<ExitResult> {
     let exit = if reaped.is_child {
         wait_for_child(reaped.process.pid, shared)?
     } else {
-        wait_for_stranger(reaped.process, shared)
+        wait_for_adopted(reaped.process, shared)
     };
     reaped.sweep();
     Ok(exit)
@@ -44,7 +44,7 @@ pub(super) fn wait(reaped: &Reaped, shared: &Shared) -> io::Result<ExitResult> {
 
 fn wait_for_child(task: i32, shared: &Shared) -> io::Result<ExitResult> {
     loop {
-        // Looked at first and reaped later, so that nobody signals a number that is free again.
+        // Peeked first and reaped later, so that no signal goes to a reused pid.
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         let status = match waitid(Id::All, flags) {
             Err(Errno::EINTR) => continue,
@@ -64,7 +64,7 @@ fn wait_for_child(task: i32, shared: &Shared) -> io::Result<ExitResult> {
     }
 }
 
-fn wait_for_stranger(process: ProcessId, shared: &Shared) -> ExitResult {
+fn wait_for_adopted(process: ProcessId, shared: &Shared) -> ExitResult {
     while process.is_alive() {
         thread::sleep(ADOPTED_POLL_INTERVAL);
     }
@@ -74,12 +74,12 @@ fn wait_for_stranger(process: ProcessId, shared: &Shared) -> ExitResult {
     });
     ExitResult {
         code: -1,
-        message: "exit code unknown: the task's supervisor had been killed".to_owned(),
+        message: "exit code unknown: the task's supervisor was killed".to_owned(),
         ..ExitResult::default()
     }
 }
 
-/// A process ended by a signal has the code that shells give it, 128 and the signal's number.
+/// A process that a signal ended gets the exit code of shells: 128 plus the signal number.
 fn exit_result(status: WaitStatus) -> ExitResult {
     match status {
         WaitStatus::Exited(_, code) => ExitResult {
@@ -103,7 +103,7 @@ fn exit_result(status: WaitStatus) -> ExitResult {
 }
 
 impl Reaped {
-    /// Sends SIGKILL to everything that may be the task's.
+    /// Sends SIGKILL to every process that may belong to the task.
     pub(super) fn kill_everything(&self) {
         if let Some(cgroup) = &self.cgroup {
             let _ = cgroup.kill();
@@ -115,16 +115,15 @@ impl Reaped {
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             }
         } else if self.cgroup.is_none() {
-            // The group's number may be somebody else's once all of it are gone; so each member
-            // is looked up.
+            // The id of an empty process group may be reused, so each member is looked up.
             for pid in process_id::of_task(&self.task_id, Some(self.process.pid)) {
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             }
         }
     }
 
-    /// Kills what the task left behind, until nothing is left. Does not return before: a task
-    /// with a process that cannot be killed has not ended.
+    /// Kills the task's remaining processes until none is left. Does not return earlier: a task with
+    /// an unkillable process has not ended.
     fn sweep(&self) {
         let mut pause = SWEEP_INTERVAL;
         while !self.is_gone() {
@@ -134,13 +133,13 @@ impl Reaped {
         }
     }
 
-    /// Tells whether no process of the task is left; reaps those that wait for it.
+    /// Returns whether no process of the task is left; reaps the zombies.
     fn is_gone(&self) -> bool {
         if self.cgroup.as_ref().is_some_and(TaskCgroup::is_populated) {
             return false;
         }
         if self.is_child {
-            // Every process of the task is a child, or below one: orphans come to the subreaper.
+            // Every process of the task is a descendant: the subreaper inherits orphans.
             loop {
                 match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
                     Err(Errno::ECHILD) => return true,
@@ -154,7 +153,7 @@ impl Reaped {
     }
 }
 
-/// Sends SIGKILL to the task's process and its group. The rest follows when its end is seen.
+/// Sends SIGKILL to the task's process and its group. The sweep kills the rest.
 pub(super) fn kill_group(process: ProcessId) {
     if process.is_alive() {
         let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);

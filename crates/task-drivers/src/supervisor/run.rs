@@ -1,6 +1,5 @@
-//! A supervisor's life: make itself independent, start the task, wait for its end, linger.
+//! Main function of a supervisor: detach from the agent, start the task, wait for its end, linger.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
@@ -13,18 +12,20 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::unistd::setsid;
 
 use super::files::{self, EXIT, End, INTENT, Intent, Survives};
+use super::logs::{self, Outputs};
+use super::mode::Mode;
 use super::shared::{Phase, Shared};
-use super::{Mode, clock, control, logs, reap, task};
+use super::{clock, control, reap, task};
 use crate::cgroup;
 
-/// How long a supervisor waits to be forgotten after its task has ended; afterwards its files
+/// Time that a supervisor waits to be forgotten after its task has ended. Afterwards its files
 /// suffice. Source: the specification of the node.
 const LINGER: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long the last output may take to reach the files once everything is dead. It is in the
-/// pipe already, so this bounds a disk that hangs, not a task that writes.
+/// Timeout for the last output to reach the files once every process is dead. The output is in the
+/// pipe already, so this bounds a hanging disk, not a task that writes.
 const LOG_FLUSH_LIMIT: Duration = Duration::from_secs(5);
-/// How unlikely the kernel is to kill the supervisor for want of memory: without it nobody would
-/// know how the task ended. Source: the specification of the node.
+/// OOM score of the supervisor, close to the minimum: without a supervisor the task's exit code is
+/// lost. Source: the specification of the node.
 const OOM_SCORE_ADJ: &str = "-999";
 
 pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
@@ -32,7 +33,7 @@ pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
     let intent: Intent = files::read(directory, INTENT)?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no intent.json"))?;
     if let Some(slice) = &intent.cgroup_slice {
-        // Without it the supervisor stays where the agent is, which works as well.
+        // Without it the supervisor stays in the agent's group, which works as well.
         let _ = cgroup::enter_supervisors(slice);
     }
     let shared = Arc::new(Shared::new());
@@ -54,7 +55,7 @@ pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
                 listener,
             );
             if result.is_err() {
-                // Nobody is left to see its end.
+                // No process is left to record its end.
                 started.reaped.kill_everything();
             }
             result?;
@@ -79,8 +80,8 @@ pub(super) fn run(directory: &Path, mode: Mode) -> io::Result<()> {
     Ok(())
 }
 
-/// Cuts every tie to the agent: its session, its terminal, its signals. Returns the listening end
-/// of the socket, which came as standard input.
+/// Detaches from the agent: its session, its terminal, its signals. Returns the listening socket,
+/// which is the standard input.
 fn become_independent() -> io::Result<UnixListener> {
     setsid()?;
     prctl::set_child_subreaper(true)?;
@@ -89,13 +90,12 @@ fn become_independent() -> io::Result<UnixListener> {
     Ok(UnixListener::from(listener))
 }
 
-/// Keeps those signals from the supervisor that only an accident would send it, for nobody but the
-/// agent ends it, and gives the task the signals it would have at login.
+/// Makes the supervisor immune to accidental signals, because only the agent ends it, and gives the
+/// task the signal dispositions of a login shell.
 ///
-/// Both with one handler that does nothing: a handler, unlike "ignore", is not handed down to what
-/// is started. An agent that a shell started in the background ignores some signals, and a task
-/// that inherited this would not hear its kill signal; one that ignores the end of its children
-/// could not wait for them.
+/// One empty handler does both: unlike "ignore", a handler is not inherited across exec. An agent
+/// that a shell started in the background ignores some signals; a task that inherited this would
+/// not receive its kill signal, and with SIGCHLD ignored it could not wait for its children.
 fn reset_signals() -> nix::Result<()> {
     let set = |signal, handler| {
         let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
@@ -140,7 +140,7 @@ fn supervise(
     let mut exit = reap::wait(task, shared)?;
     if let Some(cgroup) = &task.cgroup {
         exit.oom_killed = cgroup.was_out_of_memory();
-        // Nothing is in it any more; what keeps it from going is tried again when it is forgotten.
+        // The group is empty. A failed removal is retried when the task is forgotten.
         let _ = cgroup.remove();
     }
     let end = End::Exited {
@@ -152,6 +152,3 @@ fn supervise(
     shared.change(|facts| facts.phase = Phase::Exited(exit));
     Ok(())
 }
-
-/// The reading ends of the task's output, in the order of [`logs::STREAMS`].
-pub(super) type Outputs = Option<[File; 2]>;

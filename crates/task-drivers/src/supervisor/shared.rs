@@ -1,4 +1,4 @@
-//! What the supervisor's threads know in common.
+//! State shared by the supervisor's threads.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use model::ExitResult;
 
 use crate::process_id::ProcessId;
 
-/// How many messages for the user are kept for an agent that is away: a task shows ten events.
+/// Messages that are kept for a disconnected agent. A task shows ten events.
 const MESSAGES_KEPT: usize = 10;
 
-/// How far the task has come.
+/// Phase of the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Starting,
@@ -20,14 +20,14 @@ pub(super) enum Phase {
         recoverable: bool,
     },
     Running,
-    /// The task's process is gone; its children may not be, and its logs are not complete.
+    /// The task's process is gone; children may remain, and its logs are not complete.
     Ending,
-    /// Everything is gone, written down and may be told.
+    /// Every process is gone, and the end is recorded.
     Exited(ExitResult),
 }
 
 impl Phase {
-    /// Tells whether nothing of the task runs.
+    /// Returns whether no process of the task runs.
     pub(super) fn is_over(&self) -> bool {
         matches!(self, Self::StartFailed { .. } | Self::Exited(_))
     }
@@ -38,20 +38,20 @@ pub(super) struct Facts {
     pub(super) phase: Phase,
     /// The task's process, from its start until its end has been seen.
     pub(super) task: Option<ProcessId>,
-    /// Its number, kept for those who ask later; 0: there was none.
+    /// Its pid, kept after its end; 0: there was none.
     pub(super) pid: i32,
     pub(super) messages: VecDeque<String>,
-    /// How many messages there ever were, so that a watcher knows which it has sent.
+    /// Total number of messages, so that a watcher knows which it has sent.
     pub(super) messages_ever: u64,
     pub(super) log_dropped_bytes: u64,
     pub(super) is_forgotten: bool,
 }
 
-/// The facts, and a bell that rings with every change of them.
+/// The facts and a condition variable that signals every change.
 #[derive(Debug)]
 pub(super) struct Shared {
     facts: Mutex<Facts>,
-    bell: Condvar,
+    changed: Condvar,
 }
 
 impl Shared {
@@ -67,24 +67,24 @@ impl Shared {
         };
         Self {
             facts: Mutex::new(facts),
-            bell: Condvar::new(),
+            changed: Condvar::new(),
         }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Facts> {
-        // A thread that panicked has left facts that were true a moment ago.
+        // A panicking thread leaves consistent facts: each change is a single step.
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the facts and lets everybody look.
+    /// Changes the facts and wakes every waiting thread.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Facts) -> R) -> R {
         let result = change(&mut self.lock());
-        self.bell.notify_all();
+        self.changed.notify_all();
         result
     }
 
-    /// Keeps a message for the user.
-    pub(super) fn tell(&self, text: String) {
+    /// Queues a message for the user.
+    pub(super) fn push_message(&self, text: String) {
         self.change(|facts| {
             facts.messages.push_back(text);
             facts.messages_ever += 1;
@@ -94,14 +94,14 @@ impl Shared {
         });
     }
 
-    /// Waits until `holds`, at most `limit`; returns the facts either way.
+    /// Waits until `holds`, at most `limit`. Returns the facts in both cases.
     pub(super) fn wait_for(
         &self,
         limit: Duration,
         mut holds: impl FnMut(&Facts) -> bool,
     ) -> MutexGuard<'_, Facts> {
         let (facts, _) = self
-            .bell
+            .changed
             .wait_timeout_while(self.lock(), limit, |facts| !holds(facts))
             .unwrap_or_else(PoisonError::into_inner);
         facts

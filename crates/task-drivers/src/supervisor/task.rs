@@ -1,4 +1,4 @@
-//! Starting the task's process, or taking over one that has lost its supervisor.
+//! Start of the task's process, or adoption of one that has lost its supervisor.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,22 +13,21 @@ use nix::unistd::mkfifo;
 
 use super::clock;
 use super::files::{self, Intent, STATE, State, Survives, User};
-use super::logs::STREAMS;
+use super::logs::{Outputs, STREAMS};
 use super::protocol::VERSION;
 use super::reap::Reaped;
-use super::run::Outputs;
 use crate::affinity;
-use crate::allowance;
 use crate::cgroup::{self, TaskCgroup};
+use crate::core_list;
 use crate::process_id::{MARKER, ProcessId, boot_id};
 
-/// A task that runs.
+/// A running task.
 pub(super) struct Started {
     pub(super) reaped: Reaped,
     pub(super) outputs: Outputs,
 }
 
-/// Why it does not.
+/// A failed start.
 pub(super) struct Failure {
     pub(super) message: String,
     pub(super) recoverable: bool,
@@ -36,7 +35,7 @@ pub(super) struct Failure {
 
 impl Failure {
     fn new(what: &str, error: &io::Error) -> Self {
-        // What is missing or forbidden stays so; other errors are the machine's, and may pass.
+        // A missing or forbidden file stays so; other errors may be temporary.
         let is_final = matches!(
             error.kind(),
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
@@ -59,14 +58,14 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
     let _ = fs::write("/proc/self/oom_score_adj", intent.oom_score_adj.to_string());
     let cgroup = cgroup.filter(|cgroup| cgroup.enter().is_ok());
     let spawned = spawn(&mut command, cgroup.as_ref(), &intent.limits.cores);
-    // Killing the group must not kill the supervisor: a group it cannot leave is not used so.
+    // Killing the group must not kill the supervisor, so a group that it cannot leave is not used.
     let cgroup = cgroup.filter(|_| {
         intent
             .cgroup_slice
             .as_deref()
             .is_some_and(|slice| cgroup::enter_supervisors(slice).is_ok())
     });
-    // The writing ends go with it: the reader sees an end when no process of the task is left.
+    // Drops the write ends: the reader sees the end of file when no process of the task is left.
     drop(command);
     let child = spawned.map_err(|error| {
         if let Some(cgroup) = &cgroup {
@@ -77,11 +76,11 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
             &error,
         )
     })?;
-    // Its end is waited for by number: dropping the handle neither kills nor reaps.
+    // The process is waited for by pid: dropping the handle neither kills nor reaps it.
     let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
     drop(child);
-    // A process that has ended already is still there to be reaped, so it has a start time; if
-    // not even that can be read, the number alone has to do.
+    // A process that has ended already is not reaped yet, so it has a start time. If that cannot
+    // be read, the pid alone identifies it.
     let process = ProcessId::of(pid).unwrap_or(ProcessId {
         pid,
         start_ticks: 0,
@@ -96,7 +95,7 @@ pub(super) fn start(directory: &Path, intent: &Intent) -> Result<Started, Failur
         outputs,
     };
     write_state(directory, &started).map_err(|error| {
-        // Nobody could find it again, so it must not run.
+        // The task could not be recovered later, so it must not run.
         started.reaped.kill_everything();
         Failure::new("cannot write state.json", &error)
     })?;
@@ -143,7 +142,7 @@ fn write_state(directory: &Path, started: &Started) -> io::Result<()> {
     files::write(directory, STATE, &state, Survives::Crash)
 }
 
-/// Starts the process on its cores: the control group keeps it there, or the scheduler does.
+/// Starts the process on its cores: confined by the control group, else by its affinity mask.
 fn spawn(
     command: &mut Command,
     cgroup: Option<&TaskCgroup>,
@@ -154,8 +153,11 @@ fn spawn(
         return command.spawn();
     }
     let on_cores = affinity::enter(cores).map_err(|error| {
-        let list = allowance::list(cores);
-        io::Error::new(error.kind(), format!("not on its cores, {list}: {error}"))
+        let list = core_list::format(cores);
+        io::Error::new(
+            error.kind(),
+            format!("cannot run on its dedicated cores, {list}: {error}"),
+        )
     })?;
     let spawned = command.spawn();
     drop(on_cores);
@@ -192,16 +194,16 @@ fn fifo(directory: &Path, position: usize) -> PathBuf {
     directory.join(format!("{}.fifo", STREAMS[position].as_str()))
 }
 
-/// Makes the pipes of the task's output; returns its ends and ours.
+/// Creates the pipes of the task's output. Returns the task's ends and the supervisor's.
 ///
-/// The task's ends are open for reading too: should the supervisor die, the task still writes into
-/// a pipe that has a reader, and is not killed for it.
+/// The task's ends are open for reading as well: when the supervisor dies, the pipe still has a
+/// reader, and SIGPIPE does not kill the task.
 fn open_fifos(directory: &Path, user: Option<User>) -> io::Result<(Outputs, Outputs)> {
     let open = |position| {
         let path = fifo(directory, position);
         mkfifo(&path, FileMode::from_bits_truncate(0o600))?;
         if let Some(user) = user {
-            // A task may open its own output again, by /dev/stdout.
+            // A task may reopen its own output as /dev/stdout.
             chown(&path, Some(user.uid), Some(user.gid))?;
         }
         let input = OpenOptions::new().read(true).write(true).open(&path)?;
@@ -211,10 +213,10 @@ fn open_fifos(directory: &Path, user: Option<User>) -> io::Result<(Outputs, Outp
     Ok((Some([stdout.0, stderr.0]), Some([stdout.1, stderr.1])))
 }
 
-/// Opens our ends of pipes that the task already holds, or has let go of.
+/// Opens the supervisor's ends of pipes that the task holds or has closed.
 fn reopen_fifos(directory: &Path) -> io::Result<[File; 2]> {
     let open = |position| {
-        // Opening waits for a writer, and there may be none any more.
+        // A blocking open would wait for a writer, and there may be none any more.
         let nonblocking = OFlag::O_NONBLOCK.bits();
         let file = OpenOptions::new()
             .read(true)

@@ -1,4 +1,4 @@
-//! One driver in a directory of its own, which leaves no process behind.
+//! Test bench: one driver in its own directory, without leftover processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use model::job::LogConfig;
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::log_files::{self, LogStream};
 use task_drivers::{
-    AllocDirs, Allowance, Driver, RawExec, RawExecSettings, Recovery, StartError,
+    AllocDirs, Driver, RawExec, RawExecSettings, Recovery, ResourceLimits, StartError,
     SupervisorCommand, TaskConfig, TaskDirs, TaskId,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How long anything in these tests may take; all of it takes milliseconds on an idle machine.
+/// Timeout of these tests; an idle machine takes milliseconds.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Bench {
@@ -30,7 +30,7 @@ impl Bench {
         Self::with(|_| {})
     }
 
-    /// Without control groups, as on a machine where the agent may not make any.
+    /// Without control groups, as on a machine where the agent cannot create any.
     pub(crate) fn without_cgroups() -> Self {
         Self::with(|settings| settings.cgroup_parent = None)
     }
@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// The directory that is kept of an attempt.
+    /// Returns the directory of an attempt.
     pub(crate) fn kept(&self, attempt: u32) -> PathBuf {
         let alloc = self.settings.state_dir.join(self.alloc_id.to_string());
         alloc.join("web").join(attempt.to_string())
@@ -83,10 +83,10 @@ impl Bench {
             config: config.as_object().unwrap().clone(),
             env: [("NOMAD_TASK_NAME".to_owned(), "web".to_owned())].into(),
             dirs: Some(self.dirs()),
-            allowance: Allowance {
+            resources: ResourceLimits {
                 cpu_mhz: 100,
                 memory_mib: 300,
-                ..Allowance::default()
+                ..ResourceLimits::default()
             },
             logs: LogConfig {
                 max_files: 10,
@@ -129,7 +129,7 @@ impl Bench {
             .unwrap();
     }
 
-    /// What a new agent finds of the task.
+    /// Recovers the task as a new agent.
     pub(crate) async fn recover(&mut self) -> Recovery {
         self.driver = RawExec::new(self.settings.clone());
         let config = self.shell("exit 99");
@@ -149,7 +149,7 @@ impl Bench {
         self.output(LogStream::Stdout)
     }
 
-    /// Waits until the task has said `text`, and returns all it has said.
+    /// Waits until the task has printed `text`. Returns its output.
     pub(crate) async fn said(&self, text: &str) -> String {
         wait_for(&format!("the task to say {text:?}"), || {
             Some(self.stdout()).filter(|said| said.contains(text))
@@ -157,14 +157,14 @@ impl Bench {
         .await
     }
 
-    /// The number that `state.json` has for `who`: `task` or `supervisor`.
-    pub(crate) fn pid(&self, who: &str) -> i32 {
+    /// Returns the pid in `state.json` of `role`: `task` or `supervisor`.
+    pub(crate) fn pid(&self, role: &str) -> i32 {
         let text = fs::read(self.kept(1).join("state.json")).unwrap();
         let state: serde_json::Value = serde_json::from_slice(&text).unwrap();
-        i32::try_from(state[who]["pid"].as_i64().unwrap()).unwrap()
+        i32::try_from(state[role]["pid"].as_i64().unwrap()).unwrap()
     }
 
-    /// Every process that carries this allocation's mark.
+    /// Returns every process with this allocation's marker.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let mark = format!("KAFILA_TASK_ID={}/", self.alloc_id);
         processes_with("environ", &mark)
@@ -174,7 +174,7 @@ impl Bench {
         processes_with("cmdline", &self.settings.state_dir.display().to_string())
     }
 
-    /// Forgets the task and checks that nothing of it is left.
+    /// Forgets the task, and checks that no process or record is left.
     pub(crate) async fn finish(self) {
         self.driver.forget(&self.id(1)).await.unwrap();
         assert!(!self.kept(1).exists());
@@ -188,7 +188,7 @@ impl Bench {
 }
 
 impl Drop for Bench {
-    /// After a failed test.
+    /// Cleans up after a failed test.
     fn drop(&mut self) {
         for pid in self.supervisors().into_iter().chain(self.processes()) {
             kill(pid, "KILL");
@@ -215,7 +215,7 @@ pub(crate) fn kill(pid: i32, signal: &str) {
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal);
 }
 
-/// Tells whether a process runs; one that nobody has reaped yet does not.
+/// Returns whether a process runs; a zombie does not.
 pub(crate) fn is_alive(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat

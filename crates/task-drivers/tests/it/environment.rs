@@ -1,4 +1,4 @@
-//! The variables that a task sees.
+//! A task's environment variables.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn gpu(name: &str) -> NodeDevice {
 }
 
 #[test]
-fn a_task_sees_who_where_and_what_it_is() {
+fn a_task_has_variables_for_its_job_its_node_and_its_resources() {
     let mut job = test_kit::builders::service("shop", 1);
     job.meta.insert("team".to_owned(), "red".to_owned());
     job.parent_id = "mall".to_owned();
@@ -40,7 +40,7 @@ fn a_task_sees_who_where_and_what_it_is() {
     );
     task.env
         .insert("ODD".to_owned(), "${no.such.thing}".to_owned());
-    // The node has the last word on this one.
+    // The node overrides this one.
     task.env.insert("K80_DEVICES".to_owned(), "all".to_owned());
     let task_name = task.name.clone();
     let mut node = test_kit::builders::node(1);
@@ -182,7 +182,7 @@ fn each_port_has_its_own_address_and_each_volume_its_path() {
 }
 
 #[test]
-fn a_node_that_only_pretends_has_no_directories() {
+fn a_simulated_node_has_no_directories() {
     let job = test_kit::builders::batch("sum", 1);
     let alloc = test_kit::builders::allocation(1, &job, NodeId::from_random(1));
     let facts = NodeFacts::default();

@@ -1,11 +1,12 @@
-//! Tasks that only pretend, on a paused clock.
+//! Simulated tasks, on a paused clock.
 
 use std::time::Duration;
 
 use model::job::LogConfig;
 use model::{AllocId, Timestamp};
 use task_drivers::{
-    AllocDirs, Allowance, Driver, DriverError, MockDriver, Recovery, StartError, TaskConfig, TaskId,
+    AllocDirs, Driver, DriverError, MockDriver, Recovery, ResourceLimits, StartError, TaskConfig,
+    TaskId,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -26,10 +27,10 @@ fn config(config: serde_json::Value) -> TaskConfig {
         config: config.as_object().unwrap().clone(),
         env: std::collections::BTreeMap::new(),
         dirs: None,
-        allowance: Allowance {
+        resources: ResourceLimits {
             cpu_mhz: 100,
             memory_mib: 300,
-            ..Allowance::default()
+            ..ResourceLimits::default()
         },
         logs: LogConfig {
             max_files: 10,
@@ -46,7 +47,7 @@ async fn wait(driver: &MockDriver) -> model::ExitResult {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_takes_its_time_and_ends_as_told() {
+async fn a_run_has_the_configured_length_and_end() {
     let driver = MockDriver::default();
     let began = Instant::now();
     let options = serde_json::json!({"run_for": "10s", "exit_code": 3, "exit_err_msg": "oops"});
@@ -93,7 +94,7 @@ async fn a_stop_takes_as_long_as_the_task_wants_and_no_longer_than_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn starts_fail_or_block_as_told() {
+async fn starts_fail_or_block_as_configured() {
     let driver = MockDriver::default();
     for recoverable in [true, false] {
         let options =
@@ -140,7 +141,7 @@ async fn the_first_attempts_can_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_agent_finds_a_run_by_the_time_of_day() {
+async fn a_restarted_agent_recovers_a_run_from_the_wall_clock() {
     let options = serde_json::json!({"run_for": "60s", "exit_code": 4});
     let start = Timestamp::from_millis(1_700_000_000_000);
     let at = |seconds| start.plus(Duration::from_secs(seconds));
@@ -181,7 +182,7 @@ async fn output_is_repeated_until_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn signals_are_taken_or_not_as_told() {
+async fn signals_succeed_or_fail_as_configured() {
     let driver = MockDriver::default();
     driver
         .start(config(serde_json::json!({"run_for": "1h"})))

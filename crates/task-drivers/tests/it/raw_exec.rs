@@ -1,6 +1,7 @@
-//! Starting, running and ending of plain processes.
+//! Start, run and end of plain processes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use crate::bench::{Bench, wait_for};
 
 #[tokio::test]
-async fn a_process_runs_and_its_code_and_output_are_kept() {
+async fn the_exit_code_and_output_of_a_process_are_recorded() {
     let bench = Bench::new();
     bench
         .start("echo to out; echo to err >&2; exit 7")
@@ -74,28 +75,30 @@ async fn a_task_runs_on_its_own_cores_and_no_others() {
     let last = allowed.trim().rsplit([',', '-']).next().unwrap();
     let bench = Bench::new();
     let mut config = bench.shell("sh -c 'grep Cpus_allowed_list /proc/self/status'");
-    config.allowance.cores = vec![last.parse().unwrap()];
+    config.resources.cores = vec![last.parse().unwrap()];
     bench.driver.start(config).await.unwrap();
     assert_eq!(bench.wait().await.code, 0);
     assert_eq!(bench.stdout(), format!("Cpus_allowed_list:\t{last}\n"));
     bench.finish().await;
 }
 
-/// To run it where it was not promised to would take from others what is theirs.
+/// On other cores it would take cpu from other tasks.
 #[tokio::test]
-async fn a_task_whose_cores_are_not_there_does_not_start() {
+async fn a_task_whose_cores_do_not_exist_does_not_start() {
     let bench = Bench::new();
     let mut config = bench.shell("true");
-    config.allowance.cores = vec![1_000];
+    config.resources.cores = vec![1_000];
     let error = bench.driver.start(config).await.unwrap_err();
     assert!(
-        error.to_string().contains("not on its cores, 1000"),
+        error
+            .to_string()
+            .contains("cannot run on its dedicated cores, 1000"),
         "{error}"
     );
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_no_use_trying_again() {
+async fn a_missing_program_is_not_recoverable() {
     let bench = Bench::new();
     for config in [
         serde_json::json!({"command": "/no/such/program"}),
@@ -192,7 +195,7 @@ async fn a_task_can_run_as_another_user() {
     let bench = Bench::new();
     let mut config = bench.shell("id -u; echo again > /dev/stdout; echo \"$USER\"");
     config.user = user.to_owned();
-    // Temporary directories are for their owner's eyes only.
+    // Temporary directories are readable by their owner only.
     config.config.insert("work_dir".to_owned(), "/".into());
     bench.driver.start(config).await.unwrap();
     let exit = bench.wait().await;
@@ -207,7 +210,34 @@ async fn a_task_can_run_as_another_user() {
 }
 
 #[tokio::test]
-async fn a_deep_state_directory_is_no_obstacle() {
+async fn the_secrets_of_a_task_belong_to_its_user() {
+    let bench = Bench::new();
+    let dirs = bench.dirs();
+    fs::set_permissions(&dirs.secrets, fs::Permissions::from_mode(0o700)).unwrap();
+    let script = "echo key > $NOMAD_SECRETS_DIR/token && cat $NOMAD_SECRETS_DIR/token";
+    let mut config = bench.shell(script);
+    let secrets = dirs.secrets.display().to_string();
+    config.env.insert("NOMAD_SECRETS_DIR".to_owned(), secrets);
+    if nix::unistd::getuid().is_root() {
+        config.user = "nobody".to_owned();
+        // Temporary directories are readable by their owner only.
+        let mut above = dirs.root.as_path();
+        while let Some(parent) = above.parent().filter(|it| *it != std::env::temp_dir()) {
+            fs::set_permissions(parent, fs::Permissions::from_mode(0o755)).unwrap();
+            above = parent;
+        }
+    }
+    bench.driver.start(config).await.unwrap();
+    let exit = bench.wait().await;
+    assert_eq!(exit.code, 0, "{}", bench.output(LogStream::Stderr));
+    assert_eq!(bench.stdout(), "key\n");
+    let mode = fs::metadata(&dirs.secrets).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "no other user reads them");
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_deep_state_directory_works() {
     let bench = Bench::with(|settings| {
         settings.state_dir = settings
             .state_dir

@@ -1,4 +1,4 @@
-//! Agents and supervisors that die while their tasks go on.
+//! Recovery of tasks after the death of agents and supervisors.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use task_drivers::{Driver, Recovery};
 
 use crate::bench::{Bench, is_alive, kill, wait_for};
 
-/// Says a number every 10 ms.
+/// Prints a number every 10 ms.
 const COUNTING: &str = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done";
 
 fn last_number(said: &str) -> u64 {
@@ -33,7 +33,7 @@ fn assert_complete(numbers: &[u64]) {
     assert_eq!(numbers, all, "no gap and nothing twice");
 }
 
-/// A supervisor that is killed takes along what it has read and not yet written.
+/// A killed supervisor loses the output that it has read but not written.
 fn assert_one_gap_at_most(numbers: &[u64]) {
     assert!(
         numbers.is_sorted_by(|a, b| a < b),
@@ -87,7 +87,7 @@ async fn scenario_022_a_new_agent_finds_the_same_process_and_its_output_goes_on(
 }
 
 #[tokio::test]
-async fn scenario_023_an_end_that_no_agent_saw_is_told_to_the_next() {
+async fn scenario_023_the_next_agent_learns_an_unobserved_end() {
     let mut bench = Bench::new();
     bench.start("sleep 0.1; echo done; exit 7").await.unwrap();
     let pid = bench.pid("task");
@@ -133,11 +133,14 @@ async fn scenario_025_a_task_that_loses_its_supervisor_gets_another() {
         let driver = &bench.driver;
         let id = bench.id(1);
         let (sender, mut messages) = tokio::sync::mpsc::channel(10);
-        let told = tokio::select! {
+        let message = tokio::select! {
             exit = driver.wait(&id, &sender) => panic!("{exit:?}"),
-            told = async { kill_supervisor(&bench).await; messages.recv().await } => told.unwrap(),
+            message = async { kill_supervisor(&bench).await; messages.recv().await } => message.unwrap(),
         };
-        assert!(told.contains("lost its supervisor"), "{told}");
+        assert!(
+            message.contains("supervisor of the task was replaced"),
+            "{message}"
+        );
         assert_eq!(bench.pid("task"), pid, "the same process");
         assert!(is_alive(pid));
         assert_one_gap_at_most(&counts_on(&bench).await);
@@ -171,7 +174,7 @@ async fn scenario_026_a_task_that_loses_agent_and_supervisor_is_found_once() {
 }
 
 #[tokio::test]
-async fn scenario_027_a_process_that_nobody_wrote_down_does_not_live_on() {
+async fn scenario_027_a_process_without_a_record_is_killed() {
     for mut bench in [Bench::new(), Bench::without_cgroups()] {
         bench
             .start("(setsid sleep 600 &); sleep 600")
@@ -195,7 +198,7 @@ async fn scenario_027_a_process_that_nobody_wrote_down_does_not_live_on() {
 }
 
 #[tokio::test]
-async fn what_was_only_meant_to_be_started_is_not_found() {
+async fn a_task_that_was_never_started_is_not_found() {
     let mut bench = Bench::new();
     let found = bench.recover().await;
     assert_eq!(gone(&found), "it was never started");
@@ -212,7 +215,7 @@ async fn what_was_only_meant_to_be_started_is_not_found() {
 }
 
 #[tokio::test]
-async fn starting_what_an_agent_had_started_and_forgotten_takes_it_up() {
+async fn a_repeated_start_reuses_the_process() {
     let mut bench = Bench::new();
     bench.start(COUNTING).await.unwrap();
     let pid = bench.pid("task");
@@ -236,7 +239,7 @@ async fn scenario_030_after_a_reboot_no_process_is_mistaken_for_the_task() {
     bench.start("exec sleep 600").await.unwrap();
     let pid = bench.pid("task");
     kill_supervisor(&bench).await;
-    // As if all this were of another boot, and the task's number in use again.
+    // As after a reboot, with the task's pid reused.
     for file in ["intent.json", "state.json"] {
         let path = bench.kept(1).join(file);
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
@@ -245,7 +248,7 @@ async fn scenario_030_after_a_reboot_no_process_is_mistaken_for_the_task() {
     }
     let found = bench.recover().await;
     assert_eq!(gone(&found), "the node was rebooted");
-    assert!(is_alive(pid), "somebody else's process is left alone");
+    assert!(is_alive(pid), "a process of another task is left alone");
     kill(pid, "KILL");
     wait_for("the process to die", || {
         bench.processes().is_empty().then_some(())

@@ -1,4 +1,4 @@
-//! Killing: the whole task, and nothing of it stays.
+//! Stops: every process of a task ends.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use tokio::time::Instant;
 
 use crate::bench::{Bench, is_alive};
 
-/// Both ways of finding what belongs to a task.
+/// Both ways to find the processes of a task.
 fn benches() -> [Bench; 2] {
     [Bench::new(), Bench::without_cgroups()]
 }
 
 #[tokio::test]
-async fn a_task_hears_its_signal_and_may_end_in_good_order() {
+async fn a_task_receives_its_signal_and_can_shut_down() {
     for bench in benches() {
         bench
             .start("trap 'echo cleaning; exit 3' TERM; echo ready; while :; do sleep 0.01; done")
@@ -75,7 +75,7 @@ async fn scenario_046_a_daemon_that_left_session_and_group_dies_with_its_task() 
         assert!(is_alive(daemon));
         let began = Instant::now();
         bench.stop("", 100).await;
-        // Far less than the task would take by itself; a machine under load takes its time.
+        // Far less than the task would run; a loaded machine is slow.
         assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
         assert!(!is_alive(daemon));
         assert!(bench.processes().is_empty());
@@ -84,7 +84,7 @@ async fn scenario_046_a_daemon_that_left_session_and_group_dies_with_its_task() 
 }
 
 #[tokio::test]
-async fn what_a_task_leaves_behind_when_it_ends_is_killed() {
+async fn remaining_processes_of_an_ended_task_are_killed() {
     for bench in benches() {
         bench
             .start("(setsid sleep 600 &); sleep 600 & exit 5")
@@ -97,7 +97,7 @@ async fn what_a_task_leaves_behind_when_it_ends_is_killed() {
 }
 
 #[tokio::test]
-async fn stopping_twice_and_stopping_what_has_ended_is_no_error() {
+async fn stopping_twice_or_after_the_end_is_no_error() {
     let bench = Bench::new();
     bench.start("exec sleep 600").await.unwrap();
     tokio::join!(bench.stop("SIGTERM", 5_000), bench.stop("SIGTERM", 5_000));
@@ -109,7 +109,7 @@ async fn stopping_twice_and_stopping_what_has_ended_is_no_error() {
 }
 
 #[tokio::test]
-async fn a_task_of_an_agent_that_ignores_interrupts_hears_them() {
+async fn a_task_of_an_agent_that_ignores_interrupts_receives_them() {
     let supervisor = env!("CARGO_BIN_EXE_task-supervisor");
     let bench = Bench::with(|settings| {
         settings.supervisor.program = PathBuf::from("/bin/sh");

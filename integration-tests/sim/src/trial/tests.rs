@@ -1,4 +1,4 @@
-//! At rest nodes have done as they were told: a good state passes, a bad one is found.
+//! The check that nodes at rest have applied every assignment, on good and bad states.
 
 use invariants::Fact;
 use model::{AllocClient, ClientStatus, DesiredStatus};
@@ -8,18 +8,18 @@ use test_kit::builders;
 use super::unrest;
 use crate::testing::seen;
 
-/// Whether a node is found to owe something that is told `desired` of an allocation, and has told
-/// `status` of it, if anything.
+/// Returns whether the check reports a node with a `desired` allocation whose reported status is
+/// `status`.
 fn is_undone(desired: DesiredStatus, status: Option<ClientStatus>) -> bool {
     let (node, job) = (builders::node(1), builders::service("web", 1));
     let mut alloc = builders::allocation(1, &job, node.id);
     alloc.desired_status = desired;
     let id = alloc.id;
-    let told = status.map(|status| AllocClient {
+    let report = status.map(|status| AllocClient {
         status,
         ..AllocClient::default()
     });
-    let told = told.map(|client| {
+    let report = report.map(|client| {
         let entity = Entity::AllocClient(Box::new(client));
         vec![(Key::AllocClient(id), Some(entity))]
     });
@@ -27,30 +27,30 @@ fn is_undone(desired: DesiredStatus, status: Option<ClientStatus>) -> bool {
         (Key::Node(node.id), Some(Entity::Node(Box::new(node)))),
         (Key::Alloc(id), Some(Entity::Alloc(Box::new(alloc)))),
     ];
-    let watcher = seen([placed].into_iter().chain(told));
-    let found = unrest(&watcher, 1);
+    let checker = seen([placed].into_iter().chain(report));
+    let found = unrest(&checker, 1);
     found
         .iter()
-        .any(|violation| violation.fact == Fact::NodesDoAsTold)
+        .any(|violation| violation.fact == Fact::DesiredStateIsReached)
 }
 
 #[test]
-fn what_is_to_run_runs_or_has_run() {
+fn a_wanted_allocation_runs_or_has_run() {
     let run = DesiredStatus::Run;
     assert!(!is_undone(run, Some(ClientStatus::Running)));
     assert!(!is_undone(run, Some(ClientStatus::Complete)));
     assert!(!is_undone(run, Some(ClientStatus::Failed)));
     assert!(is_undone(run, Some(ClientStatus::Pending)));
-    assert!(is_undone(run, None), "nothing was told of it");
+    assert!(is_undone(run, None), "no report");
 }
 
 #[test]
-fn what_is_to_end_has_ended() {
+fn a_stopped_allocation_has_ended() {
     for desired in [DesiredStatus::Stop, DesiredStatus::Evict] {
         assert!(!is_undone(desired, Some(ClientStatus::Complete)));
         assert!(!is_undone(desired, Some(ClientStatus::Failed)));
         assert!(is_undone(desired, Some(ClientStatus::Running)));
         assert!(is_undone(desired, Some(ClientStatus::Pending)));
-        assert!(is_undone(desired, None), "nothing was told of it");
+        assert!(is_undone(desired, None), "no report");
     }
 }

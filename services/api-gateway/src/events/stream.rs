@@ -1,114 +1,144 @@
-//! The loop behind each caller: the store's watch on one side, a few batches on the other.
+//! The task behind each caller of the event stream: a watch in, a few batches out.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use event_stream::{Filter, describe, past};
 use futures::Stream;
 use futures::stream::unfold;
+use gateway_core::Error;
 use prost::Message as _;
 use proto::v1;
-use store::{Tail, Told, Written};
+use store::{ChangeStream, RevisionChanges, StreamItem};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
+use tonic::Code;
 
-use super::{Filter, describe, past};
-use crate::error::Error;
 use crate::gateway::Shared;
 
-/// How many callers a gateway serves: each is a watch at the store.
-const STREAMS_MAX: usize = 256;
-/// How many batches wait for a caller; the store keeps the rest.
+/// How many batches may wait for a caller; the store keeps the rest.
 const BATCHES_AHEAD: usize = 16;
-/// How many bytes they have at most, as they are sent: one transaction's worth of writes, which is
-/// 1 MiB, makes a few times that in events. A batch that is larger waits alone. With every caller as
-/// slow as can be, a gateway holds 1 GiB.
+/// How many encoded bytes may wait for a caller: the writes of one transaction, at most 1 MiB, make a
+/// few times that in events. A larger batch waits alone. With every caller stalled a gateway holds
+/// 1 GiB.
 const BYTES_AHEAD: u32 = 4 << 20;
-/// How long the replica may take to reach a write before it is told with what is known.
+/// The timeout for the replica to reach a write, before its events are described from older state.
 const CATCH_UP: Duration = Duration::from_secs(1);
-/// How long the store gets to say how far it has come before a bookmark is due.
+/// How long before a bookmark is due the store is asked for its progress.
 const ASK_AHEAD: Duration = Duration::from_millis(500);
 
-/// How long after a bookmark is due the store may still be silent.
+/// How long after a bookmark is due the store may be silent before the stream ends.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 const BOOKMARK_DEFAULT: Duration = Duration::from_secs(10);
 const BOOKMARK_LEAST: Duration = Duration::from_secs(1);
 
-/// The callers that are served. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Streams {
-    free: Arc<Semaphore>,
+/// The reason why a stream cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+enum StreamError {
+    #[error(
+        "index {index} was never reached, the newest is {newest}: was the store restored from a \
+         backup? Read the current state, and resume from index {}",
+        newest + 1
+    )]
+    Ahead { index: u64, newest: u64 },
+    #[error(
+        "index {next} is compacted away{}: read the current state, and resume from its index",
+        oldest_kept(*oldest)
+    )]
+    Compacted { next: u64, oldest: u64 },
+    #[error(
+        "the caller took no event for {}s: resume after the last index received",
+        timeout.as_secs_f64()
+    )]
+    Slow { timeout: Duration },
+    #[error("the stream of events broke: resume from index {next}")]
+    Broken {
+        next: u64,
+        #[source]
+        source: store::Error,
+    },
 }
 
-impl Default for Streams {
-    fn default() -> Self {
-        Self {
-            free: Arc::new(Semaphore::new(STREAMS_MAX)),
-        }
+impl From<StreamError> for Error {
+    fn from(error: StreamError) -> Self {
+        let code = match error {
+            StreamError::Ahead { .. } | StreamError::Compacted { .. } => Code::OutOfRange,
+            StreamError::Slow { .. } => Code::ResourceExhausted,
+            StreamError::Broken { .. } => Code::Unavailable,
+        };
+        Self::new(code, error)
     }
 }
 
-/// What a caller asks for.
+fn oldest_kept(revision: u64) -> String {
+    match revision {
+        0 => String::new(),
+        oldest => format!(", the oldest kept is {oldest}"),
+    }
+}
+
+/// A request for a stream.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct StreamRequest {
     pub filter: Filter,
-    /// 0: what is written from now on.
+    /// The first index; 0: the next write.
     pub index: u64,
-    /// `None`: the usual one.
+    /// `None`: the default.
     pub bookmark_interval: Option<Duration>,
 }
 
-/// Starts telling a caller.
+/// Starts a stream.
 ///
 /// # Errors
-/// There are too many callers; the index was never reached; the store cannot be reached.
+/// There are too many streams; the index was never reached; the store cannot be reached.
 pub async fn open(
     gateway: Shared,
-    wish: Wish,
+    request: StreamRequest,
 ) -> Result<impl Stream<Item = Result<v1::EventBatch, Error>> + Send + use<>, Error> {
-    let slot = Arc::clone(&gateway.streams.free).try_acquire_owned();
-    let slot = slot.map_err(|_| Error::EventStreams { most: STREAMS_MAX })?;
-    let newest = gateway.client.current_revision().await?;
-    let first = if wish.index == 0 {
+    let slot = gateway.streams.take()?;
+    let newest = gateway.core.client.current_revision().await?;
+    let first = if request.index == 0 {
         newest + 1
     } else {
-        wish.index
+        request.index
     };
     if first > newest + 1 {
-        return Err(Error::EventsAhead {
-            index: wish.index,
+        return Err(StreamError::Ahead {
+            index: request.index,
             newest,
-        });
+        }
+        .into());
     }
-    // From a revision that is there: etcd does not say how far a watch has come that lies ahead.
-    let tail = Tail::from(&gateway.client, first.min(newest)).await?;
-    let (batches, received) = waiting();
-    let interval = wish.bookmark_interval.unwrap_or(BOOKMARK_DEFAULT);
-    let teller = Teller {
+    // From an existing revision: etcd reports no progress of a watch that starts in the future.
+    let tail = ChangeStream::from(&gateway.core.client, first.min(newest)).await?;
+    let (batches, received) = queue();
+    let interval = request.bookmark_interval.unwrap_or(BOOKMARK_DEFAULT);
+    let sender = EventSender {
         gateway,
-        filter: wish.filter,
+        filter: request.filter,
         interval: interval.max(BOOKMARK_LEAST),
         tail,
-        told: first - 1,
+        sent: first - 1,
         batches,
         _slot: slot,
     };
     let (ended, end) = oneshot::channel();
     tokio::spawn(async move {
-        // A caller that has gone does not want to know.
-        let _ = ended.send(teller.run().await);
+        // The caller may have gone.
+        let _ = ended.send(sender.run().await);
     });
     Ok(unfold(Some((received, end)), |state| async {
         let (mut received, end) = state?;
         match received.next().await {
             Some(batch) => Some((Ok(batch), Some((received, end)))),
-            None => Some((Err(end.await.unwrap_or(Error::Draining)), None)),
+            None => Some((Err(end.await.unwrap_or_else(|_| Error::draining())), None)),
         }
     }))
 }
 
-/// Returns both ends of what waits for a caller.
-fn waiting() -> (Batches, Received) {
+/// Returns both ends of a caller's queue.
+fn queue() -> (Batches, Received) {
     let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
     let batches = Batches {
         sender,
@@ -117,16 +147,16 @@ fn waiting() -> (Batches, Received) {
     (batches, Received(receiver))
 }
 
-/// Where batches are put. Cheap to clone.
+/// The sending end of a caller's queue. Cheap to clone.
 #[derive(Clone, Debug)]
 struct Batches {
     sender: mpsc::Sender<(v1::EventBatch, OwnedSemaphorePermit)>,
-    /// The bytes that may still wait.
+    /// The bytes that may still be queued.
     room: Arc<Semaphore>,
 }
 
 impl Batches {
-    /// Puts a batch behind the others once there is room for it; `false`: the caller has gone.
+    /// Queues a batch once there is room for it; `false`: the caller has gone.
     async fn put(&self, batch: v1::EventBatch) -> bool {
         let size = u32::try_from(batch.encoded_len()).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).acquire_many_owned(size.min(BYTES_AHEAD));
@@ -146,7 +176,7 @@ impl Batches {
     }
 }
 
-/// Where the caller takes them.
+/// The receiving end of a caller's queue.
 struct Received(mpsc::Receiver<(v1::EventBatch, OwnedSemaphorePermit)>);
 
 impl Received {
@@ -155,13 +185,13 @@ impl Received {
     }
 }
 
-/// When the caller is told how far the stream has come. Only what the store has said of it is told:
-/// a watch that died in silence must not look like a store in which nothing happens.
+/// The time of the next bookmark. A bookmark only has progress that the store has confirmed: a dead
+/// watch must not look like a store without writes.
 struct Bookmark {
     due: Instant,
     /// When the store was last asked.
     asked_at: Option<Instant>,
-    /// Whether it has said anything since.
+    /// Whether it has answered since.
     is_heard: bool,
 }
 
@@ -174,7 +204,7 @@ impl Bookmark {
         }
     }
 
-    /// Returns when to ask, or to look whether the answer is there.
+    /// Returns the time to ask, or to check for the answer.
     fn next(&self) -> Instant {
         match self.asked_at {
             None => self.due - ASK_AHEAD,
@@ -187,27 +217,27 @@ impl Bookmark {
     }
 }
 
-struct Teller {
+struct EventSender {
     gateway: Shared,
     filter: Filter,
     interval: Duration,
-    tail: Tail,
-    /// Everything up to here has been told, or is not wanted.
-    told: u64,
+    tail: ChangeStream,
+    /// Everything up to this index was sent or filtered out.
+    sent: u64,
     batches: Batches,
     _slot: OwnedSemaphorePermit,
 }
 
-impl Teller {
-    /// Tells until it cannot go on; returns why.
+impl EventSender {
+    /// Sends events until the stream has to end; returns the reason.
     async fn run(mut self) -> Error {
-        match self.tell().await {
+        match self.send_all().await {
             Ok(never) => match never {},
             Err(error) => error,
         }
     }
 
-    async fn tell(&mut self) -> Result<std::convert::Infallible, Error> {
+    async fn send_all(&mut self) -> Result<std::convert::Infallible, Error> {
         self.send(Vec::new()).await?;
         let drain = self.gateway.drain.clone();
         let batches = self.batches.clone();
@@ -215,8 +245,8 @@ impl Teller {
         loop {
             tokio::select! {
                 biased;
-                () = drain.cancelled() => return Err(Error::Draining),
-                () = batches.closed() => return Err(Error::Draining),
+                () = drain.cancelled() => return Err(Error::draining()),
+                () = batches.closed() => return Err(Error::draining()),
                 told = self.tail.next() => {
                     let told = told.map_err(|error| self.cut(error))?;
                     bookmark.is_heard = true;
@@ -243,18 +273,18 @@ impl Teller {
         }
     }
 
-    /// Takes in what the store tells; returns whether the caller was told of it.
-    async fn take(&mut self, told: Told) -> Result<bool, Error> {
-        let written = match told {
-            Told::Quiet(revision) => {
-                self.told = self.told.max(revision);
+    /// Handles a message of the watch; returns whether a batch was sent.
+    async fn take(&mut self, item: StreamItem) -> Result<bool, Error> {
+        let written = match item {
+            StreamItem::Progress(revision) => {
+                self.sent = self.sent.max(revision);
                 return Ok(false);
             }
-            Told::Written(written) if written.revision <= self.told => return Ok(false),
-            Told::Written(written) => written,
+            StreamItem::Changes(written) if written.revision <= self.sent => return Ok(false),
+            StreamItem::Changes(written) => written,
         };
         let events = self.events(&written).await?;
-        self.told = self.told.max(written.revision);
+        self.sent = self.sent.max(written.revision);
         if events.is_empty() {
             return Ok(false);
         }
@@ -262,11 +292,11 @@ impl Teller {
         Ok(true)
     }
 
-    async fn events(&self, written: &Written) -> Result<Vec<v1::Event>, Error> {
-        let replica = &self.gateway.replica;
+    async fn events(&self, written: &RevisionChanges) -> Result<Vec<v1::Event>, Error> {
+        let replica = &self.gateway.core.replica;
         let reached = replica.wait_for(written.revision, CATCH_UP).await;
         let snapshot = reached.unwrap_or_else(|_| replica.snapshot());
-        let past = past::read(&self.gateway.client, written, &snapshot).await;
+        let past = past::read(&self.gateway.core.client, written, &snapshot).await;
         let past = past.map_err(|error| self.cut(error))?;
         let mut events = describe(written, &snapshot, &past);
         events.retain(|event| self.filter.admits(event));
@@ -274,37 +304,40 @@ impl Teller {
     }
 
     async fn send(&self, events: Vec<v1::Event>) -> Result<(), Error> {
-        let index = self.told;
+        let index = self.sent;
         let batch = v1::EventBatch { index, events };
-        // The caller goes on after the last one that it was told, which this one is not.
-        let patience = self.gateway.config.event_stream_patience;
-        match timeout(patience, self.batches.put(batch)).await {
+        let timeout = self.gateway.config.event_stream_timeout;
+        match tokio::time::timeout(timeout, self.batches.put(batch)).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Error::Draining),
-            Err(_) => Err(Error::EventsSlow { patience }),
+            Ok(false) => Err(Error::draining()),
+            Err(_) => Err(StreamError::Slow { timeout }.into()),
         }
     }
 
     fn cut(&self, error: store::Error) -> Error {
         match error {
-            store::Error::Compacted { revision } => Error::EventsForgotten {
-                next: self.told + 1,
+            store::Error::Compacted { revision } => StreamError::Compacted {
+                next: self.sent + 1,
                 oldest: revision,
-            },
-            source => Error::EventsCut {
-                next: self.told + 1,
+            }
+            .into(),
+            source => StreamError::Broken {
+                next: self.sent + 1,
                 source,
-            },
+            }
+            .into(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::timeout;
+
     use super::*;
 
-    /// How long a caller that takes nothing is waited for.
-    const PATIENCE: Duration = Duration::from_secs(30);
+    /// The timeout for a stalled caller.
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn batch(index: u64, bytes: usize) -> v1::EventBatch {
         let event = v1::Event {
@@ -318,22 +351,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_for_a_caller_is_bounded_in_bytes() {
+    async fn the_queue_of_a_caller_is_bounded_in_bytes() {
         let third = BYTES_AHEAD as usize / 3;
-        let (batches, mut received) = waiting();
+        let (batches, mut received) = queue();
         for index in 1..=2 {
             assert!(
-                timeout(PATIENCE, batches.put(batch(index, third)))
+                timeout(TIMEOUT, batches.put(batch(index, third)))
                     .await
                     .unwrap()
             );
         }
-        let one_more = timeout(PATIENCE, batches.put(batch(3, third))).await;
+        let one_more = timeout(TIMEOUT, batches.put(batch(3, third))).await;
         assert!(
             one_more.is_err(),
             "far fewer than the batches that may wait"
         );
-        // What was taken makes room again.
+        // A taken batch makes room again.
         assert_eq!(received.next().await.unwrap().index, 1);
         assert!(batches.put(batch(3, third)).await);
         assert_eq!(received.next().await.unwrap().index, 2);
@@ -342,10 +375,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_batch_larger_than_the_bound_waits_alone() {
-        let (batches, mut received) = waiting();
+        let (batches, mut received) = queue();
         let whole = BYTES_AHEAD as usize * 2;
         assert!(batches.put(batch(1, whole)).await);
-        assert!(timeout(PATIENCE, batches.put(batch(2, 1))).await.is_err());
+        assert!(timeout(TIMEOUT, batches.put(batch(2, 1))).await.is_err());
         assert_eq!(received.next().await.unwrap().index, 1);
         assert!(batches.put(batch(2, 1)).await);
         let waits = batches.clone();

@@ -1,29 +1,17 @@
 //! `kafila.v1.Allocations`: reads, and the relay of tasks' output.
 
-use std::time::Duration;
-
-use futures::StreamExt as _;
+use gateway_core::Error;
+use listing::prefix;
 use model::AllocId;
-use proto::internal::v1::NodeLogsRequest;
-use proto::internal::v1::node_files_client::NodeFilesClient;
+use node_gateway::logs::{self, Source, locate};
 use proto::v1;
 use proto::v1::allocations_server::Allocations;
-use service_kit::{connect_lazy, request as with_deadline};
-use state::{Snapshot, Table};
-use tonic::{Code, Request, Response, Status, Streaming};
+use state::{AllocView, Snapshot, Table};
+use tonic::{Request, Response, Status};
 
-use super::{Api, Parts, open};
-use crate::error::Error;
-use crate::logs::{self, Source, locate};
-use crate::metrics::Held;
-use crate::reads::options::{namespaces, uuid_prefix};
-use crate::reads::page::Page;
-use crate::reads::{index, prefix, view};
+use super::query::{Api, List, Parts, Read, open};
 
 const TABLES: [Table; 1] = [Table::Allocs];
-
-/// How long a node may take to begin its answer: it opens a file; the connection may be new.
-const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[tonic::async_trait]
 impl Allocations for Api {
@@ -34,22 +22,14 @@ impl Allocations for Api {
         request: Request<v1::GetAllocationRequest>,
     ) -> Result<Response<v1::GetAllocationResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let index = |snapshot: &Snapshot| {
-            let view = find(snapshot, &request.alloc_id)
-                .ok()
-                .and_then(|id| snapshot.alloc(id));
-            view.map_or_else(
-                || index::of_tables(snapshot, &TABLES),
-                |view| view.modify_index(),
-            )
-        };
-        let answer = |snapshot: &Snapshot| {
+        let read = Read::new(request.options, timeout);
+        let find = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.alloc_id)?;
-            let found = snapshot.alloc(id).expect("found in this very snapshot");
-            Ok((view::allocation(snapshot, found), String::new()))
+            Ok(snapshot.alloc(id).expect("found in this snapshot").clone())
         };
-        let (allocation, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let index = |_: &Snapshot, view: &AllocView| view.modify_index();
+        let (allocation, meta) =
+            Api::get(self, &read, &TABLES, find, index, api_view::allocation).await?;
         Ok(Response::new(v1::GetAllocationResponse {
             meta,
             allocation: Some(allocation),
@@ -61,26 +41,14 @@ impl Allocations for Api {
         request: Request<v1::ListAllocationsRequest>,
     ) -> Result<Response<v1::ListAllocationsResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let namespaces = namespaces(&options);
-        let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::<(u64, AllocId)>::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?
-            .reversed(options.reverse);
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
+        let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let answer = |snapshot: &Snapshot| {
             let allocs = snapshot.allocs().filter(|view| {
-                namespaces.contain(&view.alloc.namespace)
-                    && prefix.is_none_or(|prefix| prefix.matches(view.alloc.id.0))
+                list.has_namespace(&view.alloc.namespace) && list.has_id(view.alloc.id.0)
             });
-            let (allocs, token) =
-                page.of(allocs.map(|view| ((view.create_index, view.alloc.id), view)));
-            let allocs = allocs
-                .into_iter()
-                .map(|alloc| view::allocation(snapshot, alloc));
-            Ok((allocs.collect(), token))
+            Ok(page_of_allocs(snapshot, &list, allocs))
         };
-        let (allocations, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let (allocations, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListAllocationsResponse {
             meta,
             allocations,
@@ -94,38 +62,39 @@ impl Allocations for Api {
         let request = request.into_inner();
         check_stream(request.stream)?;
         let source = self.find_logs(&request).await?;
-        let chunks = ask_node(&source, request).await?;
-        let held = Held::new(&self.gateway.metrics.log_relays);
-        let drain = self.gateway.drain.clone();
-        // Pulled by the caller's connection: what it does not take, the node is not asked for.
-        let relayed = chunks
-            .map(move |chunk| {
-                let _held = &held;
-                chunk.map_err(|status| interrupted(&source, &status))
-            })
-            .take_until(drain.cancelled_owned());
+        let relayed = logs::relay(&self.gateway.node, source, request).await?;
         Ok(Response::new(Box::pin(relayed)))
     }
 }
 
 impl Api {
-    /// Finds where the output is; looks twice when it seems not to be there, the second time in a
-    /// fresh snapshot, unless the store is away.
+    /// Finds the source of the output. What seems missing is looked up again in a fresh snapshot,
+    /// unless the store cannot be reached.
     async fn find_logs(&self, request: &v1::LogsRequest) -> Result<Source, Error> {
         let look = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.alloc_id)?;
-            let view = snapshot.alloc(id).expect("found in this very snapshot");
+            let view = snapshot.alloc(id).expect("found in this snapshot");
             Ok::<Source, Error>(locate(snapshot, view, &request.task)?)
         };
-        let stale = self.gateway.snapshot(true).await?;
+        let stale = self.gateway.core.snapshot(true).await?;
         match look(&stale) {
             Ok(source) => Ok(source),
-            Err(error) => match self.gateway.fresh().await {
+            Err(error) => match self.gateway.core.fresh().await {
                 Ok(fresh) => look(&fresh),
                 Err(_) => Err(error),
             },
         }
     }
+}
+
+/// Returns a page of allocations, ordered by create index and id.
+pub(super) fn page_of_allocs<'s>(
+    snapshot: &Snapshot,
+    list: &List<(u64, AllocId)>,
+    allocs: impl Iterator<Item = &'s AllocView>,
+) -> (Vec<v1::Allocation>, String) {
+    let keyed = allocs.map(|view| ((view.create_index, view.alloc.id), view));
+    list.page(keyed, |view| api_view::allocation(snapshot, view))
 }
 
 fn find(snapshot: &Snapshot, text: &str) -> Result<AllocId, prefix::NotFound> {
@@ -141,53 +110,7 @@ fn check_stream(stream: i32) -> Result<(), Status> {
         Ok(v1::LogStream::Stdout | v1::LogStream::Stderr) => Ok(()),
         _ => Err(proto::status::invalid_field(
             "stream",
-            format!("{stream} is no stream: want 1 (stdout) or 2 (stderr)"),
+            format!("{stream} is not a stream: want 1 (stdout) or 2 (stderr)"),
         )),
-    }
-}
-
-async fn ask_node(
-    source: &Source,
-    request: v1::LogsRequest,
-) -> Result<Streaming<v1::LogsChunk>, Status> {
-    let channel = connect_lazy(&source.address)
-        .map_err(|error| Error::from(unreachable_node(source, error.to_string())))?;
-    let request = v1::LogsRequest {
-        alloc_id: source.alloc_id.to_string(),
-        task: source.task.clone(),
-        ..request
-    };
-    let message = NodeLogsRequest {
-        request: Some(request),
-        secret: source.secret.clone(),
-    };
-    match NodeFilesClient::new(channel)
-        .logs(with_deadline(message, NODE_TIMEOUT))
-        .await
-    {
-        Ok(response) => Ok(response.into_inner()),
-        Err(status) => Err(interrupted(source, &status)),
-    }
-}
-
-/// Tells a node that cannot be reached from one that says no: the latter's words are passed on.
-fn interrupted(source: &Source, status: &Status) -> Status {
-    match status.code() {
-        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
-            Error::from(unreachable_node(source, status.message().to_owned())).into()
-        }
-        code => Status::new(
-            code,
-            format!("node {}: {}", source.node_name, status.message()),
-        ),
-    }
-}
-
-fn unreachable_node(source: &Source, reason: String) -> logs::Refusal {
-    let (name, address) = (source.node_name.clone(), source.address.clone());
-    logs::Refusal::Unreachable {
-        name,
-        address,
-        reason,
     }
 }

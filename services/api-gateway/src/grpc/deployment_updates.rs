@@ -1,33 +1,49 @@
-//! What users ask of a deployment: decided by [`rollout::user`], carried out here.
+//! `kafila.v1.Deployments`: changes by users, decided by [`rollout::requests`].
 
+use admission::jobs::{request_id, versions};
+use gateway_core::{Error, Step};
+use listing::NotFound;
+use model::refusal::{Kind, Refusal};
 use model::{
     AllocId, Deployment, DeploymentId, EvalId, Evaluation, FieldErrors, Indexed, Timestamp,
 };
 use proto::v1;
-use rollout::user::{self, Which};
+use rollout::requests::{self, PromotedGroups};
 use rollout::{Action, outcome};
 use service_kit::current_trace_parent;
-use state::{Entity, Key, Snapshot};
+use state::{Snapshot, Write, set_trace_parent};
 use store::Room;
 use tracing::info;
 
-use super::Api;
-use crate::admission::{request_id, versions};
-use crate::error::Error;
-use crate::gateway::Step;
-use crate::reads::prefix::NotFound;
-use crate::writes::{Write, into_txn};
+use super::query::Api;
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "deployment {deployment_id} cannot be unblocked: only deployments over several regions are \
+     ever blocked, and there is one region"
+)]
+struct NotBlocked {
+    deployment_id: DeploymentId,
+}
+
+impl Refusal for NotBlocked {
+    fn kind(&self) -> Kind {
+        Kind::Precondition
+    }
+}
+
+gateway_core::from_refusals!(NotBlocked);
 
 /// One request to change a deployment.
-struct Asked<'a> {
+struct UserRequest<'a> {
     /// For the evaluation's id and the log.
     verb: &'static str,
     deployment_id: &'a str,
     request_id: &'a str,
 }
 
-/// What a decision is made on.
-struct Look<'a> {
+/// The inputs of a decision.
+struct Inputs<'a> {
     snapshot: &'a Snapshot,
     deployment: &'a Indexed<Deployment>,
     eval_id: EvalId,
@@ -39,32 +55,30 @@ impl Api {
         &self,
         request: v1::PromoteDeploymentRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let which = match (request.all, request.groups.as_slice()) {
-            (true, []) => Which::All,
-            (false, groups @ [_, ..]) => Which::These(groups),
+        let which = match (request.all, request.task_groups.as_slice()) {
+            (true, []) => PromotedGroups::All,
+            (false, groups @ [_, ..]) => PromotedGroups::Named(groups),
             (all, _) => {
-                let mut errors = FieldErrors::default();
                 let message = if all {
                     "has groups although all are asked for: want one of both"
                 } else {
                     "missing: want the task groups to promote, or all"
                 };
-                errors.push("groups", message);
-                return Err(errors.into());
+                return Err(Error::invalid_field("task_groups", message));
             }
         };
-        let asked = Asked {
+        let asked = UserRequest {
             verb: "promote",
             deployment_id: &request.deployment_id,
             request_id: &request.request_id,
         };
-        let decide = |look: &Look<'_>| {
-            user::promote(
-                look.snapshot,
-                look.deployment,
+        let decide = |inputs: &Inputs<'_>| {
+            requests::promote(
+                inputs.snapshot,
+                inputs.deployment,
                 which,
-                look.eval_id,
-                look.now,
+                inputs.eval_id,
+                inputs.now,
             )
             .map(Some)
         };
@@ -75,16 +89,21 @@ impl Api {
         &self,
         request: v1::PauseDeploymentRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let asked = Asked {
+        let asked = UserRequest {
             verb: if request.pause { "pause" } else { "resume" },
             deployment_id: &request.deployment_id,
             request_id: &request.request_id,
         };
-        let decide = |look: &Look<'_>| {
+        let decide = |inputs: &Inputs<'_>| {
             if request.pause {
-                user::pause(look.deployment, look.now)
+                requests::pause(inputs.deployment, inputs.now)
             } else {
-                user::resume(look.snapshot, look.deployment, look.eval_id, look.now)
+                requests::resume(
+                    inputs.snapshot,
+                    inputs.deployment,
+                    inputs.eval_id,
+                    inputs.now,
+                )
             }
         };
         self.update_deployment(asked, decide).await
@@ -94,13 +113,19 @@ impl Api {
         &self,
         request: v1::FailDeploymentRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
-        let asked = Asked {
+        let asked = UserRequest {
             verb: "fail",
             deployment_id: &request.deployment_id,
             request_id: &request.request_id,
         };
-        let decide = |look: &Look<'_>| {
-            user::fail(look.snapshot, look.deployment, look.eval_id, look.now).map(Some)
+        let decide = |inputs: &Inputs<'_>| {
+            requests::fail(
+                inputs.snapshot,
+                inputs.deployment,
+                inputs.eval_id,
+                inputs.now,
+            )
+            .map(Some)
         };
         self.update_deployment(asked, decide).await
     }
@@ -111,19 +136,19 @@ impl Api {
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
         let healthy = alloc_ids("healthy_alloc_ids", &request.healthy_alloc_ids)?;
         let unhealthy = alloc_ids("unhealthy_alloc_ids", &request.unhealthy_alloc_ids)?;
-        let asked = Asked {
+        let asked = UserRequest {
             verb: "set-alloc-health",
             deployment_id: &request.deployment_id,
             request_id: &request.request_id,
         };
-        let decide = |look: &Look<'_>| {
-            user::set_alloc_health(
-                look.snapshot,
-                look.deployment,
+        let decide = |inputs: &Inputs<'_>| {
+            requests::set_alloc_health(
+                inputs.snapshot,
+                inputs.deployment,
                 &healthy,
                 &unhealthy,
-                look.eval_id,
-                look.now,
+                inputs.eval_id,
+                inputs.now,
             )
             .map(Some)
         };
@@ -135,56 +160,59 @@ impl Api {
         request: v1::UnblockDeploymentRequest,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
         let deployment_id = deployment_id(&request.deployment_id)?;
-        let snapshot = self.gateway.fresh().await?;
+        let snapshot = self.gateway.core.fresh().await?;
         find(&snapshot, deployment_id)?;
-        Err(Error::NotBlocked { deployment_id })
+        Err(NotBlocked { deployment_id }.into())
     }
 
-    /// Carries one change out, in one transaction; `decide` returns `None` where it is so already.
+    /// Commits one change; `decide` returns `None` if the deployment is as requested already.
     async fn update_deployment(
         &self,
-        asked: Asked<'_>,
-        decide: impl Fn(&Look<'_>) -> Result<Option<Action>, user::Refusal> + Send + Sync,
+        asked: UserRequest<'_>,
+        decide: impl Fn(&Inputs<'_>) -> Result<Option<Action>, requests::Refusal> + Send + Sync,
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
         let gateway = &self.gateway;
         let deployment_id = deployment_id(asked.deployment_id)?;
         let eval_id = if asked.request_id.is_empty() {
-            gateway.next_eval_id()
+            gateway.core.next_eval_id()
         } else {
             request_id::eval_id_of(asked.verb, &deployment_id.to_string(), asked.request_id)?
         };
-        let now = gateway.now();
+        let now = gateway.core.now();
         let trace_parent = current_trace_parent();
         let decide = |snapshot: &Snapshot| {
             let deployment = find(snapshot, deployment_id)?;
             if let Some(eval) = snapshot.eval(eval_id) {
                 return Ok(Step::Known(answer_again(snapshot, deployment, eval)));
             }
-            let look = Look {
+            let inputs = Inputs {
                 snapshot,
                 deployment,
                 eval_id,
                 now,
             };
-            let Some(mut action) = decide(&look)? else {
+            let Some(mut action) = decide(&inputs)? else {
                 return Ok(Step::IfFresh(v1::UpdateDeploymentResponse {
                     deployment_modify_index: deployment.modify_index,
                     index: deployment.modify_index,
                     ..v1::UpdateDeploymentResponse::default()
                 }));
             };
-            if action.job.is_some() {
-                let room = gateway.writer.txn_with(Room::FollowUp);
-                let whole = writes(snapshot, action.clone(), &trace_parent);
-                if into_txn(room, &whole).is_err() {
-                    // To fail it is what was asked for.
+            set_trace_parent(&mut action.writes, &trace_parent);
+            if action.job().is_some() {
+                let room = gateway.core.writer.txn_with(Room::FollowUp);
+                if room.with(&writes(snapshot, &action)).is_err() {
+                    // The user asked for the failure; the revert is only its consequence.
                     action = outcome::without_revert(action);
                 }
             }
-            Ok(commit(snapshot, deployment, action, &trace_parent))
+            Ok(commit(snapshot, deployment, &action))
         };
         let what = || format!("deployment {deployment_id}");
-        let answer = gateway.carry_out_with(Room::FollowUp, what, decide).await?;
+        let answer = gateway
+            .core
+            .execute_in(Room::FollowUp, what, decide)
+            .await?;
         info!(
             %deployment_id, verb = asked.verb, eval_id = answer.eval_id, index = answer.index,
             "deployment changed by a user"
@@ -197,18 +225,16 @@ impl Api {
 fn commit(
     snapshot: &Snapshot,
     deployment: &Indexed<Deployment>,
-    action: Action,
-    trace_parent: &str,
+    action: &Action,
 ) -> Step<v1::UpdateDeploymentResponse> {
-    let eval_id = action.eval.as_ref().map(|eval| eval.id.to_string());
-    let is_written = action.deployment.is_some();
+    let eval_id = action.eval().map(|eval| eval.id.to_string());
+    let is_written = action.deployment().is_some();
     let before = deployment.modify_index;
     let reverted_job_version = action
-        .job
-        .as_ref()
-        .and_then(|job| stable_version_like(snapshot, &job.value));
+        .job()
+        .and_then(|job| stable_version_like(snapshot, job));
     Step::Commit {
-        writes: writes(snapshot, action, trace_parent),
+        writes: writes(snapshot, action),
         answer: Box::new(move |revision| v1::UpdateDeploymentResponse {
             eval_create_index: if eval_id.is_some() { revision } else { 0 },
             eval_id: eval_id.unwrap_or_default(),
@@ -219,57 +245,16 @@ fn commit(
     }
 }
 
-fn writes(snapshot: &Snapshot, action: Action, trace_parent: &str) -> Vec<Write> {
-    let mut writes = Vec::new();
-    if let Some(deployment) = action.deployment {
-        writes.push(Write::Update {
-            key: Key::Deployment(deployment.value.id),
-            modify_index: deployment.modify_index,
-            entity: Entity::Deployment(Box::new(deployment.value)),
-        });
+/// Returns the writes of an action; a revert also deletes job versions beyond the limit.
+fn writes(snapshot: &Snapshot, action: &Action) -> Vec<Write> {
+    let mut writes = action.writes.clone();
+    if let Some(job) = action.job() {
+        writes.extend(versions::prune(snapshot, &job.key()));
     }
-    if let Some(job) = action.job {
-        let key = job.value.key();
-        writes.push(Write::Update {
-            key: Key::Job(key.clone()),
-            modify_index: job.modify_index,
-            entity: Entity::Job(Box::new(job.value.clone())),
-        });
-        writes.push(Write::Create {
-            key: Key::JobVersion(key.clone(), job.value.version),
-            entity: Entity::JobVersion(Box::new(job.value)),
-        });
-        writes.extend(versions::prune(snapshot, &key));
-    }
-    if let Some(eval) = action.eval {
-        let eval = Evaluation {
-            trace_parent: trace_parent.to_owned(),
-            ..eval
-        };
-        writes.push(Write::Create {
-            key: Key::Eval(eval.id),
-            entity: Entity::Eval(Box::new(eval)),
-        });
-    }
-    for write in action.clients {
-        let key = Key::AllocClient(write.alloc_id);
-        let entity = Entity::AllocClient(Box::new(write.client));
-        writes.push(match write.modify_index {
-            0 => Write::Create { key, entity },
-            modify_index => Write::Update {
-                key,
-                modify_index,
-                entity,
-            },
-        });
-    }
-    let unchanged = action.unchanged.into_iter();
-    writes
-        .extend(unchanged.map(|(key, modify_index)| Write::RequireUnchanged { key, modify_index }));
     writes
 }
 
-/// Returns what the first attempt was answered with, from the traces it left.
+/// Returns the answer of an earlier attempt, from the objects that it wrote.
 fn answer_again(
     snapshot: &Snapshot,
     deployment: &Indexed<Deployment>,
@@ -287,7 +272,7 @@ fn answer_again(
     }
 }
 
-/// Returns the newest stable version before `job` that says the same: what it goes back to.
+/// Returns the newest stable version before `job` with the same spec: the one that it reverts to.
 fn stable_version_like(snapshot: &Snapshot, job: &model::Job) -> Option<u64> {
     let key = job.key();
     let mut versions = snapshot.job_versions(&key).rev().filter(|row| {
@@ -305,7 +290,7 @@ fn find(snapshot: &Snapshot, id: DeploymentId) -> Result<&Indexed<Deployment>, N
     })
 }
 
-/// Reads a whole id: what a change is about has to be said in full.
+/// Parses a whole id: changes accept no prefixes.
 fn deployment_id(text: &str) -> Result<DeploymentId, FieldErrors> {
     text.parse().map_err(|_| {
         let mut errors = FieldErrors::default();
@@ -323,8 +308,12 @@ fn deployment_id(text: &str) -> Result<DeploymentId, FieldErrors> {
 fn alloc_ids(field: &str, texts: &[String]) -> Result<Vec<AllocId>, FieldErrors> {
     let mut errors = FieldErrors::default();
     let mut ids = Vec::new();
-    // More are refused in any case: an answer need not name all that is wrong with them.
-    for (position, text) in texts.iter().take(user::MAX_HEALTH_CHANGES + 1).enumerate() {
+    // More are refused in any case, so the answer need not name all of their errors.
+    for (position, text) in texts
+        .iter()
+        .take(requests::MAX_HEALTH_CHANGES + 1)
+        .enumerate()
+    {
         match text.parse() {
             Ok(id) => ids.push(id),
             Err(_) => errors.push(

@@ -1,19 +1,19 @@
 //! `kafila.v1.Deployments`.
 
-use model::DeploymentId;
+use std::sync::Arc;
+
+use listing::prefix;
+use model::{Deployment, DeploymentId, Indexed};
 use proto::v1;
 use proto::v1::deployments_server::Deployments;
 use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 
-use super::{Api, open};
-use crate::error::Error;
-use crate::reads::options::{namespaces, uuid_prefix};
-use crate::reads::page::Page;
-use crate::reads::{index, prefix, view};
+use super::query::{Api, List, Read, open, reply};
+use crate::reads::index;
 
-/// Allocations too: a deployment's counts are of them.
-const TABLES: [Table; 2] = [Table::Deployments, Table::Allocs];
+/// Allocations, too: a deployment's counts are derived from them.
+pub(super) const TABLES: [Table; 2] = [Table::Deployments, Table::Allocs];
 
 #[tonic::async_trait]
 impl Deployments for Api {
@@ -22,22 +22,19 @@ impl Deployments for Api {
         request: Request<v1::GetDeploymentRequest>,
     ) -> Result<Response<v1::GetDeploymentResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let index = |snapshot: &Snapshot| {
-            let id = find(snapshot, &request.deployment_id).ok();
-            match id.and_then(|id| snapshot.deployment(id)) {
-                Some(found) => index::of_deployment(snapshot, found.value.id, found.modify_index),
-                None => index::of_tables(snapshot, &TABLES),
-            }
-        };
-        let answer = |snapshot: &Snapshot| {
+        let read = Read::new(request.options, timeout);
+        let find = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.deployment_id)?;
-            let deployment = snapshot
-                .deployment(id)
-                .expect("found in this very snapshot");
-            Ok((view::deployment(snapshot, deployment), String::new()))
+            let found = snapshot.deployment(id).expect("found in this snapshot");
+            Ok(found.clone())
         };
-        let (deployment, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let index = |snapshot: &Snapshot, found: &Arc<Indexed<Deployment>>| {
+            index::of_deployment(snapshot, found.value.id, found.modify_index)
+        };
+        let show = |snapshot: &Snapshot, found: &Arc<Indexed<Deployment>>| {
+            api_view::deployment(snapshot, found)
+        };
+        let (deployment, meta) = Api::get(self, &read, &TABLES, find, index, show).await?;
         Ok(Response::new(v1::GetDeploymentResponse {
             meta,
             deployment: Some(deployment),
@@ -49,27 +46,14 @@ impl Deployments for Api {
         request: Request<v1::ListDeploymentsRequest>,
     ) -> Result<Response<v1::ListDeploymentsResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let namespaces = namespaces(&options);
-        let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::<(u64, DeploymentId)>::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?
-            .reversed(options.reverse);
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
+        let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let answer = |snapshot: &Snapshot| {
-            let deployments = snapshot.deployments().filter(|deployment| {
-                namespaces.contain(&deployment.value.job.namespace)
-                    && prefix.is_none_or(|prefix| prefix.matches(deployment.value.id.0))
+            let deployments = snapshot.deployments().filter(|one| {
+                list.has_namespace(&one.value.job.namespace) && list.has_id(one.value.id.0)
             });
-            let keyed = deployments
-                .map(|deployment| ((deployment.create_index, deployment.value.id), deployment));
-            let (deployments, token) = page.of(keyed);
-            let shown = deployments
-                .into_iter()
-                .map(|one| view::deployment(snapshot, one));
-            Ok((shown.collect(), token))
+            Ok(page_of_deployments(snapshot, &list, deployments))
         };
-        let (deployments, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let (deployments, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListDeploymentsResponse {
             meta,
             deployments,
@@ -80,41 +64,46 @@ impl Deployments for Api {
         &self,
         request: Request<v1::PromoteDeploymentRequest>,
     ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
-        let response = Box::pin(self.promote_deployment(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.promote_deployment(request.into_inner())).await)
     }
 
     async fn pause(
         &self,
         request: Request<v1::PauseDeploymentRequest>,
     ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
-        let response = Box::pin(self.pause_deployment(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.pause_deployment(request.into_inner())).await)
     }
 
     async fn fail(
         &self,
         request: Request<v1::FailDeploymentRequest>,
     ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
-        let response = Box::pin(self.fail_deployment(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.fail_deployment(request.into_inner())).await)
     }
 
     async fn set_alloc_health(
         &self,
         request: Request<v1::SetAllocHealthRequest>,
     ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
-        let response = Box::pin(self.update_alloc_health(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.update_alloc_health(request.into_inner())).await)
     }
 
     async fn unblock(
         &self,
         request: Request<v1::UnblockDeploymentRequest>,
     ) -> Result<Response<v1::UpdateDeploymentResponse>, Status> {
-        let response = Box::pin(self.unblock_deployment(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.unblock_deployment(request.into_inner())).await)
     }
+}
+
+/// Returns a page of deployments, ordered by create index and id.
+pub(super) fn page_of_deployments<'s>(
+    snapshot: &Snapshot,
+    list: &List<(u64, DeploymentId)>,
+    deployments: impl Iterator<Item = &'s Arc<Indexed<Deployment>>>,
+) -> (Vec<v1::Deployment>, String) {
+    let keyed = deployments.map(|one| ((one.create_index, one.value.id), one));
+    list.page(keyed, |one| api_view::deployment(snapshot, one))
 }
 
 fn find(snapshot: &Snapshot, text: &str) -> Result<DeploymentId, prefix::NotFound> {

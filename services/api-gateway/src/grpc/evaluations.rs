@@ -1,22 +1,20 @@
 //! `kafila.v1.Evaluations`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use model::{EvalId, FieldErrors};
+use admission::cluster::evaluations;
+use gateway_core::{Error, Step};
+use listing::prefix;
+use model::{EvalId, EvalStatus, Evaluation, FieldErrors, Indexed};
 use proto::v1;
 use proto::v1::evaluations_server::Evaluations;
 use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::jobs::eval_status;
-use super::{Api, open};
-use crate::error::Error;
-use crate::gateway::Step;
-use crate::reads::options::{namespaces, uuid_prefix};
-use crate::reads::page::Page;
-use crate::reads::{index, prefix, view};
-use crate::settings::evaluations;
+use super::allocations::page_of_allocs;
+use super::query::{Api, List, Read, open, reply};
 
 const TABLES: [Table; 1] = [Table::Evals];
 
@@ -27,22 +25,14 @@ impl Evaluations for Api {
         request: Request<v1::GetEvaluationRequest>,
     ) -> Result<Response<v1::GetEvaluationResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let index = |snapshot: &Snapshot| {
-            let eval = find(snapshot, &request.eval_id)
-                .ok()
-                .and_then(|id| snapshot.eval(id));
-            eval.map_or_else(
-                || index::of_tables(snapshot, &TABLES),
-                |eval| eval.modify_index,
-            )
-        };
-        let answer = |snapshot: &Snapshot| {
+        let read = Read::new(request.options, timeout);
+        let find = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.eval_id)?;
-            let eval = snapshot.eval(id).expect("found in this very snapshot");
-            Ok((v1::Evaluation::from(&**eval), String::new()))
+            Ok(snapshot.eval(id).expect("found in this snapshot").clone())
         };
-        let (evaluation, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let index = |_: &Snapshot, eval: &Arc<Indexed<Evaluation>>| eval.modify_index;
+        let show = |_: &Snapshot, eval: &Arc<Indexed<Evaluation>>| v1::Evaluation::from(&**eval);
+        let (evaluation, meta) = Api::get(self, &read, &TABLES, find, index, show).await?;
         Ok(Response::new(v1::GetEvaluationResponse {
             meta,
             evaluation: Some(evaluation),
@@ -54,30 +44,19 @@ impl Evaluations for Api {
         request: Request<v1::ListEvaluationsRequest>,
     ) -> Result<Response<v1::ListEvaluationsResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let namespaces = namespaces(&options);
         let status = eval_status(&request.status).map_err(Error::from)?;
-        let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::<(u64, EvalId)>::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?
-            .reversed(options.reverse);
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
+        let list = List::new(request.options, timeout)?.by_id()?.reversible();
         let answer = |snapshot: &Snapshot| {
             let evals = snapshot.evals().filter(|eval| {
                 let eval = &eval.value;
-                namespaces.contain(&eval.job.namespace)
+                list.has_namespace(&eval.job.namespace)
                     && (request.job_id.is_empty() || *eval.job.job_id == *request.job_id)
                     && status.is_none_or(|status| eval.status == status)
-                    && prefix.is_none_or(|prefix| prefix.matches(eval.id.0))
+                    && list.has_id(eval.id.0)
             });
-            let keyed = evals.map(|eval| ((eval.create_index, eval.value.id), eval));
-            let (evals, token) = page.of(keyed);
-            Ok((
-                evals.into_iter().map(|eval| (&**eval).into()).collect(),
-                token,
-            ))
+            Ok(page_of_evals(&list, evals))
         };
-        let (evaluations, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let (evaluations, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListEvaluationsResponse {
             meta,
             evaluations,
@@ -89,8 +68,7 @@ impl Evaluations for Api {
         request: Request<v1::ExplainEvaluationRequest>,
     ) -> Result<Response<v1::ExplainEvaluationResponse>, Status> {
         let (request, timeout) = open(request);
-        let response = Box::pin(self.explain_evaluation(request, timeout)).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.explain_evaluation(request, timeout)).await)
     }
 
     async fn list_allocations(
@@ -98,23 +76,12 @@ impl Evaluations for Api {
         request: Request<v1::ListEvaluationAllocationsRequest>,
     ) -> Result<Response<v1::ListAllocationsResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let page = Page::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?
-            .reversed(options.reverse);
-        let tables = [Table::Allocs];
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let list = List::new(request.options, timeout)?.reversible();
         let answer = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.eval_id)?;
-            let allocs = snapshot.allocs_by_eval(id);
-            let (allocs, token) =
-                page.of(allocs.map(|view| ((view.create_index, view.alloc.id), view)));
-            let allocs = allocs
-                .into_iter()
-                .map(|alloc| view::allocation(snapshot, alloc));
-            Ok((allocs.collect(), token))
+            Ok(page_of_allocs(snapshot, &list, snapshot.allocs_by_eval(id)))
         };
-        let (allocations, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        let (allocations, meta) = Api::list(self, &list, &[Table::Allocs], answer).await?;
         Ok(Response::new(v1::ListAllocationsResponse {
             meta,
             allocations,
@@ -125,8 +92,7 @@ impl Evaluations for Api {
         &self,
         request: Request<v1::DeleteEvaluationsRequest>,
     ) -> Result<Response<v1::DeleteEvaluationsResponse>, Status> {
-        let response = Box::pin(self.delete_evaluations(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.delete_evaluations(request.into_inner())).await)
     }
 }
 
@@ -142,7 +108,7 @@ impl Api {
                 Ok(id) => drop(ids.insert(id)),
                 Err(_) => errors.push(
                     format!("eval_ids[{position}]"),
-                    format!("{text:?} is no evaluation's id: want all 36 characters"),
+                    format!("{text:?} is not the id of an evaluation: want all 36 characters"),
                 ),
             }
         }
@@ -154,7 +120,7 @@ impl Api {
             })
         };
         let what = || "evaluations".to_owned();
-        let index = self.gateway.carry_out(what, decide).await?;
+        let index = self.gateway.core.execute(what, decide).await?;
         let count = ids.len();
         info!(count, index, "evaluations deleted");
         Ok(v1::DeleteEvaluationsResponse {
@@ -170,4 +136,38 @@ pub(super) fn find(snapshot: &Snapshot, text: &str) -> Result<EvalId, prefix::No
         .evals()
         .map(|eval| (eval.value.id.0, eval.value.id));
     prefix::find("eval_id", "evaluation", text, EvalId, exists, all)
+}
+
+/// Returns a page of evaluations, ordered by create index and id.
+pub(super) fn page_of_evals<'s>(
+    list: &List<(u64, EvalId)>,
+    evals: impl Iterator<Item = &'s Arc<Indexed<Evaluation>>>,
+) -> (Vec<v1::Evaluation>, String) {
+    let keyed = evals.map(|eval| ((eval.create_index, eval.value.id), eval));
+    list.page(keyed, |eval| (&**eval).into())
+}
+
+/// Parses the status filter of evaluations; empty: any.
+fn eval_status(text: &str) -> Result<Option<EvalStatus>, FieldErrors> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let found = EvalStatus::ALL
+        .into_iter()
+        .find(|status| status.as_str() == text);
+    found.map(Some).ok_or_else(|| {
+        let known: Vec<&str> = EvalStatus::ALL
+            .iter()
+            .map(|status| status.as_str())
+            .collect();
+        let mut errors = FieldErrors::default();
+        errors.push(
+            "status",
+            format!(
+                "{text:?} is not a status of an evaluation: want one of {}, or none for any",
+                known.join(", ")
+            ),
+        );
+        errors
+    })
 }

@@ -1,19 +1,20 @@
-//! `kafila.v1.Evaluations.Explain`: what every node says of an evaluation's job.
+//! `kafila.v1.Evaluations.Explain`: per-node verdicts for an evaluation's job.
 
 use std::time::Duration;
 
+use gateway_core::Error;
 use proto::v1;
 use scheduler::explain::{
-    ClassExplanation, Counts, Explanation, GroupExplanation, Inquest, NodeExplanation, Obstacle,
-    Outscored, Reason, Victim, Way, Ways, explain,
+    ClassExplanation, Counts, ExplainRequest, Explanation, GroupExplanation, NodeExplanation,
+    Outscored, PlacementBlocker, PreemptionCounts, PreemptionOutcome, Reason, Victim, explain,
 };
 use state::{Snapshot, Table};
 use tracing::{Instrument as _, info_span};
 
-use super::{Api, evaluations, nodes};
-use crate::error::Error;
+use super::query::{Api, Read};
+use super::{evaluations, nodes};
 
-/// What an explanation looks at.
+/// The tables that an explanation reads.
 const TABLES: [Table; 4] = [Table::Evals, Table::Jobs, Table::Allocs, Table::Nodes];
 
 impl Api {
@@ -22,7 +23,7 @@ impl Api {
         request: v1::ExplainEvaluationRequest,
         timeout: Option<Duration>,
     ) -> Result<v1::ExplainEvaluationResponse, Error> {
-        let options = request.options.unwrap_or_default();
+        let read = Read::new(request.options, timeout);
         let find = |snapshot: &Snapshot| {
             let id = evaluations::find(snapshot, &request.eval_id)?;
             let node = match request.node_id.as_str() {
@@ -32,28 +33,26 @@ impl Api {
             Ok(((snapshot.clone(), id, node), String::new()))
         };
         let index = |snapshot: &Snapshot| snapshot.index().max(1);
-        let ((snapshot, id, node), meta) =
-            self.ask(&options, timeout, &TABLES, index, find).await?;
+        let ((snapshot, id, node), meta) = self.query(&read, &TABLES, index, find).await?;
         let eval = snapshot.eval(id).cloned();
-        let eval = eval.expect("found in this very snapshot");
+        let eval = eval.expect("found in this snapshot");
         let evaluation = v1::Evaluation::from(&*eval);
         let gateway = &self.gateway;
-        let (now, seed) = (gateway.now(), gateway.ids.next_u64());
+        let (now, seed) = (gateway.core.now(), gateway.core.ids.next_u64());
         let work = move || {
-            let inquest = Inquest {
+            let request = ExplainRequest {
                 eval: &eval,
                 node,
                 now,
                 seed,
             };
-            explain(&snapshot, &inquest)
+            explain(&snapshot, &request)
         };
         let explanation = gateway
             .dry_runs
-            .run(gateway.config.request_timeout, work)
+            .run(gateway.core.request_timeout(), work)
             .instrument(info_span!("explain", eval_id = %id))
-            .await
-            .map_err(Error::Explanation)?;
+            .await?;
         Ok(v1::ExplainEvaluationResponse {
             meta,
             evaluation: Some(evaluation),
@@ -66,14 +65,14 @@ fn to_wire(explanation: &Explanation) -> v1::Explanation {
     v1::Explanation {
         index: explanation.index,
         job_version: explanation.job_version,
-        nothing_wanted: explanation.nothing_wanted.unwrap_or_default().to_owned(),
+        empty_reason: explanation.empty_reason.unwrap_or_default().to_owned(),
         groups: explanation.groups.iter().map(group).collect(),
     }
 }
 
 fn group(group: &GroupExplanation) -> v1::GroupExplanation {
     let alloc_id = group.question.alloc_id();
-    let held = group.held.as_ref();
+    let hold = group.hold.as_ref();
     v1::GroupExplanation {
         name: group.name.clone(),
         wanted: group.wanted,
@@ -98,45 +97,47 @@ fn group(group: &GroupExplanation) -> v1::GroupExplanation {
         nodes_left_out: group.nodes_left_out,
         nearest: group.nearest.as_ref().map(node),
         node: group.node.as_ref().map(node),
-        preemption: ways(&group.ways),
+        preemption: preemption_counts(&group.preemption),
         done: group.done,
         waiting: group.waiting,
         waits_until_ns: group.waits_until.map_or(0, |until| until.0),
-        held_by: held.map_or("", |held| held.by.as_str()).to_owned(),
-        held_by_deployment: held
-            .map(|held| held.deployment_id.to_string())
+        hold_reason: hold.map_or("", |hold| hold.reason.as_str()).to_owned(),
+        hold_deployment_id: hold
+            .map(|hold| hold.deployment_id.to_string())
             .unwrap_or_default(),
     }
 }
 
-fn ways(ways: &Ways) -> Option<v1::PreemptionCounts> {
-    let Ways {
-        open,
-        off,
+fn preemption_counts(counts: &PreemptionCounts) -> Option<v1::PreemptionCounts> {
+    let PreemptionCounts {
+        possible,
+        disabled,
         outranked,
-        never,
-        needed_least,
-        is_off,
-    } = *ways;
-    (*ways != Ways::default()).then(|| v1::PreemptionCounts {
-        open,
-        off,
+        insufficient,
+        min_priority,
+        type_disabled,
+    } = *counts;
+    (*counts != PreemptionCounts::default()).then(|| v1::PreemptionCounts {
+        possible,
+        disabled,
         outranked,
-        never,
-        needed_least: needed_least.unwrap_or(0).into(),
-        disabled: is_off,
+        insufficient,
+        min_priority: min_priority.unwrap_or(0).into(),
+        type_disabled,
     })
 }
 
-fn way(way: &Way) -> v1::ExplainedPreemption {
-    let needed = match way {
-        Way::Outranked { needed, .. } => *needed,
-        Way::Open { .. } | Way::Off { .. } | Way::Never { .. } => 0,
+fn preemption(outcome: &PreemptionOutcome) -> v1::ExplainedPreemption {
+    let needed = match outcome {
+        PreemptionOutcome::Outranked { needed, .. } => *needed,
+        PreemptionOutcome::Possible { .. }
+        | PreemptionOutcome::Disabled { .. }
+        | PreemptionOutcome::Insufficient { .. } => 0,
     };
     v1::ExplainedPreemption {
-        way: way.as_str().to_owned(),
-        text: way.text(),
-        victims: way.victims().iter().map(victim).collect(),
+        outcome: outcome.as_str().to_owned(),
+        text: outcome.text(),
+        victims: outcome.victims().iter().map(victim).collect(),
         needed_priority: needed.into(),
     }
 }
@@ -200,27 +201,25 @@ fn outscored(outscored: &Outscored) -> v1::OutscoredNode {
 }
 
 fn node(node: &NodeExplanation) -> v1::NodeExplanation {
-    let obstacles = node.obstacles.iter();
+    let blockers = node.blockers.iter();
     v1::NodeExplanation {
         node_id: node.node_id.to_string(),
         node_name: node.node_name.clone(),
         class: node.class.clone(),
         verdict: node.verdict.as_str().to_owned(),
         holds: node.holds,
-        obstacles: obstacles
-            .map(|one| obstacle(one, &node.node_name))
-            .collect(),
+        blockers: blockers.map(|one| blocker(one, &node.node_name)).collect(),
         score: node.score.as_ref().map(Into::into),
-        preemption: node.way.as_ref().map(way),
+        preemption: node.preemption.as_ref().map(preemption),
     }
 }
 
-fn obstacle(obstacle: &Obstacle, node_name: &str) -> v1::Obstacle {
-    let missing = obstacle.missing();
-    v1::Obstacle {
-        verdict: obstacle.verdict().as_str().to_owned(),
-        reason: obstacle.reason(),
-        change: obstacle.change(node_name),
+fn blocker(blocker: &PlacementBlocker, node_name: &str) -> v1::PlacementBlocker {
+    let missing = blocker.missing();
+    v1::PlacementBlocker {
+        verdict: blocker.verdict().as_str().to_owned(),
+        reason: blocker.reason(),
+        change: blocker.change(node_name),
         missing: missing.map_or(0, |(amount, _)| amount),
         unit: missing.map_or("", |(_, unit)| unit).to_owned(),
     }

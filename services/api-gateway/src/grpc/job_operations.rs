@@ -1,27 +1,27 @@
-//! `kafila.v1.Jobs`: what is done with a job beside registering and stopping it.
+//! `kafila.v1.Jobs`: dispatch, forced launch, evaluation and scaling.
 
 use std::collections::BTreeMap;
 
+use admission::jobs::dispatch::{self, DispatchRequest};
+use admission::jobs::evaluate::{self, EvaluateRequest};
+use admission::jobs::scale::{self, ScaleRequest};
+use admission::jobs::{JobRefusal, Outcome, Receipt, RequestContext, force};
+use gateway_core::{Error, Step};
 use model::{ClientStatus, EvalId, Indexed, Job, JobKey, Payload};
 use proto::v1;
 use service_kit::current_trace_parent;
 use state::Snapshot;
 use store::Room;
-use tonic::{Request, Response, Status};
+use tonic::Request;
 use tracing::info;
 
-use super::{Api, job_key, no_such_job, open};
-use crate::admission::dispatch::{self, DispatchRequest};
-use crate::admission::evaluate::{self, EvaluateRequest};
-use crate::admission::scale::{self, ScaleRequest};
-use crate::admission::{Made, Outcome, Refusal, Stamp, force};
-use crate::error::Error;
-use crate::gateway::Step;
+use super::job_reads::no_such_job;
+use super::query::{Api, Read, open};
 use crate::reads::index::{self, JOB_TABLES};
 use crate::reads::options::job_key as checked_job_key;
 
-/// What was done, and by which revision.
-type Done = (Made, u64);
+/// The receipt of an operation, and its revision.
+type Done = (Receipt, u64);
 
 impl Api {
     pub(super) async fn dispatch_job(
@@ -37,20 +37,21 @@ impl Api {
             token: request.idempotency_token,
             id_template: request.id_prefix_template,
             priority: request.priority,
-            nonce: u32::try_from(gateway.ids.next_u64() >> 32).unwrap_or(0),
+            nonce: u32::try_from(gateway.core.ids.next_u64() >> 32).unwrap_or(0),
             max_open_evals: gateway.config.max_open_evals,
         };
-        let decide =
-            |snapshot: &Snapshot, stamp: &Stamp| dispatch::dispatch(snapshot, &asked, stamp);
-        let (made, index) = self.operate(&parent, Room::Dispatch, decide).await?;
+        let decide = |snapshot: &Snapshot, context: &RequestContext| {
+            dispatch::dispatch(snapshot, &asked, context)
+        };
+        let (receipt, index) = self.operate(&parent, Room::Dispatch, decide).await?;
         info!(
-            namespace = %parent.namespace, job_id = made.job_id, index, "job dispatched"
+            namespace = %parent.namespace, job_id = receipt.job_id, index, "job dispatched"
         );
         Ok(v1::DispatchJobResponse {
-            eval_id: text(made.eval_id),
-            eval_create_index: made.eval_id.map_or(0, |_| index),
-            job_create_index: made.job_index.unwrap_or(index),
-            dispatched_job_id: made.job_id,
+            eval_id: text(receipt.eval_id),
+            eval_create_index: receipt.eval_id.map_or(0, |_| index),
+            job_create_index: receipt.job_index.unwrap_or(index),
+            dispatched_job_id: receipt.job_id,
             index,
         })
     }
@@ -61,15 +62,15 @@ impl Api {
     ) -> Result<v1::ForcePeriodicJobResponse, Error> {
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
         let max_open_evals = self.gateway.config.max_open_evals;
-        let decide = |snapshot: &Snapshot, stamp: &Stamp| {
-            force::force(snapshot, &key, max_open_evals, stamp)
+        let decide = |snapshot: &Snapshot, context: &RequestContext| {
+            force::force(snapshot, &key, max_open_evals, context)
         };
-        let (made, index) = self.operate(&key, Room::FollowUp, decide).await?;
-        info!(namespace = %key.namespace, job_id = made.job_id, index, "job launched");
+        let (receipt, index) = self.operate(&key, Room::FollowUp, decide).await?;
+        info!(namespace = %key.namespace, job_id = receipt.job_id, index, "job launched");
         Ok(v1::ForcePeriodicJobResponse {
-            eval_id: text(made.eval_id),
+            eval_id: text(receipt.eval_id),
             eval_create_index: index,
-            child_job_id: made.job_id,
+            child_job_id: receipt.job_id,
             index,
         })
     }
@@ -83,14 +84,15 @@ impl Api {
             force_reschedule: request.force_reschedule,
             max_open_evals: self.gateway.config.max_open_evals,
         };
-        let decide =
-            |snapshot: &Snapshot, stamp: &Stamp| evaluate::evaluate(snapshot, &key, asked, stamp);
-        let (made, index) = self.operate(&key, Room::FollowUp, decide).await?;
+        let decide = |snapshot: &Snapshot, context: &RequestContext| {
+            evaluate::evaluate(snapshot, &key, asked, context)
+        };
+        let (receipt, index) = self.operate(&key, Room::FollowUp, decide).await?;
         info!(namespace = %key.namespace, job_id = %key.job_id, index, "job evaluated");
         Ok(v1::EvaluateJobResponse {
-            eval_id: text(made.eval_id),
+            eval_id: text(receipt.eval_id),
             eval_create_index: index,
-            job_modify_index: made.job_index.unwrap_or(index),
+            job_modify_index: receipt.job_index.unwrap_or(index),
             index,
         })
     }
@@ -110,16 +112,17 @@ impl Api {
             check_index: request.check_index,
             max_open_evals: self.gateway.config.max_open_evals,
         };
-        let decide = |snapshot: &Snapshot, stamp: &Stamp| scale::scale(snapshot, &asked, stamp);
-        let (made, index) = self.operate(&key, Room::FollowUp, decide).await?;
+        let decide =
+            |snapshot: &Snapshot, context: &RequestContext| scale::scale(snapshot, &asked, context);
+        let (receipt, index) = self.operate(&key, Room::FollowUp, decide).await?;
         info!(
             namespace = %key.namespace, job_id = %key.job_id, task_group = asked.group,
             count = asked.count, index, "job scaled"
         );
         Ok(v1::ScaleJobResponse {
-            eval_id: text(made.eval_id),
-            eval_create_index: made.eval_id.map_or(0, |_| index),
-            job_modify_index: made.job_index.unwrap_or(index),
+            eval_id: text(receipt.eval_id),
+            eval_create_index: receipt.eval_id.map_or(0, |_| index),
+            job_modify_index: receipt.job_index.unwrap_or(index),
             index,
         })
     }
@@ -127,55 +130,50 @@ impl Api {
     pub(super) async fn job_scale_status(
         &self,
         request: Request<v1::GetJobScaleStatusRequest>,
-    ) -> Result<Response<v1::GetJobScaleStatusResponse>, Status> {
+    ) -> Result<v1::GetJobScaleStatusResponse, Error> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
+        let read = Read::new(request.options, timeout);
+        let key = read.job_key(&request.job_id)?;
         let index = |snapshot: &Snapshot| index::of_job(snapshot, &key);
         let answer = |snapshot: &Snapshot| {
             let job = snapshot.job(&key);
             let job = job.ok_or_else(|| no_such_job(snapshot, &key))?;
             Ok((scale_status(snapshot, &key, job), String::new()))
         };
-        let (status, meta) = self
-            .ask(&options, timeout, &JOB_TABLES, index, answer)
-            .await?;
-        Ok(Response::new(v1::GetJobScaleStatusResponse {
-            meta,
-            ..status
-        }))
+        let (status, meta) = self.query(&read, &JOB_TABLES, index, answer).await?;
+        Ok(v1::GetJobScaleStatusResponse { meta, ..status })
     }
 
-    /// Decides on something about the job `key`, and carries it out.
+    /// Decides on an operation of the job `key`, and commits it.
     async fn operate(
         &self,
         key: &JobKey,
         room: Room,
-        decide: impl Fn(&Snapshot, &Stamp) -> Result<Outcome, Refusal> + Send + Sync,
+        decide: impl Fn(&Snapshot, &RequestContext) -> Result<Outcome, JobRefusal> + Send + Sync,
     ) -> Result<Done, Error> {
         let gateway = &self.gateway;
-        let stamp = Stamp {
-            eval_id: gateway.next_eval_id(),
-            now: gateway.now(),
+        let context = RequestContext {
+            eval_id: gateway.core.next_eval_id(),
+            now: gateway.core.now(),
             trace_parent: current_trace_parent(),
         };
-        let decide = |snapshot: &Snapshot| match decide(snapshot, &stamp) {
+        let decide = |snapshot: &Snapshot| match decide(snapshot, &context) {
             Ok(outcome) => Ok(step(outcome)),
-            Err(Refusal::NoSuchJob { .. }) => Err(no_such_job(snapshot, key)),
+            Err(JobRefusal::NoSuchJob { .. }) => Err(no_such_job(snapshot, key)),
             Err(refusal) => Err(refusal.into()),
         };
         let what = || format!("job {key}");
-        gateway.carry_out_with(room, what, decide).await
+        gateway.core.execute_in(room, what, decide).await
     }
 }
 
 fn step(outcome: Outcome) -> Step<Done> {
     match outcome {
-        // The child of a token may have been purged meanwhile.
-        Outcome::Done { made, index } => Step::IfFresh((made, index)),
-        Outcome::Commit { writes, made } => Step::Commit {
+        // The child of a dispatch token may have been purged meanwhile.
+        Outcome::Done { receipt, index } => Step::IfFresh((receipt, index)),
+        Outcome::Commit { writes, receipt } => Step::Commit {
             writes,
-            answer: Box::new(move |revision| (made, revision)),
+            answer: Box::new(move |revision| (receipt, revision)),
         },
     }
 }
@@ -235,15 +233,15 @@ fn scale_status(
 mod tests {
     use super::*;
 
-    /// A replica that is behind still shows the child of a token that was purged since.
+    /// A stale replica may still show a purged child of a dispatch token.
     #[test]
-    fn what_was_done_before_is_told_from_fresh_state_alone() {
-        let made = Made {
+    fn a_repeated_operation_is_answered_from_fresh_state_only() {
+        let receipt = Receipt {
             job_id: "report/dispatch-1".to_owned(),
             eval_id: None,
             job_index: None,
         };
-        let done = Outcome::Done { made, index: 7 };
+        let done = Outcome::Done { receipt, index: 7 };
         assert!(matches!(step(done), Step::IfFresh((_, 7))));
     }
 }

@@ -1,24 +1,24 @@
-//! A job's versions: listed with what differs, gone back to, called stable, given names.
+//! `kafila.v1.Jobs`: versions of a job, listed with diffs, reverted to, marked and tagged.
 
+use admission::jobs::marks::{self, Change, Tagged};
+use admission::jobs::revert::Target;
+use admission::jobs::{self, RequestContext, RevertRequest, request_id};
+use gateway_core::{Error, Step};
 use jobdiff::JobDiff;
-use model::{FieldErrors, Indexed, Job, JobKey, Timestamp};
+use model::{Indexed, Job, JobKey, Timestamp};
 use proto::v1;
-use proto::v1::revert_job_request::To;
+use proto::v1::revert_job_request::Target as Wanted;
 use service_kit::current_trace_parent;
 use state::{Snapshot, Table};
 use store::Room;
 use tonic::Request;
 use tracing::info;
 
+use super::job_reads::no_such_job;
 use super::jobs::{eval_text, nanoseconds, next_launch, step};
-use super::{Api, job_key, no_such_job, open};
-use crate::admission::marks::{self, Change, Tagged};
-use crate::admission::revert::Target;
-use crate::admission::{self, Refusal, RevertRequest, Stamp, request_id};
-use crate::error::Error;
-use crate::gateway::Step;
+use super::query::{Api, Read, open};
+use crate::reads::index;
 use crate::reads::options::job_key as checked_job_key;
-use crate::reads::{index, view};
 
 impl Api {
     pub(super) async fn list_job_versions(
@@ -26,21 +26,17 @@ impl Api {
         request: Request<v1::ListJobVersionsRequest>,
     ) -> Result<v1::ListJobVersionsResponse, Error> {
         let (request, timeout) = open(request);
-        let options = request.options.clone().unwrap_or_default();
-        let key = job_key(&options, &request.job_id)?;
+        let read = Read::new(request.options.clone(), timeout);
+        let key = read.job_key(&request.job_id)?;
         if request.diff_version.is_some() && !request.diff_tag.is_empty() {
-            let mut errors = FieldErrors::default();
-            errors.push(
-                "diff_tag",
-                "there is a diff_version too: want one to compare with",
-            );
-            return Err(errors.into());
+            let message = "there is a diff_version too: want one to compare with";
+            return Err(Error::invalid_field("diff_tag", message));
         }
         let tables = [Table::JobVersions];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
             let newest_first: Vec<_> = snapshot.job_versions(&key).rev().collect();
-            // Versions may outlive a purged job: they are its allocations', not the user's.
+            // Versions may outlive a purged job because of its allocations; users do not see them.
             if newest_first.is_empty() || snapshot.job(&key).is_none() {
                 return Err(no_such_job(snapshot, &key));
             }
@@ -48,11 +44,11 @@ impl Api {
             let diffs = diffs(snapshot, &key, &request, &rows)?;
             let jobs = rows
                 .iter()
-                .map(|row| view::job_version(snapshot, &key, row))
+                .map(|row| api_view::job_version(snapshot, &key, row))
                 .collect();
             Ok(((jobs, diffs), String::new()))
         };
-        let ((jobs, diffs), meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        let ((jobs, diffs), meta) = self.query(&read, &tables, index, answer).await?;
         Ok(v1::ListJobVersionsResponse { meta, jobs, diffs })
     }
 
@@ -62,23 +58,22 @@ impl Api {
     ) -> Result<v1::RegisterJobResponse, Error> {
         let gateway = &self.gateway;
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
-        let to = match request.to {
-            Some(To::Version(version)) => Target::Version(version),
-            Some(To::Tag(tag)) => Target::Tag(tag),
+        let to = match request.target {
+            Some(Wanted::Version(version)) => Target::Version(version),
+            Some(Wanted::Tag(tag)) => Target::Tag(tag),
             None => {
-                let mut errors = FieldErrors::default();
-                errors.push("to", "missing: want the version to go back to, or its tag");
-                return Err(errors.into());
+                let message = "missing: want the version to go back to, or its tag";
+                return Err(Error::invalid_field("target", message));
             }
         };
         let eval_id = if request.request_id.is_empty() {
-            gateway.next_eval_id()
+            gateway.core.next_eval_id()
         } else {
             request_id::eval_id_of("revert", &key.to_string(), &request.request_id)?
         };
-        let stamp = Stamp {
+        let context = RequestContext {
             eval_id,
-            now: gateway.now(),
+            now: gateway.core.now(),
             trace_parent: current_trace_parent(),
         };
         let asked = RevertRequest {
@@ -89,14 +84,14 @@ impl Api {
             max_open_evals: gateway.config.max_open_evals,
         };
         let decide =
-            |snapshot: &Snapshot| Ok(step(admission::revert(snapshot, &asked, &stamp)?, eval_id));
+            |snapshot: &Snapshot| Ok(step(jobs::revert(snapshot, &asked, &context)?, eval_id));
         let what = || format!("job {key}");
-        let result = gateway.carry_out_with(Room::FollowUp, what, decide).await;
-        if matches!(result, Err(Error::Admission(Refusal::Overloaded { .. }))) {
+        let result = gateway.core.execute_in(Room::FollowUp, what, decide).await;
+        if result.as_ref().is_err_and(Error::is_overload) {
             gateway.metrics.jobs_refused_overload.inc();
         }
         let Some(answer) = result? else {
-            return Err(no_such_job(&gateway.replica.snapshot(), &key));
+            return Err(no_such_job(&gateway.core.replica.snapshot(), &key));
         };
         let launch = self.launch_of(&key, &asked.to);
         info!(
@@ -114,9 +109,9 @@ impl Api {
         })
     }
 
-    /// Returns when a job is launched next that has been taken back to a version.
+    /// Returns the next launch of a job that was reverted to a version.
     fn launch_of(&self, key: &JobKey, target: &Target) -> Option<Timestamp> {
-        let snapshot = self.gateway.replica.snapshot();
+        let snapshot = self.gateway.core.replica.snapshot();
         let version = match target {
             Target::Version(version) => *version,
             Target::Tag(name) => marks::find_tag(&snapshot, key, name).ok()?,
@@ -126,7 +121,7 @@ impl Api {
             stop: false,
             ..former.value.clone()
         };
-        next_launch(&job, self.gateway.now())
+        next_launch(&job, self.gateway.core.now())
     }
 
     pub(super) async fn set_job_stable(
@@ -149,7 +144,7 @@ impl Api {
         request: v1::TagJobVersionRequest,
     ) -> Result<v1::TagJobVersionResponse, Error> {
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
-        let now = self.gateway.now();
+        let now = self.gateway.core.now();
         let asked = marks::TagRequest {
             job: key.clone(),
             name: request.name,
@@ -180,14 +175,14 @@ impl Api {
         Ok(tag_answer(&tagged, index))
     }
 
-    /// Carries out what is said about a version; returns the answer and its revision.
+    /// Commits a label of a version; returns the answer and its revision.
     async fn mark<T: Clone + Send + 'static>(
         &self,
         key: &JobKey,
-        decide: impl Fn(&Snapshot) -> Result<Change<T>, marks::Refusal> + Send + Sync,
+        decide: impl Fn(&Snapshot) -> Result<Change<T>, marks::VersionRefusal> + Send + Sync,
     ) -> Result<(T, u64), Error> {
         let decide = |snapshot: &Snapshot| {
-            Ok(match decide(snapshot).map_err(Refusal::from)? {
+            Ok(match decide(snapshot)? {
                 Change::NoSuchJob => return Err(no_such_job(snapshot, key)),
                 Change::Unchanged { answer, index } => Step::IfFresh((answer, index)),
                 Change::Commit { answer, writes } => Step::Commit {
@@ -197,7 +192,8 @@ impl Api {
             })
         };
         self.gateway
-            .carry_out(|| format!("the versions of job {key}"), decide)
+            .core
+            .execute(|| format!("the versions of job {key}"), decide)
             .await
     }
 }
@@ -210,7 +206,7 @@ fn tag_answer(tagged: &Tagged, index: u64) -> v1::TagJobVersionResponse {
     }
 }
 
-/// Returns what differs, in the order of `rows`, which are newest first.
+/// Returns the diffs, in the order of `rows`, which are newest first.
 fn diffs(
     snapshot: &Snapshot,
     key: &JobKey,
@@ -220,14 +216,14 @@ fn diffs(
     let base = match (request.diff_version, request.diff_tag.as_str()) {
         (Some(version), _) => Some(version),
         (None, "") => None,
-        (None, tag) => Some(marks::find_tag(snapshot, key, tag).map_err(Refusal::from)?),
+        (None, tag) => Some(marks::find_tag(snapshot, key, tag)?),
     };
     let compare = |old: &Job, new: &Job| -> v1::JobDiff {
         let diff: JobDiff = jobdiff::diff(Some(old), Some(new), true);
         (&diff).into()
     };
     if let Some(base) = base {
-        let base = marks::find_version(snapshot, key, base).map_err(Refusal::from)?;
+        let base = marks::find_version(snapshot, key, base)?;
         let all = rows.iter();
         return Ok(all.map(|row| compare(&base.value, &row.value)).collect());
     }

@@ -1,26 +1,25 @@
 //! `kafila.v1.Jobs`.
 
-use model::{EvalId, EvalStatus, FieldErrors, Job, JobKey, Timestamp, spec};
+use admission::cluster::scheduler_config;
+use admission::jobs::register::propose_dry_run;
+use admission::jobs::{
+    self, Answer, Decision, DeregisterRequest, Preserve, RegisterRequest, RequestContext,
+    namespace_rules, request_id,
+};
+use gateway_core::{Error, Step, too_large};
+use model::{EvalId, FieldErrors, Job, JobKey, Timestamp};
+use periodic_launch::Timetable;
 use proto::v1;
 use proto::v1::jobs_server::Jobs;
 use service_kit::current_trace_parent;
-use state::{AllocView, Snapshot, Table};
+use state::Snapshot;
 use store::Room;
 use tonic::{Request, Response, Status};
 use tracing::info;
-use upkeep::periodic::{self, Timetable};
 
-use super::{Api, job_key, no_such_job, open};
-use crate::admission::{
-    self, Answer, Decision, DeregisterRequest, Preserve, RegisterRequest, Stamp, request_id,
-};
-use crate::error::Error;
-use crate::gateway::Step;
-use crate::reads::index::{self, JOB_TABLES};
-use crate::reads::options::{job_key as checked_job_key, namespaces, uuid_prefix};
-use crate::reads::page::Page;
-use crate::reads::view;
-use crate::settings::namespaces;
+use super::query::{Api, List, open, reply};
+use crate::reads::index::JOB_TABLES;
+use crate::reads::options::job_key as checked_job_key;
 
 #[tonic::async_trait]
 impl Jobs for Api {
@@ -28,8 +27,7 @@ impl Jobs for Api {
         &self,
         request: Request<v1::RegisterJobRequest>,
     ) -> Result<Response<v1::RegisterJobResponse>, Status> {
-        let response = Box::pin(self.register_job(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.register_job(request.into_inner())).await)
     }
 
     async fn validate(
@@ -38,16 +36,17 @@ impl Jobs for Api {
     ) -> Result<Response<v1::ValidateJobResponse>, Status> {
         let job = request.into_inner().job;
         let checked = read_spec(job).and_then(|spec| {
-            let admitted = jobspec::canonicalise(&spec, self.gateway.now())?;
+            let admitted = jobspec::canonicalise(&spec, self.gateway.core.now())?;
             Ok((names_no_pool(&spec), admitted))
         });
         let result = match checked {
             Ok((names_no_pool, admitted)) => {
-                let snapshot = self.gateway.fresh().await?;
-                let job = namespaces::with_node_pool(&snapshot, &admitted.job, names_no_pool);
-                let joined = namespaces::admit(&snapshot, &job);
+                let snapshot = self.gateway.core.fresh().await?;
+                let job = namespace_rules::with_node_pool(&snapshot, &admitted.job, names_no_pool);
+                let checked = namespace_rules::admit(&snapshot, &job)
+                    .and_then(|_| self.check_size(&snapshot, &job));
                 drop(job);
-                joined.map(|_| admitted)
+                checked.map(|()| admitted)
             }
             Err(errors) => Err(errors),
         };
@@ -67,43 +66,21 @@ impl Jobs for Api {
         &self,
         request: Request<v1::PlanJobRequest>,
     ) -> Result<Response<v1::PlanJobResponse>, Status> {
-        let response = Box::pin(self.plan_job(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.plan_job(request.into_inner())).await)
     }
 
     async fn deregister(
         &self,
         request: Request<v1::DeregisterJobRequest>,
     ) -> Result<Response<v1::DeregisterJobResponse>, Status> {
-        let response = Box::pin(self.deregister_job(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.deregister_job(request.into_inner())).await)
     }
 
     async fn get(
         &self,
         request: Request<v1::GetJobRequest>,
     ) -> Result<Response<v1::GetJobResponse>, Status> {
-        let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
-        let index = |snapshot: &Snapshot| index::of_job(snapshot, &key);
-        let now = self.gateway.now();
-        let answer = |snapshot: &Snapshot| {
-            let job = find_job(snapshot, &key, request.version)?;
-            let summary = Some(view::job_summary(snapshot, &key));
-            let next = snapshot.job(&key);
-            let next = next.and_then(|job| periodic::next_launch(snapshot, job, now));
-            Ok(((job, summary, nanoseconds(next)), String::new()))
-        };
-        let ((job, summary, next_periodic_launch_ns), meta) = self
-            .ask(&options, timeout, &JOB_TABLES, index, answer)
-            .await?;
-        Ok(Response::new(v1::GetJobResponse {
-            meta,
-            job: Some(job),
-            summary,
-            next_periodic_launch_ns,
-        }))
+        reply(self.get_job(request).await)
     }
 
     async fn list(
@@ -111,27 +88,15 @@ impl Jobs for Api {
         request: Request<v1::ListJobsRequest>,
     ) -> Result<Response<v1::ListJobsResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let namespaces = namespaces(&options);
-        let page =
-            Page::<JobKey>::new(options.per_page, &options.next_token).map_err(Error::from)?;
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &JOB_TABLES);
+        let list = List::<JobKey>::new(request.options, timeout)?;
         let answer = |snapshot: &Snapshot| {
             let jobs = snapshot.jobs().filter(|job| {
-                namespaces.contain(&job.value.namespace)
-                    && job.value.id.starts_with(&options.prefix)
+                list.has_namespace(&job.value.namespace) && list.has_name(&job.value.id)
             });
-            let (jobs, token) = page.of(jobs.map(|job| (job.value.key(), job)));
-            Ok((
-                jobs.into_iter()
-                    .map(|job| view::job_stub(snapshot, job))
-                    .collect(),
-                token,
-            ))
+            let keyed = jobs.map(|job| (job.value.key(), job));
+            Ok(list.page(keyed, |job| api_view::job_stub(snapshot, job)))
         };
-        let (jobs, meta) = self
-            .ask(&options, timeout, &JOB_TABLES, index, answer)
-            .await?;
+        let (jobs, meta) = Api::list(self, &list, &JOB_TABLES, answer).await?;
         Ok(Response::new(v1::ListJobsResponse { meta, jobs }))
     }
 
@@ -139,201 +104,131 @@ impl Jobs for Api {
         &self,
         request: Request<v1::ListJobVersionsRequest>,
     ) -> Result<Response<v1::ListJobVersionsResponse>, Status> {
-        Ok(Response::new(self.list_job_versions(request).await?))
+        reply(self.list_job_versions(request).await)
     }
 
     async fn revert(
         &self,
         request: Request<v1::RevertJobRequest>,
     ) -> Result<Response<v1::RegisterJobResponse>, Status> {
-        let response = Box::pin(self.revert_job(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.revert_job(request.into_inner())).await)
     }
 
     async fn set_stable(
         &self,
         request: Request<v1::SetJobStableRequest>,
     ) -> Result<Response<v1::SetJobStableResponse>, Status> {
-        let response = Box::pin(self.set_job_stable(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.set_job_stable(request.into_inner())).await)
     }
 
     async fn tag_version(
         &self,
         request: Request<v1::TagJobVersionRequest>,
     ) -> Result<Response<v1::TagJobVersionResponse>, Status> {
-        let response = Box::pin(self.tag_job_version(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.tag_job_version(request.into_inner())).await)
     }
 
     async fn untag_version(
         &self,
         request: Request<v1::UntagJobVersionRequest>,
     ) -> Result<Response<v1::TagJobVersionResponse>, Status> {
-        let response = Box::pin(self.untag_job_version(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.untag_job_version(request.into_inner())).await)
     }
 
     async fn list_allocations(
         &self,
         request: Request<v1::ListJobAllocationsRequest>,
     ) -> Result<Response<v1::ListAllocationsResponse>, Status> {
-        let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
-        let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?
-            .reversed(options.reverse);
-        let tables = [Table::Allocs];
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
-        let answer = |snapshot: &Snapshot| {
-            // A purged job's allocations are all former ones: then they are what is asked for.
-            let current = snapshot
-                .job(&key)
-                .filter(|_| !request.all)
-                .map(|job| job.create_index);
-            let allocs = snapshot.allocs_by_job(&key).filter(|view| {
-                current.is_none_or(|current| view.alloc.job_create_index == current)
-                    && prefix.is_none_or(|prefix| prefix.matches(view.alloc.id.0))
-            });
-            let keyed = allocs.map(|view: &AllocView| ((view.create_index, view.alloc.id), view));
-            let (allocs, token) = page.of(keyed);
-            let allocs = allocs
-                .into_iter()
-                .map(|alloc| view::allocation(snapshot, alloc));
-            Ok((allocs.collect(), token))
-        };
-        let (allocations, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
-        Ok(Response::new(v1::ListAllocationsResponse {
-            meta,
-            allocations,
-        }))
+        reply(self.list_job_allocations(request).await)
     }
 
     async fn list_evaluations(
         &self,
         request: Request<v1::ListJobEvaluationsRequest>,
     ) -> Result<Response<v1::ListEvaluationsResponse>, Status> {
-        let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
-        let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::<(u64, EvalId)>::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?
-            .reversed(options.reverse);
-        let tables = [Table::Evals];
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
-        let answer = |snapshot: &Snapshot| {
-            let evals = snapshot
-                .evals_by_job(&key)
-                .filter(|eval| prefix.is_none_or(|prefix| prefix.matches(eval.value.id.0)));
-            let (evals, token) =
-                page.of(evals.map(|eval| ((eval.create_index, eval.value.id), eval)));
-            Ok((
-                evals.into_iter().map(|eval| (&**eval).into()).collect(),
-                token,
-            ))
-        };
-        let (evaluations, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
-        Ok(Response::new(v1::ListEvaluationsResponse {
-            meta,
-            evaluations,
-        }))
+        reply(self.list_job_evaluations(request).await)
     }
 
     async fn list_deployments(
         &self,
         request: Request<v1::ListJobDeploymentsRequest>,
     ) -> Result<Response<v1::ListDeploymentsResponse>, Status> {
-        let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let key = job_key(&options, &request.job_id).map_err(Error::from)?;
-        let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::new(options.per_page, &options.next_token)
-            .map_err(Error::from)?
-            .reversed(options.reverse);
-        let tables = [Table::Deployments, Table::Allocs];
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
-        let answer = |snapshot: &Snapshot| {
-            let current = snapshot.job(&key).map(|job| job.create_index);
-            let deployments = snapshot.deployments_by_job(&key).filter(|deployment| {
-                current.is_none_or(|current| deployment.value.job_create_index == current)
-                    && prefix.is_none_or(|prefix| prefix.matches(deployment.value.id.0))
-            });
-            let keyed = deployments
-                .map(|deployment| ((deployment.create_index, deployment.value.id), deployment));
-            let (deployments, token) = page.of(keyed);
-            let shown = deployments
-                .into_iter()
-                .map(|one| view::deployment(snapshot, one));
-            Ok((shown.collect(), token))
-        };
-        let (deployments, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
-        Ok(Response::new(v1::ListDeploymentsResponse {
-            meta,
-            deployments,
-        }))
+        reply(self.list_job_deployments(request).await)
     }
 
     async fn dispatch(
         &self,
         request: Request<v1::DispatchJobRequest>,
     ) -> Result<Response<v1::DispatchJobResponse>, Status> {
-        let response = Box::pin(self.dispatch_job(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.dispatch_job(request.into_inner())).await)
     }
 
     async fn force_periodic(
         &self,
         request: Request<v1::ForcePeriodicJobRequest>,
     ) -> Result<Response<v1::ForcePeriodicJobResponse>, Status> {
-        let response = Box::pin(self.force_job(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.force_job(request.into_inner())).await)
     }
 
     async fn evaluate(
         &self,
         request: Request<v1::EvaluateJobRequest>,
     ) -> Result<Response<v1::EvaluateJobResponse>, Status> {
-        let response = Box::pin(self.evaluate_job(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.evaluate_job(request.into_inner())).await)
     }
 
     async fn scale(
         &self,
         request: Request<v1::ScaleJobRequest>,
     ) -> Result<Response<v1::ScaleJobResponse>, Status> {
-        let response = Box::pin(self.scale_job(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.scale_job(request.into_inner())).await)
     }
 
     async fn get_scale_status(
         &self,
         request: Request<v1::GetJobScaleStatusRequest>,
     ) -> Result<Response<v1::GetJobScaleStatusResponse>, Status> {
-        self.job_scale_status(request).await
+        reply(self.job_scale_status(request).await)
     }
 }
 
 impl Api {
+    /// Checks that the registration of `job` fits into a transaction.
+    fn check_size(&self, snapshot: &Snapshot, job: &Job) -> Result<(), FieldErrors> {
+        let core = &self.gateway.core;
+        let context = RequestContext {
+            eval_id: core.next_eval_id(),
+            now: core.now(),
+            trace_parent: current_trace_parent(),
+        };
+        // Other refusals concern the stored job of this name, not the job file.
+        let Ok(mut proposal) = propose_dry_run(snapshot, job, &context) else {
+            return Ok(());
+        };
+        proposal.writes.push(scheduler_config::guard(snapshot));
+        let Err(failure) = core.writer.txn().with(&proposal.writes) else {
+            return Ok(());
+        };
+        too_large::field_errors(&proposal.writes, &failure).map_or(Ok(()), Err)
+    }
+
     async fn register_job(
         &self,
         request: v1::RegisterJobRequest,
     ) -> Result<v1::RegisterJobResponse, Error> {
         let gateway = &self.gateway;
-        let now = gateway.now();
+        let now = gateway.core.now();
         let spec = read_spec(request.job)?;
         let names_no_pool = names_no_pool(&spec);
         let admitted = jobspec::canonicalise(&spec, now)?;
         let job = admitted.job;
         let key = job.key();
         let eval_id = if request.request_id.is_empty() {
-            gateway.next_eval_id()
+            gateway.core.next_eval_id()
         } else {
             request_id::eval_id(&key, &request.request_id)?
         };
-        let stamp = Stamp {
+        let context = RequestContext {
             eval_id,
             now,
             trace_parent: current_trace_parent(),
@@ -348,17 +243,14 @@ impl Api {
             max_open_evals: gateway.config.max_open_evals,
         };
         let decide = |snapshot: &Snapshot| {
-            let job = namespaces::with_node_pool(snapshot, &job, names_no_pool);
+            let job = namespace_rules::with_node_pool(snapshot, &job, names_no_pool);
             Ok(step(
-                admission::register(snapshot, &job, &asked, &stamp)?,
+                jobs::register(snapshot, &job, &asked, &context)?,
                 eval_id,
             ))
         };
-        let result = gateway.carry_out(|| format!("job {key}"), decide).await;
-        if matches!(
-            result,
-            Err(Error::Admission(admission::Refusal::Overloaded { .. }))
-        ) {
+        let result = gateway.core.execute(|| format!("job {key}"), decide).await;
+        if result.as_ref().is_err_and(Error::is_overload) {
             gateway.metrics.jobs_refused_overload.inc();
         }
         let answer = result?.expect("a registration never finds that there is no such job");
@@ -390,15 +282,15 @@ impl Api {
         let gateway = &self.gateway;
         let key = checked_job_key("namespace", &request.namespace, &request.job_id)?;
         let eval_id = if request.request_id.is_empty() {
-            gateway.next_eval_id()
+            gateway.core.next_eval_id()
         } else {
-            // To stop and to purge are two requests, whatever their ids are.
+            // A stop and a purge are different requests, even with the same id.
             let verb = if request.purge { "purge" } else { "stop" };
             request_id::eval_id_of(verb, &key.to_string(), &request.request_id)?
         };
-        let stamp = Stamp {
+        let context = RequestContext {
             eval_id,
-            now: gateway.now(),
+            now: gateway.core.now(),
             trace_parent: current_trace_parent(),
         };
         let asked = DeregisterRequest {
@@ -406,16 +298,15 @@ impl Api {
             purge: request.purge,
             eval_priority: request.eval_priority,
         };
-        let decide = |snapshot: &Snapshot| {
-            Ok(step(
-                admission::deregister(snapshot, &asked, &stamp)?,
-                eval_id,
-            ))
-        };
+        let decide =
+            |snapshot: &Snapshot| Ok(step(jobs::deregister(snapshot, &asked, &context)?, eval_id));
         let what = || format!("job {key}");
-        let answer = gateway.carry_out_with(Room::FollowUp, what, decide).await?;
+        let answer = gateway
+            .core
+            .execute_in(Room::FollowUp, what, decide)
+            .await?;
         let Some(answer) = answer else {
-            let index = gateway.replica.applied().max(1);
+            let index = gateway.core.replica.applied().max(1);
             return Ok(v1::DeregisterJobResponse {
                 index,
                 ..Default::default()
@@ -434,7 +325,7 @@ impl Api {
     }
 }
 
-/// Returns the next step of a decision; its answer is `None` where there is no such job.
+/// Converts a decision; the answer is `None` if there is no such job.
 pub(super) fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> {
     match decision {
         Decision::Done(answer) => Step::Known(Some(answer)),
@@ -450,7 +341,7 @@ pub(super) fn eval_text(answer: Answer) -> String {
     answer.eval_id.map_or_else(String::new, |id| id.to_string())
 }
 
-/// Returns when a periodic job that is registered `now` is launched first.
+/// Returns the first launch of a periodic job that is registered `now`.
 pub(super) fn next_launch(job: &Job, now: Timestamp) -> Option<Timestamp> {
     let periodic = job.periodic.as_ref().filter(|_| job.is_launched())?;
     Timetable::new(periodic).next(now)
@@ -461,68 +352,15 @@ pub(super) fn nanoseconds(time: Option<Timestamp>) -> u64 {
     time.map_or(0, |time| time.0)
 }
 
-pub(super) fn read_spec(job: Option<v1::Job>) -> Result<spec::Job, FieldErrors> {
-    match job {
-        Some(job) => job.try_into(),
-        None => {
-            let mut errors = FieldErrors::default();
-            errors.push("job", "missing: want the job to register");
-            Err(errors)
-        }
-    }
-}
-
-/// Tells whether a job leaves its node pool to its namespace.
-pub(super) fn names_no_pool(spec: &spec::Job) -> bool {
-    spec.node_pool.as_deref().is_none_or(str::is_empty)
-}
-
-fn find_job(snapshot: &Snapshot, key: &JobKey, version: Option<u64>) -> Result<v1::Job, Error> {
-    let Some(version) = version else {
-        let job = snapshot
-            .job(key)
-            .ok_or_else(|| no_such_job(snapshot, key))?;
-        return Ok(view::job(snapshot, key, job));
-    };
-    let row = snapshot.job_version(key, version);
-    row.map(|row| view::job_version(snapshot, key, row))
-        .ok_or_else(|| {
-            let kept: Vec<String> = snapshot
-                .job_versions(key)
-                .map(|row| row.value.version.to_string())
-                .collect();
-            if kept.is_empty() {
-                return no_such_job(snapshot, key);
-            }
-            Error::NoSuchVersion {
-                job_id: key.job_id.to_string(),
-                version,
-                kept: kept.join(", "),
-            }
-        })
-}
-
-/// Reads the status that evaluations are filtered by; empty: any.
-pub(super) fn eval_status(text: &str) -> Result<Option<EvalStatus>, FieldErrors> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let found = EvalStatus::ALL
-        .into_iter()
-        .find(|status| status.as_str() == text);
-    found.map(Some).ok_or_else(|| {
-        let known: Vec<&str> = EvalStatus::ALL
-            .iter()
-            .map(|status| status.as_str())
-            .collect();
+pub(super) fn read_spec(job: Option<v1::Job>) -> Result<v1::Job, FieldErrors> {
+    job.ok_or_else(|| {
         let mut errors = FieldErrors::default();
-        errors.push(
-            "status",
-            format!(
-                "{text:?} is no status of an evaluation: want one of {}, or none for any",
-                known.join(", ")
-            ),
-        );
+        errors.push("job", "missing: want the job to register");
         errors
     })
+}
+
+/// Tells whether a job takes the default node pool of its namespace.
+pub(super) fn names_no_pool(spec: &v1::Job) -> bool {
+    spec.node_pool.as_deref().is_none_or(str::is_empty)
 }

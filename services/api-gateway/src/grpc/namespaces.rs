@@ -1,19 +1,17 @@
 //! `kafila.v1.Namespaces`.
 
-use model::{FieldErrors, Namespace};
+use admission::cluster::namespaces::{self, NamespaceRefusal};
+use gateway_core::Error;
+use model::Namespace;
 use proto::v1;
 use proto::v1::namespaces_server::Namespaces;
 use state::{Snapshot, Table};
-use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::{Api, open};
-use crate::error::Error;
-use crate::gateway::Step;
-use crate::reads::index;
-use crate::reads::page::Page;
-use crate::settings::namespaces::{self, Change, Deletion, Refusal};
+use super::query::{Api, List, Read, open, step};
+
+const TABLES: [Table; 1] = [Table::Namespaces];
 
 #[tonic::async_trait]
 impl Namespaces for Api {
@@ -22,22 +20,14 @@ impl Namespaces for Api {
         request: Request<v1::ListNamespacesRequest>,
     ) -> Result<Response<v1::ListNamespacesResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let page = Page::<String>::new(options.per_page, &options.next_token);
-        let page = page.map_err(Error::from)?;
-        let tables = [Table::Namespaces];
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let list = List::<String>::new(request.options, timeout)?;
         let answer = |snapshot: &Snapshot| {
-            let default = default_if_not_stored(snapshot);
-            let stored = snapshot.namespaces();
-            let stored = stored.map(|namespace| v1::Namespace::from(&**namespace));
-            let namespaces = default
-                .into_iter()
-                .chain(stored)
-                .filter(|namespace| namespace.name.starts_with(&options.prefix));
-            Ok(page.of(namespaces.map(|namespace| (namespace.name.clone(), namespace))))
+            let stored = snapshot.namespaces().map(|stored| (&**stored).into());
+            let all = default_if_not_stored(snapshot).into_iter().chain(stored);
+            let all = all.filter(|shown: &v1::Namespace| list.has_name(&shown.name));
+            Ok(list.page(all.map(|shown| (shown.name.clone(), shown)), |shown| shown))
         };
-        let (namespaces, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        let (namespaces, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListNamespacesResponse {
             meta,
             namespaces,
@@ -49,17 +39,15 @@ impl Namespaces for Api {
         request: Request<v1::GetNamespaceRequest>,
     ) -> Result<Response<v1::GetNamespaceResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let tables = [Table::Namespaces];
-        let index = |snapshot: &Snapshot| {
-            let stored = snapshot.namespace(&request.name);
-            stored.map_or_else(
-                || index::of_tables(snapshot, &tables),
-                |stored| stored.modify_index,
-            )
+        let read = Read::new(request.options, timeout);
+        let find = |snapshot: &Snapshot| Ok(find(snapshot, &request.name)?);
+        // The built-in one is not stored, and changes with the table.
+        let index = |snapshot: &Snapshot, found: &v1::Namespace| match found.modify_index {
+            0 => crate::reads::index::of_tables(snapshot, &TABLES),
+            index => index,
         };
-        let answer = |snapshot: &Snapshot| Ok((find(snapshot, &request.name)?, String::new()));
-        let (namespace, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        let show = |_: &Snapshot, found: &v1::Namespace| found.clone();
+        let (namespace, meta) = Api::get(self, &read, &TABLES, find, index, show).await?;
         Ok(Response::new(v1::GetNamespaceResponse {
             meta,
             namespace: Some(namespace),
@@ -80,22 +68,14 @@ impl Namespaces for Api {
         request: Request<v1::DeleteNamespaceRequest>,
     ) -> Result<Response<v1::DeleteNamespaceResponse>, Status> {
         let name = request.into_inner().name;
-        let index = Box::pin(self.delete_namespace(&name)).await?;
+        let what = || format!("namespace {name}");
+        let decide =
+            |snapshot: &Snapshot, _: Option<&()>| Ok(((), namespaces::delete(snapshot, &name)?));
+        let ((), index) = Box::pin(self.delete_in_two_steps(what, decide)).await?;
         info!(namespace = name, index, "namespace deleted");
         Ok(Response::new(v1::DeleteNamespaceResponse { index }))
     }
 }
-
-/// What one step of a deletion came to.
-enum Ended {
-    Marked { revision: u64 },
-    Deleted { revision: u64 },
-    Refused(Refusal),
-}
-
-/// How often a namespace may be marked and find its mark taken back before it is deleted: others are
-/// using it, whatever they look like at any one time.
-const MAX_MARKS: usize = 3;
 
 impl Api {
     async fn upsert_namespace(&self, request: v1::UpsertNamespaceRequest) -> Result<u64, Error> {
@@ -103,78 +83,33 @@ impl Api {
         let namespace: Namespace = match request.namespace {
             Some(namespace) => namespace.try_into()?,
             None => {
-                let mut errors = FieldErrors::default();
-                errors.push(
-                    "namespace",
-                    "missing: want the namespace, with its name at least",
-                );
-                return Err(errors.into());
+                let message = "missing: want the namespace, with its name at least";
+                return Err(Error::invalid_field("namespace", message));
             }
         };
         let decide = |snapshot: &Snapshot| {
-            Ok(
-                match namespaces::upsert(snapshot, &namespace, check_index)? {
-                    Change::Unchanged { modify_index } => Step::IfFresh(modify_index),
-                    Change::Write(write) => Step::Commit {
-                        writes: vec![*write],
-                        answer: Box::new(|revision| revision),
-                    },
-                },
-            )
+            let change = namespaces::upsert(snapshot, &namespace, check_index)?;
+            Ok(step(change))
         };
         let what = || format!("namespace {}", namespace.name);
-        let index = self.gateway.carry_out(what, decide).await?;
+        let index = self.gateway.core.execute(what, decide).await?;
         info!(namespace = namespace.name, index, "namespace applied");
         Ok(index)
     }
-
-    /// Deletes a namespace in two steps, as [`namespaces`] says; returns the revision of the last.
-    async fn delete_namespace(&self, name: &str) -> Result<u64, Error> {
-        let gateway = &self.gateway;
-        let decide = |snapshot: &Snapshot| {
-            Ok(match namespaces::delete(snapshot, name)? {
-                Deletion::Mark(write) => Step::Commit {
-                    writes: vec![write],
-                    answer: Box::new(|revision| Ended::Marked { revision }),
-                },
-                Deletion::Delete(write) => Step::Commit {
-                    writes: vec![write],
-                    answer: Box::new(|revision| Ended::Deleted { revision }),
-                },
-                Deletion::TakeBack { write, refusal } => Step::Commit {
-                    writes: vec![write],
-                    answer: Box::new(|_| Ended::Refused(refusal)),
-                },
-            })
-        };
-        let what = || format!("namespace {name}");
-        for _ in 0..=MAX_MARKS {
-            match gateway.carry_out(what, decide).await? {
-                Ended::Deleted { revision } => return Ok(revision),
-                Ended::Refused(refusal) => return Err(refusal.into()),
-                Ended::Marked { revision } => {
-                    let patience = gateway.deadline().duration_since(Instant::now());
-                    gateway.replica.wait_for(revision, patience).await?;
-                }
-            }
-        }
-        Err(Error::Contended { what: what() })
-    }
 }
 
-/// Returns a namespace.
-fn find(snapshot: &Snapshot, name: &str) -> Result<v1::Namespace, Refusal> {
+fn find(snapshot: &Snapshot, name: &str) -> Result<v1::Namespace, NamespaceRefusal> {
     let default = default_if_not_stored(snapshot);
     match snapshot.namespace(name) {
         Some(stored) => Some((&**stored).into()),
         None => default.filter(|default| default.name == name),
     }
-    .ok_or_else(|| Refusal::NotFound {
+    .ok_or_else(|| NamespaceRefusal::NotFound {
         name: name.to_owned(),
     })
 }
 
-/// Returns the namespace that is there although nobody has made it.
+/// Returns the default namespace, which exists even if it is not stored.
 fn default_if_not_stored(snapshot: &Snapshot) -> Option<v1::Namespace> {
     let stored = snapshot.namespace(Namespace::DEFAULT);
     stored.is_none().then(|| (&Namespace::built_in()).into())

@@ -1,24 +1,23 @@
 //! `kafila.v1.Nodes`.
 
-use model::{NodeEligibility, NodeId};
+use std::sync::Arc;
+
+use admission::cluster::drain::{self, DrainRequest, DrainTerms};
+use admission::cluster::eligibility::{self, NodeChange};
+use admission::nodes::node_evals::{MAX_NODE_EVALS, node_evals};
+use gateway_core::{Error, Step};
+use listing::prefix;
+use model::{Indexed, Node, NodeEligibility, NodeId};
+use proto::drain::read_deadline;
 use proto::v1;
 use proto::v1::nodes_server::Nodes;
 use service_kit::current_trace_parent;
-use state::{Key, Snapshot, Table};
+use state::{Key, Snapshot, Table, Write};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::node_sessions::MAX_NODE_EVALS;
-use super::{Api, open};
-use crate::error::Error;
-use crate::gateway::Step;
-use crate::nodes::node_evals::node_evals;
-use crate::reads::options::uuid_prefix;
-use crate::reads::page::Page;
-use crate::reads::{index, prefix, view};
-use crate::settings::drain;
-use crate::settings::eligibility::{self, Change};
-use crate::writes::Write;
+use super::allocations::page_of_allocs;
+use super::query::{Api, List, Read, open, reply};
 
 const TABLES: [Table; 1] = [Table::Nodes];
 
@@ -29,22 +28,14 @@ impl Nodes for Api {
         request: Request<v1::GetNodeRequest>,
     ) -> Result<Response<v1::GetNodeResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let index = |snapshot: &Snapshot| {
-            let node = find(snapshot, &request.node_id)
-                .ok()
-                .and_then(|id| snapshot.node(id));
-            node.map_or_else(
-                || index::of_tables(snapshot, &TABLES),
-                |node| node.modify_index,
-            )
-        };
-        let answer = |snapshot: &Snapshot| {
+        let read = Read::new(request.options, timeout);
+        let find = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.node_id)?;
-            let node = snapshot.node(id).expect("found in this very snapshot");
-            Ok((v1::Node::from(&**node), String::new()))
+            Ok(snapshot.node(id).expect("found in this snapshot").clone())
         };
-        let (node, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let index = |_: &Snapshot, node: &Arc<Indexed<Node>>| node.modify_index;
+        let show = |_: &Snapshot, node: &Arc<Indexed<Node>>| v1::Node::from(&**node);
+        let (node, meta) = Api::get(self, &read, &TABLES, find, index, show).await?;
         Ok(Response::new(v1::GetNodeResponse {
             meta,
             node: Some(node),
@@ -56,22 +47,13 @@ impl Nodes for Api {
         request: Request<v1::ListNodesRequest>,
     ) -> Result<Response<v1::ListNodesResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page =
-            Page::<NodeId>::new(options.per_page, &options.next_token).map_err(Error::from)?;
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
+        let list = List::<NodeId>::new(request.options, timeout)?.by_id()?;
         let answer = |snapshot: &Snapshot| {
-            let nodes = snapshot
-                .nodes()
-                .filter(|node| prefix.is_none_or(|prefix| prefix.matches(node.value.id.0)));
-            let (nodes, token) = page.of(nodes.map(|node| (node.value.id, node)));
-            Ok((
-                nodes.into_iter().map(|node| (&**node).into()).collect(),
-                token,
-            ))
+            let nodes = snapshot.nodes().filter(|node| list.has_id(node.value.id.0));
+            let keyed = nodes.map(|node| (node.value.id, node));
+            Ok(list.page(keyed, |node| (&**node).into()))
         };
-        let (nodes, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let (nodes, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListNodesResponse { meta, nodes }))
     }
 
@@ -80,21 +62,12 @@ impl Nodes for Api {
         request: Request<v1::ListNodeAllocationsRequest>,
     ) -> Result<Response<v1::ListAllocationsResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let page = Page::new(options.per_page, &options.next_token).map_err(Error::from)?;
-        let tables = [Table::Allocs];
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
+        let list = List::new(request.options, timeout)?;
         let answer = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.node_id)?;
-            let allocs = snapshot.allocs_by_node(id);
-            let (allocs, token) =
-                page.of(allocs.map(|view| ((view.create_index, view.alloc.id), view)));
-            let allocs = allocs
-                .into_iter()
-                .map(|alloc| view::allocation(snapshot, alloc));
-            Ok((allocs.collect(), token))
+            Ok(page_of_allocs(snapshot, &list, snapshot.allocs_by_node(id)))
         };
-        let (allocations, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        let (allocations, meta) = Api::list(self, &list, &[Table::Allocs], answer).await?;
         Ok(Response::new(v1::ListAllocationsResponse {
             meta,
             allocations,
@@ -105,16 +78,14 @@ impl Nodes for Api {
         &self,
         request: Request<v1::UpdateNodeEligibilityRequest>,
     ) -> Result<Response<v1::UpdateNodeEligibilityResponse>, Status> {
-        let response = Box::pin(self.set_eligibility(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.set_eligibility(request.into_inner())).await)
     }
 
     async fn update_drain(
         &self,
         request: Request<v1::UpdateNodeDrainRequest>,
     ) -> Result<Response<v1::UpdateNodeDrainResponse>, Status> {
-        let response = Box::pin(self.set_drain(request.into_inner())).await?;
-        Ok(Response::new(response))
+        reply(Box::pin(self.set_drain(request.into_inner())).await)
     }
 }
 
@@ -139,8 +110,9 @@ impl Api {
         &self,
         request: v1::UpdateNodeDrainRequest,
     ) -> Result<v1::UpdateNodeDrainResponse, Error> {
-        let wanted = drain::read(&request)?;
-        let now = self.gateway.now();
+        let wanted = drain_request(&request);
+        wanted.check()?;
+        let now = self.gateway.core.now();
         let set = |snapshot: &Snapshot, id| Ok(drain::set(snapshot, id, &wanted, now));
         let changed = self.change_node(&request.node_id, set).await?;
         let is_on = request.drain_spec.is_some();
@@ -153,26 +125,26 @@ impl Api {
         })
     }
 
-    /// Changes a node, and has the jobs looked at that may want it when it becomes eligible.
+    /// Changes a node, and evaluates the jobs that may use it when it becomes eligible.
     async fn change_node(
         &self,
         node_id: &str,
-        set: impl Fn(&Snapshot, NodeId) -> Result<Option<Change>, Error> + Send + Sync,
+        set: impl Fn(&Snapshot, NodeId) -> Result<Option<NodeChange>, Error> + Send + Sync,
     ) -> Result<Changed, Error> {
         let gateway = &self.gateway;
-        let (now, trace_parent) = (gateway.now(), current_trace_parent());
+        let (now, trace_parent) = (gateway.core.now(), current_trace_parent());
         let decide = |snapshot: &Snapshot| {
             let id = find(snapshot, node_id)?;
             let change = set(snapshot, id)?;
-            Ok(match change.expect("found in this very snapshot") {
-                Change::Unchanged { modify_index } => {
+            Ok(match change.expect("found in this snapshot") {
+                NodeChange::Unchanged { modify_index } => {
                     Step::IfFresh((id, modify_index, Vec::new(), Vec::new()))
                 }
-                Change::Write { node, write } => {
+                NodeChange::Write { node, write } => {
                     let mut writes = vec![*write];
                     let mut evals = Vec::new();
                     if node.eligibility == NodeEligibility::Eligible {
-                        let next_id = || gateway.next_eval_id();
+                        let next_id = || gateway.core.next_eval_id();
                         evals = node_evals(snapshot, &node, now, &trace_parent, next_id);
                     }
                     let ids: Vec<String> = evals.iter().filter_map(eval_id).collect();
@@ -184,8 +156,8 @@ impl Api {
             })
         };
         let what = || format!("node {node_id}");
-        let (node_id, index, eval_ids, further) = gateway.carry_out(what, decide).await?;
-        self.commit_further(node_id, &further).await?;
+        let (node_id, index, eval_ids, further) = gateway.core.execute(what, decide).await?;
+        gateway.core.commit_further(node_id, &further).await?;
         Ok(Changed {
             node_id,
             index,
@@ -194,16 +166,27 @@ impl Api {
     }
 }
 
-/// What came of a change of a node.
+fn drain_request(request: &v1::UpdateNodeDrainRequest) -> DrainRequest {
+    DrainRequest {
+        drain: request.drain_spec.as_ref().map(|spec| DrainTerms {
+            deadline: read_deadline(spec),
+            ignore_system_jobs: spec.ignore_system_jobs,
+        }),
+        mark_eligible: request.mark_eligible,
+        meta: request.meta.clone().into_iter().collect(),
+    }
+}
+
+/// A committed change of a node.
 struct Changed {
     node_id: NodeId,
-    /// Its modify index now.
+    /// Its modify index.
     index: u64,
     eval_ids: Vec<String>,
 }
 
 impl Changed {
-    /// 0: none was made.
+    /// 0: none was receipt.
     fn eval_create_index(&self) -> u64 {
         if self.eval_ids.is_empty() {
             0
@@ -226,4 +209,29 @@ pub(super) fn find(snapshot: &Snapshot, text: &str) -> Result<NodeId, prefix::No
         .nodes()
         .map(|node| (node.value.id.0, node.value.id));
     prefix::find("node_id", "node", text, NodeId, exists, all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_negative_deadline_drains_at_once() {
+        let forced = v1::UpdateNodeDrainRequest {
+            drain_spec: Some(v1::DrainSpec {
+                deadline_ns: i64::MIN,
+                ignore_system_jobs: true,
+            }),
+            ..Default::default()
+        };
+        let request = drain_request(&forced);
+        let expected = DrainTerms {
+            deadline: Some(Duration::ZERO),
+            ignore_system_jobs: true,
+        };
+        assert_eq!(request.drain, Some(expected));
+        assert_eq!(request.check(), Ok(()));
+    }
 }

@@ -1,18 +1,17 @@
 //! `kafila.v1.Operator`.
 
-use model::{FieldErrors, SchedulerConfiguration};
+use admission::cluster::scheduler_config;
+use gateway_core::Error;
+use model::{Indexed, LeaderInfo, SchedulerConfiguration};
 use proto::v1;
 use proto::v1::operator_server::Operator;
 use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::{Api, open};
-use crate::error::Error;
-use crate::gateway::Step;
+use super::query::{Api, Read, open, step};
 use crate::maintenance;
 use crate::reads::index;
-use crate::settings::scheduler_config::{self, Change};
 
 #[tonic::async_trait]
 impl Operator for Api {
@@ -21,20 +20,19 @@ impl Operator for Api {
         request: Request<v1::ListLeadersRequest>,
     ) -> Result<Response<v1::ListLeadersResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
+        let read = Read::new(request.options, timeout);
         let tables = [Table::Elections];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
-            let leader =
-                |(service, leader): (&String, &model::Indexed<model::LeaderInfo>)| v1::Leader {
-                    service: service.clone(),
-                    address: leader.value.address.clone(),
-                    replica: leader.value.replica.clone(),
-                    term: leader.create_index,
-                };
+            let leader = |(service, leader): (&String, &Indexed<LeaderInfo>)| v1::Leader {
+                service: service.clone(),
+                address: leader.value.address.clone(),
+                replica: leader.value.replica.clone(),
+                term: leader.create_index,
+            };
             Ok((snapshot.leaders().map(leader).collect(), String::new()))
         };
-        let (leaders, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        let (leaders, meta) = self.query(&read, &tables, index, answer).await?;
         Ok(Response::new(v1::ListLeadersResponse { meta, leaders }))
     }
 
@@ -50,7 +48,7 @@ impl Operator for Api {
             jobs: collected.jobs,
             deployments: collected.deployments,
             nodes: collected.nodes,
-            overtaken: collected.overtaken,
+            conflicts: collected.conflicts,
         }))
     }
 
@@ -67,7 +65,7 @@ impl Operator for Api {
         request: Request<v1::GetSchedulerConfigurationRequest>,
     ) -> Result<Response<v1::GetSchedulerConfigurationResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
+        let read = Read::new(request.options, timeout);
         let tables = [Table::SchedulerConfig];
         let index = |snapshot: &Snapshot| index::of_tables(snapshot, &tables);
         let answer = |snapshot: &Snapshot| {
@@ -77,7 +75,7 @@ impl Operator for Api {
             };
             Ok((config, String::new()))
         };
-        let (config, meta) = self.ask(&options, timeout, &tables, index, answer).await?;
+        let (config, meta) = self.query(&read, &tables, index, answer).await?;
         Ok(Response::new(v1::GetSchedulerConfigurationResponse {
             meta,
             scheduler_config: Some(config),
@@ -104,23 +102,16 @@ impl Api {
         let config: SchedulerConfiguration = match request.scheduler_config {
             Some(config) => config.try_into()?,
             None => {
-                let mut errors = FieldErrors::default();
-                errors.push("scheduler_config", "missing: want the whole configuration");
-                return Err(errors.into());
+                let message = "missing: want the whole configuration";
+                return Err(Error::invalid_field("scheduler_config", message));
             }
         };
         let decide = |snapshot: &Snapshot| {
             let change = scheduler_config::set(snapshot, &config, request.check_index)?;
-            Ok(match change {
-                Change::Unchanged { modify_index } => Step::IfFresh(modify_index),
-                Change::Write(write) => Step::Commit {
-                    writes: vec![*write],
-                    answer: Box::new(|revision| revision),
-                },
-            })
+            Ok(step(change))
         };
         let what = || "the scheduler configuration".to_owned();
-        let modify_index = self.gateway.carry_out(what, decide).await?;
+        let modify_index = self.gateway.core.execute(what, decide).await?;
         info!(index = modify_index, ?config, "scheduler configuration set");
         Ok(modify_index)
     }

@@ -1,22 +1,21 @@
-//! `kafila.v1.Jobs.Plan`: a registration, tried out.
+//! `kafila.v1.Jobs.Plan`: a dry run of a registration.
 
+use admission::jobs::register::propose_dry_run;
+use admission::jobs::{RequestContext, namespace_rules};
+use gateway_core::Error;
 use model::EvalId;
 use proto::v1;
 use state::Snapshot;
+use store::Room;
 use tokio::time::Instant;
 use tracing::{Instrument as _, info, info_span};
 
-use super::Api;
 use super::jobs::{names_no_pool, nanoseconds, next_launch, read_spec};
-use crate::admission::Stamp;
-use crate::admission::plan::{self, DryRun};
-use crate::error::Error;
-use crate::reads::view;
-use crate::settings::namespaces;
-use crate::writes::into_txn;
+use super::query::Api;
+use crate::dry_run::{DryRun, dry_run};
 
-/// The evaluation that is never written, and the seed of its choices: always the same, so that a
-/// plan says the same as long as nothing is written. The run of the job has a seed of its own.
+/// The id of the evaluation, which is never written, and the seed of the scheduler. Both are constant,
+/// so that a plan does not change while the state does not. An evaluation has a seed of its own.
 const DRY: u128 = 0;
 const SEED: u64 = 0;
 
@@ -27,38 +26,39 @@ impl Api {
     ) -> Result<v1::PlanJobResponse, Error> {
         let gateway = &self.gateway;
         let began = Instant::now();
-        let now = gateway.now();
+        let now = gateway.core.now();
         let spec = read_spec(request.job)?;
         let admitted = jobspec::canonicalise(&spec, now)?;
         let key = admitted.job.key();
-        // What is planned is checked against later by its index, so it must be the newest.
-        let snapshot = gateway.fresh().await?;
+        // The caller may register with this index later, so the state has to be fresh.
+        let snapshot = gateway.core.fresh().await?;
         let index = snapshot.index();
-        let stamp = Stamp {
+        let context = RequestContext {
             eval_id: EvalId::from_random(DRY),
             now,
             trace_parent: String::new(),
         };
-        let job = namespaces::with_node_pool(&snapshot, &admitted.job, names_no_pool(&spec));
+        let job = namespace_rules::with_node_pool(&snapshot, &admitted.job, names_no_pool(&spec));
         let job = job.into_owned();
-        let proposal = plan::propose(&snapshot, &job, &stamp)?;
-        into_txn(gateway.writer.txn(), &proposal.writes).map_err(Error::TooLarge)?;
+        let proposal = propose_dry_run(&snapshot, &job, &context)?;
+        // A registration would be refused alike.
+        gateway.core.transaction(Room::New, &proposal.writes)?;
         let before = snapshot.clone();
         let next_periodic_launch_ns = nanoseconds(next_launch(&job, now));
-        let run = move || plan::dry_run(&snapshot, &job, proposal, &stamp, SEED, request.diff);
+        let run = move || dry_run(&snapshot, &job, proposal, &context, SEED, request.diff);
         let ended = gateway
             .dry_runs
-            .run(gateway.config.request_timeout, run)
+            .run(gateway.core.request_timeout(), run)
             .instrument(info_span!("schedule", index))
             .await;
-        // Those that came too late count too: they are what an operator looks for.
+        // Timeouts count, too: they are what an operator looks for.
         gateway.metrics.dry_runs.inc();
         let took = began.elapsed();
         gateway.metrics.dry_run_seconds.observe(took.as_secs_f64());
         let found = ended??;
         info!(
             namespace = %key.namespace, job_id = %key.job_id, index,
-            failed_task_groups = found.failed_task_groups.len(), "job tried out"
+            failed_task_groups = found.failed_task_groups.len(), "dry run of a job"
         );
         Ok(v1::PlanJobResponse {
             warnings: admitted.warnings,
@@ -73,7 +73,7 @@ fn answer(snapshot: &Snapshot, found: &DryRun) -> v1::PlanJobResponse {
     let updates = found.updates.iter();
     let updates = updates.map(|(group, updates)| (group.clone(), updates.into()));
     let preempted = found.preempted.iter();
-    let preempted = preempted.map(|view| view::allocation(snapshot, view));
+    let preempted = preempted.map(|view| api_view::allocation(snapshot, view));
     let failed = found.failed_task_groups.iter();
     let failed = failed.map(|(group, metric)| (group.clone(), metric.into()));
     v1::PlanJobResponse {

@@ -1,5 +1,7 @@
-//! `kafila.v1.ScalingPolicies`: read off the jobs.
+//! `kafila.v1.ScalingPolicies`, derived from the jobs.
 
+use admission::jobs::request_id::scaling_policy_id;
+use listing::prefix;
 use model::{Indexed, Job, TaskGroup};
 use proto::v1;
 use proto::v1::scaling_policies_server::ScalingPolicies;
@@ -7,12 +9,7 @@ use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::{Api, open};
-use crate::admission::request_id::scaling_policy_id;
-use crate::error::Error;
-use crate::reads::options::{namespaces, uuid_prefix};
-use crate::reads::page::Page;
-use crate::reads::{index, prefix};
+use super::query::{Api, List, Read, open};
 
 const TABLES: [Table; 1] = [Table::Jobs];
 
@@ -26,28 +23,19 @@ impl ScalingPolicies for Api {
         request: Request<v1::ListScalingPoliciesRequest>,
     ) -> Result<Response<v1::ListScalingPoliciesResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let namespaces = namespaces(&options);
-        let prefix = uuid_prefix(&options).map_err(Error::from)?;
-        let page = Page::<String>::new(options.per_page, &options.next_token);
-        let page = page.map_err(Error::from)?;
+        let list = List::<String>::new(request.options, timeout)?.by_id()?;
         let (job_id, wanted) = (&request.job_id, &request.r#type);
-        let index = |snapshot: &Snapshot| index::of_tables(snapshot, &TABLES);
         let answer = |snapshot: &Snapshot| {
             let found = policies(snapshot).filter(|(id, job, _)| {
-                namespaces.contain(&job.value.namespace)
+                list.has_namespace(&job.value.namespace)
                     && (job_id.is_empty() || job.value.id == *job_id)
                     && (wanted.is_empty() || wanted == HORIZONTAL)
-                    && prefix.is_none_or(|prefix| prefix.matches(*id))
+                    && list.has_id(*id)
             });
-            let (found, token) =
-                page.of(found.map(|(id, job, group)| (id.to_string(), (id, job, group))));
-            let found = found
-                .into_iter()
-                .map(|(id, job, group)| view(id, job, group));
-            Ok((found.collect(), token))
+            let keyed = found.map(|(id, job, group)| (id.to_string(), (id, job, group)));
+            Ok(list.page(keyed, |(id, job, group)| view(id, job, group)))
         };
-        let (policies, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let (policies, meta) = Api::list(self, &list, &TABLES, answer).await?;
         Ok(Response::new(v1::ListScalingPoliciesResponse {
             meta,
             policies,
@@ -59,16 +47,14 @@ impl ScalingPolicies for Api {
         request: Request<v1::GetScalingPolicyRequest>,
     ) -> Result<Response<v1::GetScalingPolicyResponse>, Status> {
         let (request, timeout) = open(request);
-        let options = request.options.unwrap_or_default();
-        let index = |snapshot: &Snapshot| match find(snapshot, &request.policy_id) {
-            Ok((_, job, _)) => job.modify_index,
-            Err(_) => index::of_tables(snapshot, &TABLES),
-        };
-        let answer = |snapshot: &Snapshot| {
+        let read = Read::new(request.options, timeout);
+        let find = |snapshot: &Snapshot| {
             let (id, job, group) = find(snapshot, &request.policy_id)?;
-            Ok((view(id, job, group), String::new()))
+            Ok(view(id, job, group))
         };
-        let (policy, meta) = self.ask(&options, timeout, &TABLES, index, answer).await?;
+        let index = |_: &Snapshot, found: &v1::ScalingPolicy| found.modify_index;
+        let show = |_: &Snapshot, found: &v1::ScalingPolicy| found.clone();
+        let (policy, meta) = Api::get(self, &read, &TABLES, find, index, show).await?;
         Ok(Response::new(v1::GetScalingPolicyResponse {
             meta,
             policy: Some(policy),
@@ -78,7 +64,7 @@ impl ScalingPolicies for Api {
 
 type Found<'s> = (Uuid, &'s Indexed<Job>, &'s TaskGroup);
 
-/// Returns every group with something to say about scaling, ordered by job.
+/// Returns every group with a scaling policy, ordered by job.
 fn policies(snapshot: &Snapshot) -> impl Iterator<Item = Found<'_>> {
     snapshot.jobs().flat_map(|job| {
         let groups = job.value.task_groups.iter();
@@ -96,7 +82,7 @@ fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<Found<'s>, prefix::Not
     let ids = all.iter().map(|(id, ..)| (*id, *id));
     let id = prefix::find("policy_id", "scaling policy", text, |id| id, exists, ids)?;
     let found = all.into_iter().find(|(known, ..)| *known == id);
-    Ok(found.expect("found among these very ones"))
+    Ok(found.expect("its id is among them"))
 }
 
 fn view(id: Uuid, job: &Indexed<Job>, group: &TaskGroup) -> v1::ScalingPolicy {
@@ -107,7 +93,7 @@ fn view(id: Uuid, job: &Indexed<Job>, group: &TaskGroup) -> v1::ScalingPolicy {
         r#type: HORIZONTAL.to_owned(),
         namespace: job.value.namespace.clone(),
         job_id: job.value.id.clone(),
-        group: group.name.clone(),
+        task_group: group.name.clone(),
         enabled: scaling.is_some_and(|scaling| scaling.enabled) && !job.value.stop,
         min: scaling.map_or(0, |scaling| scaling.min),
         max: scaling.map_or(0, |scaling| scaling.max),

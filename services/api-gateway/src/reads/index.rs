@@ -1,12 +1,12 @@
-//! The index of a result: what a caller waits with for the next change. Never 0.
+//! Index of a result, with which a caller waits for the next change. Never 0.
 //!
-//! An object's own index is the newest of everything that its answer shows; a list's, or that of
-//! an object that is missing, is its tables' newest.
+//! The index of an object is the newest of everything that its answer shows. The index of a list or
+//! of a missing object is the newest of its tables.
 
 use model::{DeploymentId, JobKey};
 use state::{Snapshot, Table};
 
-/// What a job's answer shows beside the job: its status and summary.
+/// The tables of a job's answer: status and summary are derived from the others.
 pub const JOB_TABLES: [Table; 4] = [Table::Jobs, Table::Evals, Table::Allocs, Table::Deployments];
 
 /// Returns the newest change of any of `tables`, at least 1.
@@ -19,16 +19,16 @@ pub fn of_tables(snapshot: &Snapshot, tables: &[Table]) -> u64 {
         .max(1)
 }
 
-/// Returns the newest change of a job, its versions' stability aside, and of all that its status
-/// and summary are counted from.
+/// Returns the newest change of a job, except for its versions' stability, and of everything that
+/// its status and summary are derived from.
 ///
-/// What was collected is not among them; it had ended, so it changes no status.
+/// Collected objects are not among them; they had ended, so they do not change the status.
 pub fn of_job(snapshot: &Snapshot, key: &JobKey) -> u64 {
     let Some(job) = snapshot.job(key) else {
         return of_tables(snapshot, &JOB_TABLES);
     };
     if job.value.is_parent() {
-        // Its children are shown as well, and when it is launched next.
+        // The answer shows its children and its next launch, too.
         return of_tables(snapshot, &JOB_TABLES);
     }
     let evals = snapshot.evals_by_job(key).map(|eval| eval.modify_index);
@@ -40,7 +40,7 @@ pub fn of_job(snapshot: &Snapshot, key: &JobKey) -> u64 {
     newest.max(job.modify_index)
 }
 
-/// Returns the newest change of a deployment and of the allocations that its counts are of.
+/// Returns the newest change of a deployment and of the allocations that it counts.
 pub fn of_deployment(snapshot: &Snapshot, id: DeploymentId, own: u64) -> u64 {
     snapshot
         .allocs_by_deployment(id)

@@ -1,19 +1,18 @@
-//! What a reader asked for, checked.
+//! Options of a read, checked.
 
 use std::time::Duration;
 
+use listing::UuidPrefix;
 use model::{FieldErrors, JobKey};
 use proto::required_duration;
 use proto::v1::{Consistency, QueryOptions};
 
-use super::prefix::UuidPrefix;
-
-/// How long a read blocks that does not say. Source: Nomad's public behaviour.
+/// The default wait of a blocking read. Source: Nomad's public behaviour.
 const DEFAULT_WAIT: Duration = Duration::from_secs(300);
-/// The longest that a caller may ask for; beyond it the default applies.
+/// The maximum wait; beyond it the default applies.
 const MAX_WAIT: Duration = Duration::from_secs(600);
 
-/// Whose objects are listed.
+/// The namespaces of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Namespaces {
     All,
@@ -29,7 +28,7 @@ impl Namespaces {
     }
 }
 
-/// Returns the namespaces that a list is of.
+/// Returns the namespaces of a list.
 pub fn namespaces(options: &QueryOptions) -> Namespaces {
     match options.namespace.as_str() {
         "*" => Namespaces::All,
@@ -44,7 +43,7 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 /// Returns the name of one job.
 ///
 /// # Errors
-/// The id is missing, or every namespace is meant.
+/// The id is missing, or the namespace is `*`.
 pub fn job_key(
     namespace_field: &str,
     namespace: &str,
@@ -71,10 +70,10 @@ pub fn job_key(
     errors.into_result(JobKey::new(namespace, job_id))
 }
 
-/// Returns the start that ids must have; `None`: any.
+/// Returns the prefix of ids; `None`: any.
 ///
 /// # Errors
-/// It is no start of a UUID.
+/// It is not the start of a UUID.
 pub fn uuid_prefix(options: &QueryOptions) -> Result<Option<UuidPrefix>, FieldErrors> {
     if options.prefix.is_empty() {
         return Ok(None);
@@ -84,7 +83,7 @@ pub fn uuid_prefix(options: &QueryOptions) -> Result<Option<UuidPrefix>, FieldEr
         errors.push(
             "options.prefix",
             format!(
-                "{:?} is no start of an id: want hexadecimal digits, as in 8a3f2c1e",
+                "{:?} is not the start of an id: want hexadecimal digits, as in 8a3f2c1e",
                 options.prefix
             ),
         );
@@ -92,7 +91,7 @@ pub fn uuid_prefix(options: &QueryOptions) -> Result<Option<UuidPrefix>, FieldEr
     })
 }
 
-/// How a read is to be answered.
+/// Freshness and blocking of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     pub stale: bool,
@@ -101,10 +100,10 @@ pub struct Mode {
     pub wait: Duration,
 }
 
-/// Reads how fresh, and how long to wait.
+/// Reads the consistency and the wait.
 ///
 /// # Errors
-/// A consistency that is not known, a wait that is no span of time.
+/// The consistency is unknown, or the wait is not a duration.
 pub fn mode(options: &QueryOptions) -> Result<Mode, FieldErrors> {
     let mut errors = FieldErrors::default();
     let consistency = Consistency::try_from(options.consistency).unwrap_or_else(|_| {
@@ -133,8 +132,7 @@ pub fn mode(options: &QueryOptions) -> Result<Mode, FieldErrors> {
     })
 }
 
-/// Returns how long the caller waits for an answer, from the request's `grpc-timeout`; `None`: it
-/// does not say.
+/// Returns the caller's timeout, from the request's `grpc-timeout`; `None`: it has none.
 ///
 /// Source: gRPC over HTTP/2: up to eight digits and a unit.
 pub fn caller_timeout(metadata: &tonic::metadata::MetadataMap) -> Option<Duration> {

@@ -133,7 +133,7 @@ async fn what_makes_no_sense_is_refused() {
         "{}",
         status.message()
     );
-    let nobody = update(&suite, 0, drain(&node(2).id.to_string(), 0)).await;
-    assert_eq!(nobody.unwrap_err().code(), Code::NotFound);
+    let unknown = update(&suite, 0, drain(&node(2).id.to_string(), 0)).await;
+    assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
     assert!(shown(&suite, 0, &id).await.drain.is_none());
 }

@@ -1,4 +1,4 @@
-//! Whether anything new may be placed on a node, through the API.
+//! Eligibility of a node, through the API.
 
 use model::{JobType, NodeStatus};
 use proto::v1;
@@ -90,7 +90,7 @@ async fn what_cannot_be_set_is_refused() {
     let status = set(&suite, 0, &id, "maybe").await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().contains("eligible or ineligible"));
-    let nobody = node(2).id.to_string();
-    let status = set(&suite, 0, &nobody, "eligible").await.unwrap_err();
+    let unknown = node(2).id.to_string();
+    let status = set(&suite, 0, &unknown, "eligible").await.unwrap_err();
     assert_eq!(status.code(), Code::NotFound);
 }

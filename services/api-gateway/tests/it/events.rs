@@ -189,13 +189,13 @@ async fn scenario_096_an_index_that_is_not_kept_or_never_was_is_out_of_range() {
     assert_eq!(next(&mut events).await.unwrap().index, index - 1);
     let gone = next(&mut events).await.unwrap_err();
     assert_eq!(gone.code(), Code::OutOfRange, "{gone:?}");
-    assert!(gone.message().contains("go on from its index"), "{gone:?}");
+    assert!(gone.message().contains("resume from its index"), "{gone:?}");
 }
 
 #[tokio::test]
 async fn a_caller_that_takes_nothing_is_cut_off() {
     let suite = Suite::start_with(1, |config| {
-        config.event_stream_patience = Duration::from_millis(300);
+        config.event_stream_timeout = Duration::from_millis(300);
     })
     .await;
     let mut events = stream(&suite, 0, from(0)).await.unwrap();

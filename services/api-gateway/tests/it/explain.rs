@@ -1,4 +1,4 @@
-//! What nodes say of an evaluation, through the API.
+//! Explanations of evaluations through the API.
 
 use proto::v1;
 use tonic::{Code, Status};
@@ -20,7 +20,7 @@ async fn try_explain(
 }
 
 #[tokio::test]
-async fn nodes_say_why_they_do_not_take_one_and_what_would_change_that() {
+async fn blockers_of_nodes_are_explained_with_the_change_that_removes_them() {
     let suite = Suite::start(1).await;
     let (mut small, mut other) = (node(1), node(2));
     small.resources.cpu_mhz = 700;
@@ -39,7 +39,7 @@ async fn nodes_say_why_they_do_not_take_one_and_what_would_change_that() {
     let (meta, eval) = (answer.meta.unwrap(), answer.evaluation.unwrap());
     assert_eq!((&eval.id, eval.snapshot_index), (&registered.eval_id, 0));
     let explanation = answer.explanation.unwrap();
-    // The revision that is told is the one that was looked at.
+    // The answer carries the revision of the explained state.
     assert_eq!(explanation.index, meta.index);
     assert!(explanation.index >= registered.index);
     assert_eq!(explanation.job_version, Some(0));
@@ -56,18 +56,18 @@ async fn nodes_say_why_they_do_not_take_one_and_what_would_change_that() {
     assert_eq!(group.counts, Some(counts));
     let nearest = group.nearest.as_ref().unwrap();
     assert_eq!((&*nearest.node_name, &*nearest.class), ("n1", "small"));
-    let [obstacle] = &nearest.obstacles[..] else {
+    let [blocker] = &nearest.blockers[..] else {
         panic!("{nearest:?}")
     };
-    assert_eq!((obstacle.missing, &*obstacle.unit), (300, "MHz"));
+    assert_eq!((blocker.missing, &*blocker.unit), (300, "MHz"));
     let change = "cpu: ask 300 MHz less, node n1 has 700 MHz in all";
-    assert_eq!(obstacle.change, change);
+    assert_eq!(blocker.change, change);
     let asked = group.node.as_ref().unwrap();
     assert_eq!(
         (&asked.node_id, &*asked.verdict),
         (&node_id, "out-of-scope")
     );
-    // Room comes, and the same evaluation is told of it.
+    // The same evaluation is explained with the new node.
     suite.put_node(&node(3)).await;
     let answer = try_explain(&suite, &eval.id, "").await.unwrap();
     let group = answer.explanation.unwrap().groups.remove(0);
@@ -77,7 +77,7 @@ async fn nodes_say_why_they_do_not_take_one_and_what_would_change_that() {
 }
 
 #[tokio::test]
-async fn what_is_placed_is_explained_by_scores() {
+async fn a_placed_allocation_is_explained_by_scores() {
     let (suite, mut job, node_1) = (Suite::start(1).await, job("web"), node(1));
     job.task_groups[0].count = 1;
     suite.put_node(&node_1).await;
@@ -93,7 +93,7 @@ async fn what_is_placed_is_explained_by_scores() {
     assert_eq!(group.alloc_id, placed.id.to_string());
     assert_eq!(group.chosen.unwrap().node_name, "n1");
     let best = group.classes[0].best.as_ref().unwrap();
-    // Both are empty but for it, so only the lot decided.
+    // Both nodes are otherwise empty: the tie is broken at random.
     assert_eq!((&*best.node_name, best.gap_per_mille), ("n2", Some(0)));
 }
 
@@ -119,6 +119,6 @@ async fn unknown_things_are_errors_and_a_stopped_job_is_not() {
     suite.jobs(0).deregister(ask(stop)).await.unwrap();
     let answer = try_explain(&suite, &registered.eval_id, "").await.unwrap();
     let explanation = answer.explanation.unwrap();
-    assert_eq!(explanation.nothing_wanted, "the job is stopped");
+    assert_eq!(explanation.empty_reason, "the job is stopped");
     assert!(explanation.groups.is_empty());
 }

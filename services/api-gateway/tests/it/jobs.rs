@@ -216,7 +216,7 @@ async fn a_stopped_job_stays_and_a_purged_one_goes_while_its_allocations_run_on(
     );
 }
 
-/// The answer to a stop was lost, and somebody registered the job again meanwhile.
+/// The answer to a stop was lost, and the job was registered again meanwhile.
 #[tokio::test]
 async fn a_stop_that_is_tried_again_leaves_a_newer_registration_alone() {
     let (suite, job) = (Suite::start(2).await, job("web"));
@@ -312,6 +312,25 @@ async fn validation_says_what_registration_would_and_writes_nothing() {
         .unwrap()
         .into_inner();
     assert_eq!(answer.violations, []);
+    let mut large = job("web");
+    large.meta.insert("blob".to_owned(), "x".repeat(700_000));
+    let request = v1::ValidateJobRequest {
+        job: Some((&large).into()),
+    };
+    let answer = suite
+        .jobs(0)
+        .validate(ask(request))
+        .await
+        .unwrap()
+        .into_inner();
+    let request = v1::RegisterJobRequest {
+        job: Some((&large).into()),
+        ..Default::default()
+    };
+    let status = suite.jobs(0).register(ask(request)).await.unwrap_err();
+    let detail = v1::ErrorDetail::from_status(&status).unwrap();
+    assert_eq!(detail.violations, answer.violations);
+    assert!(answer.violations[0].message.contains("too large"));
     let list = suite
         .jobs(0)
         .list(ask(v1::ListJobsRequest::default()))

@@ -1,4 +1,4 @@
-//! Heartbeats reach whoever leads the cluster-controller, also when that changes.
+//! Heartbeats reach the leader of the cluster-controller, also after a change of leaders.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::sessions::register;
 use crate::support::{PATIENCE, Suite, ask, node};
 
-/// A controller that remembers who was alive.
+/// A controller that records the nodes it is told of.
 #[derive(Clone, Default)]
 struct Controller {
     alive: Arc<Mutex<BTreeSet<String>>>,

@@ -164,7 +164,7 @@ const CASES: &[Case] = &[
             jobs.register,
             spoilt(|job| {
                 task(job).resources = Some(v1::Resources {
-                    memory_mb: Some(-5),
+                    memory_mib: Some(-5),
                     ..Default::default()
                 });
             })
@@ -185,7 +185,7 @@ const CASES: &[Case] = &[
             })
         ),
         code: Code::InvalidArgument,
-        field: "job.task_groups[0].tasks[0].kill_timeout",
+        field: "group[\"web\"].task[\"server\"].kill_timeout",
         says: &["5 s and -1 ns", "of the same sign"],
     },
     Case {
@@ -201,7 +201,7 @@ const CASES: &[Case] = &[
             })
         ),
         code: Code::InvalidArgument,
-        field: "job.task_groups[0].shutdown_delay",
+        field: "group[\"web\"].shutdown_delay",
         says: &["too long", "want at most 292 years"],
     },
     Case {
@@ -216,7 +216,7 @@ const CASES: &[Case] = &[
             })
         ),
         code: Code::InvalidArgument,
-        field: "job.task_groups[0].tasks[0].config.n",
+        field: "group[\"web\"].task[\"server\"].config.n",
         says: &["NaN is not a number"],
     },
     Case {
@@ -367,7 +367,10 @@ const CASES: &[Case] = &[
         ),
         code: Code::InvalidArgument,
         field: "options.prefix",
-        says: &["\"web\" is no start of an id", "want hexadecimal digits"],
+        says: &[
+            "\"web\" is not the start of an id",
+            "want hexadecimal digits",
+        ],
     },
     Case {
         name: "a status that evaluations do not have",
@@ -455,7 +458,7 @@ const CASES: &[Case] = &[
         ),
         code: Code::InvalidArgument,
         field: "stream",
-        says: &["0 is no stream", "want 1 (stdout) or 2 (stderr)"],
+        says: &["0 is not a stream", "want 1 (stdout) or 2 (stderr)"],
     },
     Case {
         name: "output of an allocation that does not exist",
@@ -519,7 +522,7 @@ const CASES: &[Case] = &[
         says: &["every pool", "want the name of one"],
     },
     Case {
-        name: "a heartbeat of nobody",
+        name: "a heartbeat without a node id",
         call: refused!(sessions.heartbeat, internal::HeartbeatRequest::default()),
         code: Code::InvalidArgument,
         field: "node_id",
@@ -568,7 +571,7 @@ const CASES: &[Case] = &[
         code: Code::InvalidArgument,
         field: "reports[0].client.status",
         says: &[
-            "for the servers to say",
+            "set by the servers only",
             "want pending, running, complete or failed",
         ],
     },
@@ -596,7 +599,7 @@ const CASES: &[Case] = &[
             }
         ),
         code: Code::InvalidArgument,
-        field: "groups",
+        field: "task_groups",
         says: &["missing", "want the task groups to promote, or all"],
     },
     Case {
@@ -637,7 +640,7 @@ const CASES: &[Case] = &[
             }
         ),
         code: Code::InvalidArgument,
-        field: "to",
+        field: "target",
         says: &["missing", "want the version to go back to, or its tag"],
     },
     Case {

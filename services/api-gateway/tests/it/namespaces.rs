@@ -233,7 +233,7 @@ async fn what_is_in_no_namespace_that_exists_is_refused() {
     assert_eq!(status.message(), text);
     let request = v1::DeleteVolumeRequest {
         namespace: "dev".to_owned(),
-        id: volume_id,
+        volume_id,
     };
     suite.volumes(0).delete(ask(request)).await.unwrap();
     delete(&suite, 1, "dev").await.unwrap();

@@ -1,4 +1,4 @@
-//! Node pools through the API: kept, listed, joined, and deleted when nobody is in them.
+//! Node pools through the API: stored, listed, joined, and deleted when they are empty.
 
 use model::Job;
 use proto::v1;
@@ -249,7 +249,7 @@ async fn a_node_from_before_pools_were_kept_makes_its_pool_when_it_registers_aga
     old.node_pool = "gpu".to_owned();
     register_node(&suite, 0, &old).await.unwrap();
     suite.delete(&Key::NodePool("gpu".to_owned())).await;
-    // Nobody but the test deletes it behind the gateway's back, which learns of it in its time.
+    // The test deletes it in the store; the gateway's replica follows.
     while get(&suite, 0, "gpu").await.is_ok() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }

@@ -59,7 +59,7 @@ async fn a_job_shows_its_status_summary_and_versions() {
         .unwrap()
         .into_inner();
     assert_eq!(shown.job.unwrap().status.as_deref(), Some("running"));
-    assert_eq!(shown.summary.unwrap().groups["web"].running, 1);
+    assert_eq!(shown.summary.unwrap().task_groups["web"].running, 1);
 
     job.task_groups[0].count = 5;
     suite.register(&job).await;

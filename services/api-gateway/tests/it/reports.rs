@@ -1,4 +1,4 @@
-//! What nodes report: stored before it is answered, with the evaluations it causes.
+//! Reports of nodes: stored before they are answered, with the evaluations that they cause.
 
 use std::collections::BTreeMap;
 
@@ -130,8 +130,11 @@ async fn a_report_that_comes_late_through_another_gateway_changes_nothing() {
         };
         let mut sessions = suite.sessions(gateway);
         let answer = sessions.report_allocations(ask(request)).await.unwrap();
-        let newer = answer.into_inner().newer;
-        newer.iter().map(|newer| newer.report).collect::<Vec<_>>()
+        let newer = answer.into_inner().newer_reports;
+        newer
+            .iter()
+            .map(|newer| newer.report_number)
+            .collect::<Vec<_>>()
     };
     assert!(send(0, 2, "running").await.is_empty());
     let stored = suite.get(&Key::AllocClient(placed.id)).await;

@@ -1,4 +1,4 @@
-//! What users ask of deployments and versions, through the API and a store.
+//! Deployments and job versions, changed by users through the API.
 
 use std::time::Duration;
 
@@ -286,27 +286,27 @@ async fn a_job_is_reverted_by_number_and_by_name() {
     let revert = |to, request_id: &str| {
         ask(v1::RevertJobRequest {
             job_id: "web".to_owned(),
-            to: Some(to),
+            target: Some(to),
             request_id: request_id.to_owned(),
             ..Default::default()
         })
     };
-    use v1::revert_job_request::To;
-    let named = To::Tag("gold".to_owned());
+    use v1::revert_job_request::Target;
+    let named = Target::Tag("gold".to_owned());
     let first = suite.jobs(0).revert(revert(named.clone(), "r1")).await;
     let first = first.unwrap().into_inner();
     assert!(first.changed);
     let again = suite.jobs(1).revert(revert(named, "r1")).await;
     assert_eq!(again.unwrap().into_inner(), first);
-    let refused = suite.jobs(0).revert(revert(To::Version(2), "")).await;
+    let refused = suite.jobs(0).revert(revert(Target::Version(2), "")).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert_eq!(refused.message(), "can't revert to current version");
-    let refused = suite.jobs(0).revert(revert(To::Version(9), "")).await;
+    let refused = suite.jobs(0).revert(revert(Target::Version(9), "")).await;
     assert_eq!(refused.unwrap_err().code(), Code::NotFound);
     suite
         .jobs(0)
-        .revert(revert(To::Version(1), ""))
+        .revert(revert(Target::Version(1), ""))
         .await
         .unwrap();
     let list = |diffs, diff_version, diff_tag: &str| {

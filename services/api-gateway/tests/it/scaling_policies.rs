@@ -45,7 +45,7 @@ async fn a_policy_is_read_off_its_job_and_keeps_its_id() {
         r#type: "horizontal".to_owned(),
         namespace: "default".to_owned(),
         job_id: "web".to_owned(),
-        group: job("web").task_groups[0].name.clone(),
+        task_group: job("web").task_groups[0].name.clone(),
         enabled: true,
         min: 1,
         max: 5,

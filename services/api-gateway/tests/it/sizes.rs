@@ -137,7 +137,7 @@ async fn the_largest_service_can_be_failed_reverted_scaled_and_stopped() {
         for current in 3..12 {
             let revert = v1::RevertJobRequest {
                 job_id: largest.id.clone(),
-                to: Some(v1::revert_job_request::To::Version(current - 1)),
+                target: Some(v1::revert_job_request::Target::Version(current - 1)),
                 ..Default::default()
             };
             suite.jobs(0).revert(ask(revert)).await.unwrap();
@@ -157,6 +157,7 @@ async fn the_largest_periodic_job_can_be_launched() {
     parent.periodic = Some(Periodic {
         enabled: true,
         crons: vec!["0 0 1 1 *".to_owned()],
+        is_list: false,
         prohibit_overlap: false,
         time_zone: "UTC".to_owned(),
     });

@@ -1,4 +1,4 @@
-//! The store is gone: what still works, and what says so.
+//! Without a store: stale reads and sessions of nodes still work, and other requests say why not.
 
 use proto::internal::v1::{HeartbeatRequest, WatchAllocationsRequest};
 use proto::v1;
@@ -100,7 +100,7 @@ async fn a_gateway_finds_back_to_the_store_and_shows_what_it_missed() {
     let suite = Suite::start(1).await;
     suite.register(&job("web")).await;
     suite.proxy.set(Mode::Cut);
-    // Written by somebody whom the store still answers.
+    // Written by a client that still reaches the store.
     suite.put_node(&node(1)).await;
     let list = v1::ListNodesRequest { options: stale() };
     assert_eq!(

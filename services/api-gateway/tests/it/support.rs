@@ -1,9 +1,8 @@
-//! A store, gateways over it, clients of them, and objects in the store by another hand.
+//! A store, gateways over it, their clients, and objects that tests put into the store.
 
 use std::time::Duration;
 
 use api_gateway::{App, Config};
-use embedded_etcd::EmbeddedEtcd;
 use model::{Allocation, Deployment, Job, LeaderInfo, Node};
 use proto::internal::v1::node_sessions_client::NodeSessionsClient;
 use proto::v1;
@@ -20,10 +19,10 @@ use proto::v1::scaling_policies_client::ScalingPoliciesClient;
 use proto::v1::volumes_client::VolumesClient;
 use service_kit::{CancellationToken, TracedChannel, connect_lazy};
 use state::{Entity, Key};
-use store::{Client, ClientOptions, Commit, Stored};
+use store::{Client, Commit, Stored};
+use store_test_kit::TestStore;
 use test_kit::builders;
 use test_kit::proxy::Proxy;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// Long enough for a loaded machine, short enough to notice.
@@ -34,7 +33,7 @@ pub(crate) struct Gateway {
     address: String,
     pub(crate) metrics: std::net::SocketAddr,
     pub(crate) drain: CancellationToken,
-    pub(crate) running: JoinHandle<Result<(), api_gateway::RunError>>,
+    pub(crate) running: JoinHandle<Result<(), api_gateway::Error>>,
 }
 
 impl Drop for Gateway {
@@ -46,7 +45,7 @@ impl Drop for Gateway {
 
 /// One store and some gateways over it.
 pub(crate) struct Suite {
-    _etcd: EmbeddedEtcd,
+    _etcd: TestStore,
     /// Between the gateways and the store.
     pub(crate) proxy: Proxy,
     pub(crate) store: Client,
@@ -59,17 +58,9 @@ impl Suite {
     }
 
     pub(crate) async fn start_with(gateways: usize, edit: impl Fn(&mut Config)) -> Self {
-        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-            .await
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let endpoint = format!("http://{address}");
-        let proxy = Proxy::start(address).await.unwrap();
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        let store = Client::connect(std::slice::from_ref(&endpoint), ClientOptions::default())
-            .await
-            .unwrap();
+        let etcd = TestStore::start().await;
+        let proxy = Proxy::start(etcd.address).await.unwrap();
+        let store = etcd.client().await;
         let mut suite = Self {
             _etcd: etcd,
             proxy,
@@ -86,12 +77,12 @@ impl Suite {
         let mut config = Config::default();
         config.etcd.endpoints = vec![self.proxy.endpoint()];
         config.listen = service_kit::ListenConfig::default();
-        // Longer waits help nobody here.
+        // Longer waits only slow tests down.
         config.request_timeout = Duration::from_secs(5);
         config.shutdown_grace_period = Duration::from_secs(5);
         edit(&mut config);
         let app = App::build(config).await.unwrap();
-        let (address, metrics) = (app.address().to_owned(), app.metrics_address());
+        let (address, metrics) = (app.address().to_owned(), app.metrics_address().unwrap());
         let drain = CancellationToken::new();
         let running = tokio::spawn(app.run(drain.clone()));
         self.gateways.push(Gateway {
@@ -228,7 +219,7 @@ impl Suite {
         self.put(&Key::Deployment(deployment.id), &entity).await
     }
 
-    /// Makes somebody the leader of a service, as far as the store knows.
+    /// Stores a leader of a service.
     pub(crate) async fn elect(&self, service: &str, address: &str) -> u64 {
         let info = LeaderInfo {
             address: address.to_owned(),

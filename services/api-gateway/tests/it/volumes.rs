@@ -1,4 +1,4 @@
-//! Volumes through the API: registered, found, told to their node, and deleted when nobody uses
+//! Volumes through the API: registered, found, sent to their node, and deleted when nothing uses
 //! them.
 
 use model::job::{VolumeRequest, VolumeType};
@@ -35,7 +35,7 @@ async fn register(suite: &Suite, volume: v1::Volume) -> Result<v1::Volume, Statu
 
 async fn get(suite: &Suite, gateway: usize, id: &str) -> Result<v1::GetVolumeResponse, Status> {
     let request = v1::GetVolumeRequest {
-        id: id.to_owned(),
+        volume_id: id.to_owned(),
         ..Default::default()
     };
     let answer = suite.volumes(gateway).get(ask(request)).await?;
@@ -44,11 +44,11 @@ async fn get(suite: &Suite, gateway: usize, id: &str) -> Result<v1::GetVolumeRes
 
 async fn delete(suite: &Suite, gateway: usize, id: &str) -> Result<String, Status> {
     let request = v1::DeleteVolumeRequest {
-        id: id.to_owned(),
+        volume_id: id.to_owned(),
         ..Default::default()
     };
     let answer = suite.volumes(gateway).delete(ask(request)).await?;
-    Ok(answer.into_inner().id)
+    Ok(answer.into_inner().volume_id)
 }
 
 async fn put_node(suite: &Suite, number: u128) {
@@ -231,7 +231,7 @@ async fn claims_are_listed_deleted_and_go_with_a_purged_job() {
     assert_eq!(list("").await, ids);
     assert_eq!(list("web").await, ids[1..]);
     let request = v1::DeleteVolumeClaimRequest {
-        id: ids[1][..8].to_owned(),
+        claim_id: ids[1][..8].to_owned(),
     };
     suite.volumes(0).delete_claim(ask(request)).await.unwrap();
     assert_eq!(list("").await, ids[..1]);

@@ -1,5 +1,4 @@
-//! The agent by itself, for machines that need nothing else of Kafila. The `kafila` binary has it
-//! as a subcommand, too.
+//! The agent as a program of its own. The `kafila` binary has it as a subcommand as well.
 
 use std::process::ExitCode;
 

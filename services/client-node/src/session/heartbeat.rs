@@ -1,4 +1,4 @@
-//! Says that the node is alive.
+//! Heartbeats: the node is alive.
 
 use std::time::Duration;
 
@@ -9,28 +9,27 @@ use service_kit::{Backoff, CancellationToken, request};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
-use super::patience::Patience;
-use super::{Session, ttl_of};
+use super::retry::Retry;
+use super::shared::{Session, ttl_of};
 
-/// How many beats fit into the time within which one is due. Two, so that one that is lost with
-/// its gateway leaves the time for another gateway; Nomad's one leaves only the servers' grace.
+/// Heartbeats per time to live. With two, a heartbeat lost with its gateway leaves time for another
+/// gateway; Nomad's one leaves only the servers' grace.
 const BEATS_PER_TTL: u32 = 2;
-/// How long one may take, as a part of the same time: then another gateway is asked.
+/// Timeouts per time to live: after one, another gateway is tried.
 const TIMEOUTS_PER_TTL: u32 = 4;
-/// The first tries after a failure come within a fraction of a second, later ones each second: the
-/// node is down for the servers after a few.
+/// Shortest and longest retry pause. Short, because servers mark the node down after a few seconds.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
 
-/// Beats until `ended`.
+/// Sends heartbeats until `ended`.
 pub(super) async fn run(session: &Session, ended: CancellationToken) {
     let Some(mut ttl) = session.registered(&ended).await else {
         return;
     };
     let mut rng = session.context.ids.rng();
-    let mut patience = Patience::new(Backoff::new(RETRY.0, RETRY.1));
+    let mut retry = Retry::new(Backoff::new(RETRY.0, RETRY.1));
     let mut last_ok = Instant::now();
-    // Registering counts as a beat, so the first is due only then; anywhere before, so that nodes
-    // that were started together do not beat together.
+    // The registration counts as a heartbeat. The first wait is random, to spread the heartbeats of
+    // nodes that started together.
     let mut wait = (ttl / BEATS_PER_TTL).mul_f64(rng.random());
     loop {
         tokio::select! {
@@ -46,22 +45,22 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
                 }
                 last_ok = Instant::now();
                 ttl = next_ttl;
-                patience.reset();
-                // A tenth of jitter keeps a fleet from falling into step.
+                retry.reset();
+                // Jitter of a tenth keeps the heartbeats of a fleet spread.
                 wait = (ttl / BEATS_PER_TTL).mul_f64(rng.random_range(0.9..1.0));
             }
             Err(status) => {
                 session.context.metrics.heartbeat_failures.inc();
                 session.note_refusal(&status);
                 wait = Duration::ZERO;
-                let pause = patience.after("say that the node lives", &status, &mut rng);
+                let pause = retry.after("send a heartbeat", &status, &mut rng);
                 session.gateways.pause(pause, &ended).await;
             }
         }
     }
 }
 
-/// Returns the time within which the next beat is due.
+/// Returns the time to live of the next heartbeat.
 async fn beat(session: &Session, ttl: Duration) -> Result<Duration, tonic::Status> {
     let identity = &session.context.identity;
     let message = HeartbeatRequest {
@@ -75,7 +74,7 @@ async fn beat(session: &Session, ttl: Duration) -> Result<Duration, tonic::Statu
         .await?;
     session.context.metrics.heartbeats.inc();
     session.gateways.replace(&response.gateways);
-    session.agent.heard().await;
+    session.agent.record_contact().await;
     Ok(ttl_of(required_duration(
         "heartbeat_ttl",
         response.heartbeat_ttl,

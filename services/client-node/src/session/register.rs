@@ -1,4 +1,4 @@
-//! Makes the node known, and keeps its record up to date.
+//! Registration of the node, and updates of its record.
 
 use std::time::Duration;
 
@@ -10,24 +10,23 @@ use service_kit::{Backoff, CancellationToken, request};
 use tokio::time::sleep;
 use tracing::info;
 
-use super::patience::Patience;
-use super::{CALL_TIMEOUT, Session, ttl_of};
+use super::retry::Retry;
+use super::shared::{CALL_TIMEOUT, Session, ttl_of};
 
-/// How long changes of the machine gather before the record is sent again: one that has changed
-/// may change more in the next moments.
+/// Debounce of changes of the machine: several often follow each other.
 const CHANGE_PAUSE: Duration = Duration::from_secs(5);
 
-/// Registers, and registers again whenever it has to, until `ended`.
+/// Registers, and again when a gateway does not know the node or the record changes, until `ended`.
 pub(super) async fn run(session: &Session, ended: CancellationToken) {
     let mut node = session.node.clone();
     let mut rng = session.context.ids.rng();
-    let mut patience = Patience::new(Backoff::default());
+    let mut retry = Retry::new(Backoff::default());
     loop {
         let record = node.borrow_and_update().clone();
         match register(session, &record).await {
-            Ok(()) => patience.reset(),
+            Ok(()) => retry.reset(),
             Err(status) => {
-                let wait = patience.after("register the node", &status, &mut rng);
+                let wait = retry.after("register the node", &status, &mut rng);
                 session.gateways.pause(wait, &ended).await;
                 if ended.is_cancelled() {
                     return;
@@ -39,7 +38,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
             () = ended.cancelled() => return,
             () = session.unknown.notified() => info!("registering again"),
             changed = node.changed() => {
-                // The fingerprinter has ended: the record stays as it is.
+                // The fingerprint loop has ended: the record stays as it is.
                 if changed.is_err() {
                     tokio::select! {
                         () = ended.cancelled() => return,
@@ -48,7 +47,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
                     continue;
                 }
                 sleep(CHANGE_PAUSE).await;
-                info!("the machine has changed, registering again");
+                info!("the machine has changed; registering again");
             }
         }
     }
@@ -74,6 +73,6 @@ async fn register(session: &Session, node: &Node) -> Result<(), tonic::Status> {
         let node_id = session.context.identity.node_id;
         info!(%node_id, name = node.name, status = response.status, "node registered");
     }
-    session.agent.heard().await;
+    session.agent.record_contact().await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Watches what the node is to run.
+//! Watch of the node's allocations.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use service_kit::{Backoff, CancellationToken, request};
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use super::Session;
-use super::patience::Patience;
-use crate::assignment::Reader;
+use super::gateways::naming;
+use super::retry::Retry;
+use super::shared::Session;
+use crate::allocations::reader::Reader;
 
-/// How long a gateway may take to begin the stream: it first waits until it knows as much as this
-/// node has seen.
+/// Timeout for the start of a stream: a gateway first catches up with the revision that this node
+/// has seen.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Watches until `ended`, from one gateway after another.
+/// Watches until `ended`, with failover between gateways.
 pub(super) async fn run(session: &Session, ended: CancellationToken) {
     if session.registered(&ended).await.is_none() {
         return;
     }
     let mut rng = session.context.ids.rng();
-    let mut patience = Patience::new(Backoff::default());
+    let mut retry = Retry::new(Backoff::default());
     while !ended.is_cancelled() {
         let began = tokio::time::Instant::now();
         let status = tokio::select! {
@@ -30,15 +31,15 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
         };
         session.note_refusal(&status);
         if began.elapsed() > Backoff::DEFAULT.1 {
-            // It had worked for a while.
-            patience.reset();
+            // The stream worked for a while.
+            retry.reset();
         }
-        let wait = patience.after("watch the node's allocations", &status, &mut rng);
+        let wait = retry.after("watch the node's allocations", &status, &mut rng);
         session.gateways.pause(wait, &ended).await;
     }
 }
 
-/// Applies one stream until it breaks; returns why.
+/// Applies one stream until it breaks. Returns the error.
 async fn watch(session: &Session) -> Status {
     let (address, mut client) = match session.gateways.current() {
         Ok(current) => current,
@@ -65,7 +66,7 @@ async fn watch(session: &Session) -> Status {
         Err(status) => status,
     };
     session.gateways.refused(&address, &status);
-    status
+    naming(&address, &status)
 }
 
 fn stream_request(message: WatchAllocationsRequest) -> tonic::Request<WatchAllocationsRequest> {
@@ -78,9 +79,9 @@ async fn apply_all(session: &Session, mut stream: Streaming<AllocationsUpdate>) 
         match stream.message().await {
             Ok(Some(message)) => {
                 session.context.metrics.watch_updates.inc();
-                let is_of_use = session.agent.apply(reader.read(message)).await;
+                let is_usable = session.agent.apply(reader.read(message)).await;
                 session.agent.forget_removed();
-                if !is_of_use {
+                if !is_usable {
                     return Status::aborted("the servers have another store than before");
                 }
             }

@@ -1,4 +1,4 @@
-//! What gateways assign, and what a stale one cannot do.
+//! Assignments by gateways, stale ones included.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ async fn scenario_017_a_gateway_that_is_behind_kills_nothing() {
     let id = cluster.assign(1, &service(COUNTING));
     cluster.until(id, ClientStatus::Running).await;
     let pid = place.pid(id).await;
-    // It does not know the allocation yet.
+    // The node does not know the allocation yet.
     let revision = cluster.facts().revision;
     cluster.send(empty(revision - 1));
-    // What comes after it in the same stream is applied after it.
+    // The next update of the same stream is applied after it.
     let other = cluster.assign(2, &mock(serde_json::json!({"run_for": "1h"})));
     cluster.until(other, ClientStatus::Running).await;
     assert!(is_alive(pid), "{:#?}", cluster.reported(id));
@@ -40,7 +40,7 @@ async fn scenario_017_a_gateway_that_is_behind_kills_nothing() {
 }
 
 #[tokio::test]
-async fn scenario_018_what_the_servers_have_collected_is_killed_and_removed() {
+async fn scenario_018_a_collected_allocation_is_killed_and_removed() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let id = cluster.assign(1, &service(COUNTING));
@@ -106,7 +106,7 @@ async fn a_change_in_place_leaves_the_process_alone_and_counts_from_then_on() {
 }
 
 #[tokio::test]
-async fn scenario_007_a_node_that_was_given_up_tells_everything_again() {
+async fn scenario_007_a_node_that_was_given_up_reports_every_allocation_again() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
@@ -128,7 +128,7 @@ async fn scenario_007_a_node_that_was_given_up_tells_everything_again() {
 }
 
 #[tokio::test]
-async fn what_was_stopped_before_it_began_is_complete_without_having_run() {
+async fn an_allocation_stopped_before_its_start_is_complete() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let id = cluster.assign_as(1, &service("echo ran"), |alloc| {
@@ -140,7 +140,7 @@ async fn what_was_stopped_before_it_began_is_complete_without_having_run() {
 }
 
 #[tokio::test]
-async fn an_assignment_that_makes_no_sense_does_not_keep_the_node_from_the_others() {
+async fn an_invalid_assignment_does_not_block_the_others() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let mut job = mock(serde_json::json!({"run_for": "1h"}));
@@ -162,16 +162,16 @@ async fn an_assignment_that_makes_no_sense_does_not_keep_the_node_from_the_other
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_told_once_with_its_reason() {
+async fn an_allocation_that_cannot_run_is_reported_once_with_its_reason() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;
     let job = mock(serde_json::json!({"run_for": "1h"}));
     let jobless = cluster.assign_as(1, &job, |alloc| {
         alloc.job_version = 77;
-        // The verdict has a time of its own.
+        // The time of the health varies.
         alloc.deployment_id = Some(DeploymentId::from_random(1));
     });
-    // Of a version of the servers that has more words than this node.
+    // From servers of a version with unknown values.
     let mut unreadable = cluster.full();
     unreadable.assignments.truncate(1);
     let garbled = cluster.alloc_id(2);
@@ -208,6 +208,37 @@ async fn what_cannot_be_run_is_told_once_with_its_reason() {
     let marker = cluster.assign(6, &job);
     cluster.until(marker, ClientStatus::Running).await;
     assert_eq!(cluster.facts().told[&jobless], told, "servers know it");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_allocation_that_ended_first_makes_room() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    let gateway = Gateway::start(&cluster).await;
+    let mut config = place.config(&[&gateway.address]);
+    config.gc.interval = Duration::from_millis(50);
+    config.gc.max_allocs = 3;
+    let node = Running::start(config).await;
+    let mut batch = test_kit::builders::batch("short", 1);
+    batch.task_groups[0].tasks[0].config = serde_json::json!({"stdout_string": "ran\n"})
+        .as_object()
+        .unwrap()
+        .clone();
+    let batch = crate::node::stored(batch);
+    // The first to end has the highest id.
+    let mut ended = Vec::new();
+    for number in (1..=4).rev() {
+        let id = cluster.assign(number, &batch);
+        cluster.until(id, ClientStatus::Complete).await;
+        ended.push(id);
+    }
+    let kept = || ended.iter().map(|id| !place.output(*id).is_empty());
+    test_kit::wait_for("room", crate::gateway::LIMIT, async || {
+        kept().any(|is_kept| !is_kept).then_some(())
+    })
+    .await;
+    assert_eq!(kept().collect::<Vec<_>>(), [false, true, true, true]);
     node.stop().await;
 }
 

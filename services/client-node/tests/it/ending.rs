@@ -1,4 +1,4 @@
-//! Agents that take their tasks along, for development.
+//! Agents that stop their tasks at exit, for development.
 
 use model::ClientStatus;
 
@@ -6,7 +6,7 @@ use crate::gateway::{Cluster, Gateway};
 use crate::node::{Place, Running, is_alive, service};
 
 #[tokio::test]
-async fn tasks_end_with_the_agent_where_that_is_asked_for_and_start_with_the_next() {
+async fn with_stop_tasks_on_exit_tasks_end_and_start_with_the_agent() {
     let place = Place::new();
     let cluster = Cluster::new();
     let gateway = Gateway::start(&cluster).await;

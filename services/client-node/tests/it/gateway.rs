@@ -1,4 +1,4 @@
-//! A gateway that holds what a test puts into it, and remembers what nodes tell it.
+//! A scripted gateway, which records the calls of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -23,14 +23,14 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-/// How long anything in these tests may take; all of it takes moments on an idle machine.
+/// Timeout of these tests; an idle machine takes moments.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the cluster knows; several gateways may share it.
+/// State of the cluster; several gateways may share it.
 #[derive(Clone)]
 pub(crate) struct Cluster {
-    /// Makes the ids of its allocations its own: agents find processes by them, and the tests'
-    /// clusters share one machine.
+    /// Makes the ids of its allocations unique: agents find processes by them, and the clusters of
+    /// the tests share one machine.
     salt: u128,
     facts: Arc<Mutex<Facts>>,
     /// Counts changes, for the streams.
@@ -45,7 +45,7 @@ pub(crate) struct Facts {
     jobs: BTreeMap<(String, u64), Job>,
     /// Sent to every stream once, instead of the state.
     raw: Option<AllocationsUpdate>,
-    /// Sent instead of the state for as long as it is here: what a gateway knows that is behind.
+    /// Sent instead of the state while set: the view of a stale gateway.
     behind: Option<AllocationsUpdate>,
     pub(crate) registrations: Vec<Node>,
     known: BTreeSet<NodeId>,
@@ -53,17 +53,17 @@ pub(crate) struct Facts {
     pub(crate) ttl: Duration,
     /// Revisions that streams were opened with.
     pub(crate) seen: Vec<u64>,
-    /// The last report of each.
+    /// The last report of each allocation.
     pub(crate) reported: BTreeMap<AllocId, AllocClient>,
-    /// How often each was reported.
+    /// Number of reports of each allocation.
     pub(crate) told: BTreeMap<AllocId, usize>,
     /// The number of reports in each call.
     pub(crate) calls: Vec<usize>,
-    /// So many of the next report calls fail.
+    /// Number of the next report calls that fail.
     pub(crate) failing_reports: usize,
-    /// Reports of these are refused as nonsense.
+    /// Reports of these are refused as invalid.
     pub(crate) refused: BTreeSet<AllocId>,
-    /// As a gateway of an earlier version: an assignment does not tell what was reported.
+    /// Behaves like a gateway of an earlier version: assignments have no report numbers.
     pub(crate) hides_numbers: bool,
 }
 
@@ -152,8 +152,8 @@ impl Cluster {
         self.change(|facts| facts.jobs.clear());
     }
 
-    /// Makes it an older copy of itself, as after a restoration from a backup: it counts from
-    /// `revision`, and knows neither the allocation that came later nor what it was told.
+    /// Restores an older copy, as from a backup: it counts from `revision`, and has lost later
+    /// allocations and reports.
     pub(crate) fn go_back(&self, revision: u64, store_id: &str, later: AllocId) {
         let mut facts = self.facts();
         facts.revision = revision;
@@ -167,7 +167,7 @@ impl Cluster {
         self.send_again();
     }
 
-    /// Has gateways answer as if they knew no more than this.
+    /// Makes gateways stale: they send this state.
     pub(crate) fn fall_behind(&self, known: AllocationsUpdate) {
         self.facts().behind = Some(known);
         self.send_again();
@@ -178,18 +178,18 @@ impl Cluster {
         self.send_again();
     }
 
-    /// Has every node registered anew.
+    /// Forgets every node, so that they register again.
     pub(crate) fn forget_nodes(&self) {
         self.facts().known.clear();
     }
 
-    /// Sends something to every open stream that is not the state.
+    /// Sends a message to every open stream.
     pub(crate) fn send(&self, update: AllocationsUpdate) {
         self.facts().raw = Some(update);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Has the state sent again, as it is.
+    /// Sends the state again.
     pub(crate) fn send_again(&self) {
         self.changed.send_modify(|count| *count += 1);
     }
@@ -223,12 +223,12 @@ impl Cluster {
         wait_for(what, LIMIT, async || look(&self.facts())).await
     }
 
-    /// Everything that a gateway knows, as it is sent.
+    /// Returns the full list.
     pub(crate) fn full(&self) -> AllocationsUpdate {
         let mut facts = self.facts();
         if let Some(raw) = facts.raw.take() {
             drop(facts);
-            // And then the state, whatever else changed meanwhile.
+            // Then the current state.
             self.send_again();
             return raw;
         }
@@ -246,7 +246,7 @@ impl Cluster {
                 allocation: Some(wire),
                 trace_parent: String::new(),
                 volume_paths: Default::default(),
-                report: client
+                report_number: client
                     .filter(|_| !facts.hides_numbers)
                     .map_or(0, |client| client.report),
             }
@@ -400,7 +400,7 @@ impl NodeSessions for Api {
             if client.report < stored {
                 newer.push(NewerReport {
                     alloc_id: id.to_string(),
-                    report: stored,
+                    report_number: stored,
                 });
             } else {
                 facts.reported.insert(id, client);
@@ -408,7 +408,7 @@ impl NodeSessions for Api {
         }
         Ok(Response::new(ReportAllocationsResponse {
             revision: facts.revision,
-            newer,
+            newer_reports: newer,
         }))
     }
 }

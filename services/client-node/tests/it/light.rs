@@ -1,4 +1,4 @@
-//! Many nodes in one process that only pretend.
+//! Many simulated nodes in one process.
 
 use std::time::Duration;
 

@@ -46,7 +46,7 @@ fn secret(cluster: &Cluster) -> String {
 }
 
 #[tokio::test]
-async fn output_is_read_from_anywhere() {
+async fn output_is_read_from_any_offset() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let id = cluster.assign(
@@ -91,7 +91,7 @@ async fn output_is_read_from_anywhere() {
 async fn a_stream_follows_until_the_allocation_has_ended() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
-    // Ready for its end before it says anything.
+    // Ready for its end before it prints.
     let script = "trap 'echo end; exit 0' TERM; echo begin; while :; do sleep 0.02; done";
     let mut job = service(script);
     job.task_groups[0].tasks[0].kill_signal = "SIGTERM".to_owned();
@@ -115,7 +115,7 @@ async fn a_stream_follows_until_the_allocation_has_ended() {
 }
 
 #[tokio::test]
-async fn who_does_not_know_the_secret_reads_nothing() {
+async fn a_wrong_secret_is_refused() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let id = cluster.assign(1, &service("exec sleep 600"));

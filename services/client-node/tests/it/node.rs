@@ -1,4 +1,4 @@
-//! A node in this process or in one of its own, which leaves nothing behind.
+//! A node under test, in this process or in its own, without leftovers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::gateway::{Cluster, Gateway, LIMIT};
 
-/// A data directory, and whatever runs in it.
+/// A data directory and the processes in it.
 pub(crate) struct Place {
     folder: TempDir,
 }
@@ -53,7 +53,7 @@ impl Place {
         fs::read_to_string(path).unwrap_or_default()
     }
 
-    /// Waits until the task has said `text`; returns all it has said.
+    /// Waits until the task has printed `text`. Returns its output.
     pub(crate) async fn said(&self, id: AllocId, text: &str) -> String {
         let what = format!("{text:?} in the output");
         wait_for(&what, LIMIT, async || {
@@ -62,7 +62,7 @@ impl Place {
         .await
     }
 
-    /// Waits for the number that the task says as `pid <number>`.
+    /// Waits for the pid that the task prints as `pid <number>`.
     pub(crate) async fn pid(&self, id: AllocId) -> i32 {
         let said = self.said(id, "\n").await;
         let number = said
@@ -92,7 +92,7 @@ impl Place {
             .collect()
     }
 
-    /// What is kept of attempts.
+    /// Returns the records of attempts.
     pub(crate) fn kept_of_tasks(&self) -> Vec<PathBuf> {
         let allocs = list(&self.path().join("client/tasks"));
         let tasks = allocs.iter().flat_map(|alloc| list(alloc));
@@ -103,7 +103,7 @@ impl Place {
         list(&self.path().join("alloc"))
     }
 
-    /// Waits until nothing is left but the agent, which names the directory too.
+    /// Waits until only the agent is left, which also names the directory.
     pub(crate) async fn is_empty_but(&self, agent: &Process) {
         let agent = i32::try_from(agent.0.id()).unwrap();
         wait_for(
@@ -128,7 +128,7 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// After a failed test.
+    /// Cleans up after a failed test.
     fn drop(&mut self) {
         for pid in self.processes() {
             kill(pid, "KILL");
@@ -218,13 +218,13 @@ impl Process {
         kill(i32::try_from(self.0.id()).unwrap(), signal);
     }
 
-    /// Kills it as a power cut would, and only it.
+    /// Kills only the agent, with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
-    /// Waits for it to end by itself.
+    /// Waits for its end.
     pub(crate) async fn ended(mut self) -> i32 {
         wait_for("the agent to end", LIMIT, async || {
             self.0
@@ -265,7 +265,7 @@ fn shell(mut job: Job, script: &str) -> Job {
     stored(job)
 }
 
-/// A job whose one task only pretends.
+/// A job with one simulated task.
 pub(crate) fn mock(config: serde_json::Value) -> Job {
     let mut job = builders::service("mock", 1);
     job.task_groups[0].tasks[0].config = config.as_object().unwrap().clone();
@@ -274,7 +274,7 @@ pub(crate) fn mock(config: serde_json::Value) -> Job {
 
 /// A job as a gateway would store it, with every default.
 pub(crate) fn stored(job: Job) -> Job {
-    let spec = model::spec::Job::from(&job);
+    let spec = proto::v1::Job::from(&job);
     jobspec::canonicalise(&spec, job.submit_time).unwrap().job
 }
 

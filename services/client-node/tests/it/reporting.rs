@@ -1,4 +1,4 @@
-//! What servers are told, and how often.
+//! Reports to the servers, and their frequency.
 
 use model::ClientStatus;
 
@@ -22,7 +22,7 @@ async fn scenario_019_many_changes_make_few_calls() {
         "{} calls for 500 allocations in {seconds:.1} s",
         calls.len()
     );
-    // One in 25 ms at most, whatever happens; the first and the last may be anywhere in theirs.
+    // At most one per 25 ms; the first and the last fall anywhere into their intervals.
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let count = calls.len() as f64;
     assert!(
@@ -33,7 +33,7 @@ async fn scenario_019_many_changes_make_few_calls() {
 }
 
 #[tokio::test]
-async fn scenario_020_what_was_not_acknowledged_is_sent_again_in_its_newest_state() {
+async fn scenario_020_an_unacknowledged_report_is_sent_again_with_the_newest_state() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     cluster.facts().failing_reports = 3;
@@ -49,7 +49,7 @@ async fn scenario_020_what_was_not_acknowledged_is_sent_again_in_its_newest_stat
 }
 
 #[tokio::test]
-async fn a_report_that_servers_refuse_does_not_hold_up_the_others() {
+async fn a_refused_report_does_not_block_the_others() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let job = mock(serde_json::json!({"run_for": "1h"}));
@@ -64,7 +64,7 @@ async fn a_report_that_servers_refuse_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn scenario_021_after_a_restart_only_news_is_told() {
+async fn scenario_021_after_a_restart_only_changes_are_reported() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;
     let job = mock(serde_json::json!({"run_for": "1h"}));

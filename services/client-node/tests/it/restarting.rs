@@ -1,4 +1,4 @@
-//! The agent is killed or forgets; its tasks go on and are found again.
+//! Restarts of the agent, with and without its state: tasks go on and are recovered.
 
 use std::fs;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use test_kit::wait_for;
 use crate::gateway::{Cluster, Gateway, LIMIT};
 use crate::node::{Place, Process, Running, batch, is_alive, kill, mock, service, start};
 
-/// Says its process id, then counts.
+/// Prints its pid, then counts.
 const COUNTING: &str = "echo pid $$; i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done";
 
 async fn cluster() -> (Cluster, Gateway) {
@@ -19,7 +19,7 @@ async fn cluster() -> (Cluster, Gateway) {
     (cluster, gateway)
 }
 
-/// The number of whole lines.
+/// Returns the number of complete lines.
 fn count(said: &str) -> usize {
     said.matches('\n').count()
 }
@@ -58,7 +58,7 @@ async fn scenario_022_tasks_survive_the_agents_death_with_their_process_and_thei
         .await;
     counts_on(&place, id).await;
     assert!(is_alive(pid));
-    // Something to tell, so that the state it is told with can be looked at.
+    // A change to report, so that the test can read the reported state.
     kill(pid, "TERM");
     let after = cluster
         .until_fact("a restart", |facts| {
@@ -81,7 +81,7 @@ async fn scenario_022_tasks_survive_the_agents_death_with_their_process_and_thei
 }
 
 #[tokio::test]
-async fn scenario_023_an_end_while_the_agent_was_dead_is_told() {
+async fn scenario_023_an_end_while_the_agent_was_dead_is_reported() {
     let place = Place::new();
     let (cluster, gateway) = cluster().await;
     let agent = Process::start(&place, &gateway.address);
@@ -136,7 +136,7 @@ async fn a_stop_that_came_while_the_agent_was_dead_is_carried_out() {
 async fn an_agent_killed_again_and_again_never_runs_two_copies() {
     let place = Place::new();
     let (cluster, gateway) = cluster().await;
-    // Each run says so in a file of the allocation, and would notice another.
+    // Each run records itself in a file of the allocation, and detects a second one.
     let script = "exec 9> $NOMAD_ALLOC_DIR/data/lock; flock -n 9 || echo twice; \
                   echo pid $$; while :; do sleep 0.01; done";
     let ids: Vec<_> = (1..=5)
@@ -177,7 +177,7 @@ async fn an_agent_killed_again_and_again_while_tasks_end_leaves_nothing_of_them(
             let script = format!("sleep 0.0{}", (round + number) % 7);
             ids.push(cluster.assign(u128::from(round * 6 + number), &batch(&script)));
         }
-        // Around the ends of some, whatever the machine is doing besides.
+        // Around the ends of some of them, at any load of the machine.
         let ended = || {
             let reported = cluster.facts().reported.clone();
             let ended = reported
@@ -193,7 +193,7 @@ async fn an_agent_killed_again_and_again_while_tasks_end_leaves_nothing_of_them(
         tokio::time::sleep(Duration::from_millis(round * 37 % 60)).await;
         agent.kill();
     }
-    // Some of the ended are wanted no more, and some never were known to the end.
+    // Some ended allocations are collected, and the ends of some are unknown.
     for id in ids.iter().step_by(5) {
         cluster.collect(*id);
     }
@@ -213,7 +213,7 @@ async fn an_agent_killed_again_and_again_while_tasks_end_leaves_nothing_of_them(
 }
 
 #[tokio::test]
-async fn what_the_agent_kept_of_a_task_that_ended_goes_with_its_next_run() {
+async fn records_of_an_ended_task_are_removed_by_the_next_run() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;
     let go = place.path().join("go");
@@ -238,7 +238,7 @@ async fn what_the_agent_kept_of_a_task_that_ended_goes_with_its_next_run() {
     for (name, bytes) in saved {
         fs::write(kept[0].join(name), bytes).unwrap();
     }
-    // And one that never got as far as an attempt.
+    // And one without an attempt.
     let halfway = place
         .path()
         .join(format!("client/tasks/{}/web", cluster.alloc_id(9)));
@@ -257,7 +257,7 @@ async fn what_the_agent_kept_of_a_task_that_ended_goes_with_its_next_run() {
 }
 
 #[tokio::test]
-async fn a_directory_of_an_allocation_that_nobody_knows_goes_once_a_server_was_heard() {
+async fn the_directory_of_an_unknown_allocation_is_removed_after_a_full_list() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;
     let wanted = cluster.assign(1, &service(COUNTING));
@@ -268,7 +268,7 @@ async fn a_directory_of_an_allocation_that_nobody_knows_goes_once_a_server_was_h
     node.stop().await;
     fs::remove_file(place.path().join("client/state.redb")).unwrap();
     cluster.collect(unwanted);
-    // Not an allocation's, so not the agent's to judge.
+    // Not the directory of an allocation, so it stays.
     fs::create_dir(place.path().join("alloc/lost+found")).unwrap();
     let node = Running::start(place.config(&[&gateway.address])).await;
     let root = |id: AllocId| place.path().join(format!("alloc/{id}"));
@@ -308,7 +308,7 @@ async fn an_agent_told_to_end_leaves_its_tasks_running() {
 }
 
 #[tokio::test]
-async fn an_agent_that_lost_its_memory_takes_up_what_runs() {
+async fn an_agent_that_lost_its_state_recovers_running_tasks() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;
     let id = cluster.assign(1, &service(COUNTING));
@@ -332,9 +332,9 @@ async fn an_agent_that_lost_its_memory_takes_up_what_runs() {
     node.stop().await;
 }
 
-/// What it has told since it lost its memory must not look as if it came late.
+/// Reports after the loss of the local state must not look late.
 #[tokio::test]
-async fn an_agent_goes_on_from_the_numbers_that_it_has_given_whether_it_remembers_them_or_not() {
+async fn report_numbers_continue_with_and_without_the_local_state() {
     for (remembers, hides_numbers) in [(true, true), (false, false), (false, true)] {
         let place = Place::new();
         let (cluster, gateway, node) = start(&place).await;
@@ -357,7 +357,7 @@ async fn an_agent_goes_on_from_the_numbers_that_it_has_given_whether_it_remember
 }
 
 #[tokio::test]
-async fn scenario_076_what_no_server_wants_goes_once_one_was_heard() {
+async fn scenario_076_unwanted_tasks_are_removed_after_a_full_list() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;
     let id = cluster.assign(1, &service(COUNTING));
@@ -416,7 +416,7 @@ async fn scenario_038_a_directory_that_has_vanished_fails_the_allocation() {
 }
 
 #[tokio::test]
-async fn attempts_of_the_restart_policy_are_not_forgiven_by_a_restart_of_the_agent() {
+async fn a_restart_of_the_agent_does_not_reset_the_restart_policy() {
     let place = Place::new();
     let (cluster, gateway, node) = start(&place).await;
     let mut job = service("echo run; read line < $NOMAD_ALLOC_DIR/data/go; exit 1");
@@ -440,7 +440,7 @@ async fn attempts_of_the_restart_policy_are_not_forgiven_by_a_restart_of_the_age
 }
 
 #[tokio::test]
-async fn what_was_seen_is_remembered_across_a_restart() {
+async fn the_seen_revision_survives_a_restart() {
     for is_killed in [false, true] {
         let place = Place::new();
         let (cluster, gateway) = cluster().await;
@@ -477,7 +477,7 @@ async fn what_was_seen_is_remembered_across_a_restart() {
         assert_eq!(told, seen, "the gateway can wait until it knows as much");
         counts_on(&place, id).await;
         assert!(is_alive(pid), "{:#?}", cluster.reported(id));
-        // What is applied next comes after the old list, in the same stream.
+        // The next update follows the old list, in the same stream.
         cluster.catch_up();
         let next = cluster.assign(5, &mock(serde_json::json!({"run_for": "1h"})));
         cluster.until(next, ClientStatus::Running).await;
@@ -498,7 +498,7 @@ async fn what_was_seen_is_remembered_across_a_restart() {
                 "Terminated",
                 "Killed"
             ],
-            "one life, and nobody asked for its end before"
+            "one run, and no stop was requested before"
         );
         place.is_empty_but(&agent).await;
     }
@@ -512,8 +512,8 @@ fn event_types(client: &model::AllocClient) -> Vec<String> {
         .collect()
 }
 
-/// Has an allocation replaced whose task takes its time to end; what is written then must move
-/// over. Returns the replacement.
+/// Replaces an allocation whose task ends slowly; data written meanwhile must move over. Returns the
+/// replacement.
 async fn replace(place: &Place, cluster: &Cluster, wait: impl AsyncFnOnce(AllocId)) -> AllocId {
     let go = place.path().join("go");
     let mut job = service(&format!(
@@ -548,11 +548,11 @@ async fn replace(place: &Place, cluster: &Cluster, wait: impl AsyncFnOnce(AllocI
 }
 
 #[tokio::test]
-async fn a_replacement_waits_for_the_one_it_replaces_and_takes_its_data() {
+async fn a_replacement_waits_for_its_predecessor_and_takes_its_data() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let new = replace(&place, &cluster, async |_| {
-        // What is assigned later has started meanwhile.
+        // A later assignment has started meanwhile.
         let marker = cluster.assign(3, &service("echo up; exec sleep 600"));
         cluster.until(marker, ClientStatus::Running).await;
         cluster.stop(marker);
@@ -566,7 +566,7 @@ async fn a_replacement_waits_for_the_one_it_replaces_and_takes_its_data() {
 }
 
 #[tokio::test]
-async fn a_replacement_that_waits_goes_on_waiting_after_a_restart() {
+async fn a_waiting_replacement_keeps_waiting_after_a_restart() {
     let place = Place::new();
     let (cluster, gateway) = cluster().await;
     let agent = Process::start(&place, &gateway.address);
@@ -586,7 +586,7 @@ async fn a_replacement_that_waits_goes_on_waiting_after_a_restart() {
 }
 
 #[tokio::test]
-async fn an_end_that_was_kept_and_never_told_is_told_after_a_restart() {
+async fn a_stored_end_is_reported_after_a_restart() {
     let place = Place::new();
     let (cluster, gateway) = cluster().await;
     let agent = Process::start(&place, &gateway.address);
@@ -599,7 +599,7 @@ async fn an_end_that_was_kept_and_never_told_is_told_after_a_restart() {
     cluster.until(id, ClientStatus::Running).await;
     cluster.facts().failing_reports = usize::MAX;
     fs::write(&go, "").unwrap();
-    // An attempt is forgotten only when its end is on disk.
+    // An attempt is forgotten only once its end is durable.
     let kept = place.path().join(format!("client/tasks/{id}"));
     wait_for("the end to be kept", LIMIT, async || {
         (!kept.exists()).then_some(())
@@ -638,10 +638,10 @@ async fn a_node_takes_work_after_the_store_was_restored_from_a_backup() {
         let agent = agent.unwrap_or_else(|| Process::start(&place, &gateway.address));
         let new = cluster.assign(3, &service(COUNTING));
         cluster.until(new, ClientStatus::Running).await;
-        // They have forgotten that, too.
+        // They have lost that as well.
         cluster.until(kept, ClientStatus::Running).await;
         assert!(is_alive(pids[0]));
-        wait_for("what nobody wants to go", LIMIT, async || {
+        wait_for("unwanted tasks to be removed", LIMIT, async || {
             (!is_alive(pids[1])).then_some(())
         })
         .await;
@@ -655,7 +655,7 @@ async fn a_node_takes_work_after_the_store_was_restored_from_a_backup() {
 }
 
 #[tokio::test]
-async fn a_change_in_another_store_has_a_full_list_asked_for() {
+async fn a_change_in_another_store_requests_a_full_list() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     cluster.facts().store_id = "one".to_owned();

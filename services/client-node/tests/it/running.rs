@@ -1,4 +1,4 @@
-//! Tasks from their start to their end, as servers see it.
+//! Tasks from start to end, as reported to the servers.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use model::job::{Lifecycle, LifecycleHook, RestartMode};
 use crate::node::{Place, batch, is_alive, service, start};
 
 #[tokio::test]
-async fn a_task_runs_is_told_of_and_is_stopped() {
+async fn a_task_runs_is_reported_and_is_stopped() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let id = cluster.assign(1, &service("echo pid $$; exec sleep 600"));
@@ -174,7 +174,7 @@ async fn a_deployments_allocation_becomes_healthy() {
 }
 
 #[tokio::test]
-async fn an_unknown_variable_in_a_tasks_configuration_is_told_to_its_user() {
+async fn an_unknown_variable_in_a_tasks_configuration_is_reported() {
     let place = Place::new();
     let (cluster, _gateway, node) = start(&place).await;
     let id = cluster.assign(1, &service("echo ${NOMAD_PORT_htp}"));

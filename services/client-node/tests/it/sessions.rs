@@ -1,4 +1,4 @@
-//! Registering, beating, failing over.
+//! Registration, heartbeats and failover.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn scenario_001_a_node_registers_once_and_is_the_same_after_a_restart() {
 }
 
 #[tokio::test]
-async fn heartbeats_come_as_often_as_the_servers_say() {
+async fn heartbeats_follow_the_servers_time_to_live() {
     let place = Place::new();
     let cluster = Cluster::new();
     cluster.facts().ttl = Duration::from_millis(200);
@@ -72,10 +72,10 @@ async fn scenario_010_a_node_that_was_deleted_registers_again_and_its_tasks_do_n
 }
 
 #[tokio::test]
-async fn scenario_012_a_node_leaves_a_gateway_that_swallows_everything() {
+async fn scenario_012_a_node_leaves_an_unresponsive_gateway() {
     let place = Place::new();
     let cluster = Cluster::new();
-    // It takes connections and never says a word.
+    // It accepts connections and never answers.
     let hole = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = format!("http://{}", hole.local_addr().unwrap());
     let gateway = Gateway::start(&cluster).await;
@@ -86,7 +86,7 @@ async fn scenario_012_a_node_leaves_a_gateway_that_swallows_everything() {
 }
 
 #[tokio::test]
-async fn a_node_whose_gateway_dies_goes_on_with_another() {
+async fn a_node_whose_gateway_dies_fails_over() {
     let place = Place::new();
     let cluster = Cluster::new();
     cluster.facts().ttl = Duration::from_secs(1);
@@ -115,7 +115,7 @@ async fn scenario_004_a_node_without_servers_waits_for_them() {
     .await;
     let node = Running::start(place.config(&[&url])).await;
     let gateway = loop {
-        // It may take the system a moment to give the port back.
+        // The system may take a moment to release the port.
         if TcpListener::bind(address).await.is_ok() {
             break Gateway::start_at(&cluster, address).await;
         }
@@ -162,7 +162,7 @@ async fn scenario_008_a_task_that_may_not_run_alone_ends_when_the_servers_are_si
     .await;
     let client = cluster.until(id, ClientStatus::Complete).await;
     assert!(
-        client.description.contains("without word from a server"),
+        client.description.contains("without contact to a server"),
         "{}",
         client.description
     );

@@ -6,7 +6,7 @@ use model::{Namespace, NodePool};
 use state::Key;
 use test_kit::wait_for;
 
-use crate::suite::{PATIENCE, Suite};
+use crate::suite::{Suite, TIMEOUT};
 
 #[tokio::test]
 async fn what_nobody_finishes_deleting_is_there_again() {
@@ -32,7 +32,7 @@ async fn what_nobody_finishes_deleting_is_there_again() {
         config.deletion_timeout = Duration::from_millis(500);
     };
     let _controller = suite.controller_with(edit).await;
-    wait_for("both to be back", PATIENCE, async || {
+    wait_for("both to be back", TIMEOUT, async || {
         let snapshot = suite.now().await;
         let namespace = &snapshot.namespace("team")?.value;
         let pool = &snapshot.node_pool("gpu")?.value;

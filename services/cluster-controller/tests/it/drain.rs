@@ -1,5 +1,4 @@
-//! Draining nodes are emptied: over a store, through a change of leaders, and no further than
-//! somebody wants.
+//! Drains over a store: through a change of leaders, and only as far as requested.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -80,7 +79,7 @@ fn marked(snapshot: &Snapshot) -> Vec<AllocId> {
     ids
 }
 
-/// Stops whoever is marked, as its scheduler and its node would; a replacement runs on node 2.
+/// Stops marked allocations, as the scheduler and the node would; replacements run on node 2.
 async fn move_away(suite: &Suite, old: AllocId, new: u128) {
     let snapshot = suite.now().await;
     let view = snapshot.alloc(old).unwrap();
@@ -140,7 +139,7 @@ async fn a_node_is_emptied_one_by_one_and_another_leader_goes_on() {
         (EvalStatus::Pending, Some(id(1)))
     );
 
-    // One is on the move, so another leader marks nobody either.
+    // One migrates, so another leader marks none either.
     first.drain.cancel();
     let second = suite.controller().await;
     let gateway = suite.gateway(&second.address).await;
@@ -163,7 +162,7 @@ async fn a_node_is_emptied_one_by_one_and_another_leader_goes_on() {
     assert_eq!(last.status, DrainStatus::Complete);
     assert!(!node.events.is_empty() && last.updated_at >= last.started_at);
     let snapshot = suite.now().await;
-    assert_eq!(marked(&snapshot).len(), 2, "nobody on the other node");
+    assert_eq!(marked(&snapshot).len(), 2, "none on the other node");
     assert_eq!(snapshot.evals_by_job(&web.key()).count(), 2);
     drop(gateway);
 }
@@ -184,7 +183,7 @@ async fn at_the_deadline_all_leave_in_bounded_pieces_with_an_evaluation_each() {
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(marked(&suite.now().await).len(), 0, "it has time");
     suite
-        .wait("everybody to be marked", |snapshot| {
+        .wait("all to be marked", |snapshot| {
             (marked(snapshot).len() == 251).then_some(())
         })
         .await;

@@ -9,14 +9,14 @@ use test_kit::wait_for;
 use tokio::time::Instant;
 use tonic::Code;
 
-use crate::suite::{PATIENCE, SILENCE_LIMIT, Suite, TTL, id, made_at};
+use crate::suite::{SILENCE_LIMIT, Suite, TIMEOUT, TTL, id, made_at};
 
 #[tokio::test]
 async fn a_standby_names_the_leader() {
     let suite = Suite::start().await;
     let (controller, _gateway) = suite.led().await;
     let standby = suite.controller().await;
-    let hint = wait_for("a standby that knows the leader", PATIENCE, async || {
+    let hint = wait_for("a standby that knows the leader", TIMEOUT, async || {
         let status = suite.try_gateway(&standby.address).await.err()?;
         assert_eq!(status.code(), Code::FailedPrecondition);
         let hint = ErrorDetail::from_status(&status)?.leader_address;
@@ -97,7 +97,7 @@ async fn the_fence_refuses_what_a_deposed_leader_writes() {
     let mut gateway = suite.gateway(&other.address).await;
     gateway.hear(&[1, 2, 3]).await;
     // Node 1 is silent for the deposed leader alone, which wants to write it down.
-    wait_for("the deposed leader to step down", PATIENCE, async || {
+    wait_for("the deposed leader to step down", TIMEOUT, async || {
         gateway.hear(&[1, 2, 3]).await;
         old_gateway.try_hear(&[2, 3]).await.is_err().then_some(())
     })

@@ -1,4 +1,4 @@
-//! What is over is deleted, when somebody asks and by itself.
+//! Garbage collection, on request and at its interval.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use test_kit::builders::{allocation, batch, evaluation, service};
 use tokio::time::timeout;
 use tonic::{Code, Status};
 
-use crate::suite::{PATIENCE, Suite, id};
+use crate::suite::{Suite, TIMEOUT, id};
 
 async fn collect(address: &str) -> Result<CollectGarbageResponse, Status> {
     let mut client = MaintenanceClient::new(connect_lazy(address).unwrap());
     let asked = client.collect_garbage(CollectGarbageRequest {});
-    let answer = timeout(PATIENCE, asked).await.expect("an answer");
+    let answer = timeout(TIMEOUT, asked).await.expect("an answer");
     answer.map(tonic::Response::into_inner)
 }
 
@@ -61,7 +61,7 @@ async fn whoever_asks_gets_a_store_without_what_is_over() {
         jobs: 1,
         nodes: 1,
         deployments: 0,
-        overtaken: 0,
+        conflicts: 0,
     };
     assert_eq!(collected, want);
     let left = suite.now().await;

@@ -20,6 +20,7 @@ fn every_second() -> Job {
     job.periodic = Some(Periodic {
         enabled: true,
         crons: vec!["* * * * * * *".to_owned()],
+        is_list: false,
         prohibit_overlap: false,
         time_zone: "UTC".to_owned(),
     });

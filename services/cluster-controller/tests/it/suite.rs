@@ -3,23 +3,22 @@
 use std::time::Duration;
 
 use cluster_controller::{App, Config, Error, SERVICE};
-use embedded_etcd::EmbeddedEtcd;
 use model::{Evaluation, Job, Node, NodeId, NodeStatus};
 use proto::internal::v1::liveness_client::LivenessClient;
 use proto::internal::v1::{LivenessAck, NodesAlive};
 use service_kit::{CancellationToken, connect_lazy};
 use state::{Key, Snapshot};
-use store::{Client, ClientOptions, Commit, Replica, ReplicaOptions, Txn};
+use store::{Client, Commit, Replica, ReplicaOptions, Txn};
+use store_test_kit::TestStore;
 use test_kit::builders::{allocation, node};
 use test_kit::wait_for;
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
 /// Long enough for a loaded machine, short enough to notice.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Short, and long beside what a loaded machine makes of 20 ms between two reports.
 pub(crate) const TTL: Duration = Duration::from_millis(1_000);
@@ -41,7 +40,7 @@ impl Drop for Controller {
 
 /// One store.
 pub(crate) struct Suite {
-    _etcd: EmbeddedEtcd,
+    _etcd: TestStore,
     pub(crate) store: Client,
     replica: Replica,
     config: Config,
@@ -62,16 +61,8 @@ impl Suite {
     /// Controllers let nodes be silent for [`SILENCE_LIMIT`], and for [`TTL`] more after an
     /// election.
     pub(crate) async fn start() -> Self {
-        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-            .await
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        let endpoints = std::slice::from_ref(&endpoint);
-        let store = Client::connect(endpoints, ClientOptions::default())
-            .await
-            .unwrap();
+        let etcd = TestStore::start().await;
+        let (endpoint, store) = (etcd.endpoint.clone(), etcd.client().await);
         let stop = CancellationToken::new();
         let replica = Replica::start(store.clone(), ReplicaOptions::default(), stop.clone());
         let mut config = Config {
@@ -116,7 +107,7 @@ impl Suite {
 
     /// Connects a gateway as soon as the controller leads.
     pub(crate) async fn gateway(&self, address: &str) -> Gateway {
-        wait_for("a leader that takes reports", PATIENCE, async || {
+        wait_for("a leader that takes reports", TIMEOUT, async || {
             self.try_gateway(address).await.ok()
         })
         .await
@@ -126,7 +117,7 @@ impl Suite {
         let mut client = LivenessClient::new(connect_lazy(address).unwrap());
         let (reports, outgoing) = mpsc::channel(16);
         let opening = client.report(ReceiverStream::new(outgoing));
-        let acks = tokio::time::timeout(PATIENCE, opening)
+        let acks = tokio::time::timeout(TIMEOUT, opening)
             .await
             .unwrap()?
             .into_inner();
@@ -142,7 +133,7 @@ impl Suite {
         what: &str,
         mut look: impl FnMut(&Snapshot) -> Option<T>,
     ) -> T {
-        wait_for(what, PATIENCE, async || look(&self.replica.snapshot())).await
+        wait_for(what, TIMEOUT, async || look(&self.replica.snapshot())).await
     }
 
     /// Waits until a node has a status, and returns the revision that gave it.
@@ -176,7 +167,7 @@ impl Suite {
     }
 
     pub(crate) async fn now(&self) -> Snapshot {
-        self.replica.linearizable(PATIENCE).await.unwrap()
+        self.replica.linearizable(TIMEOUT).await.unwrap()
     }
 
     pub(crate) async fn commit(&self, build: impl FnOnce(&mut Txn)) -> u64 {
@@ -225,7 +216,7 @@ impl Suite {
         self.now()
             .await
             .leader(SERVICE)
-            .expect("somebody leads")
+            .expect("a leader")
             .create_index
     }
 }
@@ -267,7 +258,7 @@ impl Gateway {
         };
         let ended = || Status::unavailable("the stream has ended");
         self.reports.send(report).await.map_err(|_| ended())?;
-        let answer = tokio::time::timeout(PATIENCE, self.acks.message()).await;
+        let answer = tokio::time::timeout(TIMEOUT, self.acks.message()).await;
         let ack = answer.expect("an answer")?.ok_or_else(ended)?;
         assert_eq!(ack.sequence, self.sequence);
         Ok(())

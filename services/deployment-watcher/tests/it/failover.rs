@@ -3,7 +3,7 @@
 use deployment_watcher::SERVICE;
 use state::Key;
 
-use crate::suite::{PATIENCE, Suite, group, key, made};
+use crate::suite::{Suite, TIMEOUT, group, key, made};
 
 #[tokio::test]
 async fn the_next_leader_does_what_nobody_did() {
@@ -16,10 +16,10 @@ async fn the_next_leader_does_what_nobody_did() {
         .wait("an evaluation", |snapshot| made(snapshot).pop())
         .await;
     first.drain.cancel();
-    let ended = tokio::time::timeout(PATIENCE, &mut first.running).await;
+    let ended = tokio::time::timeout(TIMEOUT, &mut first.running).await;
     ended.expect("it ends").unwrap().unwrap();
 
-    // What happens while nobody leads is found by whoever leads next.
+    // The next leader finds what happened without one.
     suite.succeed().await;
     let second = suite.watcher().await;
     suite

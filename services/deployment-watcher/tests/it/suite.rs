@@ -3,21 +3,20 @@
 use std::time::Duration;
 
 use deployment_watcher::{App, Config, Error, SERVICE};
-use embedded_etcd::EmbeddedEtcd;
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, Deployment, DeploymentGroup, DeploymentHealth,
     DeploymentId, DeploymentStatus, Evaluation, Job, JobKey, NodeId, Timestamp,
 };
 use service_kit::{CancellationToken, Clock};
 use state::{Entity, Key, Snapshot};
-use store::{Client, ClientOptions, Commit, Replica, ReplicaOptions, Room, Txn};
+use store::{Client, Commit, Replica, ReplicaOptions, Room, Txn};
+use store_test_kit::TestStore;
 use test_kit::builders::{allocation, rolling_update, service};
 use test_kit::wait_for;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// Long enough for a loaded machine, short enough to notice.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One replica of the service, running until dropped.
 pub(crate) struct Watcher {
@@ -35,7 +34,7 @@ impl Drop for Watcher {
 
 /// A store with job `web` in it, its deployment, and one allocation of that.
 pub(crate) struct Suite {
-    _etcd: EmbeddedEtcd,
+    _etcd: TestStore,
     endpoint: String,
     pub(crate) store: Client,
     replica: Replica,
@@ -63,16 +62,8 @@ pub(crate) fn alloc_id() -> AllocId {
 
 impl Suite {
     pub(crate) async fn start() -> Self {
-        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-            .await
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        let endpoints = std::slice::from_ref(&endpoint);
-        let store = Client::connect(endpoints, ClientOptions::default())
-            .await
-            .unwrap();
+        let etcd = TestStore::start().await;
+        let (endpoint, store) = (etcd.endpoint.clone(), etcd.client().await);
         let stop = CancellationToken::new();
         let replica = Replica::start(store.clone(), ReplicaOptions::default(), stop.clone());
         let mut job = service("web", 1);
@@ -118,12 +109,12 @@ impl Suite {
         what: &str,
         mut look: impl FnMut(&Snapshot) -> Option<T>,
     ) -> T {
-        wait_for(what, PATIENCE, async || look(&self.replica.snapshot())).await
+        wait_for(what, TIMEOUT, async || look(&self.replica.snapshot())).await
     }
 
     /// Returns the state as of now.
     pub(crate) async fn now(&self) -> Snapshot {
-        self.replica.linearizable(PATIENCE).await.unwrap()
+        self.replica.linearizable(TIMEOUT).await.unwrap()
     }
 
     pub(crate) async fn commit(&self, build: impl FnOnce(&mut Txn)) -> u64 {

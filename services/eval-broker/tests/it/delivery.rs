@@ -11,7 +11,7 @@ use test_kit::wait_for;
 use tokio::time::Instant;
 use tonic::Code;
 
-use crate::suite::{PATIENCE, Suite, id_of};
+use crate::suite::{Suite, TIMEOUT, id_of};
 
 #[tokio::test]
 async fn an_evaluation_goes_to_a_worker_that_waits_and_is_over_with_its_outcome() {
@@ -48,7 +48,7 @@ async fn an_evaluation_goes_to_a_worker_that_waits_and_is_over_with_its_outcome(
         .finish(next.id, |eval| eval.status = EvalStatus::Complete)
         .await;
     worker.ack(&delivery).await.unwrap();
-    wait_for("an empty broker", PATIENCE, async || {
+    wait_for("an empty broker", TIMEOUT, async || {
         let stats = suite.stats(&leader.address).await;
         (stats.unacked + stats.pending + stats.ready == 0).then_some(())
     })
@@ -161,7 +161,7 @@ async fn malformed_requests_say_what_is_wrong() {
         eval_id: "one".to_owned(),
         token: "two".to_owned(),
     };
-    let status = client.ack(request(message, PATIENCE)).await.unwrap_err();
+    let status = client.ack(request(message, TIMEOUT)).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
     let fields: Vec<_> = ErrorDetail::from_status(&status)
         .unwrap()
@@ -172,7 +172,7 @@ async fn malformed_requests_say_what_is_wrong() {
     assert_eq!(fields, ["eval_id", "token"]);
 
     let message = NackRequest::default();
-    let status = client.nack(request(message, PATIENCE)).await.unwrap_err();
+    let status = client.nack(request(message, TIMEOUT)).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
 
     let status = suite
@@ -207,7 +207,7 @@ async fn metrics_have_nomads_words() {
         "kafila_eval_broker_process_time_seconds_count{type=\"service\"} 1",
         "kafila_eval_broker_sessions 1",
     ];
-    wait_for("the metrics", PATIENCE, async || {
+    wait_for("the metrics", TIMEOUT, async || {
         let text = leader.metrics().await;
         wanted.iter().all(|line| text.contains(line)).then_some(())
     })

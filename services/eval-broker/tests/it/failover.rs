@@ -6,14 +6,14 @@ use test_kit::builders::{evaluation, node, service};
 use test_kit::wait_for;
 use tonic::Code;
 
-use crate::suite::{PATIENCE, Suite, id_of, leader_hint};
+use crate::suite::{Suite, TIMEOUT, id_of, leader_hint};
 
 #[tokio::test]
 async fn a_standby_names_the_leader() {
     let suite = Suite::start().await;
     let leader = suite.leader().await;
     let standby = suite.replica().await;
-    let hint = wait_for("a standby that knows the leader", PATIENCE, async || {
+    let hint = wait_for("a standby that knows the leader", TIMEOUT, async || {
         let status = suite.try_worker(&standby.address, 1, &[]).await.err()?;
         assert_eq!(status.code(), Code::FailedPrecondition, "{status:?}");
         Some(leader_hint(&status)).filter(|hint| !hint.is_empty())
@@ -114,7 +114,7 @@ async fn scenario_093_the_fence_refuses_what_a_deposed_leader_writes() {
         }
         next = worker.try_next().await;
     }
-    wait_for("the deposed leader to step down", PATIENCE, async || {
+    wait_for("the deposed leader to step down", TIMEOUT, async || {
         let status = suite.try_worker(&deposed.address, 1, &[]).await.err()?;
         (status.code() == Code::FailedPrecondition).then_some(())
     })
@@ -139,7 +139,7 @@ async fn a_drained_replica_ends_by_itself_and_gives_the_lead_away_at_once() {
     let worker = suite.worker(&leader.address, 1).await;
     leader.drain.cancel();
     drop(worker);
-    let ended = tokio::time::timeout(PATIENCE, &mut leader.running).await;
+    let ended = tokio::time::timeout(TIMEOUT, &mut leader.running).await;
     ended.expect("it ends").unwrap().unwrap();
     assert_eq!(suite.elected().await, None);
 }

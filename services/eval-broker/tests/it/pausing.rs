@@ -4,10 +4,10 @@ use model::EvalStatus;
 use test_kit::builders::{evaluation, service};
 use test_kit::wait_for;
 
-use crate::suite::{PATIENCE, Replica, Suite, id_of};
+use crate::suite::{Replica, Suite, TIMEOUT, id_of};
 
 async fn wait_for_ready(suite: &Suite, leader: &Replica, count: u64) {
-    wait_for("what is ready", PATIENCE, async || {
+    wait_for("what is ready", TIMEOUT, async || {
         let stats = suite.stats(&leader.address).await;
         (stats.ready == count).then_some(())
     })

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use embedded_etcd::EmbeddedEtcd;
 use eval_broker::{App, Config, Error, SERVICE};
 use model::{EvalId, Evaluation, Job, Node, SchedulerConfiguration};
 use proto::internal::v1::eval_broker_client::EvalBrokerClient;
@@ -12,17 +11,18 @@ use proto::internal::v1::{
 use proto::v1::ErrorDetail;
 use service_kit::{CancellationToken, TracedChannel, connect_lazy, request};
 use state::{Entity, Key};
-use store::{Client, ClientOptions, Commit, Stored, Txn};
+use store::{Client, Commit, Stored, Txn};
+use store_test_kit::TestStore;
 use test_kit::wait_for;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
 /// Long enough for a loaded machine, short enough to notice.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One replica of the service, running until dropped.
 pub(crate) struct Replica {
@@ -53,7 +53,7 @@ impl Replica {
 
 /// One store and some replicas over it.
 pub(crate) struct Suite {
-    _etcd: EmbeddedEtcd,
+    _etcd: TestStore,
     endpoint: String,
     pub(crate) store: Client,
     config: Config,
@@ -76,15 +76,8 @@ impl Suite {
     }
 
     pub(crate) async fn start_with(edit: impl FnOnce(&mut Config)) -> Self {
-        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-            .await
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        let store = Client::connect(std::slice::from_ref(&endpoint), ClientOptions::default())
-            .await
-            .unwrap();
+        let etcd = TestStore::start().await;
+        let (endpoint, store) = (etcd.endpoint.clone(), etcd.client().await);
         let mut config = fast();
         edit(&mut config);
         config.etcd.endpoints = vec![endpoint.clone()];
@@ -96,7 +89,7 @@ impl Suite {
         }
     }
 
-    /// Starts a replica; it leads if nobody does.
+    /// Starts a replica; it leads if there is no leader.
     pub(crate) async fn replica(&self) -> Replica {
         let app = App::build(self.config.clone()).await.unwrap();
         let (address, metrics) = (app.address().to_owned(), app.metrics_address().unwrap());
@@ -119,8 +112,8 @@ impl Suite {
 
     pub(crate) async fn wait_for_leader(&self, address: &str) {
         let mut client = self.client(address);
-        wait_for("a leader that serves", PATIENCE, async || {
-            client.stats(request(StatsRequest {}, PATIENCE)).await.ok()
+        wait_for("a leader that serves", TIMEOUT, async || {
+            client.stats(request(StatsRequest {}, TIMEOUT)).await.ok()
         })
         .await;
     }
@@ -132,7 +125,7 @@ impl Suite {
     pub(crate) async fn stats(&self, address: &str) -> StatsResponse {
         let mut client = self.client(address);
         client
-            .stats(request(StatsRequest {}, PATIENCE))
+            .stats(request(StatsRequest {}, TIMEOUT))
             .await
             .unwrap()
             .into_inner()
@@ -159,7 +152,7 @@ impl Suite {
         };
         requests.try_send(greeting).unwrap();
         let opening = client.dequeue(ReceiverStream::new(outgoing));
-        let deliveries = tokio::time::timeout(PATIENCE, opening)
+        let deliveries = tokio::time::timeout(TIMEOUT, opening)
             .await
             .unwrap()?
             .into_inner();
@@ -235,7 +228,7 @@ impl Suite {
         }
     }
 
-    /// Returns the address and the term of whoever holds the election.
+    /// Returns the address and the term of the leader.
     pub(crate) async fn elected(&self) -> Option<(String, u64)> {
         let key = Key::Election(SERVICE.to_owned());
         match self.store.get(&key).await.unwrap()? {
@@ -268,7 +261,7 @@ impl Worker {
 
     /// Waits for the next delivery, or the end of the session.
     pub(crate) async fn try_next(&mut self) -> Option<Delivery> {
-        let message = tokio::time::timeout(PATIENCE, self.deliveries.message());
+        let message = tokio::time::timeout(TIMEOUT, self.deliveries.message());
         message.await.expect("a delivery or an end").ok().flatten()
     }
 
@@ -293,7 +286,7 @@ impl Worker {
             eval_id: delivery.eval_id.clone(),
             token: delivery.token.clone(),
         };
-        self.client.ack(request(message, PATIENCE)).await.map(drop)
+        self.client.ack(request(message, TIMEOUT)).await.map(drop)
     }
 
     pub(crate) async fn nack(&mut self, delivery: &Delivery) -> Result<(), Status> {
@@ -302,7 +295,7 @@ impl Worker {
             token: delivery.token.clone(),
             reason: "a test".to_owned(),
         };
-        self.client.nack(request(message, PATIENCE)).await.map(drop)
+        self.client.nack(request(message, TIMEOUT)).await.map(drop)
     }
 
     pub(crate) async fn extend(&mut self, delivery: &Delivery) -> Result<(), Status> {
@@ -311,7 +304,7 @@ impl Worker {
             token: delivery.token.clone(),
         };
         self.client
-            .extend(request(message, PATIENCE))
+            .extend(request(message, TIMEOUT))
             .await
             .map(drop)
     }

@@ -1,4 +1,4 @@
-//! What the broker writes: failed, followed up, canceled.
+//! Writes of the broker: failed evaluations, follow-ups, cancellations.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use state::{Entity, Key};
 use test_kit::builders::{evaluation, service};
 use test_kit::wait_for;
 
-use crate::suite::{PATIENCE, Suite, Worker};
+use crate::suite::{Suite, TIMEOUT, Worker};
 
 async fn nack_until_it_fails(worker: &mut Worker) {
     for attempt in 1..=3 {
@@ -31,7 +31,7 @@ async fn an_evaluation_delivered_too_often_is_failed_and_followed_up_in_one_tran
     let eval = evaluation(1, &job);
     suite.create_eval(&eval).await;
     nack_until_it_fails(&mut worker).await;
-    let (failed, index) = wait_for("a failed evaluation", PATIENCE, async || {
+    let (failed, index) = wait_for("a failed evaluation", TIMEOUT, async || {
         let (stored, index) = suite.eval(eval.id).await;
         (stored.status == EvalStatus::Failed).then_some((stored, index))
     })
@@ -64,7 +64,7 @@ async fn a_failed_evaluation_of_a_purged_job_has_no_follow_up() {
     let eval = evaluation(1, &service("gone", 1));
     suite.create_eval(&eval).await;
     nack_until_it_fails(&mut worker).await;
-    let failed = wait_for("a failed evaluation", PATIENCE, async || {
+    let failed = wait_for("a failed evaluation", TIMEOUT, async || {
         let (stored, _) = suite.eval(eval.id).await;
         (stored.status == EvalStatus::Failed).then_some(stored)
     })
@@ -87,7 +87,7 @@ async fn needless_evaluations_are_canceled() {
         .finish(evals[0].id, |eval| eval.status = EvalStatus::Complete)
         .await;
     for eval in &evals[1..3] {
-        let canceled = wait_for("a canceled evaluation", PATIENCE, async || {
+        let canceled = wait_for("a canceled evaluation", TIMEOUT, async || {
             let (stored, _) = suite.eval(eval.id).await;
             (stored.status == EvalStatus::Canceled).then_some(stored)
         })
@@ -99,7 +99,7 @@ async fn needless_evaluations_are_canceled() {
     }
     let (last, _) = suite.eval(evals[3].id).await;
     assert_eq!(last.status, EvalStatus::Pending);
-    wait_for("the broker to see it", PATIENCE, async || {
+    wait_for("the broker to see it", TIMEOUT, async || {
         (suite.stats(&leader.address).await.ready == 1).then_some(())
     })
     .await;
@@ -125,7 +125,7 @@ async fn evaluations_too_large_for_one_transaction_are_canceled_in_several() {
         .finish(evals[0].id, |eval| eval.status = EvalStatus::Complete)
         .await;
     for eval in &evals[1..7] {
-        wait_for("a canceled evaluation", PATIENCE, async || {
+        wait_for("a canceled evaluation", TIMEOUT, async || {
             match suite.store.get(&Key::Eval(eval.id)).await.unwrap()?.entity {
                 Entity::Eval(stored) => (stored.status == EvalStatus::Canceled).then_some(()),
                 _ => None,

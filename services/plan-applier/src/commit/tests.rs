@@ -1,5 +1,5 @@
-//! What others change between a plan's verification and its commit keeps all of it away: each of its
-//! compares on its own, in a store.
+//! Every concurrent change between a plan's verification and its commit fails the transaction: each
+//! compare on its own, in a store.
 
 use applier::Verdict;
 use model::plan::Stop;
@@ -10,20 +10,20 @@ use state::{Entity, Snapshot};
 use test_kit::builders;
 
 use super::*;
-use crate::testing::{Ground, NOW, Term};
+use crate::testing::{NOW, StoreFixture, Term};
 
 /// A store with a rollout under way, and a plan that replaces one of its allocations by another.
-struct Site {
-    ground: Ground,
+struct Fixture {
+    ground: StoreFixture,
     plan: Plan,
     pieces: Vec<Arc<Piece>>,
 }
 
 const REPLACED: &str = "one was placed before";
 
-impl Site {
+impl Fixture {
     async fn start() -> (Self, Term) {
-        let ground = Ground::start().await;
+        let ground = StoreFixture::start().await;
         let mut job = builders::service("web", 1);
         job.task_groups[0].update = Some(builders::rolling_update(1));
         let first = ground.register(&job, &[builders::node(1)]).await;
@@ -52,7 +52,7 @@ impl Site {
     }
 }
 
-/// What the former plan has placed is stopped, and placed anew.
+/// Returns a plan that stops and replaces the placements of the former plan.
 fn replacing(snapshot: &Snapshot, former: Plan, eval: &Evaluation) -> Plan {
     let stored = snapshot.eval(eval.id).expect("it was made");
     let mut plan = Plan {
@@ -96,9 +96,9 @@ async fn commit(term: &Term, pieces: Vec<Arc<Piece>>) -> Event {
     term.committer.clone().commit(CommitId(1), pieces).await
 }
 
-/// What somebody else writes: a user, the eval-broker, a node's gateway, the cluster-controller, the
+/// Concurrent writes of a user, the eval-broker, a node's gateway, the cluster-controller and the
 /// deployment-watcher.
-fn changes(site: &Site, snapshot: &Snapshot) -> Vec<(Key, u64, Entity)> {
+fn changes(site: &Fixture, snapshot: &Snapshot) -> Vec<(Key, u64, Entity)> {
     let plan = &site.plan;
     let job = snapshot.job(&plan.job).expect(REPLACED);
     let mut changed = job.value.clone();
@@ -148,8 +148,8 @@ fn changes(site: &Site, snapshot: &Snapshot) -> Vec<(Key, u64, Entity)> {
 }
 
 #[tokio::test]
-async fn what_nobody_has_touched_is_committed() {
-    let (site, term) = Site::start().await;
+async fn an_unchanged_state_lets_the_plan_through() {
+    let (site, term) = Fixture::start().await;
     let event = commit(&term, site.pieces.clone()).await;
     assert!(matches!(event, Event::Committed { .. }), "{event:?}");
     let (old, new) = site.allocs();
@@ -160,9 +160,9 @@ async fn what_nobody_has_touched_is_committed() {
 }
 
 #[tokio::test]
-async fn whatever_changes_after_the_verification_keeps_the_plan_away() {
+async fn every_change_after_the_verification_fails_the_commit() {
     for position in 0..5 {
-        let (site, term) = Site::start().await;
+        let (site, term) = Fixture::start().await;
         let before = site.ground.now().await;
         let (key, modify_index, entity) = changes(&site, &before).swap_remove(position);
         let mut txn = site.ground.txn();

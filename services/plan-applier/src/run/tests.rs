@@ -3,13 +3,13 @@ use test_kit::builders;
 use tracing::Span;
 
 use super::*;
-use crate::desk::{Desk, SubmitError};
-use crate::testing::{Ground, NOW, Says, Term as Leading};
+use crate::submission_queue::{SubmissionQueue, SubmitError};
+use crate::testing::{NOW, Refusals, StoreFixture, Term as Leading};
 
 /// Leads until the term or the test ends.
-async fn leading(leading: &Leading, desk: &Desk) {
+async fn leading(leading: &Leading, submissions: &SubmissionQueue) {
     let committer = leading.committer.clone();
-    let world = World {
+    let context = Context {
         replica: committer.replica.clone(),
         metrics: committer.metrics.clone(),
         committer,
@@ -17,13 +17,13 @@ async fn leading(leading: &Leading, desk: &Desk) {
         verify_threads: 1,
         bad_nodes: None,
     };
-    lead(world, desk.open(), 1, CancellationToken::new()).await;
+    lead(context, submissions.open(), 1, CancellationToken::new()).await;
 }
 
 /// A plan in four transactions, whose writer ends after the second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scenario_094_what_a_leader_that_died_has_left_of_a_large_plan_is_placed_by_the_next() {
-    let ground = Ground::start().await;
+async fn scenario_094_the_next_leader_places_the_rest_of_a_large_plan() {
+    let ground = StoreFixture::start().await;
     let nodes: Vec<_> = (1..=120).map(builders::node).collect();
     let mut job = builders::batch("many", 3_000);
     job.task_groups[0].tasks[0].resources.cpu_mhz = 50;
@@ -35,7 +35,7 @@ async fn scenario_094_what_a_leader_that_died_has_left_of_a_large_plan_is_placed
     first
         .committer
         .writer
-        .says(Says::DeposedAfter { taken, at_most });
+        .set_refusals(Refusals::DeposedAfter { taken, at_most });
     let plan = Box::new(ground.plan(&eval).await);
     assert_eq!(plan.placement_count(), 3_000);
     let snapshot = ground.now().await;
@@ -43,11 +43,11 @@ async fn scenario_094_what_a_leader_that_died_has_left_of_a_large_plan_is_placed
         panic!("refused");
     };
     assert!(accepted.pieces.len() >= 3, "{}", accepted.pieces.len());
-    let desk = Desk::default();
-    let (_, answer) = tokio::join!(leading(&first, &desk), async {
-        // The loop has opened it by then.
+    let submissions = SubmissionQueue::default();
+    let (_, answer) = tokio::join!(leading(&first, &submissions), async {
+        // The loop has opened the queue by then.
         tokio::task::yield_now().await;
-        desk.submit(plan, Span::none()).await
+        submissions.submit(plan, Span::none()).await
     });
     assert!(matches!(answer, Err(SubmitError::TermEnded)), "{answer:?}");
     drop(first);
@@ -58,14 +58,14 @@ async fn scenario_094_what_a_leader_that_died_has_left_of_a_large_plan_is_placed
     assert_eq!(open.value.status, EvalStatus::Pending, "delivered again");
 
     let second = ground.lead().await;
-    let desk = Desk::default();
+    let submissions = SubmissionQueue::default();
     let plan = Box::new(ground.plan(&eval).await);
     assert_eq!(plan.placement_count(), 3_000 - before);
     let result = tokio::select! {
-        () = leading(&second, &desk) => panic!("the term ended"),
+        () = leading(&second, &submissions) => panic!("the term ended"),
         result = async {
             tokio::task::yield_now().await;
-            desk.submit(plan, Span::none()).await
+            submissions.submit(plan, Span::none()).await
         } => result.unwrap(),
     };
     assert_eq!(result.placed.len(), 3_000 - before);
@@ -73,6 +73,6 @@ async fn scenario_094_what_a_leader_that_died_has_left_of_a_large_plan_is_placed
     assert_eq!(snapshot.allocs_by_job(&job.key()).count(), 3_000);
     let ended = snapshot.eval(eval.id).unwrap();
     assert_eq!(ended.value.status, EvalStatus::Complete);
-    // No name twice, no node with more than it has.
+    // No name twice, no node overcommitted.
     assert!(invariants::check_snapshot(&snapshot).is_empty());
 }

@@ -1,4 +1,4 @@
-//! A node that rejects its part of plan after plan takes nothing new, if somebody wants that.
+//! The tracker of bad nodes: repeated rejections make a node ineligible, if configured.
 
 use model::{Job, NodeEligibility, Plan};
 use test_kit::builders::{node, service};
@@ -6,7 +6,7 @@ use test_kit::wait_for;
 
 use crate::suite::{PATIENCE, Suite, plan_on, submit};
 
-/// Plans of eight jobs, each of which thinks that it has the last place of the one node.
+/// Plans of eight jobs, each for the last free place of the only node.
 async fn rivals(suite: &Suite) -> Vec<Plan> {
     suite.create_nodes(&[node(1)]).await;
     let mut evals = Vec::new();
@@ -54,7 +54,7 @@ async fn a_node_that_rejects_too_many_plans_is_made_ineligible_with_an_event() {
 }
 
 #[tokio::test]
-async fn nobody_counts_unless_somebody_wants_it() {
+async fn rejections_are_not_counted_by_default() {
     let suite = Suite::start().await;
     let applier = suite
         .applier_with(&suite.endpoint.clone(), |config| {

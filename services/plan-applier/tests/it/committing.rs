@@ -1,4 +1,4 @@
-//! What is committed of a plan, and what is not.
+//! Commits of plans, partial ones and refusals included.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ async fn a_plan_is_committed_with_its_evaluations_end_in_one_revision() {
 }
 
 #[tokio::test]
-async fn the_same_plan_twice_is_carried_out_once() {
+async fn a_plan_submitted_twice_is_committed_once() {
     let suite = Suite::start().await;
     let leader = suite.leader().await;
     suite.create_nodes(&[node(1)]).await;
@@ -66,9 +66,9 @@ async fn the_same_plan_twice_is_carried_out_once() {
     assert_eq!(placed(&suite.now().await, &job.key()), 2);
 }
 
-/// Two schedulers that see the same free place both want it.
+/// Two schedulers plan for the same free place.
 #[tokio::test]
-async fn the_last_place_is_given_once() {
+async fn the_last_place_is_assigned_once() {
     let suite = Suite::start().await;
     let leader = suite.leader().await;
     suite.create_nodes(&[node(1)]).await;
@@ -115,7 +115,7 @@ async fn the_last_place_is_given_once() {
 }
 
 #[tokio::test]
-async fn plans_that_come_together_share_transactions() {
+async fn concurrent_plans_share_transactions() {
     let suite = Suite::start().await;
     let leader = suite.steady_leader().await;
     suite.create_nodes(&[node(1)]).await;
@@ -176,7 +176,7 @@ async fn a_plan_larger_than_a_transaction_ends_its_evaluation_with_the_last_piec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_is_all_at_once_leaves_no_traces_however_large_it_is() {
+async fn a_large_all_at_once_plan_leaves_no_staged_pieces() {
     let suite = Suite::start().await;
     let leader = suite.steady_leader().await;
     let nodes: Vec<_> = (1..=60).map(node).collect();
@@ -244,7 +244,7 @@ async fn a_plan_for_a_job_that_has_changed_since_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_plan_is_refused_with_its_field() {
+async fn a_malformed_plan_is_refused_with_its_field() {
     let suite = Suite::start().await;
     let leader = suite.leader().await;
     suite.create_nodes(&[node(1)]).await;

@@ -1,4 +1,4 @@
-//! Another leader, a leader that is none any more, and answers that never come.
+//! Failover: changes of the leader, deposed leaders, and commits without an answer.
 
 use model::EvalStatus;
 use test_kit::builders::{batch, node, service};
@@ -25,7 +25,7 @@ async fn a_standby_names_the_leader() {
 }
 
 #[tokio::test]
-async fn the_next_leader_knows_what_the_last_has_committed() {
+async fn the_next_leader_knows_the_commits_of_the_last() {
     let suite = Suite::start().await;
     let first = suite.leader().await;
     let standby = suite.applier().await;
@@ -46,7 +46,7 @@ async fn the_next_leader_knows_what_the_last_has_committed() {
     assert!(result.placed.is_empty(), "the node is full: {result:?}");
 }
 
-/// A leader whose lease ran out while it could not reach the store, and does not know.
+/// A leader whose lease expired unnoticed while it could not reach the store.
 #[tokio::test]
 async fn scenario_093_a_deposed_leader_writes_nothing() {
     let suite = Suite::start().await;
@@ -64,13 +64,13 @@ async fn scenario_093_a_deposed_leader_writes_nothing() {
         tokio::spawn(async move { submit(&address, &plan).await })
     };
     let second = suite.leader().await;
-    // A plan from before its term it refuses: another of the job may have been committed since.
+    // It refuses a plan from before its term: another plan of the job may have been committed since.
     let result = submit(&second.address, &plan).await.unwrap();
     assert!(result.refused.is_some(), "{result:?}");
     let plan = suite.plan(&eval).await;
     let result = submit(&second.address, &plan).await.unwrap();
     assert_eq!(result.placed.len(), 1, "{result:?}");
-    // What the first had sent arrives now.
+    // The transaction of the first leader arrives now.
     proxy.set(Mode::Open);
     let late = late.await.unwrap();
     assert!(
@@ -83,9 +83,9 @@ async fn scenario_093_a_deposed_leader_writes_nothing() {
     assert_eq!(placed.create_index, result.commit_index);
 }
 
-/// The transaction was carried out; the leader never hears of it.
+/// The transaction was carried out; its answer is lost.
 #[tokio::test]
-async fn a_commit_whose_answer_is_lost_is_not_made_twice() {
+async fn a_commit_with_a_lost_answer_is_not_repeated() {
     let suite = Suite::start().await;
     let proxy = suite.proxy().await;
     let first = suite.applier_at(&proxy.endpoint()).await;
@@ -112,7 +112,7 @@ async fn a_commit_whose_answer_is_lost_is_not_made_twice() {
         proxy.set(Mode::Cut);
         proxy.set(Mode::Open);
         let _ = asking.await.unwrap();
-        // A worker that got no answer asks again, and looks at the store first.
+        // A worker without an answer retries after reading the store.
         let snapshot = suite.now().await;
         if snapshot.eval(eval.id).unwrap().value.status != EvalStatus::Complete {
             let plan = suite.plan(&eval).await;
@@ -126,7 +126,7 @@ async fn a_commit_whose_answer_is_lost_is_not_made_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_drain_answers_what_is_in_hand() {
+async fn a_drain_answers_plans_in_progress() {
     let suite = Suite::start().await;
     let mut leader = suite.leader().await;
     let nodes: Vec<_> = (1..=100).map(node).collect();
@@ -138,7 +138,7 @@ async fn a_drain_answers_what_is_in_hand() {
     let plan = suite.plan(&eval).await;
     let address = leader.address.clone();
     let asking = tokio::spawn(async move { submit(&address, &plan).await });
-    // Once the first piece is there the rest is in hand.
+    // Once the first piece is committed the plan is in progress.
     let before = suite.replica.applied();
     suite.replica.wait_for(before + 1, PATIENCE).await.unwrap();
     leader.drain.cancel();
@@ -147,10 +147,9 @@ async fn a_drain_answers_what_is_in_hand() {
     (&mut leader.ended).await.unwrap().unwrap();
 }
 
-/// The leader is cut off from the store at every moment of a plan that takes several transactions
-/// and is valid only as a whole.
+/// The leader loses the store at every moment of an all-at-once plan with several transactions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_finds_half_a_plan_that_is_all_at_once() {
+async fn an_all_at_once_plan_is_never_committed_in_part() {
     let mut outcomes = [0, 0];
     for transactions in 1..=5 {
         let suite = Suite::start().await;

@@ -1,22 +1,21 @@
-//! A store, plan-appliers over it, and objects in the store by another hand.
+//! A store, plan-appliers over it, and objects written by the test.
 
 use std::time::Duration;
 
-use embedded_etcd::EmbeddedEtcd;
 use model::{Evaluation, Indexed, Job, Node, Plan, PlanResult, Timestamp};
 use plan_applier::{App, Config, Error, SERVICE};
 use proto::internal::v1::SubmitPlanRequest;
 use proto::internal::v1::plan_applier_client::PlanApplierClient;
 use service_kit::{CancellationToken, connect_lazy, request};
 use state::{Key, Snapshot};
-use store::{Client, ClientOptions, Commit, ReplicaOptions, Txn};
+use store::{Client, Commit, ReplicaOptions, Txn};
+use store_test_kit::TestStore;
 use test_kit::proxy::Proxy;
 use test_kit::{builders, wait_for};
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tonic::{Code, Status};
 
-/// Long enough for a loaded machine, short enough to notice.
+/// Timeout of waits: generous, for loaded machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One replica of the service, running until dropped.
@@ -35,7 +34,7 @@ impl Drop for Running {
 
 /// One store and some replicas of the service over it.
 pub(crate) struct Suite {
-    _etcd: EmbeddedEtcd,
+    _etcd: TestStore,
     pub(crate) endpoint: String,
     pub(crate) store: Client,
     pub(crate) replica: store::Replica,
@@ -43,15 +42,8 @@ pub(crate) struct Suite {
 
 impl Suite {
     pub(crate) async fn start() -> Self {
-        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-            .await
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        let store = Client::connect(std::slice::from_ref(&endpoint), ClientOptions::default())
-            .await
-            .unwrap();
+        let etcd = TestStore::start().await;
+        let (endpoint, store) = (etcd.endpoint.clone(), etcd.client().await);
         let replica = store::Replica::start(
             store.clone(),
             ReplicaOptions::default(),
@@ -65,18 +57,18 @@ impl Suite {
         }
     }
 
-    /// Starts a replica of the service; it leads if nobody does.
+    /// Starts a replica of the service; it leads if no other does.
     pub(crate) async fn applier(&self) -> Running {
         self.applier_at(&self.endpoint).await
     }
 
-    /// A way to the store that a test can break.
+    /// A proxy to the store that a test can break.
     pub(crate) async fn proxy(&self) -> Proxy {
         let address = self.endpoint.trim_start_matches("http://").parse().unwrap();
         Proxy::start(address).await.unwrap()
     }
 
-    /// As [`Self::applier`], with a way to the store of its own.
+    /// As [`Self::applier`], with its own endpoint of the store.
     pub(crate) async fn applier_at(&self, endpoint: &str) -> Running {
         self.applier_with(endpoint, |_| {}).await
     }
@@ -105,7 +97,7 @@ impl Suite {
 
     /// Waits until the replica of the service at `address` takes plans.
     pub(crate) async fn wait_for_leader(&self, address: &str) {
-        // Refused for what it says, by whoever leads; a standby refuses without reading it.
+        // A leader refuses the plan for its content; a standby refuses without reading it.
         let probe = empty_plan();
         wait_for("a leader that takes plans", PATIENCE, async || {
             submit(address, &probe).await.ok()
@@ -119,8 +111,7 @@ impl Suite {
         applier
     }
 
-    /// As [`Self::leader`], with a term that lasts on a machine that has much else to do: for plans
-    /// that keep it busy for seconds.
+    /// As [`Self::leader`], with a long lease, for plans that keep a loaded machine busy for seconds.
     pub(crate) async fn steady_leader(&self) -> Running {
         let edit = |config: &mut Config| config.election_ttl = PATIENCE * 3;
         let applier = self.applier_with(&self.endpoint, edit).await;
@@ -128,7 +119,7 @@ impl Suite {
         applier
     }
 
-    /// Returns the address and the term of whoever holds the election.
+    /// Returns the address and the term of the current leader.
     pub(crate) fn elected(&self) -> Option<String> {
         self.replica.leader(SERVICE).map(|leader| leader.address)
     }
@@ -171,16 +162,16 @@ impl Suite {
         self.replica.linearizable(PATIENCE).await.unwrap()
     }
 
-    /// What a worker would propose for the evaluation, now.
+    /// Returns a worker's plan for the evaluation on the newest state.
     pub(crate) async fn plan(&self, eval: &Evaluation) -> Plan {
         let (snapshot, eval) = (self.now().await, eval.clone());
-        // A large one takes longer than a lease lasts, on a machine with much else to do.
+        // On a loaded machine a large plan takes longer than a lease.
         let planning = tokio::task::spawn_blocking(move || plan_on(&snapshot, &eval));
         planning.await.unwrap()
     }
 }
 
-/// What a worker would propose for the evaluation on that snapshot.
+/// Returns a worker's plan for the evaluation on a snapshot.
 pub(crate) fn plan_on(snapshot: &Snapshot, eval: &Evaluation) -> Plan {
     let eval = snapshot.eval(eval.id).unwrap();
     let eval: Indexed<Evaluation> = eval.as_ref().clone();
@@ -188,7 +179,7 @@ pub(crate) fn plan_on(snapshot: &Snapshot, eval: &Evaluation) -> Plan {
 }
 
 fn empty_plan() -> Plan {
-    let job = builders::service("nobody", 1);
+    let job = builders::service("empty", 1);
     Plan {
         eval_id: builders::evaluation(u128::MAX, &job).id,
         eval_token: String::new(),
@@ -223,7 +214,7 @@ pub(crate) async fn submit(address: &str, plan: &Plan) -> Result<PlanResult, Sta
     Ok(answer.try_into().unwrap())
 }
 
-/// Submits to whoever leads, until somebody takes it.
+/// Submits to the current leader, with retries.
 pub(crate) async fn submit_surely(suite: &Suite, plan: &Plan) -> PlanResult {
     wait_for(
         "an answer to the plan",

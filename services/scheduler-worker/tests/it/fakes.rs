@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use applier::{Op, Verdict};
+use applier::Verdict;
 use model::{Plan, PlanResult, Timestamp};
 use proto::internal::v1::eval_broker_server::EvalBroker;
 use proto::internal::v1::plan_applier_server::PlanApplier;
@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::suite::PATIENCE;
+use crate::suite::TIMEOUT;
 
 /// What workers have told the broker, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Received {
     Opened { credit: u32, types: Vec<String> },
     Granted(u32),
     Ack(String),
@@ -34,7 +34,7 @@ type Session = mpsc::Sender<Result<Delivery, Status>>;
 
 #[derive(Clone, Default)]
 pub(crate) struct FakeBroker {
-    pub(crate) told: Arc<Mutex<Vec<Told>>>,
+    pub(crate) told: Arc<Mutex<Vec<Received>>>,
     /// To the newest session.
     pub(crate) session: Arc<Mutex<Option<Session>>>,
     /// Tokens that are not outstanding any more.
@@ -42,11 +42,11 @@ pub(crate) struct FakeBroker {
 }
 
 impl FakeBroker {
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: Received) {
         self.told.lock().unwrap().push(told);
     }
 
-    pub(crate) fn told(&self) -> Vec<Told> {
+    pub(crate) fn told(&self) -> Vec<Received> {
         self.told.lock().unwrap().clone()
     }
 
@@ -73,26 +73,26 @@ impl EvalBroker for FakeBroker {
         let greeting = incoming.message().await?.unwrap();
         let (sender, receiver) = mpsc::channel(16);
         *self.session.lock().unwrap() = Some(sender);
-        self.tell(Told::Opened {
+        self.tell(Received::Opened {
             credit: greeting.credit,
             types: greeting.types,
         });
         let told = self.clone();
         tokio::spawn(async move {
             while let Ok(Some(message)) = incoming.message().await {
-                told.tell(Told::Granted(message.credit));
+                told.tell(Received::Granted(message.credit));
             }
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     async fn ack(&self, request: Request<AckRequest>) -> Result<Response<AckResponse>, Status> {
-        self.tell(Told::Ack(request.into_inner().token));
+        self.tell(Received::Ack(request.into_inner().token));
         Ok(Response::new(AckResponse {}))
     }
 
     async fn nack(&self, request: Request<NackRequest>) -> Result<Response<NackResponse>, Status> {
-        self.tell(Told::Nack(request.into_inner().token));
+        self.tell(Received::Nack(request.into_inner().token));
         Ok(Response::new(NackResponse {}))
     }
 
@@ -101,7 +101,7 @@ impl EvalBroker for FakeBroker {
         request: Request<ExtendRequest>,
     ) -> Result<Response<ExtendResponse>, Status> {
         let token = request.into_inner().token;
-        self.tell(Told::Extend(token.clone()));
+        self.tell(Received::Extend(token.clone()));
         if self.taken_back.lock().unwrap().contains(&token) {
             return Err(Status::not_found("not outstanding"));
         }
@@ -109,7 +109,7 @@ impl EvalBroker for FakeBroker {
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {
-        Err(Status::unimplemented("nobody asks"))
+        Err(Status::unimplemented("not used"))
     }
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct FakeApplier {
 
 impl FakeApplier {
     async fn commit(&self, plan: &Plan) -> PlanResult {
-        let snapshot = self.replica.linearizable(PATIENCE).await.unwrap();
+        let snapshot = self.replica.linearizable(TIMEOUT).await.unwrap();
         let accepted = match applier::verify(&snapshot, plan, Timestamp(1)) {
             Verdict::Accepted(accepted) => accepted,
             Verdict::Refused(refusal) => {
@@ -153,31 +153,14 @@ impl FakeApplier {
         let mut result = PlanResult::default();
         let writer = self.replica.client().unfenced_writer();
         for piece in &accepted.pieces {
-            let mut txn = writer.txn();
-            for op in &piece.ops {
-                match op {
-                    Op::Create { key, entity } => txn.create(key, entity).unwrap(),
-                    Op::Update {
-                        key,
-                        entity,
-                        modify_index,
-                    } => txn.update(key, *modify_index, entity).unwrap(),
-                    Op::Check {
-                        key,
-                        modify_index: 0,
-                    } => txn.require_absent(key).unwrap(),
-                    Op::Check { key, modify_index } => {
-                        txn.require_unchanged(key, *modify_index).unwrap()
-                    }
-                };
-            }
+            let txn = writer.txn().with(&piece.ops).unwrap();
             let Commit::Done { revision } = writer.commit(&txn).await.unwrap() else {
-                panic!("nobody else writes")
+                panic!("no other writer")
             };
             result.commit_index = revision;
             result
                 .placed
-                .extend(piece.ops.iter().filter_map(Op::created_alloc));
+                .extend(piece.ops.iter().filter_map(state::Write::created_alloc));
         }
         result
     }

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use embedded_etcd::EmbeddedEtcd;
 use model::{Algorithm, Evaluation, Job, LeaderInfo, NodeId, SchedulerConfiguration};
 use proto::internal::v1::Delivery;
 use proto::internal::v1::eval_broker_server::EvalBrokerServer;
@@ -11,20 +10,21 @@ use proto::internal::v1::plan_applier_server::PlanApplierServer;
 use scheduler_worker::{App, Config, Error};
 use service_kit::CancellationToken;
 use state::{Key, Snapshot};
-use store::{Client, ClientOptions, Commit, Replica, ReplicaOptions, Txn};
+use store::{Commit, Replica, ReplicaOptions, Txn};
+use store_test_kit::TestStore;
 use test_kit::{builders, wait_for};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
-use crate::fakes::{Answer, FakeApplier, FakeBroker, Told};
+use crate::fakes::{Answer, FakeApplier, FakeBroker, Received};
 
 /// Long enough for a loaded machine, short enough to notice.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Suite {
-    _etcd: EmbeddedEtcd,
+    _etcd: TestStore,
     endpoint: String,
     replica: Replica,
     pub(crate) broker: FakeBroker,
@@ -45,16 +45,8 @@ impl Drop for Suite {
 impl Suite {
     /// Starts everything but the worker, with some nodes.
     pub(crate) async fn start() -> Self {
-        let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory())
-            .await
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        let endpoints = [endpoint.clone()];
-        let store = Client::connect(&endpoints, ClientOptions::default())
-            .await
-            .unwrap();
+        let etcd = TestStore::start().await;
+        let (endpoint, store) = (etcd.endpoint.clone(), etcd.client().await);
         let options = ReplicaOptions::default();
         let replica = Replica::start(store, options, CancellationToken::new());
         let broker = FakeBroker::default();
@@ -96,7 +88,7 @@ impl Suite {
         edit(&mut config);
         let app = App::build(config).await.unwrap();
         self.running = Some(tokio::spawn(app.run(self.drain.clone())));
-        self.wait_for_told("a session", |told| matches!(told, Told::Opened { .. }))
+        self.wait_for_told("a session", |told| matches!(told, Received::Opened { .. }))
             .await;
     }
 
@@ -182,7 +174,7 @@ impl Suite {
     pub(crate) async fn place(&self, name: &str) -> NodeId {
         let (eval, index) = self.register(name, 1).await;
         self.deliver(&eval, index, name);
-        let acked = Told::Ack(name.to_owned());
+        let acked = Received::Ack(name.to_owned());
         self.wait_for_told("the ack", |told| *told == acked).await;
         let snapshot = self.newest().await;
         let view = snapshot.allocs_by_job(&eval.job).next().unwrap();
@@ -196,7 +188,7 @@ impl Suite {
             token: token.to_owned(),
             wait_index,
             attempt: 1,
-            nack_timeout: Some(proto::duration_to_wire(PATIENCE)),
+            nack_timeout: Some(proto::duration_to_wire(TIMEOUT)),
         });
     }
 
@@ -208,15 +200,19 @@ impl Suite {
         self.applier.plans.lock().unwrap().len()
     }
 
-    pub(crate) async fn wait_for_told(&self, what: &str, is_it: impl Fn(&Told) -> bool) -> Told {
+    pub(crate) async fn wait_for_told(
+        &self,
+        what: &str,
+        is_it: impl Fn(&Received) -> bool,
+    ) -> Received {
         let told = &self.broker;
-        wait_for(what, PATIENCE, async || {
+        wait_for(what, TIMEOUT, async || {
             told.told().into_iter().find(|told| is_it(told))
         })
         .await
     }
 
     pub(crate) async fn newest(&self) -> Snapshot {
-        self.replica.linearizable(PATIENCE).await.unwrap()
+        self.replica.linearizable(TIMEOUT).await.unwrap()
     }
 }

@@ -1,19 +1,19 @@
-//! What a worker does with what it is delivered.
+//! A worker and its deliveries.
 
 use model::{Algorithm, EvalStatus};
 use test_kit::wait_for;
 use tokio::sync::oneshot;
 use tonic::Status;
 
-use crate::fakes::{Answer, Told};
-use crate::suite::{PATIENCE, Suite};
+use crate::fakes::{Answer, Received};
+use crate::suite::{Suite, TIMEOUT};
 
-fn ack(token: &str) -> Told {
-    Told::Ack(token.to_owned())
+fn ack(token: &str) -> Received {
+    Received::Ack(token.to_owned())
 }
 
-fn nack(token: &str) -> Told {
-    Told::Nack(token.to_owned())
+fn nack(token: &str) -> Received {
+    Received::Nack(token.to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +37,7 @@ async fn an_evaluation_becomes_a_plan_and_is_acked_once_it_is_committed() {
     assert!(plans[0].snapshot_index >= index);
     // Its place is free again.
     suite
-        .wait_for_told("a grant", |told| *told == Told::Granted(1))
+        .wait_for_told("a grant", |told| *told == Received::Granted(1))
         .await;
 }
 
@@ -62,7 +62,7 @@ async fn a_session_asks_for_as_much_as_there_are_workers() {
             config.job_types = vec!["service".to_owned()];
         })
         .await;
-    let opened = Told::Opened {
+    let opened = Received::Opened {
         credit: 3,
         types: vec!["service".to_owned()],
     };
@@ -95,7 +95,7 @@ async fn scenario_009_a_partial_commit_without_a_revision_gives_the_evaluation_b
     suite.deliver(&eval, index, "t1");
     let told = suite
         .wait_for_told("an answer", |told| {
-            matches!(told, Told::Ack(_) | Told::Nack(_))
+            matches!(told, Received::Ack(_) | Received::Nack(_))
         })
         .await;
     assert_eq!(told, nack("t1"));
@@ -221,7 +221,7 @@ async fn work_that_takes_long_is_extended_until_the_broker_takes_it_back() {
     });
     suite
         .wait_for_told("an extension", |told| {
-            *told == Told::Extend("t1".to_owned())
+            *told == Received::Extend("t1".to_owned())
         })
         .await;
     suite
@@ -232,7 +232,7 @@ async fn work_that_takes_long_is_extended_until_the_broker_takes_it_back() {
         .push("t1".to_owned());
     // It is dropped without another word, and its place is free.
     suite
-        .wait_for_told("a grant", |told| *told == Told::Granted(1))
+        .wait_for_told("a grant", |told| *told == Received::Granted(1))
         .await;
     let told = suite.broker.told();
     assert!(
@@ -249,14 +249,14 @@ async fn a_broken_session_is_opened_again_with_what_is_left_of_the_credit() {
     suite.work(|_| {}).await;
     let (eval, index) = suite.register("web", 1).await;
     suite.deliver(&eval, index, "t1");
-    wait_for("the plan", PATIENCE, async || {
+    wait_for("the plan", TIMEOUT, async || {
         (suite.plan_count() == 1).then_some(())
     })
     .await;
     suite.broker.hang_up();
     suite
         .wait_for_told("another session", |told| {
-            matches!(told, Told::Opened { credit: 1, .. })
+            matches!(told, Received::Opened { credit: 1, .. })
         })
         .await;
     release.send(()).unwrap();
@@ -264,7 +264,7 @@ async fn a_broken_session_is_opened_again_with_what_is_left_of_the_credit() {
         .wait_for_told("the ack", |told| *told == ack("t1"))
         .await;
     suite
-        .wait_for_told("a grant", |told| *told == Told::Granted(1))
+        .wait_for_told("a grant", |told| *told == Received::Granted(1))
         .await;
 }
 
@@ -277,7 +277,7 @@ async fn a_leader_that_has_been_succeeded_is_waited_for_no_longer() {
     suite.work(|_| {}).await;
     let (eval, index) = suite.register("web", 1).await;
     suite.deliver(&eval, index, "t1");
-    wait_for("the plan", PATIENCE, async || {
+    wait_for("the plan", TIMEOUT, async || {
         (suite.plan_count() == 1).then_some(())
     })
     .await;
@@ -287,15 +287,15 @@ async fn a_leader_that_has_been_succeeded_is_waited_for_no_longer() {
         .await;
     assert_eq!(suite.plan_count(), 2, "offered to the successor");
 
-    let opened = |told: &[Told]| {
+    let opened = |told: &[Received]| {
         let sessions = told.iter();
         sessions
-            .filter(|told| matches!(told, Told::Opened { .. }))
+            .filter(|told| matches!(told, Received::Opened { .. }))
             .count()
     };
     assert_eq!(opened(&suite.broker.told()), 1);
     suite.elect_again("eval-broker").await;
-    wait_for("a session with the successor", PATIENCE, async || {
+    wait_for("a session with the successor", TIMEOUT, async || {
         (opened(&suite.broker.told()) == 2).then_some(())
     })
     .await;
@@ -309,14 +309,14 @@ async fn a_drain_finishes_what_is_in_hand() {
     suite.work(|_| {}).await;
     let (eval, index) = suite.register("web", 1).await;
     suite.deliver(&eval, index, "t1");
-    wait_for("the plan", PATIENCE, async || {
+    wait_for("the plan", TIMEOUT, async || {
         (suite.plan_count() == 1).then_some(())
     })
     .await;
     suite.drain.cancel();
     release.send(()).unwrap();
     let running = suite.running.take().unwrap();
-    tokio::time::timeout(PATIENCE, running)
+    tokio::time::timeout(TIMEOUT, running)
         .await
         .unwrap()
         .unwrap()

@@ -1,4 +1,4 @@
-//! What is written is read back; what nothing writes is refused, and never a panic.
+//! Written entries are read back; any other input is refused without a panic.
 
 use proptest::prelude::*;
 
@@ -164,5 +164,22 @@ proptest! {
             data.extend_from_slice(&body);
         }
         let _ = crate::fuzzing::open(&data);
+    }
+}
+
+#[test]
+fn the_checksum_is_crc_32c() {
+    // The check value from the catalogue of CRC algorithms, CRC-32/ISCSI.
+    assert_eq!(crc32c(b"123456789"), 0xE306_9283);
+    assert_eq!(crc32c(b""), 0);
+}
+
+#[test]
+fn checksums_of_parts_add_up_to_the_whole() {
+    let bytes: Vec<u8> = (0..100_u8).map(|byte| byte.wrapping_mul(37)).collect();
+    for middle in 0..bytes.len() {
+        let (head, tail) = bytes.split_at(middle);
+        let sum = crc32c::crc32c_append(crc32c(head), tail);
+        assert_eq!(sum, crc32c(&bytes), "{middle}");
     }
 }

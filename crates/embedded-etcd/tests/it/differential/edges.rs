@@ -7,6 +7,7 @@ use etcd_client::proto::{
     PbCompactionRequest, PbPutRequest, PbRangeRequest, PbTxnOpRequest, PbTxnRequest,
     PbTxnRequestOp, PbWatchResponse,
 };
+use test_kit::etcd::Etcd;
 
 use super::{
     normalise::Stream,
@@ -14,7 +15,7 @@ use super::{
     step::{Answer, Step},
 };
 use crate::support::{
-    etcd_process::{EtcdOptions, EtcdProcess, find_etcd},
+    etcd_process::{self, EtcdOptions},
     raw::{Create, RawClient, WatchStream, progress},
     wait_for,
 };
@@ -31,7 +32,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// An embedded store and an etcd, started alike.
 struct Pair {
     store: EmbeddedEtcd,
-    etcd: EtcdProcess,
+    etcd: Etcd,
     ours: Side,
     theirs: Side,
 }
@@ -39,7 +40,9 @@ struct Pair {
 impl Pair {
     /// `None` if there is no etcd to compare with.
     async fn start(test: &str) -> Option<Self> {
-        let program = find_etcd(test)?;
+        if !etcd_process::is_available(test) {
+            return None;
+        }
         let config = Config {
             max_request_bytes: MAX_REQUEST_BYTES,
             watch_progress_interval: PROGRESS_INTERVAL,
@@ -50,11 +53,11 @@ impl Pair {
             max_request_bytes: config.max_request_bytes,
             progress_interval: "100ms",
         };
-        let etcd = EtcdProcess::start(&program, &options).await;
+        let etcd = etcd_process::start(&options).await;
         let store = EmbeddedEtcd::start(config).await.unwrap();
         Some(Self {
             ours: Side::new("the embedded store", store.channel()).await,
-            theirs: Side::new("etcd", etcd.channel()).await,
+            theirs: Side::new("etcd", etcd_process::channel(&etcd)).await,
             store,
             etcd,
         })
@@ -69,7 +72,7 @@ impl Pair {
     }
 
     fn clients(&self) -> [RawClient; 2] {
-        [self.store.channel(), self.etcd.channel()].map(RawClient::new)
+        [self.store.channel(), etcd_process::channel(&self.etcd)].map(RawClient::new)
     }
 }
 

@@ -3,6 +3,7 @@
 use embedded_etcd::{Config, EmbeddedEtcd};
 use etcd_client::proto::{PbRangeRequest, PbRangeResponse, PbTxnRequest, PbTxnResponse};
 use rand::{SeedableRng, rngs::StdRng};
+use test_kit::etcd::Etcd;
 
 use super::{
     generate::{Generator, Known, ODD_STREAM},
@@ -11,7 +12,7 @@ use super::{
     step::{Answer, Step},
 };
 use crate::support::{
-    etcd_process::{EtcdOptions, EtcdProcess},
+    etcd_process::{self, EtcdOptions},
     raw::progress,
     wait_for,
 };
@@ -23,7 +24,7 @@ pub(super) struct History {
     seed: u64,
     generator: Generator,
     store: EmbeddedEtcd,
-    _etcd: EtcdProcess,
+    _etcd: Etcd,
     ours: Side,
     theirs: Side,
     /// For the summary: what was answered, errors by their words.
@@ -31,7 +32,7 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) async fn start(etcd: &str, seed: u64) -> Self {
+    pub(super) async fn start(seed: u64) -> Self {
         let config = Config {
             max_txn_ops: MAX_TXN_OPS,
             ..Config::in_memory()
@@ -41,7 +42,7 @@ impl History {
             max_request_bytes: config.max_request_bytes,
             progress_interval: "10m",
         };
-        let etcd = EtcdProcess::start(etcd, &options).await;
+        let etcd = etcd_process::start(&options).await;
         let store = EmbeddedEtcd::start(config).await.unwrap();
         Self {
             seed,
@@ -55,7 +56,7 @@ impl History {
                 },
             },
             ours: Side::new("the embedded store", store.channel()).await,
-            theirs: Side::new("etcd", etcd.channel()).await,
+            theirs: Side::new("etcd", etcd_process::channel(&etcd)).await,
             store,
             _etcd: etcd,
             counts: std::collections::BTreeMap::new(),

@@ -297,7 +297,7 @@ fn is_refused_as_marker(create: &Create) -> bool {
     is_span && *create.range_end <= *key && create.start_revision >= 0
 }
 
-/// Leaves of who answers only whether someone is named.
+/// Reduces the server's identity to whether it is present.
 fn anonymous(header: &mut Option<PbResponseHeader>) {
     let header = header.as_mut().expect("every answer has a header");
     header.cluster_id = u64::from(header.cluster_id != 0);

@@ -1,4 +1,4 @@
-//! What several tests need: a bare gRPC client of etcd's services, and a real etcd.
+//! Shared test support: a bare gRPC client of etcd's services, and a real etcd.
 
 pub(crate) mod etcd_process;
 pub(crate) mod raw;

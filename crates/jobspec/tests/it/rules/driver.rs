@@ -1,4 +1,4 @@
-//! What each driver understands in its config.
+//! The options of each driver.
 
 use super::check;
 use crate::support::{admit, file};

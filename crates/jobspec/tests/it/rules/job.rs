@@ -1,10 +1,10 @@
 //! The job itself, and what each type of job may have.
 
-use jobspec::canonicalise;
-use model::spec::Job;
+use jobspec::{Inputs, canonicalise, parse};
+use spec::Job;
 
 use super::check;
-use crate::support::{NOW, admit, file};
+use crate::support::{NOW, admit, file, spec};
 
 #[test]
 #[rustfmt::skip]
@@ -25,7 +25,6 @@ fn the_job_itself() {
         ("  priority = 0", "", "", "priority", "job priority must be between [1, 100]"),
         ("  priority = 101", "", "", "priority", "job priority must be between [1, 100]"),
         ("  priority = -9223372036854775808", "", "", "priority", "job priority must be"),
-        ("  datacenters = []", "", "", "datacenters", "Missing job datacenters"),
         ("  datacenters = [\"\"]", "", "", "datacenters", "Job datacenter must be non-empty string"),
         ("  group \"g\" {\n    task \"u\" {\n      driver = \"mock_driver\"\n    }\n  }", "", "",
             "$g", "group \"g\" is defined twice"),
@@ -101,5 +100,37 @@ fn what_types_of_jobs_allow() {
         ("  type = \"system\"", "    update {}"),
     ] {
         admit(&file(job, group, "")).unwrap();
+    }
+}
+
+#[test]
+fn an_empty_list_of_datacenters_is_refused() {
+    let text = file("  datacenters = []", "", "");
+    let errors = parse("test.hcl", &text, &Inputs::default()).unwrap_err();
+    assert!(errors.to_string().contains("Missing job datacenters"));
+}
+
+#[test]
+fn messages_with_malformed_values_are_refused_with_their_paths() {
+    let malformed = |seconds, nanos| Some(prost_types::Duration { seconds, nanos });
+    let mut job = spec(&file("", "", ""));
+    let group = &mut job.task_groups[0];
+    group.shutdown_delay = malformed(i64::MAX, 0);
+    let task = &mut group.tasks[0];
+    task.kill_timeout = malformed(1, -5);
+    let not_a_number = prost_types::Value {
+        kind: Some(prost_types::value::Kind::NumberValue(f64::NAN)),
+    };
+    let config = task.config.as_mut().unwrap();
+    config.fields.insert("command".to_owned(), not_a_number);
+    let errors = canonicalise(&job, NOW).unwrap_err().to_string();
+    for expected in [
+        "config.command: NaN is not a number that JSON has",
+        "kill_timeout: Unsuitable duration value; 1 s and -5 ns are not a duration: want less than \
+         a second of nanoseconds, of the same sign as the seconds",
+        "group[\"g\"].shutdown_delay: Unsuitable duration value; 9223372036854775807 s is too long: \
+         want at most 292 years",
+    ] {
+        assert!(errors.contains(expected), "{expected}: {errors}");
     }
 }

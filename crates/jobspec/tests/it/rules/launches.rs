@@ -1,7 +1,7 @@
 //! Periodic and parameterized jobs, payloads, scaling.
 
 use jobspec::{canonicalise, parse_api_json};
-use model::{PayloadRule, Periodic, spec};
+use model::{PayloadRule, Periodic};
 use serde_json::json;
 
 use super::check;
@@ -101,6 +101,7 @@ fn what_a_child_carries_survives_its_own_form() {
     let periodic = Periodic {
         enabled: false,
         crons: vec!["@daily".to_owned()],
+        is_list: false,
         prohibit_overlap: false,
         time_zone: "UTC".to_owned(),
     };

@@ -82,8 +82,8 @@ fn constraints_affinities_and_spreads() {
 #[rustfmt::skip]
 fn what_is_legal_but_probably_not_meant_is_warned_about() {
     for (job, group, task, message) in [
-        ("", "    update {\n      max_parallel = 2\n    }", "",
-            "Update max parallel count is greater than task group count (2 > 1)"),
+        ("", "    count = 2\n    update {\n      max_parallel = 3\n    }", "",
+            "Update max parallel count is greater than task group count (3 > 2)"),
         ("", "", "      resources {\n        memory_max = 400\n      }",
             "Task \"g.t\" may use memory up to memory_max only where the scheduler configuration enables"),
         ("", "    constraint {\n      attribute = \"kernel.name\"\n      value = \"linux\"\n    }", "",
@@ -107,13 +107,13 @@ fn preferences_that_are_carried_out_need_no_warning() {
 }
 
 #[test]
-fn how_many_there_are_of_a_system_job_its_count_does_not_say() {
-    let update = "    update {\n      max_parallel = 2\n    }";
-    for job_type in ["system", "service"] {
-        let job_type_line = format!("  type = {job_type:?}");
-        let warnings = admit(&file(&job_type_line, update, "")).unwrap().warnings;
-        let is_warned = job_type == "service";
-        assert_eq!(warnings.len(), usize::from(is_warned), "{warnings:?}");
+fn max_parallel_is_compared_with_a_count_above_one() {
+    let update = "    update {\n      max_parallel = 3\n    }";
+    for (job_type, count, expected) in [("system", 1, 0), ("service", 1, 0), ("service", 2, 1)] {
+        let job = format!("  type = {job_type:?}");
+        let group = format!("    count = {count}\n{update}");
+        let warnings = admit(&file(&job, &group, "")).unwrap().warnings;
+        assert_eq!(warnings.len(), expected, "{warnings:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Cores, devices and memory beyond what is asked for.
 
-use model::{MemoryMax, Operator, spec};
+use model::{MemoryMax, Operator};
 
 use crate::support::{admit, file};
 
@@ -93,7 +93,7 @@ fn json_says_the_same() {
     let shown = spec::Resources::from(&job.task_groups[0].tasks[0].resources);
     assert_eq!(
         spec::Resources {
-            cpu: Some(0),
+            cpu_mhz: Some(0),
             ..read
         },
         shown

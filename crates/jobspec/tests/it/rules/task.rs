@@ -7,6 +7,20 @@ use super::check;
 use crate::support::{admit, file};
 
 #[test]
+fn a_tasks_name_fits_in_a_file_name() {
+    let with = |length: usize| {
+        let name = "t".repeat(length);
+        admit(&file("", "", "").replace("task \"t\"", &format!("task \"{name}\"")))
+    };
+    assert!(with(200).is_ok());
+    let error = with(201).unwrap_err();
+    assert!(
+        error.contains("Task name has 201 bytes, more than 200: shorten it"),
+        "{error}"
+    );
+}
+
+#[test]
 #[rustfmt::skip]
 fn tasks() {
     check(&[

@@ -143,7 +143,7 @@ fn both_notations_ask_for_the_same_volumes() {
 fn what_is_stored_reads_back_the_same() {
     let mounted = mount("volume = \"data\"\n        destination = \"/srv\"");
     let job = admit(&file("", volume(HOST), mounted)).unwrap().job;
-    let shown = model::spec::Job::from(&job);
+    let shown = spec::Job::from(&job);
     assert_eq!(
         canonicalise(&shown, NOW).unwrap().job.task_groups,
         job.task_groups

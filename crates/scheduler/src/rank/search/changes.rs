@@ -1,21 +1,21 @@
-//! Counts what comes to a node and what leaves it, and puts the nodes that it matters to where they
-//! belong now.
+//! Changes during a search: placements and stops, with the rescoring of affected nodes.
 
 use model::AllocatedResources;
 use state::AllocView;
 
-use crate::rank::search::{Search, total};
-use crate::rank::shelves::Shelves;
+use crate::rank::score_buckets::ScoreBuckets;
+use crate::rank::search::Search;
+use crate::rank::search::total;
 use crate::rank::spread::{Changed, SpreadUse};
 
 impl Search<'_, '_> {
-    /// Counts one more allocation of the group on a node that was found.
+    /// Adds an allocation of the group to the node that was found.
     pub(crate) fn take(&mut self, position: usize, resources: &AllocatedResources) {
         self.cluster.hold(position, resources);
         self.join(position);
     }
 
-    /// Counts what `view`, an allocation of the group that is stopped, gives up.
+    /// Subtracts what `view`, a stopped allocation of the group, holds.
     pub(crate) fn release(&mut self, view: &AllocView) {
         self.cluster
             .release(view.alloc.node_id, &view.alloc.resources);
@@ -24,7 +24,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Takes back [`Self::release`].
+    /// Reverts [`Self::release`].
     pub(crate) fn hold(&mut self, view: &AllocView) {
         if let Some(position) = self.cluster.position(view.alloc.node_id) {
             self.cluster.hold(position, &view.alloc.resources);
@@ -32,7 +32,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// One more of the group is on the node.
+    /// Counts one more allocation of the group on the node.
     fn join(&mut self, position: usize) {
         let table = self.cluster.table;
         let slot = self.cluster.slot_mut(position);
@@ -45,7 +45,7 @@ impl Search<'_, '_> {
         self.rescore(position);
     }
 
-    /// One of the group less is on the node.
+    /// Counts one allocation of the group less on the node.
     fn leave(&mut self, position: usize) {
         let table = self.cluster.table;
         let slot = self.cluster.slot_mut(position);
@@ -56,16 +56,17 @@ impl Search<'_, '_> {
             let_in.append(&mut property.remove(table, position));
         }
         for entry in let_in {
-            let place = self.places[entry.position()];
-            if place.is_somewhere() && place.changes == entry.changes {
-                self.shelves.push(place.shelf, entry, &self.places);
+            let bucket_ref = self.bucket_refs[entry.position()];
+            if bucket_ref.has_bucket() && bucket_ref.changes == entry.changes {
+                self.buckets
+                    .push(bucket_ref.bucket, entry, &self.bucket_refs);
             }
         }
         self.count_in_spreads(position, SpreadUse::remove);
         self.rescore(position);
     }
 
-    /// Lets every spread count a change at a node, and tells the shelves that are told otherwise now.
+    /// Counts a change at a node in every spread, and updates the affected buckets.
     fn count_in_spreads(
         &mut self,
         position: usize,
@@ -76,13 +77,14 @@ impl Search<'_, '_> {
             let value = self.spreads[number].value_at(table, position);
             let changed = count(&mut self.spreads[number], value);
             let key = match changed {
-                Changed::Nobody => None,
+                Changed::None => None,
                 Changed::Key(key) => Some(Some(key)),
-                Changed::Everybody => Some(None),
+                Changed::All => Some(None),
             };
             if let Some(key) = key {
                 let spreads = &self.spreads;
-                self.shelves.tell(number, key, |keys| total(spreads, keys));
+                self.buckets
+                    .update_totals(number, key, |keys| total(spreads, keys));
             }
             for node in 0..self.spreads[number].nodes_of(value).len() {
                 let node = self.spreads[number].nodes_of(value)[node];
@@ -91,18 +93,18 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Puts a node that has changed where it belongs now.
+    /// Moves a changed node to its bucket.
     pub(super) fn rescore(&mut self, position: usize) {
-        let place = self.places[position];
-        if !place.is_somewhere() {
+        let bucket_ref = self.bucket_refs[position];
+        if !bucket_ref.has_bucket() {
             return;
         }
-        if let Some(crowd) = &mut self.crowd {
-            crowd.touch(position);
+        if let Some(preemption) = &mut self.preemption {
+            preemption.touch(position);
         }
-        let changes = place.changes + 1;
-        self.places[position].changes = changes;
-        self.shelves.refresh(place.shelf, &self.places);
+        let changes = bucket_ref.changes + 1;
+        self.bucket_refs[position].changes = changes;
+        self.buckets.refresh(bucket_ref.bucket, &self.bucket_refs);
         if self.is_next_to_another(position) {
             return;
         }
@@ -110,17 +112,17 @@ impl Search<'_, '_> {
             return;
         };
         let combination = if self.spreads.iter().all(SpreadUse::is_shared) {
-            place.shelf / 2
+            bucket_ref.bucket / 2
         } else {
             self.combination_at(position)
         };
-        let shelf = Shelves::shelf(combination, parts.anti_affinity.is_some());
-        self.places[position].shelf = shelf;
+        let bucket = ScoreBuckets::bucket(combination, parts.anti_affinity.is_some());
+        self.bucket_refs[position].bucket = bucket;
         let row = self.cluster.row(position);
         let Ok(node) = u32::try_from(position) else {
             return;
         };
         let entry = self.entry(row.id, node, &parts, changes);
-        self.shelves.push(shelf, entry, &self.places);
+        self.buckets.push(bucket, entry, &self.bucket_refs);
     }
 }

@@ -1,23 +1,24 @@
-//! Asks one node: whether it takes one more, how good it would be, and what keeps one more off it.
+//! Checks of one node: its room, its scores, and what rules it out.
 
 use model::{ComparableResources, NodeId};
 use placement::ports::check_static;
-use placement::{Exclusive, Exhausted, Level};
+use placement::{Dedicated, Exhausted, Level};
 use state::NodeRow;
 
+use crate::rank::ask::AllocAsk;
 use crate::rank::score::{Parts, anti_affinity, fit};
-use crate::rank::search::{Search, Wish};
-use crate::rank::shelves::Entry;
+use crate::rank::score_buckets::Entry;
+use crate::rank::search::Search;
 
 /// A node with one more allocation of the group on it.
 pub(super) struct Room {
     pub(super) after: ComparableResources,
-    /// What is said of its devices.
+    /// The score of its devices.
     pub(super) devices: Option<f64>,
 }
 
 impl Search<'_, '_> {
-    /// Makes the entry of a node: its lot weighs as much in a mean as a near-tie allows.
+    /// Makes the entry of a node: its random number weighs as much in a mean as a near-tie allows.
     pub(super) fn entry(&self, id: NodeId, node: u32, parts: &Parts, changes: u32) -> Entry {
         let (sum, scorers) = parts.base();
         Entry {
@@ -27,23 +28,23 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns how good a node is for an allocation with this wish; `None` when it has no room.
-    pub(super) fn parts_for(&self, position: usize, wish: &Wish) -> Option<Parts> {
+    /// Returns the scores of a node for an allocation; `None`: it has no room.
+    pub(super) fn parts_for(&self, position: usize, alloc_ask: &AllocAsk) -> Option<Parts> {
         let node_id = self.cluster.row(position).id;
         Some(Parts {
-            is_penalised: wish.penalised.contains(&node_id),
+            is_penalised: alloc_ask.penalised.contains(&node_id),
             ..self.parts(position)?
         })
     }
 
-    /// Returns how good a node is for one more; `None` when it has no room.
+    /// Returns the scores of a node for one more; `None`: it has no room.
     pub(crate) fn parts(&self, position: usize) -> Option<Parts> {
         let row = self.cluster.row(position);
         let room = self.room(position, row)?;
         Some(self.parts_with(position, row, room.after, room.devices))
     }
 
-    /// Returns how good a node is that holds `after` with one more on it, with `devices` said of the
+    /// Returns the scores of a node that holds `after` with one more on it, with the score of the
     /// devices that it gets.
     pub(crate) fn parts_with(
         &self,
@@ -53,19 +54,19 @@ impl Search<'_, '_> {
         devices: Option<f64>,
     ) -> Parts {
         let of_group = self.cluster.slot(position).map_or(0, |slot| slot.of_group);
-        let shelf = self.places[position].shelf;
+        let bucket = self.bucket_refs[position].bucket;
         Parts {
             fit: fit(self.algorithm, row.available, after),
             anti_affinity: anti_affinity(of_group, self.count),
             is_penalised: false,
             affinity: self.affinities.of(position, row),
-            spread: self.shelves.total(shelf),
+            spread: self.buckets.total(bucket),
             devices,
             preemption: None,
         }
     }
 
-    /// Returns what a node is like with one more on it; `None` when that is too much.
+    /// Returns the node with one more on it; `None`: it has no room.
     pub(super) fn room(&self, position: usize, row: &NodeRow) -> Option<Room> {
         let (used, free_allocs) = match self.cluster.slot(position) {
             Some(slot) => (slot.used, slot.free_allocs),
@@ -74,9 +75,9 @@ impl Search<'_, '_> {
         self.room_beside(position, row, used, free_allocs)
     }
 
-    /// As [`Self::room`], of a node of which `used` is used and that takes `free_allocs` more.
+    /// As [`Self::room`], for a node that holds `used` and takes `free_allocs` more.
     ///
-    /// What costs least is asked first; [`Self::exhausted`] tells of them in the right order.
+    /// The cheapest check comes first; [`Self::exhausted`] reports in the right order.
     pub(super) fn room_beside(
         &self,
         position: usize,
@@ -94,27 +95,27 @@ impl Search<'_, '_> {
         {
             return None;
         }
-        if !self.requirements.exclusive.is_empty() {
-            let given = self.exclusive(position).ok()?;
-            room.after.cpu_mhz = room.after.cpu_mhz.saturating_add(given.cpu_mhz);
+        if !self.requirements.dedicated.is_empty() {
+            let assignment = self.dedicated(position).ok()?;
+            room.after.cpu_mhz = room.after.cpu_mhz.saturating_add(assignment.cpu_mhz);
             if room.after.cpu_mhz > row.available.cpu_mhz {
                 return None;
             }
-            room.devices = given.device_score;
+            room.devices = assignment.device_score;
         }
         Some(room)
     }
 
-    /// Returns the cores and devices that one more would get.
-    fn exclusive(&self, position: usize) -> Result<Exclusive, Exhausted> {
+    /// Returns the dedicated cores and devices of one more.
+    fn dedicated(&self, position: usize) -> Result<Dedicated, Exhausted> {
         let Some(node) = self.cluster.table.node(position) else {
             return Err(Exhausted::Amount(Exhausted::CORES));
         };
         let holding = self.cluster.holding(position);
-        self.requirements.exclusive.assign(&node.value, &holding)
+        self.requirements.dedicated.assign(&node.value, &holding)
     }
 
-    /// Returns which static port is not free.
+    /// Returns the static port that is not free.
     fn lacks_ports(&self, position: usize) -> Option<Exhausted> {
         if !self.has_static_ports {
             return None;
@@ -124,7 +125,7 @@ impl Search<'_, '_> {
         check_static(node, self.cluster.ports(position), asks).err()
     }
 
-    /// Tells whether `distinct_hosts` keeps one more off a node.
+    /// Tells whether `distinct_hosts` rules a node out.
     pub(crate) fn is_next_to_another(&self, position: usize) -> bool {
         let Some(distinct) = self.requirements.distinct_hosts else {
             return false;
@@ -136,14 +137,14 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Returns the position of the `distinct_property` that keeps one more off a node.
+    /// Returns the position of the `distinct_property` that rules a node out.
     pub(crate) fn limit_at(&self, position: usize) -> Option<usize> {
         let table = self.cluster.table;
         let mut limits = self.properties.iter();
         limits.position(|limit| !limit.admits(table, position))
     }
 
-    /// Returns why the job's other allocations keep one more off a node.
+    /// Returns why the job's other allocations rule a node out.
     pub(crate) fn ruled_out(&self, position: usize) -> Option<String> {
         if self.is_next_to_another(position) {
             return Some(placement::DistinctHosts::REASON.to_owned());
@@ -155,7 +156,7 @@ impl Search<'_, '_> {
         Some(self.properties[limit].reason(self.cluster.table, position))
     }
 
-    /// Returns what a node is short of for one more.
+    /// Returns the exhausted dimension of a node.
     pub(crate) fn exhausted(&self, position: usize, row: &NodeRow) -> Option<Exhausted> {
         if let Some(exhausted) = self.lacks_ports(position) {
             return Some(exhausted);
@@ -164,9 +165,9 @@ impl Search<'_, '_> {
             .cluster
             .used(position)
             .plus(self.requirements.resources);
-        if !self.requirements.exclusive.is_empty() {
-            match self.exclusive(position) {
-                Ok(given) => after.cpu_mhz = after.cpu_mhz.saturating_add(given.cpu_mhz),
+        if !self.requirements.dedicated.is_empty() {
+            match self.dedicated(position) {
+                Ok(assignment) => after.cpu_mhz = after.cpu_mhz.saturating_add(assignment.cpu_mhz),
                 Err(exhausted) => return Some(exhausted),
             }
         }

@@ -1,5 +1,4 @@
-//! Asks whether a node's volumes serve one more: those of its own, those that others write, and those
-//! that it has claimed.
+//! Volume checks of one node: the volumes of the allocation, other writers, and claims.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +8,12 @@ use placement::VolumeWrites;
 use crate::rank::search::Search;
 
 impl Search<'_, '_> {
-    /// Tells whether nothing about volumes keeps the allocation off a node that has those of its
-    /// group.
+    /// Tells whether a node that has the group's volumes is suitable for the allocation.
     pub(crate) fn volumes_serve(&self, position: usize) -> bool {
         self.has_own_volumes(position) && !self.volume_is_taken(position)
     }
 
-    /// Returns where claims tie the group's next allocation to.
+    /// Returns the nodes that claims tie the group's next allocation to.
     pub(crate) fn ties(&self) -> Option<BTreeSet<NodeId>> {
         let volumes = &self.requirements.volumes;
         if volumes.is_empty() {
@@ -28,7 +26,7 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Tells whether somebody else's writing keeps the allocation off a node.
+    /// Tells whether another writer of a volume rules a node out.
     pub(crate) fn volume_is_taken(&self, position: usize) -> bool {
         let volumes = &self.requirements.volumes;
         if volumes.is_empty() {
@@ -45,8 +43,7 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Tells whether a node has the volumes that the allocation alone asks for, and claims let it go
-    /// there.
+    /// Tells whether a node has the allocation's own volumes, and claims allow it.
     pub(crate) fn has_own_volumes(&self, position: usize) -> bool {
         if let Some(tied_to) = &self.tied_to
             && !tied_to.contains(&self.cluster.row(position).id)

@@ -1,0 +1,167 @@
+//! `kafila tls …`
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use identity::Role;
+
+/// The files that `tls ca create` writes and `tls cert create` reads, without other wishes.
+pub(crate) const CA_FILE: &str = "kafila-ca.pem";
+pub(crate) const CA_KEY_FILE: &str = "kafila-ca-key.pem";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create a CA, and show what one says
+    #[command(subcommand)]
+    Ca(Ca),
+    /// Create certificates of a CA, and show what one says
+    #[command(subcommand)]
+    Cert(Cert),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Ca {
+    /// Create a CA: a certificate and its key
+    Create(CaCreate),
+    /// Show what the certificate of a CA says
+    Info(CaInfo),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Cert {
+    /// Create a certificate for a service, a node, a person or etcd
+    Create(CertCreate),
+    /// Show what a certificate says
+    Info(CertInfo),
+}
+
+/// Where files are written.
+#[derive(Debug, Args)]
+pub struct Output {
+    /// Directory of the files to write
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out_dir: PathBuf,
+    /// Replace files that exist
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CA_CREATE_EXAMPLES)]
+pub struct CaCreate {
+    /// Validity in days
+    #[arg(long, value_name = "DAYS", default_value_t = 1_825)]
+    pub days: u32,
+    /// Common name of the CA, for people
+    #[arg(long, value_name = "NAME", default_value = "Kafila CA")]
+    pub common_name: String,
+    /// Restrict certificates to DNS names in "kafila", "localhost" and each -additional-domain
+    #[arg(long)]
+    pub name_constraint: bool,
+    /// A further domain for certificates, with its subdomains; needs -name-constraint. May be repeated
+    #[arg(long, value_name = "DOMAIN", requires = "name_constraint")]
+    pub additional_domain: Vec<String>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+const CA_CREATE_EXAMPLES: &str = "\
+Examples:
+  kafila tls ca create
+  kafila tls ca create -days=3650 -name-constraint -additional-domain=example.com
+  kafila tls ca create -common-name='etcd CA' -out-dir=etcd
+
+Writes kafila-ca.pem and kafila-ca-key.pem. Every machine gets the first; the second creates
+certificates, so it stays off the cluster. etcd needs a CA of its own: it accepts every certificate
+of its CA, also those of nodes.
+
+Exit codes: 0 written; 1 a file exists or cannot be written, or a flag is wrong.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CA_INFO_EXAMPLES)]
+pub struct CaInfo {
+    /// The certificate of the CA
+    #[arg(default_value = CA_FILE)]
+    pub path: PathBuf,
+}
+
+const CA_INFO_EXAMPLES: &str = "\
+Examples:
+  kafila tls ca info
+  kafila tls ca info /etc/kafila/kafila-ca.pem
+
+Exit codes: 0 shown; 1 the file is missing or is no certificate of a CA.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CERT_CREATE_EXAMPLES)]
+pub struct CertCreate {
+    /// Role: gateway, broker, worker, applier, watcher, controller, node, operator, monitor, etcd or
+    /// etcd-client
+    #[arg(long, value_name = "ROLE", conflicts_with_all = ["server", "client", "cli"])]
+    pub role: Option<Role>,
+    /// As Nomad's servers: one certificate for each service (gateway, broker, worker, applier,
+    /// watcher, controller), which have roles of their own
+    #[arg(long, conflicts_with_all = ["client", "cli", "node", "name"])]
+    pub server: bool,
+    /// As Nomad's clients: the same as -role=node
+    #[arg(long, conflicts_with = "cli")]
+    pub client: bool,
+    /// As Nomad's command: the same as -role=operator
+    #[arg(long)]
+    pub cli: bool,
+    /// ID of the node, which its certificate is bound to: the content of client-id in its data_dir
+    #[arg(long, value_name = "ID")]
+    pub node: Option<String>,
+    /// Name within the role, for logs and messages [default: the role]
+    #[arg(long, value_name = "NAME", conflicts_with = "node")]
+    pub name: Option<String>,
+    /// Region of the service, node or person
+    #[arg(long, value_name = "REGION", default_value = "global")]
+    pub region: String,
+    /// Validity in days
+    #[arg(long, value_name = "DAYS", default_value_t = 365)]
+    pub days: u32,
+    /// Certificate of the CA
+    #[arg(long, value_name = "FILE", default_value = CA_FILE)]
+    pub ca: PathBuf,
+    /// Key of the CA
+    #[arg(long, value_name = "FILE", default_value = CA_KEY_FILE)]
+    pub key: PathBuf,
+    /// A further DNS name of the server. May be repeated
+    #[arg(long, value_name = "NAME")]
+    pub additional_dnsname: Vec<String>,
+    /// An IP address of the server. May be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub additional_ipaddress: Vec<IpAddr>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+const CERT_CREATE_EXAMPLES: &str = "\
+Examples:
+  kafila tls cert create -role=gateway -additional-dnsname=kafila.example.com
+  kafila tls cert create -server -additional-ipaddress=10.0.0.1
+  kafila tls cert create -role=node -node=$(cat /var/lib/kafila/client-id)
+  kafila tls cert create -role=operator -name=alice -days=30
+  kafila tls cert create -role=etcd -ca=etcd/kafila-ca.pem -key=etcd/kafila-ca-key.pem \\
+    -additional-ipaddress=10.0.0.1
+
+Writes REGION-ROLE.pem and REGION-ROLE-key.pem, with the name or the node's ID behind the role if
+one is given. Services are verified by the DNS name of their role, so they need no addresses in their
+certificates; gateways need those that commands use, and etcd those of its members.
+
+Exit codes: 0 written; 1 a file exists or cannot be written, or a flag is wrong.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CERT_INFO_EXAMPLES)]
+pub struct CertInfo {
+    /// The certificate
+    pub path: PathBuf,
+}
+
+const CERT_INFO_EXAMPLES: &str = "\
+Examples:
+  kafila tls cert info global-gateway.pem
+
+Exit codes: 0 shown; 1 the file is missing or is no certificate.";

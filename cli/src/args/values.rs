@@ -1,0 +1,95 @@
+//! Parsers of flag values, with messages that show a valid one.
+
+use std::net::SocketAddr;
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The smallest timeout: messages about timeouts are in milliseconds.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// Parses an ID, its prefix, or a name.
+///
+/// An empty one is a prefix of everything: in `kafila job stop -yes "$JOB"` with an unset variable it
+/// would match the only job.
+pub(crate) fn id(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("the value is empty; is a variable of the shell unset?".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// Parses a duration of 1 ms or more.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let duration = jobspec::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration < MIN_TIMEOUT {
+        return Err("the duration must be 1ms or more".to_owned());
+    }
+    Ok(duration)
+}
+
+/// Parses a whole number.
+pub(crate) fn whole<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: ParseIntError| {
+        let problem = match error.kind() {
+            IntErrorKind::PosOverflow => "the number is too large",
+            _ => "expected a whole number, 0 or more, for example 3",
+        };
+        problem.to_owned()
+    })
+}
+
+/// Parses the priority of a job or an evaluation.
+pub(crate) fn priority(text: &str) -> Result<u32, String> {
+    let priority = text.parse().ok().filter(|it| (1..=100).contains(it));
+    priority.ok_or_else(|| "expected a whole number from 1 to 100, for example 50".to_owned())
+}
+
+/// Parses a listen address.
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "expected an IP address and a port, for example 127.0.0.1:5646".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_show_a_valid_value() {
+        assert_eq!(whole::<u64>("3"), Ok(3));
+        for text in ["x", "-1", "", "1.5"] {
+            assert!(
+                whole::<u64>(text).unwrap_err().contains("for example 3"),
+                "{text}"
+            );
+        }
+        assert_eq!(priority("100"), Ok(100));
+        for text in ["0", "101", "200", "high"] {
+            assert!(priority(text).unwrap_err().contains("1 to 100"), "{text}");
+        }
+        assert!(listen("127.0.0.1:5646").is_ok());
+        assert!(listen(":5646").unwrap_err().contains("127.0.0.1:5646"));
+    }
+
+    #[test]
+    fn an_empty_id_is_refused() {
+        assert_eq!(id("web").as_deref(), Ok("web"));
+        for empty in ["", " ", "\t"] {
+            assert!(id(empty).unwrap_err().contains("unset"), "{empty:?}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_a_millisecond_or_more() {
+        assert_eq!(duration("90s").unwrap(), Duration::from_secs(90));
+        assert_eq!(duration("1ms").unwrap(), Duration::from_millis(1));
+        for short in ["0s", "1ns", "999us"] {
+            assert!(
+                duration(short).unwrap_err().contains("1ms or more"),
+                "{short}"
+            );
+        }
+        assert!(duration("10").unwrap_err().contains("duration"));
+    }
+}

@@ -1,0 +1,66 @@
+//! The node of this machine, for commands without an ID.
+
+use proto::v1;
+
+use crate::context::Context;
+use crate::error::Error;
+
+/// The host name of the machine; the client-node reads the same file.
+const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+
+/// Returns the node of this machine.
+///
+/// # Errors
+/// No node or several nodes have the host name of this machine, or no answer.
+pub(super) async fn find(context: &Context) -> Result<v1::Node, Error> {
+    let name = std::fs::read_to_string(HOSTNAME).unwrap_or_default();
+    let nodes = context.connection.all_nodes().await?;
+    choose(name.trim(), nodes)
+}
+
+/// Returns the only node with this host name.
+fn choose(hostname: &str, mut nodes: Vec<v1::Node>) -> Result<v1::Node, Error> {
+    nodes.retain(|node| {
+        let name = node.attributes.get("unique.hostname");
+        !hostname.is_empty() && name.is_some_and(|name| name == hostname)
+    });
+    match nodes.len() {
+        1 => Ok(nodes.remove(0)),
+        0 => Err(Error::text(format!(
+            "Error querying the local node: no node has the host name {hostname:?}.\n\
+             Pass its ID, which 'kafila node status' lists."
+        ))),
+        _ => {
+            let ids: Vec<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
+            Err(Error::text(format!(
+                "Error querying the local node: {} nodes have the host name {hostname:?}: {}.\n\
+                 Pass the ID of one of them.",
+                ids.len(),
+                ids.join(", ")
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(id: &str, hostname: &str) -> v1::Node {
+        v1::Node {
+            id: id.to_owned(),
+            attributes: [("unique.hostname".to_owned(), hostname.to_owned())].into(),
+            ..v1::Node::default()
+        }
+    }
+
+    #[test]
+    fn the_local_node_has_the_host_name_of_the_machine() {
+        let nodes = || vec![node("a", "one"), node("b", "two"), node("c", "two")];
+        assert_eq!(choose("one", nodes()).unwrap().id, "a");
+        for (name, part) in [("two", "2 nodes"), ("", "no node"), ("three", "no node")] {
+            let error = choose(name, nodes()).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Files that commands read: job files, and the files of node pools, namespaces and volumes.
+
+pub(crate) mod diagnostic;
+pub(crate) mod job;
+pub(crate) mod namespace;
+pub(crate) mod node_pool;
+mod settings;
+pub(crate) mod text;
+pub(crate) mod volume;

@@ -1,0 +1,269 @@
+//! Namespace files: attributes and blocks at the top level, or JSON of the HTTP API.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use hcl::schema::{Kind, Refused, Schema, attribute, once, plain, refused_argument, refused_block};
+use hcl::settings::Layout;
+use proto::v1;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use super::settings::{self, Described};
+use crate::error::Error;
+use crate::output::colour::Colour;
+
+const NO_QUOTAS: &str = "a namespace may use the whole cluster; remove it";
+const NO_NETWORK_MODES: &str = "every group uses the host's network; remove it";
+
+static NAMESPACE: Schema = Schema {
+    blocks: &[
+        once(&CAPABILITIES, "Capabilities"),
+        once(&NODE_POOL_CONFIG, "NodePoolConfiguration"),
+    ],
+    refused: &[
+        refused_argument("quota", "", NO_QUOTAS),
+        refused_block("vault", "", "Vault is not used; remove it"),
+        refused_block("consul", "", "Consul is not used; remove it"),
+    ],
+    finish: Some(named),
+    ..plain(
+        "namespace",
+        &[
+            attribute("name", "Name", Kind::Text),
+            attribute("description", "Description", Kind::Text),
+            attribute("meta", "Meta", Kind::TextMap),
+        ],
+    )
+};
+
+static CAPABILITIES: Schema = Schema {
+    refused: &[
+        no_network_mode("enabled_network_modes"),
+        no_network_mode("disabled_network_modes"),
+    ],
+    ..plain(
+        "capabilities",
+        &[
+            attribute("enabled_task_drivers", "EnabledTaskDrivers", Kind::TextList),
+            attribute(
+                "disabled_task_drivers",
+                "DisabledTaskDrivers",
+                Kind::TextList,
+            ),
+        ],
+    )
+};
+
+static NODE_POOL_CONFIG: Schema = plain(
+    "node_pool_config",
+    &[
+        attribute("default", "Default", Kind::Text),
+        attribute("allowed", "Allowed", Kind::TextList),
+        attribute("denied", "Denied", Kind::TextList),
+    ],
+);
+
+const fn no_network_mode(name: &'static str) -> Refused {
+    refused_argument(name, "", NO_NETWORK_MODES)
+}
+
+fn named(object: &mut Map<String, Value>) -> Result<(), String> {
+    if object.contains_key("Name") {
+        return Ok(());
+    }
+    Err("A namespace needs a name: write name = \"dev\"".to_owned())
+}
+
+/// Reads the namespace that a file describes.
+///
+/// # Errors
+/// The file cannot be read, or its text describes no namespace.
+pub(crate) fn read(path: &Path, json: bool, colour: Colour) -> Result<v1::Namespace, Error> {
+    settings::read::<Namespace>(path, json, colour)
+}
+
+/// The object of the HTTP API. Fields that the gateway sets are ignored, so that the output of
+/// `namespace inspect` can be applied.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Namespace {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    meta: Option<HashMap<String, String>>,
+    #[serde(default)]
+    capabilities: Option<Capabilities>,
+    #[serde(default)]
+    node_pool_configuration: Option<NodePools>,
+    /// Nomad prints it with every namespace; only an empty one is accepted.
+    #[serde(default)]
+    quota: String,
+    #[serde(default, rename = "Hash")]
+    _hash: IgnoredAny,
+    #[serde(default, rename = "CreateIndex")]
+    _create_index: IgnoredAny,
+    #[serde(default, rename = "ModifyIndex")]
+    _modify_index: IgnoredAny,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Capabilities {
+    #[serde(default)]
+    enabled_task_drivers: Option<Vec<String>>,
+    #[serde(default)]
+    disabled_task_drivers: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct NodePools {
+    #[serde(default)]
+    default: String,
+    #[serde(default)]
+    allowed: Option<Vec<String>>,
+    #[serde(default)]
+    denied: Option<Vec<String>>,
+}
+
+impl Described for Namespace {
+    type Message = v1::Namespace;
+
+    const NOUN: &'static str = "namespace";
+    const SCHEMA: &'static Schema = &NAMESPACE;
+    const LAYOUT: Layout = Layout::Body;
+
+    fn into_message(self) -> Result<v1::Namespace, String> {
+        if !self.quota.is_empty() {
+            return Err(format!("quotas are not supported: {NO_QUOTAS} (\"Quota\")"));
+        }
+        let rules = self.node_pool_configuration;
+        Ok(v1::Namespace {
+            name: self.name,
+            description: self.description,
+            meta: self.meta.unwrap_or_default(),
+            capabilities: self.capabilities.map(|it| v1::NamespaceCapabilities {
+                enabled_task_drivers: it.enabled_task_drivers.unwrap_or_default(),
+                disabled_task_drivers: it.disabled_task_drivers.unwrap_or_default(),
+            }),
+            node_pool_configuration: rules.map(|it| v1::NamespaceNodePoolConfiguration {
+                default: it.default,
+                allowed: it.allowed.map(|patterns| v1::NodePoolPatterns { patterns }),
+                denied: it.denied.unwrap_or_default(),
+            }),
+            ..v1::Namespace::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    fn parse(text: &str) -> Result<v1::Namespace, String> {
+        settings::parse::<Namespace>(text)
+    }
+
+    /// As `namespace()` of the fixtures.
+    const DEV: &str = r#"
+name        = "dev"
+description = "For trying out"
+
+meta {
+  owner = "sre"
+}
+
+capabilities {
+  enabled_task_drivers  = ["raw_exec", "mock_driver"]
+  disabled_task_drivers = ["mock_driver"]
+}
+
+node_pool_config {
+  default = "batch"
+  allowed = ["batch", "gpu-*"]
+}
+"#;
+
+    fn dev() -> v1::Namespace {
+        v1::Namespace {
+            create_index: 0,
+            modify_index: 0,
+            ..fixtures::namespace()
+        }
+    }
+
+    #[test]
+    fn a_file_may_set_every_field_of_a_namespace() {
+        assert_eq!(parse(DEV).unwrap(), dev());
+        let namespace = fixtures::namespace();
+        let shown = crate::json::namespace::Namespace::from(&namespace);
+        let shown = crate::output::json::pretty(&shown);
+        assert_eq!(parse(&shown).unwrap(), dev());
+        let default = fixtures::default_namespace();
+        let shown = crate::json::namespace::Namespace::from(&default);
+        let shown = crate::output::json::pretty(&shown);
+        assert_eq!(parse(&shown).unwrap(), default);
+        let example = include_str!("../../../examples/namespaces/dev.hcl");
+        assert_eq!(parse(example).unwrap().name, "dev");
+    }
+
+    #[test]
+    fn fields_left_out_are_not_set() {
+        let plain = v1::Namespace {
+            name: "dev".to_owned(),
+            ..v1::Namespace::default()
+        };
+        assert_eq!(parse("name = \"dev\"").unwrap(), plain);
+        let others = "{\"Name\": \"dev\", \"Quota\": \"\", \"Meta\": null, \"Hash\": \"x=\"}";
+        assert_eq!(parse(others).unwrap(), plain);
+        // Nothing but the default pool is not the same as every pool.
+        let none = parse("name = \"dev\"\nnode_pool_config {\n allowed = []\n}").unwrap();
+        let rules = none.node_pool_configuration.unwrap();
+        assert_eq!(rules.allowed, Some(v1::NodePoolPatterns::default()));
+    }
+
+    #[test]
+    fn errors_name_the_line_the_field_and_the_fix() {
+        for (text, want) in [
+            (
+                "",
+                "Invalid namespace file; A namespace needs a name: write name =",
+            ),
+            (
+                "nam = \"x\"",
+                "f.hcl:1,1-4: Unsupported argument; An argument named \"nam\" is not expected here. Did \
+                 you mean \"name\"? Expected here: name, description and meta.",
+            ),
+            (
+                "name = \"x\"\nquota = \"q\"",
+                "f.hcl:2,1-6: Not supported; argument \"quota\" is not supported by this version of \
+                 Kafila: a namespace may use the whole cluster; remove it",
+            ),
+            (
+                "name = \"x\"\ncapabilities {\n  enabled_network_modes = [\"bridge\"]\n}",
+                "f.hcl:3,3-24: Not supported; argument \"enabled_network_modes\"",
+            ),
+            (
+                "name = \"x\"\ncapabilities {\n  enabled_task_drivers = \"raw_exec\"\n}",
+                "f.hcl:3,26-36: Incorrect attribute value type; Inappropriate value for attribute \
+                 \"enabled_task_drivers\": a list of strings is required",
+            ),
+            (
+                "name = \"x\"\nnode_pool_config {\n  pools = []\n}",
+                "f.hcl:3,3-8: Unsupported argument; An argument named \"pools\"",
+            ),
+            ("vault {\n}", "f.hcl:1,1-6: Not supported; block \"vault\""),
+        ] {
+            let problem = parse(text).unwrap_err();
+            assert!(problem.contains(want), "{text}: {problem}");
+        }
+        let deep = format!("a = {}", "[".repeat(100_000));
+        assert!(parse(&deep).unwrap_err().contains("deep"));
+        let problem = parse("{\"Name\": \"a\", \"Quota\": \"q\"}").unwrap_err();
+        assert!(problem.contains("quotas are not supported"), "{problem}");
+    }
+}

@@ -1,0 +1,6 @@
+//! The JSON that `-json` prints, and its golden tests.
+
+pub(crate) use nomad_json::*;
+
+#[cfg(test)]
+mod tests;

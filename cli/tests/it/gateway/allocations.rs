@@ -1,0 +1,70 @@
+//! Allocation RPCs of the fake gateway.
+
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt as _};
+use proto::v1::allocations_server::Allocations;
+use proto::v1::*;
+use tonic::{Request, Response, Status};
+
+use super::fake::{Answer, Fake, lists_id, page};
+
+/// Delay of the output that is written later.
+const LATER: Duration = Duration::from_millis(400);
+
+#[tonic::async_trait]
+impl Allocations for Fake {
+    type LogsStream = BoxStream<'static, Result<LogsChunk, Status>>;
+
+    async fn get(&self, _: Request<GetAllocationRequest>) -> Answer<GetAllocationResponse> {
+        Err(Status::unimplemented("commands list by prefix"))
+    }
+
+    async fn list(
+        &self,
+        request: Request<ListAllocationsRequest>,
+    ) -> Answer<ListAllocationsResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListAllocations", &request, options.as_ref())
+            .await?;
+        let mut allocations = self.state().allocs.clone();
+        allocations.retain(|alloc| lists_id(options.as_ref(), &alloc.namespace, &alloc.id));
+        let (allocations, meta) = page(allocations, options.as_ref());
+        Ok(Response::new(ListAllocationsResponse { meta, allocations }))
+    }
+
+    async fn logs(&self, request: Request<LogsRequest>) -> Answer<Self::LogsStream> {
+        self.seen("Logs", &request, None).await?;
+        let message = request.into_inner();
+        let mut state = self.state();
+        state.logs_requests.push(message.clone());
+        let key = (message.task.clone(), message.stream);
+        let Some(pieces) = state.logs.get(&key) else {
+            let text = format!("task {:?} not started yet. No logs available", message.task);
+            return Err(Status::not_found(text));
+        };
+        let all = pieces.concat();
+        let offset = usize::try_from(message.offset).unwrap().min(all.len());
+        let start = if message.from_end {
+            all.len() - offset
+        } else {
+            offset
+        };
+        let there: Vec<Vec<u8>> = all[start..].chunks(100).map(<[u8]>::to_vec).collect();
+        let later = match message.follow {
+            true => state.later_logs.get(&key).cloned().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let later =
+            stream::once(tokio::time::sleep(LATER)).flat_map(move |()| stream::iter(later.clone()));
+        let later = if message.follow {
+            later.boxed()
+        } else {
+            stream::empty().boxed()
+        };
+        let chunk = |data| Ok(LogsChunk { data });
+        Ok(Response::new(
+            stream::iter(there).chain(later).map(chunk).boxed(),
+        ))
+    }
+}

@@ -1,0 +1,16 @@
+//! Requests of operators to change the cluster.
+//!
+//! In reading order: [`change`] and [`deletion`] are the decisions that several share;
+//! [`namespaces`] and [`node_pools`] are joined by jobs, [`volumes`] are used by allocations;
+//! [`scheduler_config`], [`evaluations`]; [`eligibility`] and [`drain`] change a node.
+
+pub mod change;
+pub mod deletion;
+pub mod drain;
+pub mod eligibility;
+pub mod evaluations;
+mod joined;
+pub mod namespaces;
+pub mod node_pools;
+pub mod scheduler_config;
+pub mod volumes;

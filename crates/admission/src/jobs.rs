@@ -1,0 +1,31 @@
+//! Requests to change a job.
+//!
+//! In reading order: [`decision`] is what every decider takes and returns; [`mod@register`],
+//! [`mod@revert`] and [`mod@deregister`] (which purges, too) write versions of a job, [`versions`]
+//! prunes them, and [`marks`] calls them stable and tags them. [`mod@dispatch`], [`mod@force`],
+//! [`mod@evaluate`] and [`mod@scale`] are the other operations. [`namespace_rules`] restricts a job
+//! to what its namespace allows; [`request_id`] makes a retry find the first attempt.
+
+pub mod decision;
+pub mod deregister;
+pub mod dispatch;
+pub mod evaluate;
+pub mod force;
+pub mod limits;
+pub mod marks;
+pub mod namespace_rules;
+pub mod refusal;
+pub mod register;
+pub mod request_id;
+pub mod revert;
+pub mod scale;
+#[cfg(test)]
+mod tests;
+pub mod versions;
+mod writes;
+
+pub use decision::{Answer, Decision, Outcome, Proposal, Receipt, RequestContext};
+pub use deregister::{DeregisterRequest, deregister};
+pub use refusal::{FoundIndex, JobRefusal};
+pub use register::{Preserve, RegisterRequest, register};
+pub use revert::{RevertRequest, revert};

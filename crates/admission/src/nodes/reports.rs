@@ -1,0 +1,394 @@
+//! Reports of allocations: which are stored, and which cause an evaluation.
+//!
+//! The last report of an allocation wins, by the number that its node gave it: a late one is
+//! dropped, and one without news writes nothing. The evaluation belongs in the transaction of the
+//! report that causes it, so neither is ever stored without the other.
+//! Source: Nomad's public behaviour.
+
+use std::collections::{BTreeMap, HashSet};
+
+use model::task_state::MAX_TASK_EVENTS;
+use model::{
+    AllocClient, AllocId, ClientStatus, DeploymentHealth, DesiredStatus, EvalId, EvalStatus,
+    Evaluation, FieldErrors, JobKey, JobType, Node, NodeId, NodeStatus, Timestamp, TriggeredBy,
+};
+use placement::reschedule;
+use state::{AllocView, Entity, Key, Snapshot, Write};
+
+use model::refusal::{Kind, Refusal};
+
+/// The length limit of a text that a node sends, in bytes: an error message with its causes has some
+/// hundreds. A driver that quotes a whole log does not get it into the store.
+const MAX_TEXT_BYTES: usize = 1_024;
+/// How many details an event keeps: Nomad's events have at most eight.
+const MAX_DETAILS: usize = 16;
+/// The size limit of a stored report after its texts are cut: half of a transaction, so that its
+/// evaluation fits beside it. Fifty tasks with ten events of 1 KiB each fit.
+const MAX_REPORT_BYTES: usize = 512 << 10;
+
+/// Reports to be stored, at most one for each allocation.
+pub type Reports = BTreeMap<AllocId, AllocClient>;
+
+/// Adds a report that came after `reports`, unless its node made it before the known one.
+pub fn add(reports: &mut Reports, alloc_id: AllocId, client: AllocClient) {
+    let earlier = reports.get(&alloc_id);
+    if earlier.is_none_or(|earlier| !is_late(&client, earlier)) {
+        reports.insert(alloc_id, client);
+    }
+}
+
+/// Tells whether a report is older than a known one. Reports without a number are in the order in
+/// which they come.
+fn is_late(client: &AllocClient, known: &AllocClient) -> bool {
+    client.report != 0 && client.report < known.report
+}
+
+/// The reason why a node's reports are refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReportRefusal {
+    #[error(transparent)]
+    Invalid(#[from] FieldErrors),
+    #[error("allocation {alloc_id} is on node {node_id}, not on the node that reports it")]
+    AnotherNodes { alloc_id: AllocId, node_id: NodeId },
+    #[error("node {node_id} is {status}: its reports are accepted again after its next heartbeat")]
+    NodeAway {
+        node_id: NodeId,
+        status: &'static str,
+    },
+}
+
+impl Refusal for ReportRefusal {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Invalid(_) => Kind::Invalid,
+            Self::AnotherNodes { .. } => Kind::Denied,
+            Self::NodeAway { .. } => Kind::Precondition,
+        }
+    }
+
+    fn field_errors(&self) -> Option<&FieldErrors> {
+        match self {
+            Self::Invalid(errors) => Some(errors),
+            _ => None,
+        }
+    }
+}
+
+/// Refuses the reports of a node that is down or disconnected.
+///
+/// Source: Nomad's public behaviour: the node first has to receive what was decided about its
+/// allocations while it was away.
+///
+/// # Errors
+/// [`ReportRefusal::NodeAway`].
+pub fn check_present(node: &Node) -> Result<(), ReportRefusal> {
+    match node.status {
+        NodeStatus::Initializing | NodeStatus::Ready => Ok(()),
+        status @ (NodeStatus::Disconnected | NodeStatus::Down) => Err(ReportRefusal::NodeAway {
+            node_id: node.id,
+            status: status.as_str(),
+        }),
+    }
+}
+
+/// Checks the reports of one node and cuts their texts to size. The second result lists allocations
+/// that the snapshot does not have: collected, or newer than the snapshot. `stored_size` returns
+/// the size of a report as it is stored, in bytes.
+///
+/// # Errors
+/// See [`ReportRefusal`]; nothing may be stored then.
+pub fn check(
+    snapshot: &Snapshot,
+    node_id: NodeId,
+    reports: Reports,
+    stored_size: impl Fn(&AllocClient) -> usize,
+) -> Result<(Reports, Vec<AllocId>), ReportRefusal> {
+    let mut known = Reports::new();
+    let mut missing = Vec::new();
+    for (position, (alloc_id, client)) in reports.into_iter().enumerate() {
+        if matches!(client.status, ClientStatus::Lost | ClientStatus::Unknown) {
+            let mut errors = FieldErrors::default();
+            errors.push(
+                format!("reports[{position}].client.status"),
+                format!(
+                    "{:?} is set by the servers only: want pending, running, complete or failed",
+                    client.status.as_str()
+                ),
+            );
+            return Err(errors.into());
+        }
+        match snapshot.alloc(alloc_id) {
+            Some(view) if view.alloc.node_id != node_id => {
+                return Err(ReportRefusal::AnotherNodes {
+                    alloc_id,
+                    node_id: view.alloc.node_id,
+                });
+            }
+            Some(_) => {
+                let client = cut_to_size(client);
+                check_size(&client, stored_size(&client), position)?;
+                known.insert(alloc_id, client);
+            }
+            None => missing.push(alloc_id),
+        }
+    }
+    Ok((known, missing))
+}
+
+fn cut_to_size(mut client: AllocClient) -> AllocClient {
+    cut(&mut client.description);
+    for state in client.task_states.values_mut() {
+        let surplus = state.events.len().saturating_sub(MAX_TASK_EVENTS);
+        state.events.drain(..surplus);
+        for event in &mut state.events {
+            cut(&mut event.event_type);
+            cut(&mut event.message);
+            while event.details.len() > MAX_DETAILS {
+                event.details.pop_last();
+            }
+            let details = std::mem::take(&mut event.details).into_iter();
+            event.details = details
+                .map(|(mut key, mut value)| {
+                    cut(&mut key);
+                    cut(&mut value);
+                    (key, value)
+                })
+                .collect();
+        }
+    }
+    client
+}
+
+/// Refuses a report that is too large after its texts are cut: a huge task name, or too many tasks.
+fn check_size(client: &AllocClient, size: usize, position: usize) -> Result<(), FieldErrors> {
+    if size <= MAX_REPORT_BYTES {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::default();
+    errors.push(
+        format!("reports[{position}].client.task_states"),
+        format!(
+            "{} tasks make a report of {size} bytes: want at most {MAX_REPORT_BYTES}",
+            client.task_states.len()
+        ),
+    );
+    Err(errors)
+}
+
+fn cut(text: &mut String) {
+    if text.len() > MAX_TEXT_BYTES {
+        let end = (0..=MAX_TEXT_BYTES)
+            .rev()
+            .find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+    }
+}
+
+/// The decision on the report of one allocation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub alloc_id: AllocId,
+    pub job: JobKey,
+    /// The client side.
+    pub write: Write,
+    /// The evaluation of its job; `None`: none is needed.
+    pub eval: Option<EvalRequest>,
+    /// The cancellation of a follow-up evaluation that is not needed any more.
+    pub canceled: Option<(EvalId, Write)>,
+}
+
+/// A request to evaluate a job; requests of several allocations share one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvalRequest {
+    pub job_type: JobType,
+    pub priority: u8,
+    pub triggered_by: TriggeredBy,
+}
+
+/// Decides on every report, as of one snapshot.
+///
+/// Shape: ordered by job, so that outcomes of one job share transactions; reports without news and
+/// reports of allocations that the snapshot does not have are left out.
+pub fn decide(snapshot: &Snapshot, reports: &Reports, now: Timestamp) -> Vec<Outcome> {
+    let mut outcomes: Vec<Outcome> = reports
+        .iter()
+        .filter_map(|(alloc_id, client)| outcome(snapshot, *alloc_id, client, now))
+        .collect();
+    outcomes.sort_by(|a, b| a.job.cmp(&b.job));
+    // A job gets one evaluation: a reconnect takes precedence over a failure.
+    let reconnected: HashSet<JobKey> = outcomes
+        .iter()
+        .filter(|outcome| is_reconnect(outcome.eval))
+        .map(|outcome| outcome.job.clone())
+        .collect();
+    for outcome in &mut outcomes {
+        if let Some(request) = &mut outcome.eval
+            && reconnected.contains(&outcome.job)
+        {
+            request.triggered_by = TriggeredBy::Reconnect;
+        }
+    }
+    outcomes
+}
+
+fn is_reconnect(request: Option<EvalRequest>) -> bool {
+    request.is_some_and(|request| request.triggered_by == TriggeredBy::Reconnect)
+}
+
+fn outcome(
+    snapshot: &Snapshot,
+    alloc_id: AllocId,
+    client: &AllocClient,
+    now: Timestamp,
+) -> Option<Outcome> {
+    let view = snapshot.alloc(alloc_id)?;
+    let mut client = client.clone();
+    if let Some(stored) = &view.client {
+        if is_late(&client, stored) {
+            // Sent through another gateway, or on an abandoned connection.
+            return None;
+        }
+        if stored.status.is_terminal() && stored.status != client.status {
+            // A terminal status is final: an unnumbered report of another status is older.
+            return None;
+        }
+        if client.report == 0 {
+            client.report = stored.report;
+        }
+        client.health = later_health(view, &stored.health, &client.health);
+        client.modify_time = stored.modify_time;
+        if **stored == client {
+            return None;
+        }
+    }
+    client.modify_time = now;
+    let eval = eval_request(snapshot, view, &client);
+    let key = Key::AllocClient(alloc_id);
+    let entity = Entity::AllocClient(Box::new(client));
+    let write = match view.client_modify_index {
+        0 => Write::Create { key, entity },
+        modify_index => Write::Update {
+            key,
+            modify_index,
+            entity,
+        },
+    };
+    let canceled = cancel_followup(snapshot, view, now);
+    Some(Outcome {
+        alloc_id,
+        job: view.alloc.job_key(),
+        write,
+        eval,
+        canceled,
+    })
+}
+
+/// Returns the later of the stored and the reported health, of those that are about the
+/// allocation's deployment. Users set health, too, and the node does not know of it.
+fn later_health(
+    view: &AllocView,
+    stored: &Option<DeploymentHealth>,
+    reported: &Option<DeploymentHealth>,
+) -> Option<DeploymentHealth> {
+    let is_own = |health: &DeploymentHealth| view.alloc.deployment_id == health.deployment_id;
+    let stored = stored.filter(is_own);
+    match reported.filter(is_own) {
+        Some(new) if stored.is_none_or(|stored| new.time >= stored.time) => Some(new),
+        _ => stored.or(*reported),
+    }
+}
+
+/// Decides whether a report causes an evaluation of the allocation's job.
+fn eval_request(
+    snapshot: &Snapshot,
+    view: &AllocView,
+    reported: &AllocClient,
+) -> Option<EvalRequest> {
+    let was_unknown = view.client_status() == ClientStatus::Unknown;
+    if !reported.status.is_terminal() && !was_unknown {
+        return None;
+    }
+    let wanted = view.alloc.desired_status == DesiredStatus::Run;
+    let Some(job) = snapshot.job(&view.alloc.job_key()) else {
+        // The job is purged: an allocation that should still run has to be stopped.
+        return wanted.then_some(EvalRequest {
+            job_type: JobType::Service,
+            priority: ORPHAN_PRIORITY,
+            triggered_by: TriggeredBy::JobDeregister,
+        });
+    };
+    let request = |triggered_by| EvalRequest {
+        job_type: job.value.job_type,
+        priority: job.value.priority,
+        triggered_by,
+    };
+    if was_unknown {
+        return Some(request(TriggeredBy::Reconnect));
+    }
+    let newly_failed =
+        reported.status == ClientStatus::Failed && view.client_status() != ClientStatus::Failed;
+    if !newly_failed || !wanted || view.alloc.followup_eval_id.is_some() {
+        return None;
+    }
+    let group = job.value.task_group(&view.alloc.task_group)?;
+    let policy = group.reschedule.as_ref()?;
+    let failed_at = reschedule::failed_at(&view.alloc, Some(reported));
+    reschedule::next_attempt(policy, &view.alloc.reschedules, failed_at)?;
+    Some(request(TriggeredBy::AllocFailure))
+}
+
+/// Source: Nomad's default priority of jobs.
+const ORPHAN_PRIORITY: u8 = 50;
+
+/// Cancels the follow-up evaluation that would replace an unknown allocation, now that the
+/// allocation reconnects and no other allocation waits for the same evaluation.
+fn cancel_followup(
+    snapshot: &Snapshot,
+    view: &AllocView,
+    now: Timestamp,
+) -> Option<(EvalId, Write)> {
+    if view.client_status() != ClientStatus::Unknown {
+        return None;
+    }
+    let eval_id = view.alloc.followup_eval_id?;
+    let eval = snapshot
+        .eval(eval_id)
+        .filter(|eval| !eval.value.status.is_terminal())?;
+    let is_shared = snapshot.allocs_by_job(&view.alloc.job_key()).any(|other| {
+        other.alloc.id != view.alloc.id
+            && other.alloc.followup_eval_id == Some(eval_id)
+            && !other.is_terminal()
+    });
+    if is_shared {
+        return None;
+    }
+    let canceled = Evaluation {
+        status: EvalStatus::Canceled,
+        status_description: format!("allocation {} has reconnected", view.alloc.id),
+        modify_time: now,
+        ..eval.value.clone()
+    };
+    let write = Write::Update {
+        key: Key::Eval(eval_id),
+        modify_index: eval.modify_index,
+        entity: Entity::Eval(Box::new(canceled)),
+    };
+    Some((eval_id, write))
+}
+
+impl EvalRequest {
+    /// Returns the evaluation of `job`.
+    pub fn evaluation(
+        self,
+        job: &JobKey,
+        id: EvalId,
+        now: Timestamp,
+        trace_parent: &str,
+    ) -> Evaluation {
+        let (job_type, priority) = (self.job_type, self.priority);
+        let trigger = self.triggered_by;
+        let mut eval = Evaluation::pending(id, job.clone(), job_type, priority, trigger, now);
+        trace_parent.clone_into(&mut eval.trace_parent);
+        eval
+    }
+}

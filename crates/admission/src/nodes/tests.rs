@@ -1,0 +1,3 @@
+mod registering;
+mod reporting;
+mod sessions;

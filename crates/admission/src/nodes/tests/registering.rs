@@ -1,0 +1,352 @@
+//! Registration: what of a record is the node's, what the servers', what is refused.
+
+use model::{
+    ClientStatus, DesiredStatus, EvalId, Indexed, Job, JobType, Node, NodeEligibility, NodeStatus,
+    Timestamp,
+};
+use state::{Entity, Write};
+use test_kit::{Stored, builders};
+
+use crate::nodes::node_evals::node_evals;
+use crate::nodes::registration::{Registration, check, decide};
+use crate::nodes::session::{SessionRefusal, same_secret};
+
+const NOW: Timestamp = Timestamp(7_000);
+
+fn sent() -> Node {
+    Node {
+        address: "http://127.0.0.1:7201".into(),
+        status: NodeStatus::Ready,
+        computed_class: "the node cannot know".into(),
+        ..builders::node(1)
+    }
+}
+
+/// Returns the record as a first registration stores it.
+fn stored() -> Indexed<Node> {
+    let Registration::Write { write, .. } = decide(None, sent(), NOW).unwrap() else {
+        panic!()
+    };
+    let Write::Create {
+        entity: Entity::Node(node),
+        ..
+    } = *write
+    else {
+        panic!()
+    };
+    Indexed {
+        create_index: 5,
+        modify_index: 9,
+        value: *node,
+    }
+}
+
+#[test]
+fn a_new_node_is_initializing_and_has_a_class() {
+    let node = stored().value;
+    assert_eq!(node.status, NodeStatus::Initializing);
+    assert_eq!(node.eligibility, NodeEligibility::Eligible);
+    assert_eq!(node.status_updated_at, NOW);
+    assert!(
+        node.computed_class.starts_with("v1:"),
+        "{}",
+        node.computed_class
+    );
+    assert_eq!(node.secret, sent().secret);
+}
+
+#[test]
+fn a_record_that_says_nothing_new_is_not_written() {
+    assert_eq!(
+        decide(Some(&stored()), sent(), Timestamp(9_000)).unwrap(),
+        Registration::Unchanged
+    );
+}
+
+#[test]
+fn status_and_eligibility_are_the_servers() {
+    let mut known = stored();
+    known.value.status = NodeStatus::Down;
+    known.value.status_description = "missed its heartbeat".into();
+    known.value.eligibility = NodeEligibility::Ineligible;
+    known.value.status_updated_at = Timestamp(8_000);
+    let mut changed = sent();
+    changed.resources.memory_mib *= 2;
+    let result = decide(Some(&known), changed, Timestamp(9_000)).unwrap();
+    let Registration::Write {
+        write,
+        feasibility_changed,
+    } = result
+    else {
+        panic!("{result:?}")
+    };
+    assert!(
+        !feasibility_changed,
+        "more memory is capacity, not another answer"
+    );
+    let Write::Update {
+        modify_index,
+        entity: Entity::Node(node),
+        ..
+    } = *write
+    else {
+        panic!()
+    };
+    assert_eq!(modify_index, 9);
+    let memory_mib = sent().resources.memory_mib * 2;
+    let resources = model::ComparableResources {
+        memory_mib,
+        ..known.value.resources
+    };
+    assert_eq!(
+        *node,
+        Node {
+            resources,
+            ..known.value
+        }
+    );
+}
+
+#[test]
+fn scenario_066_more_memory_is_written_and_makes_no_evaluations() {
+    let mut changed = sent();
+    changed.resources.memory_mib += 1;
+    let result = decide(Some(&stored()), changed, NOW).unwrap();
+    let is_capacity = matches!(
+        result,
+        Registration::Write {
+            feasibility_changed: false,
+            ..
+        }
+    );
+    assert!(is_capacity, "{result:?}");
+}
+
+#[test]
+fn a_registration_leaves_a_drain_and_what_happened_as_they_are() {
+    let mut known = stored();
+    let strategy = model::DrainStrategy::new(None, true, NOW);
+    known.value.begin_drain(strategy, Default::default(), NOW);
+    assert_eq!(
+        decide(Some(&known), sent(), NOW).unwrap(),
+        Registration::Unchanged
+    );
+    // Nor can a node say that it drains.
+    let mut pretending = sent();
+    pretending.begin_drain(strategy, Default::default(), NOW);
+    for known in [None, Some(&stored())] {
+        let result = decide(known, pretending.clone(), NOW).unwrap();
+        if let Registration::Write { write, .. } = result {
+            let (Write::Create { entity, .. } | Write::Update { entity, .. }) = *write else {
+                panic!()
+            };
+            let Entity::Node(node) = entity else { panic!() };
+            assert_eq!((node.drain, node.last_drain), (None, None));
+            assert!(node.events.is_empty());
+        }
+    }
+}
+
+#[test]
+fn changed_attributes_evaluate_the_nodes_jobs() {
+    let edits: [fn(&mut Node); 6] = [
+        |node| node.datacenter = "dc2".into(),
+        |node| node.name = "n9".into(),
+        |node| node.node_class = "large".into(),
+        |node| drop(node.attributes.insert("cpu.arch".into(), "arm64".into())),
+        |node| drop(node.meta.insert("rack".into(), "r1".into())),
+        |node| node.drivers.clear(),
+    ];
+    for (position, edit) in edits.iter().enumerate() {
+        let mut changed = sent();
+        edit(&mut changed);
+        let result = decide(Some(&stored()), changed, NOW).unwrap();
+        assert!(
+            matches!(
+                result,
+                Registration::Write {
+                    feasibility_changed: true,
+                    ..
+                }
+            ),
+            "edit {position}: {result:?}"
+        );
+    }
+}
+
+#[test]
+fn a_known_node_keeps_its_secret() {
+    let thief = Node {
+        secret: "another".into(),
+        ..sent()
+    };
+    let refused = decide(Some(&stored()), thief, NOW).unwrap_err();
+    assert_eq!(refused, SessionRefusal::WrongSecret(sent().id));
+    for (a, b, same) in [
+        ("abc", "abc", true),
+        ("abc", "abd", false),
+        ("abc", "ab", false),
+    ] {
+        assert_eq!(same_secret(a, b), same);
+    }
+}
+
+#[test]
+fn everything_wrong_with_a_record_is_said_at_once() {
+    assert_eq!(check(&sent()), Ok(()));
+    let bad = Node {
+        secret: String::new(),
+        name: String::new(),
+        node_pool: "all".into(),
+        address: "10.0.0.9:7201".into(),
+        resources: model::ComparableResources::default(),
+        reserved: sent().resources,
+        min_dynamic_port: 9,
+        max_dynamic_port: 8,
+        ..sent()
+    };
+    let errors = check(&bad).unwrap_err();
+    let fields: Vec<&str> = errors.0.iter().map(|error| error.field.as_str()).collect();
+    assert_eq!(
+        fields,
+        [
+            "secret",
+            "node.name",
+            "node.node_pool",
+            "node.address",
+            "node.resources.cpu_mhz",
+            "node.resources.memory_mib",
+            "node.reserved",
+            "node.min_dynamic_port",
+        ]
+    );
+    assert!(
+        errors.0.iter().all(|error| error.message.contains("want")),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_system_job_is_looked_at_for_every_node_in_its_scope() {
+    let (mut stored, node) = (Stored::default(), builders::node(1));
+    let mut log = builders::service("log", 1);
+    log.job_type = JobType::System;
+    let mut elsewhere = log.clone();
+    elsewhere.id = "elsewhere".into();
+    elsewhere.node_pool = "gpu".into();
+    let mut stopped = log.clone();
+    stopped.id = "stopped".into();
+    stopped.stop = true;
+    for job in [&log, &elsewhere, &stopped] {
+        stored.put_job(job);
+    }
+    let next_id = || EvalId::from_random(1);
+    let writes = node_evals(&stored.snapshot(), &node, NOW, "", next_id);
+    let [
+        Write::Create {
+            entity: Entity::Eval(eval),
+            ..
+        },
+    ] = writes.as_slice()
+    else {
+        panic!("one evaluation, not {writes:?}")
+    };
+    assert_eq!((&*eval.job.job_id, eval.job_type), ("log", JobType::System));
+}
+
+/// §7.5: which jobs have something left to decide on a node.
+#[test]
+fn a_nodes_jobs_get_one_evaluation_each_while_something_is_left_to_decide() {
+    use ClientStatus::{Complete, Running};
+    use DesiredStatus::{Run, Stop};
+    let of_type = |job_type, id: &str| Job {
+        job_type,
+        // A system job that is wanted concerns every node.
+        stop: job_type == JobType::System,
+        ..builders::batch(id, 1)
+    };
+    let table = [
+        (builders::service("a", 1), Run, Running, true),
+        (builders::service("b", 1), Run, Complete, true),
+        (builders::service("c", 1), Stop, Running, true),
+        (builders::service("d", 1), Stop, Complete, false),
+        (builders::batch("e", 1), Run, Running, true),
+        (builders::batch("f", 1), Stop, Running, true),
+        (builders::batch("g", 1), Run, Complete, false),
+        (of_type(JobType::Sysbatch, "h"), Run, Running, true),
+        (of_type(JobType::Sysbatch, "i"), Run, Complete, false),
+        (of_type(JobType::System, "j"), Stop, Running, true),
+        (of_type(JobType::System, "k"), Stop, Complete, false),
+    ];
+    let (mut stored, node) = (Stored::default(), builders::node(1));
+    for (number, (job, desired, client, _)) in table.iter().enumerate() {
+        stored.put_job(job);
+        // Two of each: still one evaluation.
+        for copy in [0, 100] {
+            let mut alloc = builders::allocation(number as u128 + copy, job, node.id);
+            alloc.desired_status = *desired;
+            stored.put_alloc(&alloc);
+            stored.put_status(alloc.id, *client);
+        }
+    }
+    let mut count = 0;
+    let next_id = || {
+        count += 1;
+        EvalId::from_random(count)
+    };
+    let writes = node_evals(&stored.snapshot(), &node, NOW, "00-parent-01", next_id);
+    let jobs: Vec<String> = writes
+        .iter()
+        .map(|write| {
+            let Write::Create {
+                entity: Entity::Eval(eval),
+                ..
+            } = write
+            else {
+                panic!()
+            };
+            assert_eq!(
+                (eval.node_id, eval.trace_parent.as_str()),
+                (Some(node.id), "00-parent-01")
+            );
+            eval.job.job_id.to_string()
+        })
+        .collect();
+    let want: Vec<&str> = table
+        .iter()
+        .filter(|row| row.3)
+        .map(|(job, ..)| job.id.as_str())
+        .collect();
+    assert_eq!(jobs, want);
+}
+
+#[test]
+fn other_devices_may_suit_other_groups() {
+    let mut changed = sent();
+    changed.devices = vec![model::node::NodeDevice {
+        vendor: "nvidia".into(),
+        device_type: "gpu".into(),
+        name: "k80".into(),
+        instances: ["a", "b"]
+            .map(|id| model::node::DeviceInstance {
+                id: id.into(),
+                healthy: true,
+            })
+            .into(),
+        ..model::node::NodeDevice::default()
+    }];
+    check(&changed).unwrap();
+    let result = decide(Some(&stored()), changed.clone(), Timestamp(9_000)).unwrap();
+    let is_looked_at = matches!(
+        result,
+        Registration::Write {
+            feasibility_changed: true,
+            ..
+        }
+    );
+    assert!(is_looked_at, "{result:?}");
+    changed.devices[0].instances[1].id = "a".into();
+    let errors = check(&changed).unwrap_err();
+    assert_eq!(errors.0[0].field, "node.devices");
+    assert!(errors.0[0].message.contains("\"a\" twice"), "{errors:?}");
+}

@@ -1,0 +1,46 @@
+//! Verdicts on plans and on their parts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::NodeId;
+
+use crate::piece::Piece;
+
+/// Verdict on a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Commit the accepted part.
+    Accepted(Accepted),
+    /// A precondition of the plan no longer holds: nothing of it may be written.
+    Refused(Refusal),
+    /// It depends on a pending write, whose revision is not known yet: verify it again once that write
+    /// is settled.
+    Waits,
+}
+
+/// The refusal of a whole plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub reason: String,
+    /// A snapshot at this revision or later shows the change.
+    pub refresh_index: u64,
+}
+
+/// The part of a plan that may be committed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Accepted {
+    /// Pieces to commit one after the other; none when there is nothing to write.
+    pub pieces: Vec<Arc<Piece>>,
+    /// Rejected nodes with the reason.
+    pub rejected_nodes: BTreeMap<NodeId, String>,
+    /// The revision of the snapshot of the verification.
+    pub base_index: u64,
+}
+
+/// Verdict on one node's part of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeVerdict {
+    Accepted,
+    Rejected(String),
+}

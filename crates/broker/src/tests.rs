@@ -1,0 +1,11 @@
+//! Scripts, the specification's scenarios and properties.
+
+mod blocked;
+mod delivery;
+mod fixture;
+mod limits;
+mod paused;
+mod property;
+mod queues;
+mod replica;
+mod values;

@@ -1,0 +1,24 @@
+//! Which changes of a node require evaluations, and whether a job still needs one.
+
+use model::{Indexed, Node, NodeStatus, Timestamp};
+use placement::node_evals::{counts, job_of};
+use state::Snapshot;
+
+/// Tells whether a change of status affects the jobs on the node.
+///
+/// Source: Nomad's public behaviour: a node that goes down, becomes ready, or is disconnected or
+/// no longer so.
+pub fn affects_jobs(from: NodeStatus, to: NodeStatus) -> bool {
+    use NodeStatus::{Disconnected, Down, Ready};
+    from != to && (matches!(to, Down | Ready | Disconnected) || from == Disconnected)
+}
+
+/// Tells whether a job with an allocation on a node that is down has no evaluation since.
+pub(crate) fn is_owed(snapshot: &Snapshot, node: &Indexed<Node>, now: Timestamp) -> bool {
+    snapshot.allocs_by_node(node.value.id).any(|view| {
+        let (job_type, _) = job_of(snapshot, view);
+        !view.is_client_terminal()
+            && counts(job_type, view)
+            && snapshot.covered_index(&view.alloc.job_key(), now) < node.modify_index
+    })
+}

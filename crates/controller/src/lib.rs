@@ -1,0 +1,34 @@
+//! Background decisions about the cluster: node liveness, drains, garbage, periodic launches.
+//!
+//! Pure: time comes in as an argument, transitions go out as values. The loop around it is
+//! `services/cluster-controller/src/run.rs`.
+//!
+//! Heartbeats are never stored: gateways report them, this crate keeps the timers, and only a change
+//! of a node's status is written, together with an evaluation of every affected job.
+//! The timers can be lost: a new leader restarts them with a grace period, and reads the rest from
+//! the replica.
+//!
+//! In reading order: [`config`] has the timeouts; `liveness` is the state machine; `node_status` is
+//! the status that a node should have; `mass_failure` delays it when too many nodes stop sending
+//! heartbeats at once; [`evals`] and [`transition`] make the writes.
+//!
+//! [`drain`], [`garbage`], [`periodic`] and [`deletions`] (deletion timeouts) are deciders of their
+//! own that read the same snapshots.
+
+pub mod config;
+pub mod deletions;
+pub mod drain;
+pub mod evals;
+pub mod garbage;
+mod liveness;
+mod mass_failure;
+mod node_status;
+pub mod periodic;
+pub mod transition;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::Config;
+pub use liveness::{Effect, Event, Liveness, Stats};
+pub use transition::Transition;

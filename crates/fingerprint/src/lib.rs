@@ -1,0 +1,26 @@
+//! The node's record: the machine's hardware, kernel and addresses, in the words of Nomad's
+//! attributes, and the operator's settings on top.
+//!
+//! In reading order: [`config`] holds the operator's settings; [`devices`] checks the declared
+//! devices; [`cpu`], [`cores`], [`memory`], [`disk`], [`host`] and [`network`] each read one part of
+//! the machine; [`offers`] resolves host networks, reserved ports and host volumes once, at start;
+//! [`node`](mod@node) puts the record together. A value that cannot be read is left out, except for
+//! a core's speed, which has a low default.
+
+mod attributes;
+pub mod config;
+mod cores;
+mod cpu;
+mod devices;
+mod disk;
+mod error;
+mod host;
+mod memory;
+mod network;
+mod node;
+mod offers;
+
+pub use config::{Config, DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
+pub use error::Error;
+pub use node::{Agent, node};
+pub use offers::Offers;

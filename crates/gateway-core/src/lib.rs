@@ -1,0 +1,16 @@
+//! Common core of the gateways: fresh snapshots, optimistic commits, and errors with gRPC codes.
+//!
+//! In reading order: [`transactions`] decides on requests and commits them; [`revisions`] asks the store for
+//! its revision, once for many readers; [`error`] has the codes, and `refusals` gives every refusal
+//! its code by its kind, [`too_large`] names the field of an object that does not fit; [`metrics`] counts commits.
+
+pub mod error;
+pub mod metrics;
+mod refusals;
+pub mod revisions;
+pub mod too_large;
+pub mod transactions;
+
+pub use error::Error;
+pub use metrics::{GaugeGuard, Metrics};
+pub use transactions::{Core, Step};

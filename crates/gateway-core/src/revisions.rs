@@ -1,0 +1,67 @@
+//! Requests for the store's revision, shared by many readers.
+//!
+//! A linearizable read needs a revision that the store had after the read came in. All reads that
+//! come in while one request is under way share the next one, so the load on the store does not
+//! depend on the number of readers.
+
+use store::{Client, Error};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+
+/// How many readers may queue. Further ones wait for room in the queue, which their deadlines
+/// bound.
+const QUEUE: usize = 4_096;
+
+type Reply = oneshot::Sender<Result<u64, std::sync::Arc<Error>>>;
+
+/// A handle of the loop that asks the store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Revisions {
+    requests: mpsc::Sender<Reply>,
+}
+
+impl Revisions {
+    /// Starts the loop, which ends when drained.
+    pub fn start(client: Client, metrics: Metrics, drain: CancellationToken) -> Self {
+        let (requests, receiver) = mpsc::channel(QUEUE);
+        tokio::spawn(run(client, receiver, metrics, drain));
+        Self { requests }
+    }
+
+    /// Returns a revision that includes every write acknowledged before the call; `None` when the
+    /// loop has ended.
+    pub async fn current(&self) -> Option<Result<u64, std::sync::Arc<Error>>> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(reply).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+async fn run(
+    client: Client,
+    mut requests: mpsc::Receiver<Reply>,
+    metrics: Metrics,
+    drain: CancellationToken,
+) {
+    let mut waiting = Vec::new();
+    loop {
+        let received = tokio::select! {
+            () = drain.cancelled() => return,
+            received = requests.recv_many(&mut waiting, QUEUE) => received,
+        };
+        if received == 0 {
+            return;
+        }
+        metrics.revision_reads.inc();
+        let revision = tokio::select! {
+            () = drain.cancelled() => return,
+            revision = client.current_revision() => revision.map_err(std::sync::Arc::new),
+        };
+        for reply in waiting.drain(..) {
+            // The reader may have given up.
+            let _ = reply.send(revision.clone());
+        }
+    }
+}

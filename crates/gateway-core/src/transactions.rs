@@ -1,0 +1,325 @@
+//! Decisions on snapshots and their commits, decided again after a conflict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::nodes::node_evals::MAX_NODE_EVALS;
+use model::{EvalId, NodeId, Timestamp};
+use service_kit::{CancellationToken, Clock, IdSource};
+use state::{Snapshot, Write};
+use store::{Client, Commit, Replica, Room, Txn, WaitError, Writer};
+use tokio::time::Instant;
+use tonic::Code;
+use tracing::{debug, error};
+
+use crate::error::Error;
+use crate::metrics::Metrics;
+use crate::revisions::Revisions;
+use crate::too_large;
+
+/// How often one request is decided on. Each retry means that another write to the same objects came
+/// first, which is rare twice and practically excluded eight times.
+const MAX_ATTEMPTS: usize = 8;
+
+/// The replica and the writer of one gateway, shared by all of its handlers and loops.
+#[derive(Debug)]
+pub struct Core {
+    /// For reads of past revisions, which the replica does not have.
+    pub client: Client,
+    pub replica: Replica,
+    pub writer: Writer,
+    pub clock: Clock,
+    pub ids: IdSource,
+    pub metrics: Metrics,
+    revisions: Revisions,
+    request_timeout: Duration,
+}
+
+/// The decision on a request, as of one snapshot.
+pub enum Step<T> {
+    /// Final, whatever the snapshot does not show.
+    Known(T),
+    /// Final in a fresh snapshot; in an older one the request is decided on again.
+    IfFresh(T),
+    /// To be written in one transaction; `answer` takes its revision.
+    Commit {
+        writes: Vec<Write>,
+        answer: Box<dyn FnOnce(u64) -> T + Send>,
+    },
+}
+
+/// A failure to read fresh state or to commit.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// Nothing was written.
+    #[error("cannot reach the store")]
+    Store(#[source] store::Error),
+    #[error(
+        "the store did not answer: the request may have been committed; send it again to find out"
+    )]
+    Unknown(#[source] store::Error),
+    #[error("cannot get fresh state")]
+    Wait(#[source] WaitError),
+    /// Stale reads still work.
+    #[error("cannot answer with fresh state: try again")]
+    NotFresh(#[source] Arc<store::Error>),
+    #[error("the store did not return its revision in time: try again")]
+    NoRevision,
+    #[error("other writes keep changing {what}: try again")]
+    Contended { what: String },
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Contended { .. } => Self::new(Code::Aborted, failure),
+            failure => Self::new(Code::Unavailable, failure),
+        }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        if error.is_unknown() {
+            Failure::Unknown(error).into()
+        } else {
+            Failure::Store(error).into()
+        }
+    }
+}
+
+impl From<WaitError> for Error {
+    fn from(error: WaitError) -> Self {
+        Failure::Wait(error).into()
+    }
+}
+
+/// Returns the error of a request that lost to other writes too often.
+pub fn contended(what: String) -> Error {
+    Failure::Contended { what }.into()
+}
+
+impl Core {
+    /// Starts the loop that asks for revisions; it ends with `stop`.
+    pub fn new(
+        replica: Replica,
+        clock: Clock,
+        ids: IdSource,
+        metrics: Metrics,
+        request_timeout: Duration,
+        stop: CancellationToken,
+    ) -> Self {
+        let client = replica.client().clone();
+        let revisions = Revisions::start(client.clone(), metrics.clone(), stop);
+        Self {
+            writer: client.unfenced_writer(),
+            client,
+            replica,
+            clock,
+            ids,
+            metrics,
+            revisions,
+            request_timeout,
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        Timestamp(self.clock.now())
+    }
+
+    pub fn next_eval_id(&self) -> EvalId {
+        EvalId::from_random(self.ids.next_u128())
+    }
+
+    /// Returns how long a request may wait for the store.
+    pub fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+
+    /// Returns the deadline of a request that begins now.
+    pub fn deadline(&self) -> Instant {
+        Instant::now() + self.request_timeout
+    }
+
+    /// Returns the replica's newest state if `stale`, and a fresh one otherwise.
+    ///
+    /// # Errors
+    /// See [`Self::fresh`].
+    pub async fn snapshot(&self, stale: bool) -> Result<Snapshot, Error> {
+        if stale {
+            self.listed().await
+        } else {
+            self.fresh().await
+        }
+    }
+
+    /// Returns the newest state once the replica has listed the store for the first time.
+    async fn listed(&self) -> Result<Snapshot, Error> {
+        Ok(self.replica.ready(self.request_timeout).await?)
+    }
+
+    /// Returns a state that includes every write acknowledged before the call.
+    ///
+    /// # Errors
+    /// The store does not return its revision, or the replica does not reach it in time.
+    pub async fn fresh(&self) -> Result<Snapshot, Error> {
+        self.fresh_by(self.deadline()).await
+    }
+
+    async fn fresh_by(&self, deadline: Instant) -> Result<Snapshot, Error> {
+        let asked = tokio::time::timeout_at(deadline, self.revisions.current());
+        let revision = match asked.await {
+            Ok(Some(Ok(revision))) => revision,
+            Ok(Some(Err(error))) => return Err(Failure::NotFresh(error).into()),
+            Ok(None) => return Err(Error::draining()),
+            Err(_) => return Err(Failure::NoRevision.into()),
+        };
+        self.wait_for(revision, deadline).await
+    }
+
+    /// Returns a state that includes `revision`.
+    ///
+    /// # Errors
+    /// The replica does not reach it in time.
+    pub async fn wait_for(&self, revision: u64, deadline: Instant) -> Result<Snapshot, Error> {
+        Ok(self.replica.wait_for(revision, left(deadline)).await?)
+    }
+
+    /// Decides on a request and commits the decision. After a conflict it decides again, and it
+    /// refuses only in a fresh snapshot. The outcome of a commit without an answer is determined
+    /// before anything else is done. All of it takes no longer than one `request_timeout`.
+    ///
+    /// # Errors
+    /// Those of `decide`; the store cannot be reached; other writes keep coming first.
+    pub async fn execute<T>(
+        &self,
+        what: impl Fn() -> String + Send,
+        decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
+    ) -> Result<T, Error> {
+        self.execute_in(Room::New, what, decide).await
+    }
+
+    /// Like [`Self::execute`], in transactions as large as `room` allows.
+    ///
+    /// # Errors
+    /// See [`Self::execute`].
+    pub async fn execute_in<T>(
+        &self,
+        room: Room,
+        what: impl Fn() -> String + Send,
+        decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
+    ) -> Result<T, Error> {
+        let deadline = self.deadline();
+        let mut snapshot = self.listed().await?;
+        let mut is_fresh = false;
+        for attempt in 1..=MAX_ATTEMPTS {
+            match decide(&snapshot) {
+                Ok(Step::Known(done)) => return Ok(done),
+                Ok(Step::IfFresh(done)) if is_fresh => return Ok(done),
+                Err(error) if is_fresh => return Err(error),
+                Ok(Step::IfFresh(_)) | Err(_) => {
+                    snapshot = self.fresh_by(deadline).await?;
+                    is_fresh = true;
+                }
+                Ok(Step::Commit { writes, answer }) => {
+                    match self.commit_in(room, &writes, deadline).await? {
+                        Commit::Done { revision } => return Ok(answer(revision)),
+                        Commit::Conflict(conflict) => {
+                            self.metrics.conflicts.inc();
+                            debug!(attempt, ?conflict, "conflict: deciding again");
+                            snapshot = self.wait_for(conflict.revision, deadline).await?;
+                            is_fresh = true;
+                        }
+                    }
+                }
+            }
+        }
+        Err(contended(what()))
+    }
+
+    /// Commits writes in one transaction.
+    ///
+    /// # Errors
+    /// They do not fit together; see [`Self::commit_txn`].
+    pub async fn commit(&self, writes: &[Write], deadline: Instant) -> Result<Commit, Error> {
+        self.commit_in(Room::New, writes, deadline).await
+    }
+
+    /// Commits the evaluations that did not fit in the transaction that changed a node.
+    ///
+    /// # Errors
+    /// See [`Self::commit_txn`].
+    pub async fn commit_further(&self, node_id: NodeId, further: &[Write]) -> Result<(), Error> {
+        for evals in further.chunks(MAX_NODE_EVALS) {
+            // Their ids are new, so there is no conflict.
+            if let Err(error) = self.commit(evals, self.deadline()).await {
+                let left = further.len();
+                error!(%node_id, left, %error, "jobs on a changed node are not evaluated");
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn commit_in(
+        &self,
+        room: Room,
+        writes: &[Write],
+        deadline: Instant,
+    ) -> Result<Commit, Error> {
+        let txn = self.transaction(room, writes)?;
+        self.commit_txn(&txn, deadline).await
+    }
+
+    /// Returns the transaction of `writes`, not yet committed.
+    ///
+    /// # Errors
+    /// They do not fit together; the error names the request's field of the largest object.
+    pub fn transaction(&self, room: Room, writes: &[Write]) -> Result<Txn, Error> {
+        let txn = self.writer.txn_with(room);
+        txn.with(writes)
+            .map_err(|failure| too_large::error(writes, failure))
+    }
+
+    /// Commits a transaction, and determines its outcome when the answer does not come.
+    ///
+    /// # Errors
+    /// See [`Writer::commit_surely`].
+    pub async fn commit_txn(&self, txn: &Txn, deadline: Instant) -> Result<Commit, Error> {
+        let started = Instant::now();
+        let commit = self.writer.commit_surely(txn, left(deadline)).await?;
+        self.metrics
+            .commit_seconds
+            .observe(started.elapsed().as_secs_f64());
+        self.metrics.commits.inc();
+        Ok(commit)
+    }
+}
+
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use store::ClientOptions;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_unreachable_store_is_described_for_users() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let client = Client::connect(std::slice::from_ref(&address), ClientOptions::default())
+            .await
+            .unwrap();
+        let failure = client.current_revision().await.unwrap_err();
+        let message = Error::from(Failure::NotFresh(Arc::new(failure))).message();
+        assert!(message.contains(&address), "{message}");
+        assert!(
+            !message.contains("::") && !message.contains("stale"),
+            "{message}"
+        );
+    }
+}

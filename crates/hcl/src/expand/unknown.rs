@@ -1,0 +1,105 @@
+//! Unexpected names: unsupported, ignored with a warning, misplaced or misspelt.
+
+use crate::collector::Collector;
+use crate::document::{Attribute, Block};
+use crate::schema::Schema;
+use crate::source::Fault;
+use crate::suggest::{list, nearest};
+
+pub(super) fn attribute(
+    attribute: &Attribute<'_>,
+    schema: &'static Schema,
+    root: &'static Schema,
+    out: &mut Collector,
+) {
+    let name = attribute.name;
+    if let Some(ignored) = schema.ignored(name) {
+        return out.warn(ignored.warning);
+    }
+    let span = attribute.name_span.clone();
+    if let Some(refused) = schema.refusal(name) {
+        return out.fault(Fault::new(span, "Not supported", refused.message()));
+    }
+    let mut detail = format!("An argument named {name:?} is not expected here.");
+    if schema.block_names().any(|block| block == name) {
+        detail.push_str(&format!(
+            " Did you mean a block? Write {name} {{ … }} without the =."
+        ));
+    } else {
+        detail.push_str(&suggestion(
+            name,
+            schema,
+            root,
+            schema.attribute_names().collect(),
+        ));
+    }
+    detail.push_str(&expected(schema.attribute_names().collect()));
+    out.fault(Fault::new(span, "Unsupported argument", detail));
+}
+
+pub(super) fn block(
+    block: &Block<'_>,
+    schema: &'static Schema,
+    root: &'static Schema,
+    out: &mut Collector,
+) {
+    let name = block.kind;
+    if let Some(ignored) = schema.ignored(name) {
+        return out.warn(ignored.warning);
+    }
+    let span = block.header.clone();
+    if let Some(refused) = schema.refusal(name) {
+        return out.fault(Fault::new(span, "Not supported", refused.message()));
+    }
+    let mut detail = format!("Blocks of type {name:?} are not expected here.");
+    if schema.attribute(name).is_some() {
+        detail.push_str(&format!(" Did you mean an argument? Write {name} = ….",));
+    } else {
+        detail.push_str(&suggestion(
+            name,
+            schema,
+            root,
+            schema.block_names().collect(),
+        ));
+    }
+    detail.push_str(&expected(schema.block_names().collect()));
+    out.fault(Fault::new(span, "Unsupported block type", detail));
+}
+
+/// Returns the block in which the name belongs, or else the nearest known name.
+fn suggestion(
+    name: &str,
+    schema: &'static Schema,
+    root: &'static Schema,
+    known: Vec<&'static str>,
+) -> String {
+    // A name that exists elsewhere is misplaced rather than misspelt.
+    let mut homes = Vec::new();
+    homes_of(name, root, &mut homes);
+    homes.retain(|home| *home != schema.name);
+    if !homes.is_empty() {
+        return format!(" It belongs in a block of type {}.", list(homes, "or"));
+    }
+    match nearest(name, known) {
+        Some(meant) => format!(" Did you mean {meant:?}?"),
+        None => String::new(),
+    }
+}
+
+/// Collects the blocks that have an attribute or block of this name, each once.
+fn homes_of(name: &str, schema: &'static Schema, homes: &mut Vec<&'static str>) {
+    let here = schema.attribute(name).is_some() || schema.block(name).is_some();
+    if here && !homes.contains(&schema.name) {
+        homes.push(schema.name);
+    }
+    for child in schema.hcl_blocks() {
+        homes_of(name, child.schema, homes);
+    }
+}
+
+fn expected(names: Vec<&'static str>) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(" Expected here: {}.", list(names, "and"))
+}

@@ -1,0 +1,319 @@
+//! Results and errors of each function.
+
+use std::collections::BTreeSet;
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{SPECIAL, all};
+use crate::language::eval::Host;
+use crate::language::{Evaluator, Scope, Value, syntax};
+
+fn with_host(text: &str, host: &Host) -> Result<Value, String> {
+    let expression = syntax::expression(text).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
+    Evaluator::new(text, host)
+        .eval(&expression, &Scope::default())
+        .map_err(|fault| fault.detail)
+}
+
+fn eval(text: &str) -> Result<Value, String> {
+    with_host(text, &Host::default())
+}
+
+/// Calls and their values, both as expressions.
+const VALUES: &[(&str, &str)] = &[
+    // numbers
+    ("abs(-3)", "3"),
+    ("abs(-0.5)", "0.5"),
+    ("ceil(1.2)", "2"),
+    ("floor(-1.2)", "-2"),
+    ("ceil(5)", "5"),
+    ("log(8, 2)", "3"),
+    ("max(3, 1.5, \"7\")", "7"),
+    ("min(3, 1.5, 7)", "1.5"),
+    ("parseint(\"ff\", 16)", "255"),
+    ("parseint(\"-101\", 2)", "-5"),
+    ("pow(2, 10)", "1024"),
+    ("signum(-0.1)", "-1"),
+    ("signum(0)", "0"),
+    // texts
+    ("chomp(\"a\\r\\n\\n\")", "\"a\""),
+    ("indent(2, \"a\\nb\")", "\"a\\n  b\""),
+    ("join(\"-\", [\"a\", 1], [true])", "\"a-1-true\""),
+    ("lower(\"ÄB\")", "\"äb\""),
+    ("upper(\"äb\")", "\"ÄB\""),
+    ("regex_replace(\"a1b22\", \"[0-9]+\", \"#\")", "\"a#b#\""),
+    ("regex_replace(\"ab\", \"(a)(b)\", \"$2$1\")", "\"ba\""),
+    ("replace(\"a.b.c\", \".\", \"-\")", "\"a-b-c\""),
+    ("reverse(\"abc\")", "\"cba\""),
+    ("strrev(\"añ\")", "\"ña\""),
+    ("split(\",\", \"a,b,\")", "[\"a\", \"b\", \"\"]"),
+    ("split(\"\", \"ab\")", "[\"a\", \"b\"]"),
+    ("split(\",\", \"\")", "[]"),
+    ("strlen(\"añ\")", "2"),
+    ("substr(\"hello\", 1, 3)", "\"ell\""),
+    ("substr(\"hello\", -3, -1)", "\"llo\""),
+    ("substr(\"hello\", 9, 3)", "\"\""),
+    ("title(\"hello big world\")", "\"Hello Big World\""),
+    ("trim(\"?!a?!\", \"!?\")", "\"a\""),
+    ("trimprefix(\"v1.2\", \"v\")", "\"1.2\""),
+    ("trimsuffix(\"a.hcl\", \".hcl\")", "\"a\""),
+    ("trimspace(\" a \\n\")", "\"a\""),
+    // formats
+    ("format(\"%s-%d-%t\", \"a\", 5, true)", "\"a-5-true\""),
+    (
+        "format(\"%05d|%-5s|%5s|%+d\", 42, \"a\", \"b\", 7)",
+        "\"00042|a    |    b|+7\"",
+    ),
+    (
+        "format(\"%.2f %e %x %X %o %b %%\", 3.14159, 1500, 255, 255, 8, 5)",
+        "\"3.14 1.500000e+03 ff FF 10 101 %\"",
+    ),
+    (
+        "format(\"%q %v %v %#v\", \"a\\\"b\", [1], \"x\", \"x\")",
+        "\"\\\"a\\\\\\\"b\\\" [1] x \\\"x\\\"\"",
+    ),
+    ("format(\"%[2]s %[1]s\", \"a\", \"b\")", "\"b a\""),
+    ("format(\"%06.2f\", -3.14159)", "\"-03.14\""),
+    (
+        "formatlist(\"%s:%d\", [\"a\", \"b\"], 80)",
+        "[\"a:80\", \"b:80\"]",
+    ),
+    // collections
+    ("chunklist([1, 2, 3], 2)", "[[1, 2], [3]]"),
+    ("chunklist([1, 2], 0)", "[[1, 2]]"),
+    ("coalesce(null, \"\", \"a\")", "\"a\""),
+    ("coalescelist([], [1])", "[1]"),
+    ("compact([\"a\", \"\", null, \"b\"])", "[\"a\", \"b\"]"),
+    ("concat([1], [2, 3], [])", "[1, 2, 3]"),
+    ("contains([\"a\"], \"a\")", "true"),
+    ("contains([1], \"1\")", "false"),
+    ("distinct([1, 2, 1, 1.0])", "[1, 2]"),
+    ("element([\"a\", \"b\"], 3)", "\"b\""),
+    ("element([\"a\", \"b\"], -1)", "\"b\""),
+    ("flatten([1, [2, [3]], []])", "[1, 2, 3]"),
+    ("index([\"a\", \"b\"], \"b\")", "1"),
+    ("keys({ b = 1, a = 2 })", "[\"a\", \"b\"]"),
+    ("values({ b = 1, a = 2 })", "[2, 1]"),
+    ("length([1, 2])", "2"),
+    ("length({ a = 1 })", "1"),
+    ("lookup({ a = 1 }, \"a\", 9)", "1"),
+    ("lookup({ a = 1 }, \"b\", 9)", "9"),
+    (
+        "merge({ a = 1, b = 1 }, { b = 2 }, null)",
+        "{ a = 1, b = 2 }",
+    ),
+    ("range(3)", "[0, 1, 2]"),
+    ("range(1, 4)", "[1, 2, 3]"),
+    ("range(3, 0, -1)", "[3, 2, 1]"),
+    ("range(0, 1, 0.5)", "[0, 0.5]"),
+    ("range(0)", "[]"),
+    ("range(2, 0)", "[2, 1]"),
+    ("slice([1, 2, 3], 1, 3)", "[2, 3]"),
+    ("sort([\"b\", \"a\", \"B\"])", "[\"B\", \"a\", \"b\"]"),
+    ("zipmap([\"a\", \"b\"], [1, 2])", "{ a = 1, b = 2 }"),
+    ("setunion([\"b\"], [\"a\", \"b\"])", "[\"a\", \"b\"]"),
+    ("setintersection([\"a\", \"b\"], [\"b\", \"c\"])", "[\"b\"]"),
+    ("setproduct([1, 2], [\"a\"])", "[[1, \"a\"], [2, \"a\"]]"),
+    // encodings
+    ("base64encode(\"hi!\")", "\"aGkh\""),
+    ("base64encode(\"a\")", "\"YQ==\""),
+    ("base64encode(\"\")", "\"\""),
+    ("base64decode(\"YWI=\")", "\"ab\""),
+    (
+        "jsonencode({ a = [1, \"x\", null, true] })",
+        "\"{\\\"a\\\":[1,\\\"x\\\",null,true]}\"",
+    ),
+    ("jsondecode(\"{\\\"a\\\":[1.0,2.5]}\")", "{ a = [1, 2.5] }"),
+    ("urlencode(\"a b&c/ü\")", "\"a+b%26c%2F%C3%BC\""),
+    (
+        "csvdecode(\"a,b\\n1,\\\"x,\\\"\\\"y\\\"\\n\")",
+        "[{ a = \"1\", b = \"x,\\\"y\" }]",
+    ),
+    (
+        "csvdecode(\"a\\r\\n\\\"\\\"\\r\\n\\nz\")",
+        "[{ a = \"\" }, { a = \"z\" }]",
+    ),
+    // networks
+    ("cidrhost(\"10.1.0.0/16\", 258)", "\"10.1.1.2\""),
+    ("cidrhost(\"10.1.0.0/24\", -2)", "\"10.1.0.254\""),
+    ("cidrhost(\"2001:db8::/32\", 1)", "\"2001:db8::1\""),
+    (
+        "cidrhost(\"::/0\", -1)",
+        "\"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff\"",
+    ),
+    ("cidrnetmask(\"172.16.0.0/12\")", "\"255.240.0.0\""),
+    ("cidrsubnet(\"172.16.0.0/12\", 4, 2)", "\"172.18.0.0/16\""),
+    ("cidrsubnet(\"0.0.0.0/0\", 0, 0)", "\"0.0.0.0/0\""),
+    (
+        "cidrsubnets(\"10.1.0.0/16\", 4, 4, 8, 4)",
+        "[\"10.1.0.0/20\", \"10.1.16.0/20\", \"10.1.32.0/24\", \"10.1.48.0/20\"]",
+    ),
+    // special forms
+    ("can(1 / 0)", "false"),
+    ("can(1)", "true"),
+    ("try(1 / 0, [][0], \"z\")", "\"z\""),
+    ("convert([\"1\", 2], list(number))", "[1, 2]"),
+    (
+        "convert([\"b\", \"a\", \"b\"], set(string))",
+        "[\"a\", \"b\"]",
+    ),
+    // expansion of the last argument
+    ("max([1, 5, 3]...)", "5"),
+    ("join(\",\", [\"a\"], [[\"b\"], [\"c\"]]...)", "\"a,b,c\""),
+];
+
+const REFUSALS: &[(&str, &str)] = &[
+    ("abs(\"x\")", "argument 1 must be a number; got a string"),
+    ("abs()", "got 0 arguments, call it as abs(number)"),
+    ("abs(1, 2)", "got 2 arguments"),
+    ("log(0, 2)", "the result is not a number"),
+    ("pow(10, 400)", "the result is not a number"),
+    ("parseint(\"x\", 10)", "is no whole number in base 10"),
+    ("parseint(\"1\", 99)", "the base must be between 2 and 36"),
+    ("reverse([1])", "it reverses a text, not a list"),
+    ("indent(-1, \"a\")", "must be between 0 and"),
+    (
+        "regex_replace(\"a\", \"(\", \"\")",
+        "is no regular expression",
+    ),
+    ("format(\"%d\", \"x\")", "%d takes a whole number"),
+    ("format(\"%s\")", "there is no argument 1"),
+    ("format(\"a\", 1)", "uses 0 of its 1 arguments"),
+    ("format(\"%\")", "ends in the middle of a % directive"),
+    ("format(\"%y\", 1)", "there is no %y"),
+    (
+        "format(\"%99999999999d\", 1)",
+        "widths and precisions go up to",
+    ),
+    ("formatlist(\"%s%s\", [1], [1, 2])", "must be equally long"),
+    ("coalesce(null)", "all of its arguments are null"),
+    ("element([], 0)", "the list is empty"),
+    ("length(\"abc\")", "use strlen"),
+    ("lookup({ a = 1 }, \"b\")", "there is no key \"b\""),
+    ("range(5000)", "at most 1024"),
+    ("range(0, 5, 0)", "the step must lead"),
+    ("range(0, 5, -1)", "the step must lead"),
+    ("slice([1], 1, 5)", "is not within the 1 elements"),
+    ("slice([1], 1, 0)", "is not within the 1 elements"),
+    ("zipmap([\"a\"], [])", "there are 1 keys and 0 values"),
+    ("base64decode(\"a\")", "is not base64"),
+    ("base64decode(\"YR==\")", "is not base64"),
+    ("base64decode(\"/w==\")", "is not UTF-8"),
+    ("jsondecode(\"{\")", "is not JSON"),
+    (
+        "csvdecode(\"a,b\\n1\")",
+        "record 1 has 1 fields instead of 2",
+    ),
+    ("csvdecode(\"a\\n\\\"\")", "has no end"),
+    ("cidrhost(\"10.0.0.0/30\", 4)", "has no host 4"),
+    ("cidrhost(\"10.0.0.0/33\", 1)", "is no prefix"),
+    ("cidrsubnet(\"10.0.0.0/30\", 4, 0)", "do not fit behind /30"),
+    ("cidrsubnet(\"10.0.0.0/8\", 1, 2)", "there is no subnet 2"),
+    (
+        "cidrsubnets(\"10.0.0.0/31\", 1, 1, 1)",
+        "do not fit into the prefix",
+    ),
+    ("cidrnetmask(\"::/0\")", "only IPv4"),
+    ("convert(\"x\", number)", "a number is required"),
+    ("can()", "call it as can(expression)"),
+    ("max(5...)", "... takes a list; got a number"),
+    ("upper(attr.x...)", "... takes a list"),
+    ("abs(meta.x)", "is known only when the task runs"),
+    ("file(\"x\")", "filesystem function disabled"),
+    ("basename(\"x\")", "filesystem function disabled"),
+];
+
+#[test]
+fn every_function_returns_what_its_table_says() {
+    for (call, expected) in VALUES {
+        assert_eq!(eval(call), Ok(eval(expected).unwrap()), "{call}");
+    }
+}
+
+#[test]
+fn what_a_function_cannot_do_is_said_with_the_reason() {
+    for (call, reason) in REFUSALS {
+        let error = eval(call).expect_err(call);
+        assert!(error.contains(reason), "{call}: {error}");
+    }
+}
+
+#[test]
+fn no_function_is_untested_and_no_name_is_taken_twice() {
+    let mut names = BTreeSet::new();
+    let tested = |name: &str| {
+        let start = format!("{name}(");
+        VALUES
+            .iter()
+            .chain(REFUSALS)
+            .any(|(call, _)| call.starts_with(&start))
+    };
+    for name in all()
+        .map(|function| function.name)
+        .chain(SPECIAL.map(|(name, _)| name))
+    {
+        assert!(names.insert(name), "{name} is there twice");
+        assert!(
+            super::unavailable::instead(name).is_none(),
+            "{name} is said to be unavailable"
+        );
+        assert!(
+            tested(name) || name.starts_with("file") || name == "dirname",
+            "{name} is untested"
+        );
+    }
+}
+
+#[test]
+fn files_are_read_through_what_the_caller_gives() {
+    let read = |path: &Path| match path.to_str() {
+        Some("motd") => Ok(b"hello\n".to_vec()),
+        Some("binary") => Ok(vec![0xff]),
+        _ => Err(Error::from(ErrorKind::NotFound)),
+    };
+    let host = Host {
+        read_file: Some(Arc::new(read)),
+        ..Host::default()
+    };
+    for (call, expected) in [
+        ("file(\"motd\")", "\"hello\\n\""),
+        ("filebase64(\"binary\")", "\"/w==\""),
+        ("fileexists(\"motd\")", "true"),
+        ("fileexists(\"gone\")", "false"),
+        ("basename(\"/a/b.txt\")", "\"b.txt\""),
+        ("basename(\"/a/b/\")", "\"b\""),
+        ("dirname(\"/a/b.txt\")", "\"/a\""),
+        ("dirname(\"b.txt\")", "\".\""),
+        ("dirname(\"/b.txt\")", "\"/\""),
+    ] {
+        assert_eq!(
+            with_host(call, &host),
+            Ok(eval(expected).unwrap()),
+            "{call}"
+        );
+    }
+    let binary = with_host("file(\"binary\")", &host).unwrap_err();
+    assert!(binary.contains("use filebase64"), "{binary}");
+    assert!(
+        with_host("file(\"gone\")", &host)
+            .unwrap_err()
+            .contains("cannot read \"gone\"")
+    );
+}
+
+#[test]
+fn what_would_grow_without_bound_is_stopped() {
+    for call in [
+        "[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : c]]]",
+        "setproduct(range(1000), range(1000), range(1000))",
+        "regex_replace(join(\"\", [for i in range(1000) : \"aaaaaaaaaa\"]), \"a*\", join(\"\", [for i in range(1000) : \"$0$0$0$0$0$0\"]))",
+        "replace(join(\"\", [for i in range(1000) : \"aaaaaaaaaa\"]), \"a\", join(\"\", [for i in range(1000) : \"aaaaaaaaaa\"]))",
+    ] {
+        let error = eval(call).unwrap_err();
+        assert!(
+            error.contains("too many steps") || error.contains("grow too large"),
+            "{error}"
+        );
+    }
+}

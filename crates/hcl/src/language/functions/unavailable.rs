@@ -1,0 +1,48 @@
+//! Functions of other HCL tools that are not available, with alternatives.
+
+/// The result of a file must be reproducible.
+const NOT_REPEATABLE: &str =
+    "a job file has to give the same job every time it is read; pass the value as a variable";
+
+const NOT_HERE: &str = "this version of Kafila does not have it; compute the value beforehand and \
+                        pass it as a variable";
+
+const TABLE: [(&str, &str); 23] = [
+    (
+        "abspath",
+        "a path stays as it is written; write an absolute one",
+    ),
+    ("bcrypt", NOT_REPEATABLE),
+    (
+        "env",
+        "pass the value as a variable, NOMAD_VAR_name=value sets var.name",
+    ),
+    ("fileset", "name the files one by one"),
+    ("formatdate", NOT_HERE),
+    ("md5", NOT_HERE),
+    ("pathexpand", "write the path without ~"),
+    ("regex", "use regex_replace"),
+    ("rsadecrypt", NOT_HERE),
+    ("sha1", NOT_HERE),
+    ("sha256", NOT_HERE),
+    ("sha512", NOT_HERE),
+    ("sum", "add the numbers up with +"),
+    ("templatefile", "write the template as a heredoc"),
+    ("timeadd", NOT_HERE),
+    ("timestamp", NOT_REPEATABLE),
+    ("toset", "use convert(value, set(string)), or distinct"),
+    ("tostring", "use convert(value, string)"),
+    ("uuid", NOT_REPEATABLE),
+    ("uuidv4", NOT_REPEATABLE),
+    ("uuidv5", NOT_HERE),
+    ("yamldecode", "use jsondecode, or an HCL expression"),
+    ("yamlencode", "use jsonencode, whose text is YAML too"),
+];
+
+/// Returns the alternative to `name`; `None` for an unknown name.
+pub(super) fn instead(name: &str) -> Option<&'static str> {
+    TABLE
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, instead)| *instead)
+}

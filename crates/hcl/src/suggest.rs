@@ -1,0 +1,89 @@
+//! Suggestions of the nearest known name ("Did you mean …?").
+
+/// Maximum edit distance: 2 covers a swap plus a typo, and rarely matches unrelated words.
+const MAX_DISTANCE: usize = 2;
+
+/// Returns the nearest name within the maximum distance; the first of equals.
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Short words are close to each other: `to` is no typo of `cpu`.
+    let allowed = MAX_DISTANCE.min(wrong.chars().count().saturating_sub(1) / 2);
+    let mut best: Option<(usize, &str)> = None;
+    for name in known {
+        if name.eq_ignore_ascii_case(wrong) {
+            return Some(name);
+        }
+        let distance = distance(wrong, name);
+        if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// Returns ` Did you mean "x"?`, or an empty text.
+pub fn hint<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(wrong, known)
+        .map(|name| format!(" Did you mean \"{name}\"?"))
+        .unwrap_or_default()
+}
+
+/// Joins names: `a, b and c`.
+pub fn list<'a>(names: impl IntoIterator<Item = &'a str>, last: &str) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    match names.split_last() {
+        None => String::new(),
+        Some((only, [])) => (*only).to_owned(),
+        Some((final_name, others)) => format!("{} {last} {final_name}", others.join(", ")),
+    }
+}
+
+/// Returns the edit distance: insertions, deletions, replacements and swaps of neighbours.
+fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().collect();
+    let b: Vec<char> = b.chars().collect();
+    if a.len().abs_diff(b.len()) > MAX_DISTANCE {
+        return usize::MAX;
+    }
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typo_finds_the_word_and_an_unrelated_word_finds_none() {
+        let known = ["cpu", "memory", "memory_max", "count"];
+        assert_eq!(nearest("memroy", known), Some("memory"));
+        assert_eq!(nearest("Count", known), Some("count"));
+        assert_eq!(nearest("cuont", known), Some("count"));
+        assert_eq!(nearest("cp", known), None);
+        assert_eq!(nearest("volume", known), None);
+        assert_eq!(hint("memroy", known), " Did you mean \"memory\"?");
+        assert_eq!(hint("x", known), "");
+    }
+
+    #[test]
+    fn names_are_listed_with_the_last_one_joined() {
+        assert_eq!(list([], "or"), "");
+        assert_eq!(list(["a"], "or"), "a");
+        assert_eq!(list(["a", "b", "c"], "or"), "a, b or c");
+    }
+}

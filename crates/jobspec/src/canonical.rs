@@ -1,0 +1,59 @@
+//! From a job as users write it to the job that is stored: defaults filled in, everything checked.
+//!
+//! Pure and deterministic: the same spec and time always give the same job, so that registering a
+//! job again can be recognised as no change. All errors are collected, none stops the rest.
+//! What needs the cluster's state (does the namespace exist, may the caller do this, may an
+//! existing job change its type) is left to the gateway.
+
+mod check;
+mod constraint;
+mod device;
+mod disconnect;
+mod driver_config;
+mod environment;
+mod group;
+mod inherited;
+mod job;
+mod job_types;
+mod launches;
+mod limits;
+mod name;
+mod network;
+mod rank;
+mod reschedule;
+mod resources;
+mod restart;
+mod scaling;
+mod signal;
+mod task;
+mod update;
+mod version;
+mod volume;
+
+use model::{FieldErrors, Timestamp};
+
+use self::check::Check;
+pub use self::limits::MAX_TOTAL_COUNT;
+
+/// A job that may be stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admitted {
+    pub job: model::Job,
+    /// Legal but probably unintended, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Returns the job that `spec` asks for, with every default filled in.
+///
+/// The version is 0 and the time of submission `now`; admission raises the version when it is not
+/// the first. `spec`'s own version and time are ignored.
+///
+/// # Errors
+/// Everything that is wrong with the job, each with the path of its field, what is wrong and how
+/// to mend it.
+pub fn canonicalise(spec: &spec::Job, now: Timestamp) -> Result<Admitted, FieldErrors> {
+    let mut check = Check::default();
+    let job = job::job(&mut check, spec, now);
+    let (errors, warnings) = check.finish();
+    errors.into_result(Admitted { job, warnings })
+}

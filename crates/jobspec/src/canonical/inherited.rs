@@ -1,0 +1,23 @@
+//! Policies of a job that its groups inherit.
+
+use std::time::Duration;
+
+use model::job::JobType;
+
+/// Policies that groups without their own take from their job.
+pub(super) struct Inherited<'a> {
+    pub(super) job_type: JobType,
+    pub(super) update: Option<&'a spec::UpdateStrategy>,
+    pub(super) reschedule: Option<&'a spec::ReschedulePolicy>,
+    pub(super) migrate: Option<&'a spec::MigrateStrategy>,
+}
+
+impl Inherited<'_> {
+    /// The window in which restarts are counted, when nothing else is asked for.
+    pub(super) fn restart_interval(&self) -> Duration {
+        match self.job_type {
+            JobType::Service | JobType::System => Duration::from_secs(30 * 60),
+            JobType::Batch | JobType::Sysbatch => Duration::from_secs(24 * 3_600),
+        }
+    }
+}

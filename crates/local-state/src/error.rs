@@ -1,0 +1,26 @@
+//! Failures to open a node's storage.
+
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{}: {what}", path.display())]
+    Path {
+        path: PathBuf,
+        what: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("{} does not hold an id: restore it, or remove it to make this a new node", path.display())]
+    BadIdentity { path: PathBuf },
+    #[error("another agent uses {}: stop it, or choose another `data_dir`", path.display())]
+    DataDirInUse { path: PathBuf },
+    #[error("cannot use the local state in {}", path.display())]
+    Database {
+        path: PathBuf,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("cannot start the thread that writes the local state")]
+    Thread(#[source] std::io::Error),
+}

@@ -1,0 +1,25 @@
+//! Local state of a node: its identity and its database, which survive the agent.
+//!
+//! In reading order: [`storage`] opens a node's storage, a data directory or memory; [`identity`] is
+//! the node's id and secret; [`state`] is the handle to write with; [`records`] are keys and values,
+//! [`queue`] the pending writes, [`writer`] the thread that commits them, [`disk`] the database
+//! file, [`memory`] its stand-in in simulations.
+
+mod disk;
+mod error;
+mod identity;
+mod memory;
+mod metrics;
+mod queue;
+mod records;
+mod state;
+mod storage;
+mod writer;
+
+pub use error::Error;
+pub use identity::Identity;
+pub use memory::Memory;
+pub use metrics::Metrics;
+pub use records::{NodeState, Restored, Stored, decode};
+pub use state::LocalState;
+pub use storage::{Opened, Storage};

@@ -1,0 +1,116 @@
+//! Storage of a node: a data directory, memory that outlives the agent, or none.
+//!
+//! Shape of a data directory: `client/` for the agent, `alloc/` for the allocations' files.
+
+use std::path::{Path, PathBuf};
+
+use service_kit::IdSource;
+
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::memory::Memory;
+use crate::metrics::Metrics;
+use crate::records::Restored;
+use crate::state::LocalState;
+
+/// The kind of a node's storage.
+#[derive(Clone, Debug)]
+pub enum Storage {
+    /// Nothing survives the agent.
+    None,
+    /// For simulations that restart the agent.
+    Memory(Memory),
+    /// The data directory.
+    Directory(PathBuf),
+}
+
+/// A node's opened storage.
+#[derive(Debug)]
+pub struct Opened {
+    pub identity: Identity,
+    pub state: LocalState,
+    pub restored: Restored,
+    /// The directory of the allocations' files; `None` without a data directory.
+    pub alloc_dir: Option<PathBuf>,
+    /// The agent's own directory; `None` without a data directory.
+    pub state_dir: Option<PathBuf>,
+}
+
+impl Storage {
+    /// Opens the storage, locks it, and reads every record. A new storage gets a new identity.
+    ///
+    /// # Errors
+    /// The data directory is in use or cannot be used.
+    pub async fn open(self, ids: &IdSource, metrics: Metrics) -> Result<Opened, Error> {
+        match self {
+            Self::None => Ok(Opened::without_storage(ids)),
+            Self::Memory(memory) => {
+                let (state, restored) = LocalState::open_in(&memory);
+                Ok(Opened {
+                    identity: memory.identity(ids),
+                    state,
+                    restored,
+                    alloc_dir: None,
+                    state_dir: None,
+                })
+            }
+            Self::Directory(data_dir) => {
+                let ids = ids.clone();
+                // Opening waits for the disk, and for another agent that is just ending.
+                blocking::spawn(move || Opened::in_directory(&data_dir, &ids, metrics))
+                    .await
+                    .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+            }
+        }
+    }
+}
+
+impl Opened {
+    /// A new identity, and a state that forgets every write.
+    pub fn without_storage(ids: &IdSource) -> Self {
+        Self {
+            identity: Identity::new(ids),
+            state: LocalState::none(),
+            restored: Restored::default(),
+            alloc_dir: None,
+            state_dir: None,
+        }
+    }
+
+    fn in_directory(data_dir: &Path, ids: &IdSource, metrics: Metrics) -> Result<Self, Error> {
+        create(data_dir, 0o755)?;
+        // Tasks get absolute paths.
+        let data_dir = data_dir.canonicalize().map_err(|source| Error::Path {
+            path: data_dir.to_owned(),
+            what: "cannot find the data directory",
+            source,
+        })?;
+        let (state_dir, alloc_dir) = (data_dir.join("client"), data_dir.join("alloc"));
+        create(&state_dir, 0o700)?;
+        // Other users may enter the directory of an allocation, but not list them.
+        create(&alloc_dir, 0o711)?;
+        // First, because the database is also the lock against a second agent.
+        let (state, restored) = LocalState::open(&state_dir, metrics)?;
+        let identity = Identity::load(&state_dir, ids)?;
+        Ok(Self {
+            identity,
+            state,
+            restored,
+            alloc_dir: Some(alloc_dir),
+            state_dir: Some(state_dir),
+        })
+    }
+}
+
+fn create(path: &Path, mode: u32) -> Result<(), Error> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path)
+        .map_err(|source| Error::Path {
+            path: path.to_owned(),
+            what: "cannot create the directory",
+            source,
+        })
+}

@@ -1,0 +1,279 @@
+//! Allocations.
+
+use std::collections::BTreeMap;
+
+use proto::v1;
+use serde::Serialize;
+
+use crate::metric::AllocMetric;
+use crate::time;
+use crate::time::nanoseconds;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Allocation<'a> {
+    #[serde(rename = "ID")]
+    id: &'a str,
+    #[serde(rename = "EvalID")]
+    eval_id: &'a str,
+    name: &'a str,
+    namespace: &'a str,
+    #[serde(rename = "NodeID")]
+    node_id: &'a str,
+    node_name: &'a str,
+    #[serde(rename = "JobID")]
+    job_id: &'a str,
+    job_type: &'a str,
+    job_version: u64,
+    task_group: &'a str,
+    resources: Option<Resources>,
+    allocated_resources: Option<AllocatedResources<'a>>,
+    desired_status: &'a str,
+    desired_description: &'a str,
+    desired_transition: DesiredTransition,
+    client_status: &'a str,
+    client_description: &'a str,
+    task_states: BTreeMap<&'a str, TaskState<'a>>,
+    #[serde(rename = "DeploymentID")]
+    deployment_id: &'a str,
+    deployment_status: Option<DeploymentStatus>,
+    #[serde(rename = "FollowupEvalID")]
+    followup_eval_id: &'a str,
+    previous_allocation: &'a str,
+    next_allocation: &'a str,
+    preempted_by_allocation: &'a str,
+    preempted_allocations: &'a [String],
+    reschedule_tracker: Option<RescheduleTracker<'a>>,
+    metrics: Option<AllocMetric<'a>>,
+    create_index: u64,
+    modify_index: u64,
+    alloc_modify_index: u64,
+    create_time: u64,
+    modify_time: u64,
+}
+
+impl<'a> From<&'a v1::Allocation> for Allocation<'a> {
+    fn from(alloc: &'a v1::Allocation) -> Self {
+        let states = alloc.task_states.iter();
+        Self {
+            id: &alloc.id,
+            eval_id: &alloc.eval_id,
+            name: &alloc.name,
+            namespace: &alloc.namespace,
+            node_id: &alloc.node_id,
+            node_name: &alloc.node_name,
+            job_id: &alloc.job_id,
+            job_type: &alloc.job_type,
+            job_version: alloc.job_version,
+            task_group: &alloc.task_group,
+            resources: alloc.resources.as_ref().map(Into::into),
+            allocated_resources: alloc.resources.as_ref().map(Into::into),
+            desired_status: &alloc.desired_status,
+            desired_description: &alloc.desired_description,
+            desired_transition: alloc.desired_transition.unwrap_or_default().into(),
+            client_status: &alloc.client_status,
+            client_description: &alloc.client_description,
+            task_states: states
+                .map(|(task, state)| (task.as_str(), state.into()))
+                .collect(),
+            deployment_id: &alloc.deployment_id,
+            deployment_status: DeploymentStatus::of(alloc),
+            followup_eval_id: &alloc.followup_eval_id,
+            previous_allocation: &alloc.previous_alloc_id,
+            next_allocation: &alloc.next_alloc_id,
+            preempted_by_allocation: &alloc.preempted_by_alloc_id,
+            preempted_allocations: &alloc.preempted_alloc_ids,
+            reschedule_tracker: RescheduleTracker::of(alloc),
+            metrics: alloc
+                .metric
+                .as_ref()
+                .map(|metric| AllocMetric::placed(metric, &alloc.node_id)),
+            create_index: alloc.create_index,
+            modify_index: alloc.modify_index,
+            alloc_modify_index: alloc.alloc_modify_index,
+            create_time: alloc.create_time_ns,
+            modify_time: alloc.modify_time_ns,
+        }
+    }
+}
+
+/// What all tasks together hold.
+#[derive(Debug, Serialize)]
+struct Resources {
+    #[serde(rename = "CPU")]
+    cpu: u64,
+    #[serde(rename = "MemoryMB")]
+    memory_mb: u64,
+    #[serde(rename = "DiskMB")]
+    disk_mb: u64,
+}
+
+impl From<&v1::AllocatedResources> for Resources {
+    fn from(resources: &v1::AllocatedResources) -> Self {
+        Self {
+            cpu: resources.cpu_mhz,
+            memory_mb: resources.memory_mib,
+            disk_mb: resources.disk_mib,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct AllocatedResources<'a> {
+    shared: SharedResources<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct SharedResources<'a> {
+    #[serde(rename = "DiskMB")]
+    disk_mb: u64,
+    #[serde(rename = "Ports")]
+    ports: Vec<Port<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Port<'a> {
+    #[serde(rename = "Label")]
+    label: &'a str,
+    #[serde(rename = "Value")]
+    value: u32,
+    #[serde(rename = "To")]
+    to: u32,
+    #[serde(rename = "HostIP")]
+    host_ip: &'a str,
+}
+
+impl<'a> From<&'a v1::AllocatedResources> for AllocatedResources<'a> {
+    fn from(resources: &'a v1::AllocatedResources) -> Self {
+        let port = |port: &'a v1::AllocatedPort| Port {
+            label: &port.label,
+            value: port.value,
+            to: port.to,
+            host_ip: &port.host_ip,
+        };
+        Self {
+            shared: SharedResources {
+                disk_mb: resources.disk_mib,
+                ports: resources.ports.iter().map(port).collect(),
+            },
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DesiredTransition {
+    migrate: bool,
+    reschedule: bool,
+    force_reschedule: bool,
+    migrate_disable_placement: bool,
+}
+
+impl From<v1::DesiredTransition> for DesiredTransition {
+    fn from(transition: v1::DesiredTransition) -> Self {
+        Self {
+            migrate: transition.migrate,
+            reschedule: transition.reschedule,
+            force_reschedule: transition.force_reschedule,
+            migrate_disable_placement: transition.migrate_disable_placement,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct TaskState<'a> {
+    state: &'a str,
+    failed: bool,
+    restarts: u32,
+    last_restart: Option<String>,
+    started_at: Option<String>,
+    finished_at: Option<String>,
+    events: Vec<TaskEvent<'a>>,
+}
+
+impl<'a> From<&'a v1::TaskState> for TaskState<'a> {
+    fn from(state: &'a v1::TaskState) -> Self {
+        let event = |event: &'a v1::TaskEvent| TaskEvent {
+            r#type: &event.r#type,
+            time: event.time_ns,
+            display_message: &event.display_message,
+            details: event
+                .details
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.as_str()))
+                .collect(),
+        };
+        Self {
+            state: &state.state,
+            failed: state.failed,
+            restarts: state.restarts,
+            last_restart: time::json(state.last_restart_at_ns),
+            started_at: time::json(state.started_at_ns),
+            finished_at: time::json(state.finished_at_ns),
+            events: state.events.iter().map(event).collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct TaskEvent<'a> {
+    r#type: &'a str,
+    time: u64,
+    display_message: &'a str,
+    details: BTreeMap<&'a str, &'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DeploymentStatus {
+    healthy: Option<bool>,
+    timestamp: Option<String>,
+    canary: bool,
+}
+
+impl DeploymentStatus {
+    /// `None` for an allocation that is part of no deployment.
+    fn of(alloc: &v1::Allocation) -> Option<Self> {
+        let health = alloc.deployment_health.as_ref();
+        (!alloc.deployment_id.is_empty() || health.is_some()).then(|| Self {
+            healthy: health.map(|health| health.healthy),
+            timestamp: health.and_then(|health| time::json(health.time_ns)),
+            canary: alloc.canary,
+        })
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct RescheduleTracker<'a> {
+    events: Vec<RescheduleEvent<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct RescheduleEvent<'a> {
+    #[serde(rename = "RescheduleTime")]
+    time: u64,
+    #[serde(rename = "PrevAllocID")]
+    previous_alloc_id: &'a str,
+    #[serde(rename = "PrevNodeID")]
+    previous_node_id: &'a str,
+    #[serde(rename = "Delay")]
+    delay: i64,
+}
+
+impl<'a> RescheduleTracker<'a> {
+    /// `None` for an allocation that replaces none.
+    fn of(alloc: &'a v1::Allocation) -> Option<Self> {
+        let event = |event: &'a v1::RescheduleEvent| RescheduleEvent {
+            time: event.time_ns,
+            previous_alloc_id: &event.previous_alloc_id,
+            previous_node_id: &event.previous_node_id,
+            delay: nanoseconds(event.delay.as_ref()),
+        };
+        let events: Vec<_> = alloc.reschedules.iter().map(event).collect();
+        (!events.is_empty()).then_some(Self { events })
+    }
+}

@@ -1,0 +1,21 @@
+//! The JSON of the HTTP API, with Nomad's keys: one file per noun.
+//!
+//! Keys are stable; those without a value here are left out. Durations are integer nanoseconds,
+//! `CreateTime` and its like Unix nanoseconds, other points in time RFC 3339. A job itself is written by
+//! the crate `spec`, whose types carry its keys.
+
+pub mod alloc;
+pub mod deployment;
+pub mod eval;
+pub mod event;
+pub mod explain;
+pub mod job;
+pub mod metric;
+pub mod namespace;
+pub mod node;
+pub mod node_pool;
+pub mod operator;
+pub mod plan;
+pub mod scaling;
+mod time;
+pub mod volume;

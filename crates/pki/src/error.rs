@@ -1,0 +1,38 @@
+//! Errors of creating and reading certificates.
+
+use std::net::IpAddr;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the file has no certificate as PEM (-----BEGIN CERTIFICATE-----)")]
+    NoCertificate,
+    #[error("the certificate is malformed: {0}")]
+    Malformed(String),
+    #[error("the key is no private key that can sign: {0}")]
+    Key(#[source] rcgen::Error),
+    #[error("the certificate is not one of a CA")]
+    NotAnAuthority,
+    #[error("the key does not belong to the CA's certificate")]
+    ForeignKey,
+    #[error("a validity of {days} days is out of range: want 1 to {max}")]
+    Days { days: u32, max: u32 },
+    #[error("the CA has expired")]
+    AuthorityExpired,
+    #[error(
+        "the certificate would be valid for {days} days, longer than its CA: want at most {max} days"
+    )]
+    OutlivesAuthority { days: u32, max: u32 },
+    #[error("{0:?} is not a DNS name")]
+    DnsName(String),
+    #[error("{0:?} is in the domain of Kafila's roles, where only roles have names")]
+    ReservedName(String),
+    #[error("the CA's name constraints permit no {name:?}, only names in {}", permitted.join(", "))]
+    NotPermitted {
+        name: String,
+        permitted: Vec<String>,
+    },
+    #[error("a certificate of a client has no addresses: leave out {0}")]
+    AddressOfClient(IpAddr),
+    #[error("cannot create the certificate: {0}")]
+    Create(#[from] rcgen::Error),
+}

@@ -1,0 +1,287 @@
+//! Rescheduling: whether a failed allocation may be replaced, and when.
+//!
+//! One answer for the scheduler, which replaces it, the deployment watcher, which fails a deployment
+//! whose allocations may not be replaced, and the gateway, which evaluates a job when a node reports a
+//! failure. Which allocations are subject to the policy at all is up to each of them.
+
+use std::time::Duration;
+
+use model::allocation::RescheduleEvent;
+use model::job::{DelayFunction, ReschedulePolicy};
+use model::{AllocClient, Allocation, Timestamp};
+
+/// Returns the earliest time for the next replacement; `None`: the policy allows no more attempts.
+///
+/// Shape: `events` are the replacements so far, oldest first.
+/// Source: Nomad's public behaviour. Under a limited policy, the first replacement only needs
+/// `attempts` above 0. A later one needs fewer than `attempts` replacements in the interval before the
+/// failure, and a delay shorter than the interval.
+pub fn next_attempt(
+    policy: &ReschedulePolicy,
+    events: &[RescheduleEvent],
+    failed_at: Timestamp,
+) -> Option<Timestamp> {
+    let delay = next_delay(policy, events, failed_at);
+    let is_allowed = policy.unlimited
+        || (policy.attempts > 0
+            && (events.is_empty()
+                || (delay < policy.interval
+                    && recent_attempts(policy, events, failed_at) < policy.attempts)));
+    is_allowed.then(|| failed_at.plus(delay))
+}
+
+fn recent_attempts(
+    policy: &ReschedulePolicy,
+    events: &[RescheduleEvent],
+    failed_at: Timestamp,
+) -> u32 {
+    let recent = events
+        .iter()
+        .filter(|event| failed_at.since(event.time) < policy.interval);
+    u32::try_from(recent.count()).unwrap_or(u32::MAX)
+}
+
+/// Returns the delay of the next replacement after `failed_at`, whether or not it is allowed.
+///
+/// Shape: `events` oldest first.
+pub fn next_delay(
+    policy: &ReschedulePolicy,
+    events: &[RescheduleEvent],
+    failed_at: Timestamp,
+) -> Duration {
+    let Some(last) = events.last() else {
+        return policy.delay;
+    };
+    let before = events.iter().rev().nth(1).map(|event| event.delay);
+    let starts_anew = policy.delay_function == DelayFunction::Fibonacci
+        && before == Some(policy.max_delay)
+        && last.delay == policy.delay;
+    let delay = if starts_anew {
+        policy.delay
+    } else {
+        policy.following_delay(before, Some(last.delay))
+    };
+    if !policy.is_above_max(delay) {
+        delay
+    } else if failed_at.since(last.time) > policy.max_delay {
+        // The allocation ran for long enough to restart the series.
+        policy.delay
+    } else {
+        policy.max_delay
+    }
+}
+
+/// Returns when an allocation failed: the end of its last task, else the node's last report, else the
+/// last change of the allocation.
+pub fn failed_at(alloc: &Allocation, client: Option<&AllocClient>) -> Timestamp {
+    let Some(client) = client else {
+        return alloc.modify_time.max(alloc.create_time);
+    };
+    let last_end = client
+        .task_states
+        .values()
+        .map(|task| task.finished_at)
+        .max();
+    match last_end {
+        Some(end) if !end.is_never() => end,
+        _ => client.modify_time,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{AllocId, NodeId, TaskState};
+    use test_kit::builders;
+
+    use super::*;
+
+    /// The failure in all cases, in seconds.
+    const FAILURE: u64 = 10_000;
+
+    fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(secs * 1_000)
+    }
+
+    fn policy(delay_function: DelayFunction, delay: u64, max_delay: u64) -> ReschedulePolicy {
+        ReschedulePolicy {
+            attempts: 0,
+            interval: Duration::ZERO,
+            delay: secs(delay),
+            delay_function,
+            max_delay: secs(max_delay),
+            unlimited: true,
+        }
+    }
+
+    fn limited(attempts: u32, delay_function: DelayFunction) -> ReschedulePolicy {
+        ReschedulePolicy {
+            attempts,
+            interval: secs(600),
+            unlimited: false,
+            ..policy(delay_function, 10, 0)
+        }
+    }
+
+    /// Events at these times (seconds before the failure) with these delays, oldest first.
+    fn events(tried: &[(u64, u64)]) -> Vec<RescheduleEvent> {
+        let event = |(ago, delay): &(u64, u64)| RescheduleEvent {
+            time: at(FAILURE - ago),
+            previous_alloc: AllocId::default(),
+            previous_node: NodeId::default(),
+            delay: secs(*delay),
+        };
+        tried.iter().map(event).collect()
+    }
+
+    /// One row of the table: policy, events, delay of the next attempt if one is allowed.
+    type Case<'a> = (&'a str, ReschedulePolicy, &'a [(u64, u64)], Option<u64>);
+
+    #[test]
+    fn attempts_are_limited_within_the_interval_and_their_delay_must_fit_into_it() {
+        use DelayFunction::{Constant, Exponential, Fibonacci};
+        let unlimited = policy(Constant, 10, 0);
+        let capped = ReschedulePolicy {
+            max_delay: secs(100),
+            ..limited(9, Exponential)
+        };
+        let as_long_as_the_interval = ReschedulePolicy {
+            delay: secs(600),
+            ..limited(1, Constant)
+        };
+        let cases: [Case<'_>; 19] = [
+            ("no attempts", limited(0, Constant), &[], None),
+            ("first", limited(1, Constant), &[], Some(10)),
+            ("used up", limited(1, Constant), &[(30, 10)], None),
+            ("a second", limited(2, Constant), &[(30, 10)], Some(10)),
+            ("just outside", limited(1, Constant), &[(600, 10)], Some(10)),
+            ("just within", limited(1, Constant), &[(599, 10)], None),
+            ("unlimited", unlimited, &[(2, 10), (1, 10)], Some(10)),
+            (
+                "doubled to the interval",
+                limited(9, Exponential),
+                &[(30, 300)],
+                None,
+            ),
+            (
+                "doubled below it",
+                limited(9, Exponential),
+                &[(30, 299)],
+                Some(598),
+            ),
+            ("doubled and capped", capped, &[(30, 300)], Some(100)),
+            (
+                "summed to the interval",
+                limited(9, Fibonacci),
+                &[(60, 300), (30, 300)],
+                None,
+            ),
+            (
+                "summed below it",
+                limited(9, Fibonacci),
+                &[(60, 100), (30, 300)],
+                Some(400),
+            ),
+            (
+                "one of a series",
+                limited(9, Fibonacci),
+                &[(30, 599)],
+                Some(10),
+            ),
+            // The first attempt is allowed whatever its delay, later ones are not.
+            ("first, long", as_long_as_the_interval, &[], Some(600)),
+            ("later, long", as_long_as_the_interval, &[(700, 600)], None),
+            (
+                "capped, quiet",
+                policy(Exponential, 5, 90),
+                &[(91, 90)],
+                Some(5),
+            ),
+            (
+                "capped, busy",
+                policy(Exponential, 5, 90),
+                &[(90, 90)],
+                Some(90),
+            ),
+            ("no cap", policy(Exponential, 5, 0), &[(1, 90)], Some(180)),
+            (
+                "constant above the cap",
+                policy(Constant, 5, 1),
+                &[(2, 5), (1, 5)],
+                Some(5),
+            ),
+        ];
+        for (name, policy, tried, delay) in cases {
+            let next = next_attempt(&policy, &events(tried), at(FAILURE));
+            assert_eq!(next, delay.map(|delay| at(FAILURE + delay)), "{name}");
+        }
+    }
+
+    #[test]
+    fn scenario_049_attempts_count_within_the_interval() {
+        let limited = ReschedulePolicy {
+            interval: secs(60),
+            ..limited(1, DelayFunction::Constant)
+        };
+        let is_allowed = |policy: &ReschedulePolicy, tried: &[(u64, u64)]| {
+            next_attempt(policy, &events(tried), at(FAILURE)).is_some()
+        };
+        assert!(is_allowed(&limited, &[]));
+        assert!(!is_allowed(&limited, &[(59, 5)]));
+        assert!(is_allowed(&limited, &[(60, 5)]));
+        let disabled = ReschedulePolicy {
+            attempts: 0,
+            ..limited
+        };
+        assert!(!is_allowed(&disabled, &[]));
+    }
+
+    /// Returns the delay after events a second apart, the first 9 s before the failure.
+    fn delay(policy: &ReschedulePolicy, delays: &[u64]) -> Duration {
+        let tried: Vec<_> = (1..=9).rev().zip(delays.iter().copied()).collect();
+        next_delay(policy, &events(&tried), at(FAILURE))
+    }
+
+    #[test]
+    fn scenario_052_exponential_delays_double_up_to_the_maximum() {
+        let policy = policy(DelayFunction::Exponential, 5, 90);
+        assert_eq!(delay(&policy, &[]), secs(5));
+        assert_eq!(delay(&policy, &[5, 10, 20]), secs(40));
+        assert_eq!(delay(&policy, &[60]), secs(90));
+    }
+
+    #[test]
+    fn scenario_053_fibonacci_delays_add_up() {
+        let policy = policy(DelayFunction::Fibonacci, 15, 240);
+        assert_eq!(delay(&policy, &[15]), secs(15));
+        assert_eq!(delay(&policy, &[15, 25]), secs(40));
+        assert_eq!(delay(&policy, &[240, 15]), secs(15));
+    }
+
+    #[test]
+    fn an_allocation_failed_when_its_last_task_ended() {
+        let job = builders::service("web", 1);
+        let mut alloc = builders::allocation(1, &job, NodeId::default());
+        (alloc.create_time, alloc.modify_time) = (at(5), at(7));
+        let ended = |second| TaskState {
+            finished_at: at(second),
+            ..TaskState::default()
+        };
+        let after = |ends: &[u64]| {
+            let states = (1..).zip(ends);
+            let states = states.map(|(task, second)| (format!("task{task}"), ended(*second)));
+            let client = AllocClient {
+                modify_time: at(50),
+                task_states: states.collect(),
+                ..AllocClient::default()
+            };
+            failed_at(&alloc, Some(&client))
+        };
+        assert_eq!(after(&[20, 30, 0]), at(30));
+        assert_eq!(after(&[0]), at(50), "no task has ended");
+        assert_eq!(failed_at(&alloc, None), at(7), "no report");
+    }
+}

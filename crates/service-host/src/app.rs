@@ -1,0 +1,77 @@
+//! A service from its configuration to its end: build, run, drain.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use service_kit::{ConfigError, Transport};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::ServiceConfig;
+use crate::error::Error;
+use crate::host::{Base, Host};
+use crate::role::role_of;
+
+/// The future of a running service, boxed: everything that the service does is in it.
+pub type Running = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// The part of a service that differs from the others.
+pub trait Service {
+    /// The name that it is elected, configured and measured under.
+    const NAME: &'static str;
+
+    type Config: ServiceConfig;
+
+    /// Rejects settings with which the service cannot work.
+    ///
+    /// # Errors
+    /// The first wrong setting.
+    fn check(config: &Self::Config) -> Result<(), ConfigError>;
+
+    /// Runs on `host` until drained.
+    fn run(config: Self::Config, host: Host, drain: CancellationToken) -> Running;
+}
+
+/// A service, built and bound, not yet running.
+#[derive(Debug)]
+pub struct App<S: Service> {
+    config: S::Config,
+    base: Base,
+}
+
+impl<S: Service> App<S> {
+    /// Binds the ports and prepares the connection to the store.
+    ///
+    /// # Errors
+    /// A port is taken, or a setting is invalid.
+    pub async fn build(config: S::Config) -> Result<Self, Error> {
+        S::check(&config)?;
+        let transport = match role_of(S::NAME) {
+            Some(role) => Transport::open(config.tls(), role)?,
+            None => Transport::PLAINTEXT,
+        };
+        let base = Base::build_with(S::NAME, config.etcd(), config.listen(), transport).await?;
+        config
+            .tls()
+            .warn_if_exposed(base.bound().map_err(Error::Address)?);
+        Ok(Self { config, base })
+    }
+
+    /// Returns the address that other processes reach its RPCs at.
+    pub fn address(&self) -> &str {
+        self.base.address()
+    }
+
+    /// # Errors
+    /// The listener has no address.
+    pub fn metrics_address(&self) -> std::io::Result<SocketAddr> {
+        self.base.metrics_address()
+    }
+
+    /// Runs until drained, then finishes started work.
+    ///
+    /// # Errors
+    /// A server failed.
+    pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
+        S::run(self.config, self.base.start(), drain).await
+    }
+}

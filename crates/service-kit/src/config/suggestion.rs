@@ -1,0 +1,50 @@
+//! Suggestions for misspelt settings: "did you mean …?".
+
+/// The maximum edit distance: a swap and a typo.
+const MAX_DISTANCE: usize = 2;
+
+/// The beginning of serde's message about an unknown field.
+const UNKNOWN: &str = "unknown field `";
+
+/// Adds the most similar known field to serde's message about an unknown one.
+pub(super) fn with_hint(message: String) -> String {
+    let Some((before, rest)) = message.split_once(UNKNOWN) else {
+        return message;
+    };
+    let Some((wrong, known)) = rest.split_once('`') else {
+        return message;
+    };
+    // Between the names of the list are commas, or "or".
+    let names = known.split('`').skip(1).step_by(2);
+    let near = names
+        .map(|name| (strsim::osa_distance(wrong, name), name))
+        .filter(|(distance, _)| *distance <= MAX_DISTANCE.min(wrong.len() / 2));
+    match near.min_by_key(|(distance, _)| *distance) {
+        Some((_, name)) => format!("{before}{UNKNOWN}{wrong}` (did you mean `{name}`?){known}"),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_similar_known_setting_is_suggested() {
+        let said = |wrong: &str| {
+            with_hint(format!(
+                "x: unknown field `{wrong}`, expected one of `etcd`, `workers`, `node_pool`"
+            ))
+        };
+        assert_eq!(
+            said("wrokers"),
+            "x: unknown field `wrokers` (did you mean `workers`?), expected one of `etcd`, \
+             `workers`, `node_pool`"
+        );
+        assert!(said("node_pol").contains("did you mean `node_pool`?"));
+        assert!(!said("gateway").contains("did you mean"));
+        let two = with_hint("unknown field `prefx`, expected `endpoints` or `prefix`".to_owned());
+        assert!(two.contains("did you mean `prefix`?"), "{two}");
+        assert_eq!(with_hint("no number".to_owned()), "no number");
+    }
+}

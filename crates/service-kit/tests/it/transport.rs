@@ -1,0 +1,265 @@
+//! Mutual TLS between two processes: identities, refusals, slow clients.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::extract::Request;
+use identity::{Identity, Peer, Role};
+use rcgen::string::Ia5String;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair as RcgenKey, SanType,
+};
+use service_kit::server::{ServeOptions, bind, serve};
+use service_kit::{
+    CancellationToken, Incoming, Metrics, TlsConfig, TracedChannel, Transport, connect_lazy,
+    request,
+};
+use tempfile::TempDir;
+use tls::Problem;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tonic::service::Routes;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tower::{Service as _, ServiceExt as _};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// An authority with a directory for its files.
+struct Authority {
+    issuer: CertifiedIssuer<'static, RcgenKey>,
+    directory: TempDir,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = RcgenKey::generate().unwrap();
+        let it = Self {
+            issuer: CertifiedIssuer::self_signed(params, key).unwrap(),
+            directory: tempfile::tempdir().unwrap(),
+        };
+        std::fs::write(it.path("ca.pem"), it.issuer.pem()).unwrap();
+        it
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Returns the settings of a process with a new certificate.
+    fn settings(&self, role: Role, name: &str) -> TlsConfig {
+        let identity = Identity::new(role, "global", name).unwrap();
+        let mut params = CertificateParams::new(vec![identity.dns_name()]).unwrap();
+        let uri = Ia5String::try_from(identity.uri()).unwrap();
+        params.subject_alt_names.push(SanType::URI(uri));
+        self.issue(params, name)
+    }
+
+    fn issue(&self, params: CertificateParams, name: &str) -> TlsConfig {
+        let key = RcgenKey::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let (cert_file, key_file) = (self.path(&format!("{name}.pem")), self.path(name));
+        std::fs::write(&cert_file, certificate.pem()).unwrap();
+        std::fs::write(&key_file, key.serialize_pem()).unwrap();
+        TlsConfig {
+            ca_file: Some(self.path("ca.pem")),
+            cert_file: Some(cert_file),
+            key_file: Some(key_file),
+            ..TlsConfig::default()
+        }
+    }
+
+    fn transport(&self, role: Role, name: &str) -> Transport {
+        Transport::open(&self.settings(role, name), role).unwrap()
+    }
+}
+
+/// A method that workers may call.
+const ACK: &str = "/kafila.internal.v1.EvalBroker/Ack";
+
+/// Returns the caller of a request, in a header.
+async fn who(request: Request) -> impl axum::response::IntoResponse {
+    let peer = match request.extensions().get::<Peer>() {
+        Some(Peer::Certified(identity)) => identity.to_string(),
+        other => format!("{other:?}"),
+    };
+    [("who", peer)]
+}
+
+/// Starts a gateway; returns its address as others dial it.
+async fn gateway(transport: Transport, metrics: Metrics) -> (SocketAddr, CancellationToken) {
+    let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let drain = CancellationToken::new();
+    let options = ServeOptions {
+        service: "gateway",
+        rpc_services: &[],
+        descriptors: tonic_health::pb::FILE_DESCRIPTOR_SET,
+        metrics: None,
+        shutdown_grace_period: Duration::from_millis(100),
+    };
+    let routes = Routes::from(axum::Router::new().route(ACK, axum::routing::any(who)));
+    let incoming = Incoming::new(listener, transport.clone());
+    tokio::spawn(serve(incoming, routes, options, drain.clone()));
+    tokio::spawn(transport.keep_fresh(None, metrics, drain.clone()));
+    (address, drain)
+}
+
+async fn ask_who(mut channel: TracedChannel, address: &str) -> String {
+    let request = http::Request::post(format!("{address}{ACK}"))
+        .header("content-type", "application/grpc")
+        .body(tonic::body::Body::empty())
+        .unwrap();
+    let response = channel.ready().await.unwrap().call(request).await.unwrap();
+    response.headers()["who"].to_str().unwrap().to_owned()
+}
+
+/// Returns the gRPC code of a refused call.
+async fn refusal(mut channel: TracedChannel, url: String) -> tonic::Code {
+    let request = http::Request::post(url)
+        .header("content-type", "application/grpc")
+        .body(tonic::body::Body::empty())
+        .unwrap();
+    let response = channel.ready().await.unwrap().call(request).await.unwrap();
+    tonic::Code::from_bytes(response.headers()["grpc-status"].as_bytes())
+}
+
+async fn check(channel: TracedChannel) -> Result<(), tonic::Status> {
+    let message = HealthCheckRequest::default();
+    let answer = HealthClient::new(channel)
+        .check(request(message, TIMEOUT))
+        .await;
+    answer.map(|_| ())
+}
+
+async fn problem(channel: TracedChannel) -> Problem {
+    let status = check(channel).await.unwrap_err();
+    Problem::of(&status).unwrap_or_else(|| panic!("{status:?}"))
+}
+
+#[tokio::test]
+async fn a_request_has_the_identity_of_its_client() {
+    let authority = Authority::new();
+    let server = authority.transport(Role::Gateway, "g1");
+    let (address, drain) = gateway(server, Metrics::new("gateway")).await;
+    let worker = authority.transport(Role::Worker, "w7");
+    // An address without its scheme of TLS gets TLS all the same.
+    for scheme in ["https", "http"] {
+        let dialed = format!("{scheme}://{address}");
+        let channel = worker.connect_lazy(&dialed, Role::Gateway).unwrap();
+        let who = ask_who(channel, &dialed).await;
+        assert_eq!(who, "worker w7 of region global");
+    }
+    drain.cancel();
+}
+
+#[tokio::test]
+async fn a_certificate_reaches_the_methods_of_its_role_only() {
+    let authority = Authority::new();
+    let server = authority.transport(Role::Gateway, "g1");
+    let (address, drain) = gateway(server, Metrics::new("gateway")).await;
+    let address = format!("https://{address}");
+    for (role, method) in [
+        (Role::Node, ACK),
+        (Role::Node, "/kafila.internal.v1.PlanApplier/Submit"),
+        (Role::Worker, "/kafila.v1.Jobs/Register"),
+    ] {
+        let caller = authority.transport(role, "c1");
+        let channel = caller.connect_lazy(&address, Role::Gateway).unwrap();
+        let code = refusal(channel, format!("{address}{method}")).await;
+        assert_eq!(code, tonic::Code::PermissionDenied, "{role} {method}");
+    }
+    drain.cancel();
+}
+
+#[tokio::test]
+async fn without_tls_a_request_has_the_peer_of_development() {
+    let (address, drain) = gateway(Transport::PLAINTEXT, Metrics::new("gateway")).await;
+    let dialed = format!("http://{address}");
+    let channel = Transport::PLAINTEXT
+        .connect_lazy(&dialed, Role::Gateway)
+        .unwrap();
+    assert_eq!(ask_who(channel, &dialed).await, "Some(Development)");
+    let secured = Transport::PLAINTEXT.connect_lazy("https://10.0.0.1:1", Role::Gateway);
+    assert!(secured.unwrap_err().to_string().contains("needs TLS"));
+    let worker = Authority::new().transport(Role::Worker, "w7");
+    let channel = worker.connect_lazy(&dialed, Role::Gateway).unwrap();
+    assert_eq!(problem(channel).await, Problem::NotTls);
+    drain.cancel();
+}
+
+#[tokio::test]
+async fn refusals_have_their_reason() {
+    let authority = Authority::new();
+    let metrics = Metrics::new("gateway");
+    let server = authority.transport(Role::Gateway, "g1");
+    let (address, drain) = gateway(server, metrics.clone()).await;
+    let address = format!("https://{address}");
+
+    let worker = authority.transport(Role::Worker, "w7");
+    let wrong_role = worker.connect_lazy(&address, Role::Broker).unwrap();
+    let wrong_role = problem(wrong_role).await;
+    assert!(matches!(wrong_role, Problem::WrongName { .. }));
+
+    let stranger = Authority::new().transport(Role::Worker, "w7");
+    let unknown = stranger.connect_lazy(&address, Role::Gateway).unwrap();
+    assert_eq!(problem(unknown).await, Problem::UnknownAuthority);
+
+    let plaintext = connect_lazy(&address.replace("https", "http")).unwrap();
+    assert_eq!(problem(plaintext).await, Problem::NeedsTls);
+
+    // Of our authority, but without an identity.
+    let params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+    let settings = authority.issue(params, "nameless");
+    let error = Transport::open(&settings, Role::Worker).unwrap_err();
+    assert!(error.to_string().contains("spiffe://"), "{error}");
+    drain.cancel();
+}
+
+#[tokio::test]
+async fn silent_clients_delay_no_other() {
+    let authority = Authority::new();
+    let server = authority.transport(Role::Gateway, "g1");
+    let (address, drain) = gateway(server, Metrics::new("gateway")).await;
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(TcpStream::connect(address).await.unwrap());
+    }
+    let worker = authority.transport(Role::Worker, "w7");
+    let channel = worker
+        .connect_lazy(&format!("https://{address}"), Role::Gateway)
+        .unwrap();
+    let began = Instant::now();
+    check(channel).await.unwrap();
+    // The timeout of one handshake is 5 s.
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        began.elapsed()
+    );
+    drain.cancel();
+}
+
+#[tokio::test]
+async fn settings_that_make_no_transport_are_refused() {
+    let authority = Authority::new();
+    let complete = authority.settings(Role::Worker, "w7");
+    let error = |config: &TlsConfig| {
+        let refused = Transport::open(config, Role::Gateway);
+        refused.unwrap_err().to_string()
+    };
+    assert!(error(&complete).contains("it is for a worker"));
+    let mut partial = complete.clone();
+    partial.key_file = None;
+    assert!(error(&partial).contains("key_file"));
+    let mut both = complete.clone();
+    both.insecure = true;
+    assert!(error(&both).contains("insecure"));
+    let mut elsewhere = complete;
+    elsewhere.region = "eu".to_owned();
+    let error = Transport::open(&elsewhere, Role::Worker).unwrap_err();
+    assert!(error.to_string().contains("region"), "{error}");
+}

@@ -1,0 +1,428 @@
+//! Stored jobs as users write them, with every default written out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::{constraint, job, launch, scaling};
+
+use crate::object::stored_object;
+use crate::{
+    Affinity, Constraint, DeviceRequest, DisconnectStrategy, DispatchPayload, EphemeralDisk,
+    Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network, Parameterized, Periodic, Port,
+    ReschedulePolicy, Resources, RestartPolicy, Scaling, Spread, SpreadTarget, Task, TaskGroup,
+    UpdateStrategy, VersionTag, VolumeMount, VolumeRequest, duration,
+};
+
+impl From<&job::Job> for Job {
+    fn from(job: &job::Job) -> Self {
+        Self {
+            namespace: Some(job.namespace.clone()),
+            id: Some(job.id.clone()),
+            name: Some(job.name.clone()),
+            region: Some(job.region.clone()),
+            r#type: Some(job.job_type.as_str().to_owned()),
+            priority: Some(i64::from(job.priority)),
+            all_at_once: Some(job.all_at_once),
+            datacenters: job.datacenters.clone(),
+            node_pool: Some(job.node_pool.clone()),
+            constraints: list(&job.constraints),
+            affinities: list(&job.affinities),
+            spreads: list(&job.spreads),
+            task_groups: list(&job.task_groups),
+            // Groups carry their own by now.
+            update: None,
+            reschedule: None,
+            migrate: None,
+            meta: job.meta.clone(),
+            periodic: job.periodic.as_ref().map(Into::into),
+            parameterized: job.parameterized.as_ref().map(Into::into),
+            parent_id: some(&job.parent_id),
+            dispatched: Some(job.dispatched),
+            payload: (!job.payload.is_empty()).then(|| job.payload.0.clone()),
+            dispatch_idempotency_token: some(&job.dispatch_token),
+            stop: Some(job.stop),
+            version: Some(job.version),
+            submit_time_ns: Some(job.submit_time.0),
+            ..Self::default()
+        }
+    }
+}
+
+/// An empty text is absent.
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn list<'a, T: 'a, U: From<&'a T>>(items: &'a [T]) -> Vec<U> {
+    items.iter().map(U::from).collect()
+}
+
+/// A duration too long to be counted in nanoseconds is written as the longest.
+fn to_message(value: Duration) -> Option<prost_types::Duration> {
+    Some(duration(
+        i64::try_from(value.as_nanos()).unwrap_or(i64::MAX),
+    ))
+}
+
+fn volumes(volumes: &BTreeMap<String, job::VolumeRequest>) -> BTreeMap<String, VolumeRequest> {
+    let volumes = volumes.iter();
+    let named = volumes.map(|(name, volume)| {
+        let volume = VolumeRequest {
+            name: Some(name.clone()),
+            r#type: Some(volume.volume_type.as_str().to_owned()),
+            source: Some(volume.source.clone()),
+            read_only: Some(volume.read_only),
+            sticky: Some(volume.sticky),
+            per_alloc: Some(volume.per_alloc),
+            access_mode: volume.access_mode.map(|mode| mode.as_str().to_owned()),
+            attachment_mode: volume.attachment_mode.map(|mode| mode.as_str().to_owned()),
+        };
+        (name.clone(), volume)
+    });
+    named.collect()
+}
+
+impl From<&job::VolumeMount> for VolumeMount {
+    fn from(mount: &job::VolumeMount) -> Self {
+        Self {
+            volume: Some(mount.volume.clone()),
+            destination: Some(mount.destination.clone()),
+            read_only: Some(mount.read_only),
+            propagation_mode: Some("private".to_owned()),
+        }
+    }
+}
+
+impl From<&job::TaskGroup> for TaskGroup {
+    fn from(group: &job::TaskGroup) -> Self {
+        Self {
+            name: Some(group.name.clone()),
+            count: Some(i64::from(group.count)),
+            tasks: list(&group.tasks),
+            constraints: list(&group.constraints),
+            affinities: list(&group.affinities),
+            spreads: list(&group.spreads),
+            networks: list(&group.networks),
+            restart: Some((&group.restart).into()),
+            reschedule: group.reschedule.as_ref().map(Into::into),
+            update: group.update.as_ref().map(Into::into),
+            migrate: group.migrate.as_ref().map(Into::into),
+            disconnect: group.disconnect.as_ref().map(Into::into),
+            ephemeral_disk: Some((&group.ephemeral_disk).into()),
+            volumes: volumes(&group.volumes),
+            meta: group.meta.clone(),
+            shutdown_delay: to_message(group.shutdown_delay),
+            max_run_duration: group.max_run_duration.and_then(to_message),
+            scaling: group.scaling.as_ref().map(Into::into),
+        }
+    }
+}
+
+impl From<&job::Task> for Task {
+    fn from(task: &job::Task) -> Self {
+        Self {
+            name: Some(task.name.clone()),
+            driver: Some(task.driver.clone()),
+            user: Some(task.user.clone()),
+            config: Some(stored_object(&task.config)),
+            env: task.env.clone(),
+            meta: task.meta.clone(),
+            constraints: list(&task.constraints),
+            affinities: list(&task.affinities),
+            resources: Some((&task.resources).into()),
+            restart: Some((&task.restart).into()),
+            kill_timeout: to_message(task.kill_timeout),
+            kill_signal: Some(task.kill_signal.clone()),
+            leader: Some(task.leader),
+            shutdown_delay: to_message(task.shutdown_delay),
+            lifecycle: task.lifecycle.as_ref().map(Into::into),
+            logs: Some((&task.logs).into()),
+            volume_mounts: list(&task.volume_mounts),
+            dispatch_payload: task.dispatch_payload.as_ref().map(Into::into),
+            identity: Some(default_identity()),
+        }
+    }
+}
+
+impl From<&job::TaskResources> for Resources {
+    fn from(resources: &job::TaskResources) -> Self {
+        Self {
+            cpu_mhz: Some(i64::from(resources.cpu_mhz)),
+            memory_mib: Some(i64::from(resources.memory_mib)),
+            memory_max_mib: Some(resources.memory_max.into()),
+            cores: Some(i64::from(resources.cores)),
+            devices: list(&resources.devices),
+        }
+    }
+}
+
+impl From<&job::DeviceRequest> for DeviceRequest {
+    fn from(request: &job::DeviceRequest) -> Self {
+        Self {
+            name: Some(request.name.clone()),
+            count: Some(i64::try_from(request.count).unwrap_or(i64::MAX)),
+            constraints: list(&request.constraints),
+            affinities: list(&request.affinities),
+        }
+    }
+}
+
+impl From<&job::Lifecycle> for Lifecycle {
+    fn from(lifecycle: &job::Lifecycle) -> Self {
+        let hook = match lifecycle.hook {
+            job::LifecycleHook::Prestart => "prestart",
+            job::LifecycleHook::Poststart => "poststart",
+            job::LifecycleHook::Poststop => "poststop",
+        };
+        Self {
+            hook: Some(hook.to_owned()),
+            sidecar: Some(lifecycle.sidecar),
+        }
+    }
+}
+
+impl From<&job::LogConfig> for LogConfig {
+    fn from(logs: &job::LogConfig) -> Self {
+        Self {
+            max_files: Some(i64::from(logs.max_files)),
+            max_file_size_mib: Some(i64::from(logs.max_file_size_mib)),
+            disabled: Some(logs.disabled),
+        }
+    }
+}
+
+impl From<&job::Network> for Network {
+    fn from(network: &job::Network) -> Self {
+        let (fixed, dynamic): (Vec<_>, Vec<_>) = network
+            .ports
+            .iter()
+            .partition(|port| port.static_port.is_some());
+        Self {
+            mode: Some(network.mode.clone()),
+            reserved_ports: fixed.into_iter().map(Port::from).collect(),
+            dynamic_ports: dynamic.into_iter().map(Port::from).collect(),
+        }
+    }
+}
+
+impl From<&job::Port> for Port {
+    fn from(port: &job::Port) -> Self {
+        Self {
+            label: Some(port.label.clone()),
+            value: port.static_port.map(i64::from),
+            to: port.to.map(i64::from),
+            host_network: Some(port.host_network.clone()),
+            ignore_collision: Some(port.ignore_collision),
+        }
+    }
+}
+
+impl From<&job::RestartPolicy> for RestartPolicy {
+    fn from(policy: &job::RestartPolicy) -> Self {
+        let mode = match policy.mode {
+            job::RestartMode::Delay => "delay",
+            job::RestartMode::Fail => "fail",
+        };
+        Self {
+            attempts: Some(i64::from(policy.attempts)),
+            interval: to_message(policy.interval),
+            delay: to_message(policy.delay),
+            mode: Some(mode.to_owned()),
+        }
+    }
+}
+
+impl From<&job::ReschedulePolicy> for ReschedulePolicy {
+    fn from(policy: &job::ReschedulePolicy) -> Self {
+        let function = match policy.delay_function {
+            job::DelayFunction::Constant => "constant",
+            job::DelayFunction::Exponential => "exponential",
+            job::DelayFunction::Fibonacci => "fibonacci",
+        };
+        Self {
+            attempts: Some(i64::from(policy.attempts)),
+            interval: to_message(policy.interval),
+            delay: to_message(policy.delay),
+            delay_function: Some(function.to_owned()),
+            max_delay: to_message(policy.max_delay),
+            unlimited: Some(policy.unlimited),
+        }
+    }
+}
+
+fn health_check(check: job::HealthCheck) -> String {
+    match check {
+        job::HealthCheck::Checks => "checks",
+        job::HealthCheck::TaskStates => "task_states",
+        job::HealthCheck::Manual => "manual",
+    }
+    .to_owned()
+}
+
+impl From<&job::UpdateStrategy> for UpdateStrategy {
+    fn from(update: &job::UpdateStrategy) -> Self {
+        Self {
+            max_parallel: Some(i64::from(update.max_parallel)),
+            health_check: Some(health_check(update.health_check)),
+            min_healthy_time: to_message(update.min_healthy_time),
+            healthy_deadline: to_message(update.healthy_deadline),
+            progress_deadline: to_message(update.progress_deadline),
+            auto_revert: Some(update.auto_revert),
+            auto_promote: Some(update.auto_promote),
+            canary: Some(i64::from(update.canary)),
+            stagger: to_message(update.stagger),
+        }
+    }
+}
+
+impl From<&job::MigrateStrategy> for MigrateStrategy {
+    fn from(migrate: &job::MigrateStrategy) -> Self {
+        Self {
+            max_parallel: Some(i64::from(migrate.max_parallel)),
+            health_check: Some(health_check(migrate.health_check)),
+            min_healthy_time: to_message(migrate.min_healthy_time),
+            healthy_deadline: to_message(migrate.healthy_deadline),
+        }
+    }
+}
+
+impl From<&job::DisconnectStrategy> for DisconnectStrategy {
+    fn from(disconnect: &job::DisconnectStrategy) -> Self {
+        let reconcile = match disconnect.reconcile {
+            job::ReconcileChoice::BestScore => "best_score",
+            job::ReconcileChoice::KeepOriginal => "keep_original",
+            job::ReconcileChoice::KeepReplacement => "keep_replacement",
+            job::ReconcileChoice::LongestRunning => "longest_running",
+        };
+        Self {
+            lost_after: disconnect.lost_after.and_then(to_message),
+            stop_on_client_after: disconnect.stop_on_client_after.and_then(to_message),
+            replace: Some(disconnect.replace),
+            reconcile: Some(reconcile.to_owned()),
+        }
+    }
+}
+
+impl From<&job::EphemeralDisk> for EphemeralDisk {
+    fn from(disk: &job::EphemeralDisk) -> Self {
+        Self {
+            size_mib: Some(i64::try_from(disk.size_mib).unwrap_or(i64::MAX)),
+            sticky: Some(disk.sticky),
+            migrate: Some(disk.migrate),
+        }
+    }
+}
+
+impl From<&constraint::Constraint> for Constraint {
+    fn from(constraint: &constraint::Constraint) -> Self {
+        Self {
+            left: Some(constraint.left.clone()),
+            operator: Some(constraint.operator.as_str().to_owned()),
+            right: Some(constraint.right.clone()),
+        }
+    }
+}
+
+impl From<&constraint::Affinity> for Affinity {
+    fn from(affinity: &constraint::Affinity) -> Self {
+        Self {
+            left: Some(affinity.left.clone()),
+            operator: Some(affinity.operator.as_str().to_owned()),
+            right: Some(affinity.right.clone()),
+            weight: Some(i64::from(affinity.weight)),
+        }
+    }
+}
+
+impl From<&constraint::Spread> for Spread {
+    fn from(spread: &constraint::Spread) -> Self {
+        Self {
+            attribute: Some(spread.attribute.clone()),
+            weight: Some(i64::from(spread.weight)),
+            targets: list(&spread.targets),
+        }
+    }
+}
+
+impl From<&constraint::SpreadTarget> for SpreadTarget {
+    fn from(target: &constraint::SpreadTarget) -> Self {
+        Self {
+            value: Some(target.value.clone()),
+            percent: Some(i64::from(target.percent)),
+        }
+    }
+}
+
+impl From<&launch::Periodic> for Periodic {
+    fn from(periodic: &launch::Periodic) -> Self {
+        let (cron, crons) = match periodic.crons.as_slice() {
+            [one] if !periodic.is_list => (Some(one.clone()), Vec::new()),
+            several => (None, several.to_vec()),
+        };
+        Self {
+            enabled: Some(periodic.enabled),
+            cron,
+            crons,
+            spec_type: Some("cron".to_owned()),
+            prohibit_overlap: Some(periodic.prohibit_overlap),
+            time_zone: Some(periodic.time_zone.clone()),
+        }
+    }
+}
+
+impl From<&launch::Parameterized> for Parameterized {
+    fn from(parameterized: &launch::Parameterized) -> Self {
+        Self {
+            payload: Some(parameterized.payload.as_str().to_owned()),
+            meta_required: parameterized.meta_required.clone(),
+            meta_optional: parameterized.meta_optional.clone(),
+        }
+    }
+}
+
+impl From<&launch::DispatchPayload> for DispatchPayload {
+    fn from(payload: &launch::DispatchPayload) -> Self {
+        Self {
+            file: Some(payload.file.clone()),
+        }
+    }
+}
+
+impl From<&scaling::Scaling> for Scaling {
+    fn from(scaling: &scaling::Scaling) -> Self {
+        Self {
+            enabled: Some(scaling.enabled),
+            min: Some(i64::from(scaling.min)),
+            max: Some(i64::from(scaling.max)),
+            r#type: Some("horizontal".to_owned()),
+            policy: Some(stored_object(&scaling.policy)),
+        }
+    }
+}
+
+/// Returns the identity that every task has, and with which it is registered again.
+fn default_identity() -> Identity {
+    Identity {
+        name: Some(Identity::DEFAULT_NAME.to_owned()),
+        audience: vec![Identity::DEFAULT_AUDIENCE.to_owned()],
+        env: Some(false),
+        file: Some(false),
+        ttl: to_message(Duration::ZERO),
+    }
+}
+
+impl Identity {
+    /// Source: Nomad's default identity, which its API shows for every task.
+    pub const DEFAULT_NAME: &str = "default";
+    pub const DEFAULT_AUDIENCE: &str = "nomadproject.io";
+}
+
+impl From<&model::VersionTag> for VersionTag {
+    fn from(tag: &model::VersionTag) -> Self {
+        Self {
+            name: tag.name.clone(),
+            description: tag.description.clone(),
+            tagged_time_ns: tag.tagged_time.0,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Names of stored objects, and the tables that the objects belong to.
+
+use model::{AllocId, DeploymentId, EvalId, JobKey, NodeId, VolumeClaimId, VolumeKey};
+
+/// Name of one stored object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    Job(JobKey),
+    JobVersion(JobKey, u64),
+    /// Marks a version as stable: its deployment succeeded, or a user marked it.
+    JobStable(JobKey, u64),
+    /// Final counts of the job's garbage-collected allocations.
+    JobTally(JobKey),
+    /// Tags of the job's versions.
+    JobTags(JobKey),
+    Eval(EvalId),
+    Alloc(AllocId),
+    AllocClient(AllocId),
+    Node(NodeId),
+    Deployment(DeploymentId),
+    /// Leader of the named service.
+    Election(String),
+    /// The only one of its kind.
+    SchedulerConfig,
+    NodePool(String),
+    Namespace(String),
+    Volume(VolumeKey),
+    VolumeClaim(VolumeClaimId),
+    /// Time up to which the periodic job was launched.
+    PeriodicLaunch(JobKey),
+    /// The child that a dispatch of this job with this idempotency token created.
+    DispatchToken(JobKey, String),
+    /// Scaling events of one of the job's groups.
+    ScalingEvents(JobKey, String),
+    /// A piece, by position, of the evaluation's plan that is committed in several transactions.
+    PlanPiece(EvalId, u32),
+    /// Commit record of such a plan.
+    PlanCommit(EvalId),
+}
+
+impl Key {
+    pub fn table(&self) -> Table {
+        match self {
+            // The last three are written with the job or with its children.
+            Self::Job(_)
+            | Self::PeriodicLaunch(_)
+            | Self::DispatchToken(..)
+            | Self::ScalingEvents(..) => Table::Jobs,
+            Self::JobVersion(..) | Self::JobStable(..) | Self::JobTags(_) => Table::JobVersions,
+            Self::Eval(_) => Table::Evals,
+            // A tally counts deleted allocations, and changes with their deletion.
+            Self::Alloc(_) | Self::AllocClient(_) | Self::JobTally(_) => Table::Allocs,
+            Self::Node(_) => Table::Nodes,
+            Self::Deployment(_) => Table::Deployments,
+            Self::Election(_) => Table::Elections,
+            Self::SchedulerConfig => Table::SchedulerConfig,
+            Self::NodePool(_) => Table::NodePools,
+            Self::Namespace(_) => Table::Namespaces,
+            Self::Volume(_) | Self::VolumeClaim(_) => Table::Volumes,
+            Self::PlanPiece(..) | Self::PlanCommit(_) => Table::Plans,
+        }
+    }
+}
+
+/// A kind of object, with an index of its own: the revision of its last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Table {
+    Jobs,
+    JobVersions,
+    Evals,
+    Allocs,
+    Nodes,
+    Deployments,
+    Elections,
+    SchedulerConfig,
+    NodePools,
+    /// Volumes and volume claims.
+    Volumes,
+    Namespaces,
+    /// Plans that are being committed in several transactions.
+    Plans,
+}
+
+impl Table {
+    pub(crate) const COUNT: usize = 12;
+}

@@ -1,0 +1,93 @@
+//! Connections to servers.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use rustls_pki_types::ServerName;
+use tokio::io::AsyncBufReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tower::Service;
+
+use crate::credentials::Credentials;
+
+/// How long a new connection waits for what the server sends first. A server that waits for the client
+/// costs this much a connection.
+const FIRST_BYTES_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A connection to a verified server.
+pub type ClientStream = tokio_rustls::client::TlsStream<TcpStream>;
+
+/// The name that a server's certificate has to carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// The host of the address, a DNS name or an IP address.
+    Host,
+    /// This DNS name, whatever the address.
+    Name(ServerName<'static>),
+}
+
+/// Connects to `host:port` of a URI with TLS; for channels.
+#[derive(Clone, Debug)]
+pub struct Connector {
+    credentials: Credentials,
+    expect: Expect,
+}
+
+impl Connector {
+    pub fn new(credentials: Credentials, expect: Expect) -> Self {
+        Self {
+            credentials,
+            expect,
+        }
+    }
+
+    /// Performs the handshake on a connection to `host`.
+    ///
+    /// # Errors
+    /// The server's certificate is refused, or the connection broke.
+    pub async fn handshake(&self, stream: TcpStream, host: &str) -> io::Result<ClientStream> {
+        let name = match &self.expect {
+            Expect::Name(name) => name.clone(),
+            Expect::Host => ServerName::try_from(host.to_owned())
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
+        };
+        let connector = TlsConnector::from(self.credentials.client());
+        connector.connect(name, stream).await
+    }
+
+    async fn connect(self, uri: Uri) -> io::Result<TokioIo<ClientStream>> {
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let port = uri.port_u16().unwrap_or(443);
+        let stream = TcpStream::connect((host, port)).await?;
+        stream.set_nodelay(true)?;
+        let mut stream = self.handshake(stream, host).await?;
+        // With TLS 1.3 the server judges the client's certificate after the client's handshake. Its
+        // refusal is the first it sends, else HTTP/2's settings; found later, it would be the end of a
+        // connection, without the reason.
+        if let Ok(first) = timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await {
+            first?;
+        }
+        Ok(TokioIo::new(stream))
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<ClientStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        Box::pin(self.clone().connect(uri))
+    }
+}

@@ -1,0 +1,132 @@
+//! Reasons of failed connections, from the errors of a client's request.
+
+use std::error::Error;
+use std::io;
+
+use rustls::{AlertDescription, CertificateError};
+
+/// The reason why a connection cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The server speaks no TLS.
+    NotTls,
+    /// The server needs TLS.
+    NeedsTls,
+    /// No known authority has issued the server's certificate.
+    UnknownAuthority,
+    /// The server's certificate has expired.
+    Expired,
+    /// The server's certificate is not valid yet: a clock is wrong.
+    NotYetValid,
+    /// The server's certificate is for other names, which are empty if unknown.
+    WrongName {
+        expected: String,
+        presented: Vec<String>,
+    },
+    /// The server wants a client certificate, and there was none.
+    CertificateRequired,
+    /// The server refused the client's certificate; with the server's reason.
+    CertificateRefused { reason: String },
+    /// Anything else, in the TLS library's words.
+    Other(String),
+}
+
+impl Problem {
+    /// Returns the reason in `error` or its causes; `None` when they have nothing to do with TLS.
+    pub fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = of_one(error) {
+                return Some(found);
+            }
+            next = error.source();
+        }
+        None
+    }
+}
+
+fn of_one(error: &(dyn Error + 'static)) -> Option<Problem> {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return Some(of_rustls(tls));
+    }
+    if let Some(inner) = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
+        // Not among the sources, which skip it.
+        if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
+            return Some(of_rustls(tls));
+        }
+    }
+    of_text(&error.to_string())
+}
+
+/// Recognises errors that the HTTP/2 library keeps as text only: those after the handshake.
+fn of_text(text: &str) -> Option<Problem> {
+    const ALERT: &str = "received fatal alert: ";
+    const INADEQUATE_SECURITY: &str = "transport does not meet minimum security requirements";
+    if text.contains(crate::plaintext::MESSAGE) || text.contains(INADEQUATE_SECURITY) {
+        return Some(Problem::NeedsTls);
+    }
+    let (_, alert) = text.split_once(ALERT)?;
+    let alert: String = alert
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .collect();
+    Some(match alert.as_str() {
+        "CertificateRequired" => Problem::CertificateRequired,
+        "UnknownCA" | "DecryptError" | "BadCertificate" | "CertificateUnknown" => {
+            refused("an unknown authority issued it")
+        }
+        "CertificateExpired" => refused("it has expired"),
+        "AccessDenied" => refused("it has no role in this cluster"),
+        other => Problem::Other(format!("the server ended the connection: {other}")),
+    })
+}
+
+fn refused(reason: &str) -> Problem {
+    Problem::CertificateRefused {
+        reason: reason.to_owned(),
+    }
+}
+
+fn of_rustls(error: &rustls::Error) -> Problem {
+    match error {
+        rustls::Error::InvalidMessage(_) => Problem::NotTls,
+        rustls::Error::InvalidCertificate(problem) => of_certificate(problem),
+        rustls::Error::AlertReceived(alert) => {
+            let text = format!("received fatal alert: {}", name_of(*alert));
+            of_text(&text).unwrap_or(Problem::Other(text))
+        }
+        other => Problem::Other(other.to_string()),
+    }
+}
+
+fn name_of(alert: AlertDescription) -> String {
+    format!("{alert:?}")
+}
+
+fn of_certificate(problem: &CertificateError) -> Problem {
+    match problem {
+        // An authority of the same name with another key gives a bad signature.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            Problem::UnknownAuthority
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Problem::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            Problem::NotYetValid
+        }
+        CertificateError::NotValidForName => Problem::WrongName {
+            expected: String::new(),
+            presented: Vec::new(),
+        },
+        CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        } => Problem::WrongName {
+            expected: expected.to_str().into_owned(),
+            presented: presented.clone(),
+        },
+        other => Problem::Other(rustls::Error::InvalidCertificate(other.clone()).to_string()),
+    }
+}

@@ -1,0 +1,121 @@
+//! Reloads of changed files, and warnings before certificates expire.
+
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::credentials::{Credentials, Reload};
+use crate::error::Error;
+use crate::files::now;
+use crate::metrics::Metrics;
+
+/// Interval of looks at the files: they are small, and a new certificate is rarely urgent.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Remaining validity below which the log warns: two weeks leave time to renew by hand.
+const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Interval of the warnings, which are for people.
+const WARN_INTERVAL: Duration = Duration::from_secs(6 * 3600);
+
+impl Credentials {
+    /// Reloads changed files until `stop`: at an interval and on SIGHUP. Open connections keep the
+    /// certificates of their handshake.
+    pub async fn keep_fresh(self, metrics: Metrics, stop: CancellationToken) {
+        let mut hangups = signal(SignalKind::hangup()).ok();
+        let mut ticks = interval(CHECK_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut watch = Watch::default();
+        loop {
+            let hangup = async {
+                match &mut hangups {
+                    Some(hangups) => hangups.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+                _ = hangup => {}
+            }
+            let credentials = self.clone();
+            // File systems may block.
+            let looked = tokio::task::spawn_blocking(move || credentials.reload());
+            if let Ok(result) = looked.await {
+                watch.note(&self, &metrics, result);
+            }
+        }
+    }
+}
+
+/// What was logged already.
+#[derive(Default)]
+struct Watch {
+    failure: Option<String>,
+    warned: Option<Instant>,
+}
+
+impl Watch {
+    fn note(
+        &mut self,
+        credentials: &Credentials,
+        metrics: &Metrics,
+        result: Result<Reload, Error>,
+    ) {
+        let usage = credentials.shared.usage;
+        match result {
+            Ok(Reload::Unchanged) => {}
+            Ok(Reload::Loaded) => {
+                info!(usage, "certificates reloaded: new connections use them");
+                metrics.count_reload(usage, true);
+                self.failure = None;
+                self.warned = None;
+            }
+            Err(problem) => {
+                let text = chain(&problem);
+                // A missing file fails at each look.
+                if self.failure.as_ref() != Some(&text) {
+                    error!(
+                        usage,
+                        error = text,
+                        "cannot reload certificates: the previous ones stay in use"
+                    );
+                    metrics.count_reload(usage, false);
+                    self.failure = Some(text);
+                }
+            }
+        }
+        let expiry = credentials.expiry();
+        metrics.show_expiry(usage, expiry);
+        let ends = [
+            ("certificate", expiry.certificate),
+            ("authority", expiry.authority),
+        ];
+        let is_due = self
+            .warned
+            .is_none_or(|last| last.elapsed() >= WARN_INTERVAL);
+        for (kind, end) in ends {
+            let Some(left) = end.map(|end| end - now()) else {
+                continue;
+            };
+            if is_due && left < i64::try_from(WARN_BEFORE.as_secs()).unwrap_or(i64::MAX) {
+                warn!(
+                    usage,
+                    kind,
+                    days_left = left / 86_400,
+                    files = ?credentials.shared.files,
+                    "a certificate expires soon: replace its file, which is then reloaded"
+                );
+                self.warned = Some(Instant::now());
+            }
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

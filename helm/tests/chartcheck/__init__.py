@@ -1,0 +1,1 @@
+"""Checks of the Helm chart without a cluster; scripts/check-helm runs them."""

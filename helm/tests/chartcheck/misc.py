@@ -1,0 +1,153 @@
+"""Facts about etcd's flags, metrics in alerts, certificates and the least rights of containers."""
+
+import re
+import tempfile
+
+from . import binary
+from .release import SERVICES, container, pod
+
+ROLES = {
+    "api-gateway": "gateway",
+    "eval-broker": "broker",
+    "scheduler-worker": "worker",
+    "plan-applier": "applier",
+    "deployment-watcher": "watcher",
+    "cluster-controller": "controller",
+    "client-node": "node",
+}
+METRIC = re.compile(r"\b(?:kafila|etcd|process)_[a-z0-9_]+")
+# Flags that name addresses and files of the pod.
+PLACES = ("--name", "--data-dir", "--listen-", "--advertise-", "--initial-", "--cert-", "--key-", "--trusted-", "--peer-", "--client-cert-auth")
+
+
+def check(release):
+    """Yields a problem for each violation."""
+    yield from etcd_members(release)
+    yield from alert_metrics(release)
+    yield from certificates(release)
+    for component, workload in release.by_component().items():
+        yield from rights(release, component, workload)
+
+
+def etcd_members(release):
+    for workload in release.all("StatefulSet"):
+        command = container(workload)["command"]
+        flags = dict(flag.split("=", 1) for flag in command[1:])
+        for name, least in (("--max-txn-ops", 2048), ("--max-request-bytes", 4194304), ("--quota-backend-bytes", 1)):
+            if int(flags.get(name, 0)) < least:
+                yield f"etcd: {name} is below {least}"
+        if "--auto-compaction-retention" not in flags:
+            yield "etcd: is never compacted"
+        domain = f"{workload['spec']['serviceName']}.kafila.svc.{release.values['clusterDomain']}"
+        scheme = "https" if release.values["tls"]["enabled"] else "http"
+        hosts = [f"{workload['metadata']['name']}-{n}.{domain}" for n in range(workload["spec"]["replicas"])]
+        cluster = ",".join(f"{host.split('.')[0]}={scheme}://{host}:2380" for host in hosts)
+        if flags["--initial-cluster"] != cluster:
+            yield f"etcd: --initial-cluster is {flags['--initial-cluster']}, not {cluster}"
+        for flag, port in (("--advertise-client-urls", 2379), ("--initial-advertise-peer-urls", 2380)):
+            if flags[flag] != f"{scheme}://$(POD_NAME).{domain}:{port}":
+                yield f"etcd: {flag} is {flags[flag]}"
+        for component, other in release.by_component().items():
+            if component in SERVICES and component != "client-node":
+                text = release.named("ConfigMap", other["metadata"]["name"])["data"]["config.toml"]
+                if not all(f'"{scheme}://{host}:2379"' in text for host in hosts):
+                    yield f"{component}: does not know every member of etcd"
+        yield from accepted(workload, [flag for flag in command[1:] if not flag.startswith(PLACES)])
+
+
+def accepted(workload, flags):
+    """Starts etcd with the flags that do not depend on the place."""
+    with tempfile.TemporaryDirectory() as directory:
+        port = binary.free_port()
+        try:
+            binary.scrape(binary.etcd_command(["--name=a", *flags], directory, port), port)
+        except RuntimeError as error:
+            yield f"etcd refuses its flags: {error}"
+
+
+def alert_metrics(release):
+    """Every metric in an alert or autoscaler is one that a service exports."""
+    texts = [rule["expr"] for r in release.all("PrometheusRule") for g in r["spec"]["groups"] for rule in g["rules"]]
+    for scaler in release.all("HorizontalPodAutoscaler"):
+        for metric in scaler["spec"]["metrics"]:
+            source = metric.get(metric["type"].lower(), {})
+            texts.append(source.get("metric", {}).get("name", ""))
+    used = {name for text in texts for name in METRIC.findall(text)}
+    for name in sorted(used - binary.metrics() if used else ()):
+        yield f"the metric {name} does not exist"
+
+
+def certificates(release):
+    """Each component has the certificate of its role; nodes have theirs from their machine."""
+    tls = release.values["tls"]
+    made = {c["spec"]["secretName"]: c["spec"] for c in release.all("Certificate")}
+    for component, workload in release.by_component().items():
+        mounted = [v for v in pod(workload).get("volumes", []) if v["name"] == "tls"]
+        if bool(mounted) != tls["enabled"]:
+            yield f"{component}: has {'a' if mounted else 'no'} certificate"
+        for volume in pod(workload).get("volumes", []):
+            if volume["name"] == "etcd-tls":
+                expected = release.values["etcd"]["tls"]["secretName"] or secret_of(tls, made, "etcd-client")
+                if volume["secret"]["secretName"] != expected:
+                    yield f"{component}: calls etcd with {volume['secret']['secretName']}, not {expected}"
+        if not mounted:
+            continue
+        if component == "client-node":
+            if mounted[0].get("hostPath", {}).get("path") != tls["nodeDirectory"]:
+                yield "client-node: its certificate is not the one of its machine"
+            continue
+        secret = mounted[0]["secret"]["secretName"]
+        expected = secret_of(tls, made, ROLES.get(component, component))
+        if secret != expected:
+            yield f"{component}: mounts {secret}, not the certificate of its role, {expected}"
+    region = release.values["region"]
+    for secret, spec in made.items():
+        if spec.get("isCA"):
+            continue
+        # spiffe://<region>.kafila/<role>/<name>
+        [uri] = spec["uris"]
+        match = re.fullmatch(r"spiffe://([^/]+)\.kafila/([a-z-]+)/([A-Za-z0-9._-]+)", uri)
+        if not match or match[1] != region:
+            yield f"Certificate for {secret}: its URI is {uri}"
+        elif spec["dnsNames"][0] != f"{match[2]}.{region}.kafila":
+            yield f"Certificate for {secret}: its first DNS name is {spec['dnsNames'][0]}"
+        elif any(name.endswith(".kafila") for name in spec["dnsNames"][1:]):
+            yield f"Certificate for {secret}: has a second name in the domain of roles"
+        needed = {"client auth"} if match and match[2] in ("operator", "etcd-client") else {"server auth", "client auth"}
+        if not needed <= set(spec["usages"]):
+            yield f"Certificate for {secret}: lacks one of {sorted(needed)}"
+    issuers = {issuer["metadata"]["name"] for issuer in release.all("Issuer")}
+    for name, spec in made.items():
+        if issuers and spec["issuerRef"]["name"] not in issuers:
+            yield f"Certificate for {name}: its issuer does not exist"
+
+
+def secret_of(tls, made, role):
+    """The Secret that should have the certificate of a role."""
+    if tls["source"] == "secrets":
+        return tls["secrets"][role]
+    roles = {spec["uris"][0].split("/")[3]: secret for secret, spec in made.items() if not spec.get("isCA")}
+    return roles.get(role)
+
+
+def rights(release, component, workload):
+    """Containers have no more rights than their work needs."""
+    context = {**pod(workload)["securityContext"], **container(workload)["securityContext"]}
+    node = release.values["clientNode"]
+    if pod(workload)["automountServiceAccountToken"] is not False:
+        yield f"{component}: mounts a token of the Kubernetes API"
+    if not context.get("readOnlyRootFilesystem"):
+        yield f"{component}: may write to its image's files"
+    is_privileged = component == "client-node" and node["hostAccess"] and node["drivers"]["rawExec"]
+    if context.get("privileged", False) != is_privileged or pod(workload).get("hostPID", False) != is_privileged:
+        yield f"{component}: is privileged without need, or not privileged with need"
+    if is_privileged:
+        return
+    capabilities = context.get("capabilities", {})
+    adds = capabilities.get("add", [])
+    if capabilities.get("drop") != ["ALL"] or context.get("allowPrivilegeEscalation") is not False:
+        yield f"{component}: keeps capabilities"
+    if adds and not (component == "client-node" and node["drivers"]["rawExec"]):
+        yield f"{component}: has the capabilities {adds}"
+    if component != "client-node" and not context.get("runAsNonRoot"):
+        yield f"{component}: may run as root"

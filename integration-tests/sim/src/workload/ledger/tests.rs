@@ -1,0 +1,50 @@
+//! The check that refused requests have no effect, on good and bad histories.
+
+use invariants::Fact;
+use model::JobKey;
+use state::{Entity, Key};
+use test_kit::builders;
+
+use super::{Effect, Ledger, Outcome, Request};
+use crate::checker::REQUEST;
+use crate::testing::{Write, seen};
+
+fn registered(request: &str) -> Vec<Write> {
+    let mut job = builders::service("web", 1);
+    job.meta.insert(REQUEST.to_owned(), request.to_owned());
+    vec![(Key::Job(job.key()), Some(Entity::Job(Box::new(job))))]
+}
+
+/// Returns whether the check reports the refused registration `a` in this history.
+fn is_found(is_certain: bool, history: Vec<Vec<Write>>) -> bool {
+    let checker = seen(history);
+    let ledger = Ledger::default();
+    ledger.add(Request {
+        job: JobKey::new("default", "web"),
+        request: "a".to_owned(),
+        effect: Effect::Registered,
+        outcome: Outcome::Refused {
+            reason: "no".to_owned(),
+            is_certain,
+        },
+    });
+    ledger.check(&checker);
+    let found = checker.violations();
+    found
+        .iter()
+        .any(|violation| violation.fact == Fact::RefusedIsNotDone)
+}
+
+#[test]
+fn a_refused_request_in_the_history_is_reported() {
+    assert!(!is_found(true, vec![]));
+    assert!(!is_found(true, vec![registered("b")]));
+    assert!(is_found(true, vec![registered("a")]));
+    // A later change does not hide it.
+    assert!(is_found(true, vec![registered("a"), registered("b")]));
+}
+
+#[test]
+fn a_refused_retry_may_have_succeeded_at_first() {
+    assert!(!is_found(false, vec![registered("a")]));
+}

@@ -1,0 +1,49 @@
+//! Test of the images and of docker-compose.yml, with Docker.
+//!
+//! `cargo run -p integration-tests --bin container-tests` makes a full run, `-- --short` the one of CI.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use integration_tests::containers::command::missing_requirement;
+use integration_tests::containers::trial::{self, Options};
+
+/// Starts the stack of docker-compose.yml, runs jobs, scales, kills, cuts off and upgrades services,
+/// and removes everything.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Fewer examples, and one kill of each service.
+    #[arg(long)]
+    short: bool,
+    /// The `kafila` program for the images; by default the one of this build.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Decides the workload; random by default.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if let Some(missing) = missing_requirement().await {
+        if trial::is_required() {
+            bail!("{missing}");
+        }
+        eprintln!("\n*** SKIPPED: the container tests did not run: {missing}\n");
+        return Ok(());
+    }
+    let options = Options {
+        binary: arguments.binary.unwrap_or_else(trial::default_binary),
+        is_short: arguments.short,
+        seed: arguments.seed.unwrap_or_else(rand::random),
+    };
+    trial::check_binary(&options.binary)?;
+    println!("seed {}", options.seed);
+    trial::run(&options)
+        .await
+        .with_context(|| format!("seed {}", options.seed))?;
+    println!("container tests passed");
+    Ok(())
+}

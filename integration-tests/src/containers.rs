@@ -1,0 +1,11 @@
+//! Test of the images and of docker-compose.yml: the stack in containers, driven from outside.
+//!
+//! In reading order: [`command`] runs docker and the scripts, [`stack`] is one run of
+//! docker-compose.yml, [`user`] works meanwhile, [`trial`] lists the steps, [`dashboards`] checks
+//! that dashboards name existing metrics. The binary `container-tests` is the entry point.
+
+pub mod command;
+pub mod dashboards;
+pub mod stack;
+pub mod trial;
+pub mod user;

@@ -1,0 +1,268 @@
+//! One run of docker-compose.yml, under a project name of its own; removed with its networks,
+//! volumes and images in the end.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::command::{compose, docker, run};
+use crate::api::{Api, eventually};
+
+/// Services with replicas, and how many docker-compose.yml starts.
+pub const REPLICATED: [(&str, usize); 6] = [
+    ("api-gateway", 2),
+    ("eval-broker", 2),
+    ("plan-applier", 2),
+    ("deployment-watcher", 2),
+    ("cluster-controller", 2),
+    ("scheduler-worker", 4),
+];
+
+/// The nodes of docker-compose.yml.
+pub const NODES: [&str; 2] = ["client-node-1", "client-node-2"];
+
+/// Timeout until a container is ready on a busy machine.
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// A project of Compose.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    project: String,
+    compose: &'static [&'static str],
+    environment: Vec<(String, String)>,
+    ports: [u16; 2],
+}
+
+impl Stack {
+    /// Prepares a project with a unique name. Nothing is started.
+    ///
+    /// # Errors
+    /// There is no Compose, or no pair of free ports.
+    pub async fn new() -> Result<Self> {
+        let project = format!(
+            "kafila-test-{}-{}",
+            std::process::id(),
+            rand::random::<u16>()
+        );
+        let ports = free_ports()?;
+        let mut stack = Self {
+            compose: compose().await.context("Compose is missing")?,
+            environment: Vec::new(),
+            ports,
+            project: project.clone(),
+        };
+        stack.set("COMPOSE_PROJECT_NAME", &project);
+        stack.set("KAFILA_IMAGE", &format!("{project}-server"));
+        stack.set(
+            "KAFILA_CLIENT_NODE_IMAGE",
+            &format!("{project}-client-node"),
+        );
+        stack.set("ETCD_IMAGE", &format!("{project}-etcd:test"));
+        stack.set("KAFILA_PORTS", &format!("{}-{}", ports[0], ports[1]));
+        stack.use_tag("first");
+        Ok(stack)
+    }
+
+    fn set(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Makes `tag` the images of containers that are created from now on.
+    pub fn use_tag(&mut self, tag: &str) {
+        self.set("KAFILA_TAG", tag);
+    }
+
+    /// Builds the images of the current tag from a binary; the revision makes them differ from others.
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub async fn build_images(&self, binary: &Path, revision: &str) -> Result<String> {
+        let binary = binary.to_str().context("the binary's path is no text")?;
+        let mut environment = self.environment.clone();
+        environment.push(("REVISION".to_owned(), revision.to_owned()));
+        let arguments = ["--local-base", "--etcd", "--binary", binary];
+        run("scripts/build-images", &arguments, &environment).await
+    }
+
+    /// Returns the addresses of both gateways on this machine.
+    pub fn addresses(&self) -> [String; 2] {
+        self.ports.map(|port| format!("http://127.0.0.1:{port}"))
+    }
+
+    /// Returns a client that spreads its calls over both gateways.
+    pub fn api(&self) -> Result<Api> {
+        Api::of_several(&self.addresses())
+    }
+
+    /// Runs Compose.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn compose(&self, arguments: &[&str]) -> Result<String> {
+        let words: Vec<&str> = self.compose.iter().chain(arguments).copied().collect();
+        run(words[0], &words[1..], &self.environment).await
+    }
+
+    /// Starts everything; Compose waits for the health of what others depend on.
+    ///
+    /// # Errors
+    /// A container does not become healthy.
+    pub async fn up(&self) -> Result<()> {
+        self.compose(&["up", "-d"]).await.map(drop)
+    }
+
+    /// Sets the number of replicas of a service and leaves the others alone.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn scale(&self, service: &str, count: usize) -> Result<()> {
+        let scale = format!("{service}={count}");
+        let arguments = [
+            "up",
+            "-d",
+            "--no-deps",
+            "--no-recreate",
+            "--scale",
+            &scale,
+            service,
+        ];
+        self.compose(&arguments).await?;
+        let running = self.containers(service).await?.len();
+        ensure!(
+            running == count,
+            "{running} containers of {service}, not {count}"
+        );
+        Ok(())
+    }
+
+    /// Replaces the containers of services by those of the current tag.
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub async fn roll(&self, services: &[&str]) -> Result<()> {
+        run("scripts/compose-roll", services, &self.environment)
+            .await
+            .map(drop)
+    }
+
+    /// Returns the ids of the running containers of a service.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn containers(&self, service: &str) -> Result<Vec<String>> {
+        let project = format!("label=com.docker.compose.project={}", self.project);
+        let service = format!("label=com.docker.compose.service={service}");
+        let found = docker(&["ps", "-q", "-f", &project, "-f", &service]).await?;
+        Ok(found.lines().map(str::to_owned).collect())
+    }
+
+    /// Kills a container with SIGKILL, keeps it away for a while, starts it again and waits until it
+    /// is ready.
+    ///
+    /// # Errors
+    /// It does not become ready.
+    pub async fn kill(&self, container: &str, away: Duration) -> Result<()> {
+        docker(&["kill", container]).await?;
+        tokio::time::sleep(away).await;
+        docker(&["start", container]).await?;
+        self.wait_until_ready(container).await
+    }
+
+    /// Cuts a container off from the network.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn disconnect(&self, container: &str) -> Result<()> {
+        docker(&["network", "disconnect", &self.network(), container])
+            .await
+            .map(drop)
+    }
+
+    /// Undoes [`Self::disconnect`]: the container gets another address under its old name.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn connect(&self, container: &str) -> Result<()> {
+        docker(&["network", "connect", &self.network(), container]).await?;
+        self.wait_until_ready(container).await
+    }
+
+    fn network(&self) -> String {
+        format!("{}_default", self.project)
+    }
+
+    async fn wait_until_ready(&self, container: &str) -> Result<()> {
+        // The image's own health check runs rarely; this asks the same at once.
+        eventually(READY_TIMEOUT, || async {
+            let format = "{{index .Config.Labels \"com.docker.compose.service\"}}";
+            let service = docker(&["inspect", "-f", format, container]).await?;
+            let etcd = ["exec", container, "etcdctl", "endpoint", "health"];
+            let kafila = ["exec", container, "kafila-entrypoint", "health"];
+            let is_etcd = service.starts_with("etcd");
+            let check: &[&str] = if is_etcd { &etcd } else { &kafila };
+            docker(check).await.map(drop)
+        })
+        .await
+    }
+
+    /// Returns the address of a container's `/metrics`, which only this machine reaches.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn metrics_address(&self, container: &str, port: u16) -> Result<String> {
+        let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+        let ip = docker(&["inspect", "-f", format, container]).await?;
+        Ok(format!("{ip}:{port}"))
+    }
+
+    /// Returns the ends of all logs, for messages.
+    pub async fn log_tails(&self) -> String {
+        let logs = self.compose(&["logs", "--no-color", "--tail=15"]).await;
+        logs.unwrap_or_else(|error| format!("no logs: {error:#}"))
+    }
+
+    /// Removes containers, networks, volumes and images.
+    ///
+    /// # Errors
+    /// Something of the project is left.
+    pub async fn remove(&self) -> Result<()> {
+        let arguments = ["down", "--volumes", "--remove-orphans", "--timeout", "3"];
+        let down = self.compose(&arguments).await;
+        let pattern = format!("{}-*", self.project);
+        let images = docker(&["images", "-q", &pattern]).await?;
+        let images: Vec<&str> = images.lines().collect();
+        if !images.is_empty() {
+            let removed = docker(&[&["rmi", "--force"], images.as_slice()].concat()).await;
+            // Two tags of one image are listed twice, and the second removal fails.
+            drop(removed);
+        }
+        down?;
+        let label = format!("label=com.docker.compose.project={}", self.project);
+        for kind in [
+            &["ps", "-aq", "-f"] as &[&str],
+            &["network", "ls", "-q", "-f"],
+            &["volume", "ls", "-q", "-f"],
+        ] {
+            let left = docker(&[kind, &[label.as_str()]].concat()).await?;
+            ensure!(left.is_empty(), "left behind: {} {left}", kind[0]);
+        }
+        Ok(())
+    }
+}
+
+/// Returns two ports in a row that are free on this machine.
+fn free_ports() -> Result<[u16; 2]> {
+    for _ in 0..100 {
+        // Below the range of ports that the system gives to outgoing connections.
+        let first = 20_000 + rand::random::<u16>() % 10_000;
+        let ports = [first, first + 1];
+        let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+        if ports.iter().all(is_free) {
+            return Ok(ports);
+        }
+    }
+    anyhow::bail!("no two free ports in a row")
+}

@@ -1,0 +1,367 @@
+//! The steps of the test, in order: start, examples, scaling, kills, a cut network, a rolling upgrade.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use proto::v1;
+use tokio::time::Instant;
+
+use super::command::repository;
+use super::dashboards;
+use super::stack::{NODES, REPLICATED, Stack};
+use super::user::Workload;
+use crate::api::{Api, eventually};
+use crate::binary;
+use crate::load::{User, check_promises, sleeper};
+
+/// Timeout until everything is as promised: an election, the nack timeout of a killed worker's
+/// evaluations, and room for a busy machine.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// How long a killed container is away: longer than a leader's lease of 3 s.
+const AWAY: Duration = Duration::from_secs(4);
+
+/// Timeout of an election after the loss of a leader.
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The job whose tasks must not notice the upgrade.
+const STEADY: &str = "steady";
+const STEADY_COUNT: u32 = 4;
+
+/// Parts of a run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `kafila` program in the images.
+    pub binary: PathBuf,
+    /// Fewer examples, one kill of each service; a few minutes.
+    pub is_short: bool,
+    /// Decides the workload.
+    pub seed: u64,
+}
+
+/// Runs all steps on a new stack, and removes it. Ctrl-C and SIGTERM remove it as well.
+///
+/// # Errors
+/// The first step that fails, with the ends of all logs; or something that is left behind.
+pub async fn run(options: &Options) -> Result<()> {
+    let mut stack = Stack::new().await?;
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let remover = stack.clone();
+    let result = tokio::select! {
+        result = steps(&mut stack, options) => result,
+        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+        _ = terminated.recv() => Err(anyhow::anyhow!("terminated")),
+    };
+    if result.is_err() {
+        eprintln!("{}", remover.log_tails().await);
+    }
+    let removed = remover.remove().await;
+    result.and(removed)
+}
+
+/// Prints a step with the time since the start.
+struct Steps(Instant);
+
+impl Steps {
+    fn step(&self, text: &str) {
+        println!("[{:6.1} s] {text}", self.0.elapsed().as_secs_f64());
+    }
+}
+
+async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
+    let steps = Steps(Instant::now());
+    steps.step("building images");
+    println!("{}", stack.build_images(&options.binary, "first").await?);
+    stack.use_tag("second");
+    stack.build_images(&options.binary, "second").await?;
+    stack.use_tag("first");
+
+    steps.step("starting the stack");
+    let started = Instant::now();
+    stack.up().await?;
+    let api = stack.api()?;
+    run_job(stack, "web.hcl").await?;
+    steps.step(&format!(
+        "the first job runs {:.1} s after `up`",
+        started.elapsed().as_secs_f64()
+    ));
+    run_examples(stack, options.is_short).await?;
+    let used = dashboards::check(stack, &repository().join("docker/stack")).await?;
+    steps.step(&format!(
+        "examples ran; all {used} metrics of dashboards exist"
+    ));
+
+    let workload = Workload::start(stack.api()?, "load", options.seed);
+    scale_workers(stack, &api, &steps).await?;
+    kill_each_service(stack, &api, options.is_short, &steps).await?;
+    cut_off_leaders(stack, &api, &steps).await?;
+    let user = workload.finish().await?;
+    settle(&api, &user).await?;
+    steps.step(&format!("{} changes kept", user.actions));
+    drop(user);
+
+    roll(stack, &api, options, &steps).await
+}
+
+/// Runs an example by the command on this machine and waits for its success.
+async fn run_job(stack: &Stack, file: &str) -> Result<()> {
+    let path = repository().join("examples").join(file);
+    let path = path.to_str().context("the repository's path is no text")?;
+    let address = &stack.addresses()[0];
+    let arguments = ["job", "run", path];
+    let run = binary::run(address, &arguments);
+    let output = tokio::time::timeout(SETTLE_TIMEOUT, run).await;
+    output
+        .with_context(|| format!("{file} takes too long"))??
+        .ok()
+        .with_context(|| file.to_owned())?;
+    Ok(())
+}
+
+async fn run_examples(stack: &Stack, is_short: bool) -> Result<()> {
+    let all = [
+        "batch.hcl",
+        "system.hcl",
+        "two-groups.hcl",
+        "constraint.hcl",
+        "mock.hcl",
+    ];
+    let files = if is_short { &all[..2] } else { &all[..] };
+    for file in files {
+        run_job(stack, file).await?;
+    }
+    let address = &stack.addresses()[1];
+    // A gateway fetches logs from the node, under the name that the node advertises.
+    eventually(Duration::from_secs(30), || async {
+        let logs = binary::run(address, &["alloc", "logs", "-job", "batch"]).await?;
+        ensure!(logs.stdout.contains("done"), "no output of batch: {logs:?}");
+        Ok(())
+    })
+    .await?;
+    for file in files.iter().chain(&["web.hcl"]) {
+        let job = file.trim_end_matches(".hcl");
+        let stop = ["job", "stop", "-purge", job];
+        binary::run(address, &stop).await?.ok()?;
+    }
+    Ok(())
+}
+
+/// From the default to one worker, to six, to two; jobs are placed with each number.
+async fn scale_workers(stack: &Stack, api: &Api, steps: &Steps) -> Result<()> {
+    for count in [1, 6, 2] {
+        stack.scale("scheduler-worker", count).await?;
+        place(api, &format!("workers-{count}")).await?;
+        steps.step(&format!("{count} scheduler-workers place jobs"));
+    }
+    Ok(())
+}
+
+/// Kills one container of each service, of etcd and of the nodes; every one in a long run.
+async fn kill_each_service(stack: &Stack, api: &Api, is_short: bool, steps: &Steps) -> Result<()> {
+    let services = REPLICATED.iter().map(|(service, _)| *service);
+    for service in services.chain(["etcd-1", NODES[0]]) {
+        let mut containers = stack.containers(service).await?;
+        if is_short {
+            containers.truncate(1);
+        }
+        ensure!(!containers.is_empty(), "no container of {service}");
+        for container in &containers {
+            stack.kill(container, AWAY).await?;
+        }
+        place(api, &format!("after-{service}")).await?;
+        steps.step(&format!(
+            "{service} was killed ({} containers)",
+            containers.len()
+        ));
+    }
+    Ok(())
+}
+
+/// Cuts the leader of two services off from the network: another replica takes over, and the cut-off
+/// one becomes a follower once it is back.
+async fn cut_off_leaders(stack: &Stack, api: &Api, steps: &Steps) -> Result<()> {
+    for service in ["plan-applier", "eval-broker"] {
+        let leader = leader(api, service).await?;
+        let container = host_name(&leader.address)?;
+        stack.disconnect(container).await?;
+        let cut = Instant::now();
+        eventually(ELECTION_TIMEOUT, || async {
+            let now = self::leader(api, service).await?;
+            ensure!(now.address != leader.address, "{} still leads", now.address);
+            Ok(())
+        })
+        .await
+        .with_context(|| format!("no new leader of {service}"))?;
+        let failover = cut.elapsed().as_secs_f64();
+        place(api, &format!("without-{service}")).await?;
+        stack.connect(container).await?;
+        steps.step(&format!(
+            "the leader of {service} was cut off; another leads after {failover:.1} s"
+        ));
+    }
+    Ok(())
+}
+
+async fn leader(api: &Api, service: &str) -> Result<v1::Leader> {
+    let mut leaders = api.leaders().await?;
+    let leader = leaders.remove(service);
+    leader
+        .filter(|leader| !leader.address.is_empty())
+        .with_context(|| format!("{service} has no leader"))
+}
+
+/// Returns the host of `scheme://host:port`: the container that advertises it.
+fn host_name(address: &str) -> Result<&str> {
+    let host = address
+        .split_once("://")
+        .and_then(|(_, rest)| rest.rsplit_once(':'));
+    host.map(|(host, _)| host)
+        .with_context(|| format!("no host in {address}"))
+}
+
+/// Replaces every service by an image that was built anew, under load, then the nodes with a drain.
+async fn roll(stack: &mut Stack, api: &Api, options: &Options, steps: &Steps) -> Result<()> {
+    api.register_surely(&sleeper(STEADY, STEADY_COUNT), STEADY, SETTLE_TIMEOUT)
+        .await?;
+    let before = eventually(SETTLE_TIMEOUT, || running_tasks(api)).await?;
+    stack.use_tag("second");
+    let workload = Workload::start(stack.api()?, "roll", options.seed + 1);
+    for (service, count) in REPLICATED {
+        let old = stack.containers(service).await?;
+        let count = if service == "scheduler-worker" {
+            old.len()
+        } else {
+            count
+        };
+        stack.roll(&[service]).await?;
+        let new = stack.containers(service).await?;
+        ensure!(new.len() == count, "{} containers of {service}", new.len());
+        ensure!(
+            new.iter().all(|id| !old.contains(id)),
+            "{service} was not replaced"
+        );
+        steps.step(&format!("{service} was replaced"));
+    }
+    let user = workload.finish().await?;
+    settle(api, &user).await?;
+    let after = running_tasks(api).await?;
+    ensure!(
+        before == after,
+        "tasks changed during the upgrade: {before:?}, then {after:?}"
+    );
+    steps.step(&format!(
+        "{} requests succeeded meanwhile, and no task restarted",
+        user.actions
+    ));
+
+    for node in NODES {
+        replace_node(stack, api, node).await?;
+        steps.step(&format!("{node} was drained and replaced"));
+    }
+    eventually(SETTLE_TIMEOUT, || running_tasks(api)).await?;
+    settle(api, &user).await
+}
+
+async fn replace_node(stack: &Stack, api: &Api, name: &str) -> Result<()> {
+    let nodes = api.nodes().await?;
+    let node = nodes
+        .iter()
+        .find(|node| node.name == name && node.status == "ready");
+    let id = &node.with_context(|| format!("{name} is not ready"))?.id;
+    let address = &stack.addresses()[0];
+    let drain = ["node", "drain", "-enable", "-yes", "-deadline", "60s", id];
+    binary::run(address, &drain).await?.ok()?;
+    stack.roll(&[name]).await?;
+    let eligible = ["node", "eligibility", "-enable", id];
+    binary::run(address, &eligible).await?.ok()?;
+    eventually(SETTLE_TIMEOUT, || async {
+        let nodes = api.nodes().await?;
+        let node = nodes.iter().find(|node| &node.id == id);
+        let status = node.map(|node| node.status.as_str());
+        ensure!(status == Some("ready"), "{name} is {status:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Returns the running allocations of the steady job with the start times of their tasks.
+async fn running_tasks(api: &Api) -> Result<BTreeMap<String, Vec<String>>> {
+    let allocations = api.allocations(STEADY).await?;
+    let running = allocations
+        .into_iter()
+        .filter(|alloc| alloc.desired_status == "run" && alloc.client_status == "running");
+    let running: BTreeMap<_, _> = running
+        .map(|alloc| {
+            let tasks = alloc.task_states.values();
+            let facts = tasks.map(|task| format!("{} {}", task.started_at_ns, task.restarts));
+            (alloc.id, facts.collect())
+        })
+        .collect();
+    ensure!(
+        running.len() == STEADY_COUNT as usize,
+        "{} of {STEADY_COUNT} allocations run",
+        running.len()
+    );
+    Ok(running)
+}
+
+/// Registers a job, waits until it runs, and stops it: proof that the whole suite works.
+async fn place(api: &Api, name: &str) -> Result<()> {
+    api.register_surely(&sleeper(name, 1), name, SETTLE_TIMEOUT)
+        .await?;
+    eventually(SETTLE_TIMEOUT, || async {
+        let allocations = api.allocations(name).await?;
+        let is_running = allocations
+            .iter()
+            .any(|alloc| alloc.client_status == "running");
+        ensure!(is_running, "{name} does not run: {allocations:?}");
+        Ok(())
+    })
+    .await?;
+    api.stop_surely(name, true, SETTLE_TIMEOUT).await
+}
+
+/// Waits until everything that the user was promised holds, then stops the user's jobs.
+async fn settle(api: &Api, user: &User) -> Result<()> {
+    ensure!(user.actions > 5, "so few actions that little was tested");
+    eventually(SETTLE_TIMEOUT, || check_promises(api, &user.promises)).await
+}
+
+/// Returns the `kafila` program beside this one.
+pub fn default_binary() -> PathBuf {
+    binary::kafila()
+}
+
+/// Tells whether the run is in CI, where containers are required.
+pub fn is_required() -> bool {
+    let is_set =
+        |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty() && value != "0");
+    is_set("CI") || is_set("KAFILA_REQUIRE_CONTAINERS")
+}
+
+/// # Errors
+/// The file does not exist.
+pub fn check_binary(path: &Path) -> Result<()> {
+    ensure!(
+        path.is_file(),
+        "{} does not exist: build it with cargo build -p kafila",
+        path.display()
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_an_address_is_its_container() {
+        assert_eq!(
+            host_name("http://80b717574e8f:4646").unwrap(),
+            "80b717574e8f"
+        );
+        assert!(host_name("80b717574e8f").is_err());
+    }
+}

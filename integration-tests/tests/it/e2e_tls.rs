@@ -1,0 +1,214 @@
+//! A suite with mutual TLS, with certificates made by the command: a job runs, and every caller has
+//! the rights of its role only.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use integration_tests::api::eventually;
+use integration_tests::binary::{self, CommandOutput};
+use integration_tests::process::Process;
+use integration_tests::suite::{SERVICES, own_address};
+use test_kit::etcd::Etcd;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The id of the node, as its agent and its certificate have it.
+const NODE: &str = "5f1c8a52-7b0e-4c6d-9a0f-3d2b1e4c5a69";
+const ROLES: [&str; 6] = [
+    "gateway",
+    "broker",
+    "applier",
+    "worker",
+    "watcher",
+    "controller",
+];
+
+/// The suite's processes. Dropping it kills them.
+struct Secured {
+    directory: tempfile::TempDir,
+    address: String,
+    processes: BTreeMap<&'static str, Process>,
+    _etcd: Etcd,
+}
+
+impl Drop for Secured {
+    fn drop(&mut self) {
+        for (_, process) in std::mem::take(&mut self.processes) {
+            process.kill();
+        }
+        integration_tests::process::kill_below(self.directory.path());
+    }
+}
+
+impl Secured {
+    async fn start() -> Result<Self> {
+        let etcd = Etcd::start().await.context("cannot start etcd")?;
+        let directory = tempfile::Builder::new().prefix("kafila-tls-").tempdir()?;
+        let files = directory.path();
+        make(files, &["tls", "ca", "create"])?;
+        let ip = own_address();
+        for role in ROLES.into_iter().chain(["operator"]) {
+            make(files, &["tls", "cert", "create", "-role", role])?;
+        }
+        let gateway = ["-role", "gateway", "-additional-ipaddress", &ip.to_string()];
+        let again = [&["tls", "cert", "create", "-force"][..], &gateway].concat();
+        make(files, &again)?;
+        make(
+            files,
+            &["tls", "cert", "create", "-role", "node", "-node", NODE],
+        )?;
+        let state = files.join("data/client");
+        std::fs::create_dir_all(&state)?;
+        std::fs::write(state.join("client-id"), NODE)?;
+
+        let mut suite = Self {
+            address: format!("{ip}:4646"),
+            processes: BTreeMap::new(),
+            _etcd: etcd,
+            directory,
+        };
+        for (number, (service, role)) in SERVICES.into_iter().zip(roles()).enumerate() {
+            let port = if number == 0 { 4646 } else { 4700 + number };
+            let endpoint = format!("etcd.endpoints={}", suite._etcd.endpoint());
+            let settings = [endpoint, format!("listen.grpc={ip}:{port}")];
+            suite.spawn(service, &format!("global-{role}"), &settings)?;
+        }
+        let settings = [
+            format!("gateways={}", suite.address),
+            format!("listen.grpc={ip}:4800"),
+            format!("data_dir={}", suite.directory.path().join("data").display()),
+        ];
+        suite.spawn("client-node", &format!("global-node-{NODE}"), &settings)?;
+        Ok(suite)
+    }
+
+    fn spawn(&mut self, service: &'static str, files: &str, settings: &[String]) -> Result<()> {
+        let path = self.directory.path();
+        let mut command = Command::new(binary::kafila());
+        command.arg(service).current_dir(path);
+        let tls = [
+            "listen.metrics=127.0.0.1:0".to_owned(),
+            "tls.ca_file=kafila-ca.pem".to_owned(),
+            format!("tls.cert_file={files}.pem"),
+            format!("tls.key_file={files}-key.pem"),
+        ];
+        for setting in settings.iter().chain(&tls) {
+            command.args(["-set", setting]);
+        }
+        let log = path.join(format!("{service}.log"));
+        let process = Process::start(service, command, &log)?;
+        self.processes.insert(service, process);
+        Ok(())
+    }
+
+    /// Runs a command with the certificate `files`; `None`: without one.
+    async fn kafila(&self, files: Option<&str>, arguments: &[&str]) -> Result<CommandOutput> {
+        let path = |name: &str| self.directory.path().join(name).display().to_string();
+        let mut environment = vec![("KAFILA_CACERT", path("kafila-ca.pem"))];
+        if let Some(files) = files {
+            environment.push(("KAFILA_CLIENT_CERT", path(&format!("{files}.pem"))));
+            environment.push(("KAFILA_CLIENT_KEY", path(&format!("{files}-key.pem"))));
+        }
+        let environment: Vec<(&str, &str)> = environment
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let address = format!("https://{}", self.address);
+        binary::run_with(&address, arguments, &environment).await
+    }
+
+    fn logs(&self) -> String {
+        let tails = self.processes.values().map(Process::log_tail);
+        tails.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The roles of [`SERVICES`], in their order.
+fn roles() -> [&'static str; 6] {
+    let role = |service| match service {
+        "api-gateway" => "gateway",
+        "eval-broker" => "broker",
+        "plan-applier" => "applier",
+        "scheduler-worker" => "worker",
+        "deployment-watcher" => "watcher",
+        _ => "controller",
+    };
+    SERVICES.map(role)
+}
+
+fn make(directory: &Path, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new(binary::kafila());
+    let output = command.args(arguments).current_dir(directory).output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{arguments:?}: {stderr}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suite_with_certificates_runs_a_job_and_refuses_other_roles() -> Result<()> {
+    if !test_kit::etcd::available() {
+        return Ok(());
+    }
+    let suite = Secured::start().await?;
+    let played = play(&suite).await;
+    played.with_context(|| suite.logs())
+}
+
+async fn play(suite: &Secured) -> Result<()> {
+    let operator = Some("global-operator");
+    eventually(TIMEOUT, || async {
+        let nodes = suite.kafila(operator, &["node", "status"]).await?;
+        let is_ready = nodes.stdout.contains(&NODE[..8]) && nodes.stdout.contains("ready");
+        ensure!(is_ready, "{nodes:?}");
+        Ok(())
+    })
+    .await?;
+    let job = suite.directory.path().join("hello.hcl");
+    std::fs::write(&job, JOB)?;
+    let job = job.display().to_string();
+    suite.kafila(operator, &["job", "run", &job]).await?.ok()?;
+    // The gateway fetches the log from the node, over TLS, too.
+    eventually(TIMEOUT, || async {
+        let logs = suite.kafila(operator, &["alloc", "logs", "-job", "hello"]);
+        let logs = logs.await?;
+        ensure!(logs.stdout.contains("hello over TLS"), "{logs:?}");
+        Ok(())
+    })
+    .await?;
+
+    let worker = Some("global-worker");
+    let worker = suite.kafila(worker, &["job", "run", &job]).await?;
+    ensure!(
+        worker.code != 0 && worker.stderr.contains("it needs role operator"),
+        "{worker:?}"
+    );
+    let uncertified = suite.kafila(None, &["job", "status"]).await?;
+    let says_why = uncertified
+        .stderr
+        .contains("a client certificate is required");
+    ensure!(uncertified.code != 0 && says_why, "{uncertified:?}");
+    let plaintext = format!("http://{}", suite.address);
+    let plaintext = binary::run(&plaintext, &["job", "status"]).await?;
+    ensure!(
+        plaintext.stderr.contains("TLS is required"),
+        "{plaintext:?}"
+    );
+    Ok(())
+}
+
+const JOB: &str = r#"
+job "hello" {
+  type = "batch"
+  group "hello" {
+    task "hello" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/echo"
+        args    = ["hello over TLS"]
+      }
+    }
+  }
+}
+"#;

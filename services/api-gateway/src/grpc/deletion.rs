@@ -1,0 +1,72 @@
+//! Deletion in two steps of namespaces, node pools and volumes.
+
+use admission::cluster::deletion::Deletion;
+use gateway_core::transactions::contended;
+use gateway_core::{Error, Step};
+use state::Snapshot;
+
+use super::query::Api;
+
+/// How often an object may be marked before its deletion is given up: each time a new user came
+/// between mark and deletion.
+const MAX_MARKS: usize = 3;
+
+/// The result of one step.
+enum Ended<T, R> {
+    Marked { revision: u64, target: T },
+    Deleted { revision: u64, target: T },
+    Refused(R),
+}
+
+impl Api {
+    /// Deletes an object in two steps; returns it with the revision of the last step. `decide` finds
+    /// the object, which is passed to the following steps, and decides on the next step.
+    pub(super) async fn delete_in_two_steps<T, R>(
+        &self,
+        what: impl Fn() -> String + Send + Copy,
+        decide: impl Fn(&Snapshot, Option<&T>) -> Result<(T, Deletion<R>), Error> + Send + Sync,
+    ) -> Result<(T, u64), Error>
+    where
+        T: Send + Sync + 'static,
+        R: Into<Error> + Send + 'static,
+    {
+        let core = &self.gateway.core;
+        let mut marked: Option<T> = None;
+        for _ in 0..=MAX_MARKS {
+            let decide = |snapshot: &Snapshot| {
+                let (target, deletion) = decide(snapshot, marked.as_ref())?;
+                Ok(step(target, deletion))
+            };
+            match core.execute(what, decide).await? {
+                Ended::Deleted { revision, target } => return Ok((target, revision)),
+                Ended::Refused(refusal) => return Err(refusal.into()),
+                Ended::Marked { revision, target } => {
+                    core.wait_for(revision, core.deadline()).await?;
+                    marked = Some(target);
+                }
+            }
+        }
+        Err(contended(what()))
+    }
+}
+
+fn step<T, R>(target: T, deletion: Deletion<R>) -> Step<Ended<T, R>>
+where
+    T: Send + 'static,
+    R: Send + 'static,
+{
+    match deletion {
+        Deletion::Mark(write) => Step::Commit {
+            writes: vec![write],
+            answer: Box::new(move |revision| Ended::Marked { revision, target }),
+        },
+        Deletion::Delete(writes) => Step::Commit {
+            writes,
+            answer: Box::new(move |revision| Ended::Deleted { revision, target }),
+        },
+        Deletion::TakeBack { write, refusal } => Step::Commit {
+            writes: vec![write],
+            answer: Box::new(|_| Ended::Refused(refusal)),
+        },
+    }
+}

@@ -1,0 +1,364 @@
+//! Agent of a node: a runner per allocation, restored after a restart, changed by updates.
+//!
+//! Updates are applied by [`super::apply`] alone, one at a time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lifecycle::gc::Candidate;
+use lifecycle::{AllocState, Assignment, Boot, predecessors_first};
+use local_state::{NodeState, Restored, decode};
+use model::{AllocClient, AllocId, ClientStatus, DeploymentHealth, DeploymentId};
+use service_kit::CancellationToken;
+use task_drivers::TaskId;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info};
+
+use super::record::Record;
+use crate::context::Context;
+use crate::tasks::handle::{Command, Handle, Progress};
+use crate::tasks::run;
+use crate::tasks::runner::Beginning;
+
+/// An allocation with its runner.
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) assignment: Assignment,
+    pub(super) handle: Handle,
+    /// The runner was told to remove it.
+    pub(super) is_collected: bool,
+}
+
+/// The agent's view of the node.
+#[derive(Default)]
+pub(super) struct Facts {
+    pub(super) allocs: BTreeMap<AllocId, Entry>,
+    pub(super) node: NodeState,
+    /// A server's list was applied in this run of the agent.
+    pub(super) is_contacted: bool,
+    /// An allocation stops some time after the last contact with a server.
+    counts_lost_contact: bool,
+    /// Attempts with driver records from earlier runs of the agent, not assigned to a runner yet.
+    pub(super) leftovers: HashMap<AllocId, Vec<TaskId>>,
+    /// Directories without an allocation were removed in this run of the agent.
+    pub(super) is_swept: bool,
+}
+
+pub(crate) struct Agent {
+    pub(super) context: Arc<Context>,
+    facts: Mutex<Facts>,
+    /// Ends every runner.
+    pub(super) drain: CancellationToken,
+    pub(super) runners: TaskTracker,
+}
+
+impl Agent {
+    pub(crate) fn new(context: Arc<Context>, drain: CancellationToken) -> Self {
+        Self {
+            context,
+            facts: Mutex::default(),
+            drain,
+            runners: TaskTracker::new(),
+        }
+    }
+
+    /// Restores the runners of an earlier run of the agent. They find their running tasks again,
+    /// whether or not a server can be reached.
+    pub(crate) async fn restore(&self, restored: Restored, boot_id: &str) {
+        let is_same_boot = restored.node.boot_id == boot_id;
+        let boot = if is_same_boot { Boot::Same } else { Boot::New };
+        if !is_same_boot && !restored.node.boot_id.is_empty() {
+            info!("the machine was rebooted; starting its tasks again");
+        }
+        let mut leftovers: HashMap<AllocId, Vec<TaskId>> = HashMap::new();
+        for driver in self.context.drivers.values() {
+            for id in driver.leftovers() {
+                leftovers.entry(id.alloc_id).or_default().push(id);
+            }
+        }
+        let node = NodeState {
+            boot_id: boot_id.to_owned(),
+            ..restored.node
+        };
+        self.context.state.put_node(&node).await;
+        let silence = self.context.clocks.wall().since(node.last_contact);
+        let had_contact = !node.last_contact.is_never();
+        let mut facts = Facts {
+            node,
+            leftovers,
+            ..Facts::default()
+        };
+        let mut found = Vec::new();
+        for (alloc_id, stored) in restored.allocs {
+            let record = stored
+                .alloc
+                .and_then(|bytes| decode::<Record>("alloc", &bytes));
+            let state = stored
+                .runner
+                .and_then(|bytes| decode::<AllocState>("runner", &bytes));
+            // Both records are needed. Servers assign wanted allocations again, and drivers find
+            // running tasks.
+            let (Some(record), Some(state)) = (record, state) else {
+                self.context.state.delete(alloc_id).await;
+                continue;
+            };
+            if let Some(digest) = stored.acked {
+                self.context
+                    .reporter
+                    .queue()
+                    .restore_acked(alloc_id, digest);
+            }
+            if let Some(last) = stored.last_report {
+                self.context.reporter.queue().restore_last(alloc_id, last);
+            }
+            found.push((Assignment::from(record), state));
+        }
+        for (assignment, state) in predecessors_first(found, |(assignment, _)| &assignment.alloc) {
+            self.restore_alloc(&mut facts, assignment, state, boot);
+        }
+        let handles: Vec<Handle> = lost_contact_counters(&facts);
+        facts.counts_lost_contact = !handles.is_empty();
+        let count = facts.allocs.len();
+        *self.lock() = facts;
+        self.count();
+        // The time without contact continues while the agent is down.
+        let age = if had_contact { silence } else { Duration::ZERO };
+        for handle in handles {
+            handle.send(Command::Contact { age }).await;
+        }
+        info!(allocations = count, "local state restored");
+    }
+
+    fn restore_alloc(
+        &self,
+        facts: &mut Facts,
+        assignment: Assignment,
+        state: AllocState,
+        boot: Boot,
+    ) {
+        let alloc_id = assignment.alloc.id;
+        // A started allocation has waited for them already.
+        let predecessors = if state.has_begun() {
+            Vec::new()
+        } else {
+            predecessors(facts, &assignment)
+        };
+        let beginning = Beginning {
+            leftovers: facts.leftovers.remove(&alloc_id).unwrap_or_default(),
+            stored: Some((state, boot)),
+            predecessors,
+            is_contacted: false,
+            assignment: assignment.clone(),
+        };
+        self.begin(facts, assignment, beginning);
+    }
+
+    pub(super) async fn add(&self, assignment: Assignment) {
+        let alloc_id = assignment.alloc.id;
+        self.context
+            .state
+            .put_alloc(alloc_id, &Record::from(&assignment))
+            .await;
+        let counter = {
+            let mut facts = self.lock();
+            let beginning = Beginning {
+                stored: None,
+                leftovers: facts.leftovers.remove(&alloc_id).unwrap_or_default(),
+                predecessors: predecessors(&facts, &assignment),
+                is_contacted: true,
+                assignment: assignment.clone(),
+            };
+            self.begin(&mut facts, assignment.clone(), beginning);
+            let counter = assignment
+                .stops_after_lost_contact()
+                .then(|| {
+                    facts
+                        .allocs
+                        .get(&alloc_id)
+                        .map(|entry| entry.handle.clone())
+                })
+                .flatten();
+            facts.counts_lost_contact |= counter.is_some();
+            counter
+        };
+        self.count();
+        if let Some(handle) = counter {
+            handle
+                .send(Command::Contact {
+                    age: Duration::ZERO,
+                })
+                .await;
+        }
+    }
+
+    fn begin(&self, facts: &mut Facts, assignment: Assignment, beginning: Beginning) {
+        let (alloc_id, deployment_id) = (assignment.alloc.id, assignment.alloc.deployment_id);
+        let drain = self.drain.clone();
+        let leftovers = beginning.leftovers.clone();
+        match run::spawn(&self.context, beginning, drain, &self.runners) {
+            Some(handle) => {
+                let entry = Entry {
+                    assignment,
+                    handle,
+                    is_collected: false,
+                };
+                facts.allocs.insert(alloc_id, entry);
+            }
+            None => {
+                if !leftovers.is_empty() {
+                    // Removed with the attempts that no server wants.
+                    facts.leftovers.insert(alloc_id, leftovers);
+                }
+                self.refuse(alloc_id, deployment_id, "its job has no such group");
+            }
+        }
+    }
+
+    /// Reports an allocation as failed, so that the servers place it elsewhere.
+    pub(super) fn refuse(
+        &self,
+        alloc_id: AllocId,
+        deployment_id: Option<DeploymentId>,
+        reason: &str,
+    ) {
+        error!(%alloc_id, reason, "cannot run an allocation");
+        let now = self.context.clocks.wall();
+        let health = |deployment_id| DeploymentHealth {
+            healthy: false,
+            time: now,
+            deployment_id: Some(deployment_id),
+        };
+        let client = AllocClient {
+            status: ClientStatus::Failed,
+            description: format!("Unable to add allocation due to error: {reason}"),
+            health: deployment_id.map(health),
+            modify_time: now,
+            ..AllocClient::default()
+        };
+        self.context.reporter.offer(alloc_id, client);
+    }
+
+    pub(super) async fn update(&self, assignment: Assignment) {
+        let alloc_id = assignment.alloc.id;
+        self.context
+            .state
+            .put_alloc(alloc_id, &Record::from(&assignment))
+            .await;
+        let handle = {
+            let mut facts = self.lock();
+            let Some(entry) = facts.allocs.get_mut(&alloc_id) else {
+                return;
+            };
+            entry.assignment = assignment.clone();
+            entry.handle.clone()
+        };
+        handle.send(Command::Update(assignment)).await;
+    }
+
+    /// Stops an allocation and removes its files and records, in the background.
+    pub(crate) async fn collect(&self, alloc_id: AllocId) -> Option<Handle> {
+        let handle = {
+            let mut facts = self.lock();
+            let entry = facts.allocs.get_mut(&alloc_id)?;
+            entry.is_collected = true;
+            entry.handle.clone()
+        };
+        handle.send(Command::Collect).await;
+        Some(handle)
+    }
+
+    /// Drops the runners whose allocation is removed.
+    pub(crate) fn forget_removed(&self) {
+        let mut facts = self.lock();
+        facts
+            .allocs
+            .retain(|_, entry| *entry.handle.progress.borrow() != Progress::Removed);
+        drop(facts);
+        self.count();
+    }
+
+    /// Records the contact with a server.
+    pub(crate) async fn record_contact(&self) {
+        let now = self.context.clocks.wall();
+        let (handles, node) = {
+            let mut facts = self.lock();
+            facts.node.last_contact = now;
+            if !facts.counts_lost_contact {
+                return;
+            }
+            (lost_contact_counters(&facts), facts.node.clone())
+        };
+        self.context.state.put_node(&node).await;
+        for handle in handles {
+            handle
+                .send(Command::Contact {
+                    age: Duration::ZERO,
+                })
+                .await;
+        }
+    }
+
+    /// Returns the highest revision acted on.
+    pub(crate) fn seen_revision(&self) -> u64 {
+        self.lock().node.revision
+    }
+
+    /// Lists the candidates of garbage collection.
+    pub(crate) fn candidates(&self) -> Vec<Candidate> {
+        let facts = self.lock();
+        let candidate = |(id, entry): (&AllocId, &Entry)| {
+            let is_over = !entry.is_collected && self.context.reporter.queue().is_acked(*id);
+            Candidate {
+                alloc_id: *id,
+                ended_at: entry.handle.ended_at().filter(|_| is_over),
+            }
+        };
+        facts.allocs.iter().map(candidate).collect()
+    }
+
+    /// Returns the assignment of an allocation on this node, and whether it has ended.
+    pub(crate) fn find(&self, alloc_id: AllocId) -> Option<(Assignment, bool)> {
+        let facts = self.lock();
+        let entry = facts.allocs.get(&alloc_id)?;
+        Some((entry.assignment.clone(), entry.handle.has_ended()))
+    }
+
+    /// Waits for the runners to end, which the drain makes them do.
+    pub(crate) async fn ended(&self) {
+        self.runners.close();
+        self.runners.wait().await;
+    }
+
+    fn count(&self) {
+        let count = i64::try_from(self.lock().allocs.len()).unwrap_or(i64::MAX);
+        self.context.metrics.allocations.set(count);
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Facts> {
+        // Each critical section leaves consistent facts.
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the allocations on this node that have to end first: the replaced one, and preemption
+/// victims.
+fn predecessors(facts: &Facts, assignment: &Assignment) -> Vec<Handle> {
+    let (alloc_id, previous) = (assignment.alloc.id, assignment.alloc.previous_alloc);
+    facts
+        .allocs
+        .iter()
+        .filter(|(id, entry)| {
+            Some(**id) == previous || entry.assignment.alloc.preempted_by == Some(alloc_id)
+        })
+        .map(|(_, entry)| entry.handle.clone())
+        .collect()
+}
+
+fn lost_contact_counters(facts: &Facts) -> Vec<Handle> {
+    let counters = facts
+        .allocs
+        .values()
+        .filter(|entry| entry.assignment.stops_after_lost_contact());
+    counters.map(|entry| entry.handle.clone()).collect()
+}

@@ -1,0 +1,67 @@
+//! Removal of leftover tasks and directories that no server wants.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::AllocId;
+use task_drivers::{TaskId, alloc_dirs};
+use tracing::{info, warn};
+
+use super::agent::{Agent, Facts};
+use crate::tasks::leftovers::remove_attempt;
+
+impl Agent {
+    /// After a full list, ends the tasks of unlisted allocations and removes the directories of
+    /// unknown ones. They are left by an agent that died, or lost its state, before it stored the
+    /// assignment.
+    pub(super) fn remove_unwanted(&self) {
+        let (unwanted, wanted_dirs) = {
+            let mut facts = self.lock();
+            let leftovers = std::mem::take(&mut facts.leftovers);
+            let is_first = !std::mem::replace(&mut facts.is_swept, true);
+            let wanted_dirs = is_first.then(|| wanted_dirs(&facts));
+            (leftovers, wanted_dirs)
+        };
+        let unwanted: Vec<TaskId> = unwanted.into_values().flatten().collect();
+        let base = self.context.alloc_dir.as_deref();
+        // Listed now, before the next assignment creates directories.
+        let unwanted_dirs = match (base, wanted_dirs) {
+            (Some(base), Some(wanted)) => alloc_dirs::except(base, &wanted),
+            _ => Vec::new(),
+        };
+        if unwanted.is_empty() && unwanted_dirs.is_empty() {
+            return;
+        }
+        let (context, drain) = (Arc::clone(&self.context), self.drain.clone());
+        let removing = async move {
+            for id in unwanted {
+                remove_attempt(&context, &id).await;
+            }
+            for dirs in unwanted_dirs {
+                info!(directory = %dirs.root.display(), "removing a directory without an allocation");
+                let removed = blocking::spawn(move || alloc_dirs::remove(&dirs)).await;
+                if let Ok(Err(error)) = removed {
+                    warn!(%error, "cannot remove a directory without an allocation");
+                }
+            }
+        };
+        self.runners.spawn(async move {
+            // The next run of the agent finds the rest.
+            tokio::select! {
+                () = removing => {}
+                () = drain.cancelled() => {}
+            }
+        });
+    }
+}
+
+/// Returns the allocations whose directories stay: known ones, and their predecessors, whose data
+/// may still move.
+fn wanted_dirs(facts: &Facts) -> BTreeSet<AllocId> {
+    facts
+        .allocs
+        .iter()
+        .flat_map(|(id, entry)| [Some(*id), entry.assignment.alloc.previous_alloc])
+        .flatten()
+        .collect()
+}

@@ -1,0 +1,70 @@
+//! Periodic fingerprint of the machine; a changed record is registered.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fingerprint::{Agent, Offers};
+use model::Node;
+use service_kit::CancellationToken;
+use task_drivers::Fingerprint;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::info;
+
+use crate::config::Config;
+use crate::context::Context;
+
+/// The constant part of the node's record.
+pub(super) struct Machine {
+    pub(super) address: String,
+    pub(super) drivers: BTreeMap<&'static str, Fingerprint>,
+    pub(super) offers: Offers,
+}
+
+impl Machine {
+    pub(super) fn node(
+        &self,
+        config: &fingerprint::Config,
+        identity: &local_state::Identity,
+        alloc_dir: Option<&Path>,
+    ) -> Node {
+        let agent = Agent {
+            node_id: identity.node_id,
+            secret: &identity.secret,
+            address: &self.address,
+            alloc_dir,
+            drivers: &self.drivers,
+        };
+        fingerprint::node(config, agent, &self.offers)
+    }
+
+    /// Fingerprints the machine at every interval until `ended`, and publishes changed records.
+    pub(super) async fn watch(
+        &self,
+        config: &Config,
+        context: &Context,
+        node: watch::Sender<Node>,
+        ended: CancellationToken,
+    ) {
+        // A simulated machine does not change.
+        let Some(alloc_dir) = context.alloc_dir.as_deref() else {
+            return;
+        };
+        let settings = config.fingerprint();
+        loop {
+            tokio::select! {
+                () = ended.cancelled() => return,
+                () = sleep(config.fingerprint_interval) => {}
+            }
+            let found = self.node(&settings, &context.identity, Some(alloc_dir));
+            let is_changed = node.send_if_modified(|known| {
+                let is_changed = *known != found;
+                *known = found;
+                is_changed
+            });
+            if is_changed {
+                info!("the machine has changed");
+            }
+        }
+    }
+}

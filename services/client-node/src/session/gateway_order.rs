@@ -1,0 +1,89 @@
+//! Order of the gateways: the first one is called until it fails, then it goes to the end.
+
+/// The gateways of the cluster, never empty.
+#[derive(Debug)]
+pub(super) struct GatewayOrder {
+    addresses: Vec<String>,
+    /// The configured gateways, for the case that all others are gone.
+    configured: Vec<String>,
+    /// The last call failed, and none has succeeded since.
+    is_failing: bool,
+}
+
+impl GatewayOrder {
+    /// `configured` is not empty.
+    pub(super) fn new(configured: Vec<String>) -> Self {
+        Self {
+            addresses: configured.clone(),
+            configured,
+            is_failing: false,
+        }
+    }
+
+    pub(super) fn current(&self) -> &str {
+        &self.addresses[0]
+    }
+
+    pub(super) fn contains(&self, address: &str) -> bool {
+        self.addresses.iter().any(|known| known == address)
+    }
+
+    /// Replaces the list. An equal set keeps its order, with failed gateways at the end. A new set is
+    /// shuffled with random numbers from `draw`, so that nodes do not all call the same gateway, but
+    /// the current gateway stays first. Returns whether the set is new.
+    pub(super) fn replace(&mut self, addresses: &[String], draw: impl FnMut() -> u64) -> bool {
+        if addresses.is_empty() {
+            return false;
+        }
+        let (mut old, mut new) = (self.addresses.clone(), addresses.to_vec());
+        old.sort();
+        new.sort();
+        new.dedup();
+        if old == new {
+            return false;
+        }
+        shuffle(&mut new, draw);
+        if let Some(position) = new.iter().position(|address| address == self.current()) {
+            new.swap(0, position);
+        }
+        self.addresses = new;
+        true
+    }
+
+    /// Records a success. Returns whether it ends a row of failures.
+    pub(super) fn succeeded(&mut self) -> bool {
+        std::mem::take(&mut self.is_failing)
+    }
+
+    /// Moves a failed gateway to the end, unless another caller has done so. Returns the next gateway,
+    /// if there is another one.
+    pub(super) fn failed(&mut self, address: &str) -> Option<&str> {
+        self.is_failing = true;
+        if self.current() != address {
+            return None;
+        }
+        self.skip();
+        let missing: Vec<String> = self
+            .configured
+            .iter()
+            .filter(|address| !self.addresses.contains(address))
+            .cloned()
+            .collect();
+        // The failed gateway may have sent a wrong list.
+        self.addresses.extend(missing);
+        (self.addresses.len() > 1).then(|| self.current())
+    }
+
+    /// Moves the current gateway to the end.
+    pub(super) fn skip(&mut self) {
+        self.addresses.rotate_left(1);
+    }
+}
+
+fn shuffle(addresses: &mut [String], mut draw: impl FnMut() -> u64) {
+    for position in (1..addresses.len()).rev() {
+        let bound = u64::try_from(position + 1).unwrap_or(1);
+        let other = usize::try_from(draw() % bound).unwrap_or(0);
+        addresses.swap(position, other);
+    }
+}

@@ -1,0 +1,95 @@
+//! Failover between gateways, and waits between retries.
+
+use super::*;
+
+fn gateways(addresses: &[&str]) -> Gateways {
+    let addresses = addresses
+        .iter()
+        .map(|address| (*address).to_owned())
+        .collect();
+    Gateways::new(
+        addresses,
+        IdSource::seeded(1),
+        service_kit::Transport::PLAINTEXT,
+    )
+}
+
+fn asked(gateways: &Gateways) -> String {
+    gateways.current().unwrap().0
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn scenario_012_a_failed_gateway_is_tried_last() {
+    let gateways = gateways(&["http://a:1", "http://b:1", "http://c:1"]);
+    gateways.refused("http://a:1", &Status::unavailable("gone"));
+    assert_eq!(asked(&gateways), "http://b:1");
+    // Another loop had called the same gateway: the next one is not affected.
+    gateways.refused("http://a:1", &Status::deadline_exceeded("slow"));
+    assert_eq!(asked(&gateways), "http://b:1");
+    gateways.refused("http://b:1", &Status::not_found("node"));
+    assert_eq!(asked(&gateways), "http://b:1", "the gateway answered");
+    gateways.refused("http://b:1", &Status::unavailable("gone"));
+    gateways.refused("http://c:1", &Status::unavailable("gone"));
+    assert_eq!(asked(&gateways), "http://a:1");
+}
+
+#[tokio::test]
+async fn the_servers_list_is_used_and_configured_gateways_stay_as_fallback() {
+    let gateways = gateways(&["http://a:1"]);
+    gateways.replace(&strings(&["http://x:1", "http://y:1", "http://a:1"]));
+    assert_eq!(asked(&gateways), "http://a:1", "the current gateway stays");
+    gateways.replace(&strings(&["http://x:1", "http://y:1"]));
+    assert_ne!(asked(&gateways), "http://a:1");
+    gateways.replace(&[]);
+    for _ in 0..2 {
+        gateways.refused(&asked(&gateways), &Status::unavailable("gone"));
+    }
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.push(asked(&gateways));
+        gateways.refused(&asked(&gateways), &Status::unavailable("gone"));
+    }
+    assert!(all.contains(&"http://a:1".to_owned()), "{all:?}");
+}
+
+#[tokio::test]
+async fn an_invalid_address_is_skipped() {
+    let gateways = gateways(&["not an address", "http://b:1"]);
+    assert!(gateways.current().is_err());
+    assert_eq!(asked(&gateways), "http://b:1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_retry_goes_on_when_another_call_succeeds() {
+    let gateways = gateways(&["http://a:1"]);
+    let ended = CancellationToken::new();
+    let began = tokio::time::Instant::now();
+    gateways.refused("http://a:1", &Status::unavailable("gone"));
+    tokio::join!(gateways.pause(Duration::from_secs(60), &ended), async {
+        sleep(Duration::from_secs(2)).await;
+        gateways.answered();
+    });
+    assert_eq!(began.elapsed().as_secs(), 2);
+    gateways.answered();
+    gateways.pause(Duration::from_secs(3), &ended).await;
+    assert_eq!(
+        began.elapsed().as_secs(),
+        5,
+        "only a success after a failure"
+    );
+}
+
+#[tokio::test]
+async fn an_error_names_its_gateway() {
+    let gateways = gateways(&["http://a:1", "http://b:1"]);
+    let call = async |_client: Client| Err::<Response<()>, _>(Status::unavailable("gone"));
+    for name in ["http://a:1", "http://b:1"] {
+        let status = gateways.call(call).await.unwrap_err();
+        assert_eq!(status.code(), Code::Unavailable);
+        assert_eq!(status.message(), format!("gateway {name}: gone"));
+    }
+}

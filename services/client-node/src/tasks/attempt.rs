@@ -1,0 +1,261 @@
+//! One attempt of a task: start or recovery, then the wait for its end.
+
+use std::sync::Arc;
+
+use lifecycle::{Assignment, Event, StartFailure, StartStep};
+use model::Timestamp;
+use service_kit::SpanParent;
+use task_drivers::{
+    AllocDirs, Driver, Recovery, StartError, TaskConfig, TaskEnv, TaskId, dispatch_payload, volumes,
+};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span, warn};
+
+use crate::context::Context;
+
+/// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.
+const MESSAGES: usize = 16;
+
+/// One attempt of one task.
+pub(super) struct Attempt {
+    context: Arc<Context>,
+    assignment: Assignment,
+    id: TaskId,
+    cancel: CancellationToken,
+}
+
+impl Attempt {
+    pub(super) fn new(
+        context: &Arc<Context>,
+        assignment: &Assignment,
+        id: TaskId,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self {
+            context: Arc::clone(context),
+            assignment: assignment.clone(),
+            id,
+            cancel,
+        }
+    }
+
+    /// Starts the task, then waits for its end. Both are sent as events.
+    pub(super) async fn start(self, answers: mpsc::Sender<Event>) {
+        // Part of the trace of the job registration.
+        let span = info_span!(
+            "start task",
+            alloc_id = %self.id.alloc_id,
+            node_id = %self.context.identity.node_id,
+            task = self.id.task,
+            attempt = self.id.attempt,
+        );
+        span.set_parent_from(&self.assignment.trace_parent);
+        let began = Instant::now();
+        let started = self.start_process().instrument(span).await;
+        let metrics = &self.context.metrics;
+        let (task, attempt) = (self.id.task.clone(), self.id.attempt);
+        match started {
+            Ok(driver) => {
+                metrics.task_starts.inc();
+                metrics
+                    .task_start_duration
+                    .observe(began.elapsed().as_secs_f64());
+                if attempt > 1 {
+                    metrics.allocs_restart.inc();
+                }
+                let _ = answers.send(Event::Started { task, attempt }).await;
+                self.wait(driver.as_ref(), &answers).await;
+            }
+            Err(failure) => {
+                metrics.task_start_failures.inc();
+                let failed = Event::StartFailed {
+                    task,
+                    attempt,
+                    failure,
+                };
+                let _ = answers.send(failed).await;
+            }
+        }
+    }
+
+    async fn start_process(&self) -> Result<Arc<dyn Driver>, StartFailure> {
+        self.check_directories()?;
+        let (driver, config) = self.config()?;
+        self.put_payload(&config)?;
+        driver.start(config).await.map_err(|error| match error {
+            StartError::Config(message) => StartFailure {
+                step: StartStep::Validation,
+                message,
+                recoverable: false,
+            },
+            StartError::Failed {
+                message,
+                recoverable,
+            } => StartFailure {
+                step: StartStep::Driver,
+                message,
+                recoverable,
+            },
+        })?;
+        info!("task started");
+        Ok(driver)
+    }
+
+    /// Writes the dispatch payload, if the task has one.
+    fn put_payload(&self, config: &TaskConfig) -> Result<(), StartFailure> {
+        let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
+        let group = job.task_group(&alloc.task_group);
+        let task = group.and_then(|group| group.task(&self.id.task));
+        let (Some(task), Some(dirs)) = (task, &config.dirs) else {
+            return Ok(());
+        };
+        dispatch_payload::put(job, task, &dirs.local).map_err(|message| StartFailure {
+            step: StartStep::Hook,
+            message,
+            recoverable: true,
+        })
+    }
+
+    /// Finds the task that an earlier run of the agent started, then waits for its end.
+    pub(super) async fn recover(self, started_at: Timestamp, answers: mpsc::Sender<Event>) {
+        let (task, attempt) = (self.id.task.clone(), self.id.attempt);
+        let found = match self.config() {
+            Ok((driver, config)) => {
+                let now = self.context.clocks.wall();
+                let found = driver.recover(config, started_at, now).await;
+                Ok((driver, found))
+            }
+            Err(failure) => Err(failure.message),
+        };
+        let event = match found {
+            Ok((driver, Recovery::Running { note })) => {
+                self.context.metrics.tasks_reattached.inc();
+                info!(id = %self.id, "task recovered");
+                let recovered = Event::Recovered {
+                    task: task.clone(),
+                    attempt,
+                };
+                let _ = answers.send(recovered).await;
+                if let Some(message) = note {
+                    let _ = answers.send(Event::DriverMessage { task, message }).await;
+                }
+                self.wait(driver.as_ref(), &answers).await;
+                return;
+            }
+            Ok((_, Recovery::Exited(exit))) => Event::Exited {
+                task,
+                attempt,
+                exit,
+            },
+            Ok((_, Recovery::NotFound { reason })) | Err(reason) => {
+                self.context.metrics.tasks_lost.inc();
+                warn!(id = %self.id, reason, "task not recovered");
+                Event::NotRecovered {
+                    task,
+                    attempt,
+                    reason,
+                }
+            }
+        };
+        let _ = answers.send(event).await;
+    }
+
+    async fn wait(&self, driver: &dyn Driver, answers: &mpsc::Sender<Event>) {
+        self.context.metrics.tasks_running.inc();
+        let (sender, mut messages) = mpsc::channel(MESSAGES);
+        let waiting = driver.wait(&self.id, &sender);
+        tokio::pin!(waiting);
+        let ended = loop {
+            tokio::select! {
+                ended = &mut waiting => break ended,
+                Some(message) = messages.recv() => {
+                    let task = self.id.task.clone();
+                    let _ = answers.send(Event::DriverMessage { task, message }).await;
+                }
+            }
+        };
+        self.context.metrics.tasks_running.dec();
+        let (task, attempt) = (self.id.task.clone(), self.id.attempt);
+        let event = match ended {
+            Ok(exit) => Event::Exited {
+                task,
+                attempt,
+                exit,
+            },
+            Err(error) => {
+                let message = service_kit::run::chain(&error);
+                let exit = model::ExitResult {
+                    code: -1,
+                    message,
+                    ..Default::default()
+                };
+                Event::Exited {
+                    task,
+                    attempt,
+                    exit,
+                }
+            }
+        };
+        let _ = answers.send(event).await;
+    }
+
+    /// Checks that the volumes exist. Not repeated on recovery, because a running task has them.
+    fn check_directories(&self) -> Result<(), StartFailure> {
+        let Assignment { alloc, job, .. } = &self.assignment;
+        let Some(group) = job.task_group(&alloc.task_group) else {
+            return Ok(());
+        };
+        let registered = &self.assignment.volume_paths;
+        let facts = self.context.facts.with_volumes(registered);
+        volumes::check_directories(group, alloc, &facts, registered).map_err(invalid)
+    }
+
+    /// Returns the driver and the task's configuration.
+    fn config(&self) -> Result<(Arc<dyn Driver>, TaskConfig), StartFailure> {
+        let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
+        let group = job
+            .task_group(&alloc.task_group)
+            .ok_or_else(|| invalid(format!("the job has no group {:?}", alloc.task_group)))?;
+        let task = group
+            .task(&self.id.task)
+            .ok_or_else(|| invalid(format!("the group has no task {:?}", self.id.task)))?;
+        let driver = self
+            .context
+            .drivers
+            .get(task.driver.as_str())
+            .ok_or_else(|| invalid(format!("this node has no driver {:?}", task.driver)))?;
+        let facts = self
+            .context
+            .facts
+            .with_volumes(&self.assignment.volume_paths);
+        volumes::check_mounts(group, task, alloc, driver.as_ref(), &facts).map_err(invalid)?;
+        let base = self.context.alloc_dir.as_deref();
+        let dirs = base.map(|base| AllocDirs::new(base, alloc.id).task(&task.name));
+        let env = TaskEnv::new(job, group, task, alloc, &facts, dirs.as_ref());
+        let config = env
+            .interpolate_config(&task.config)
+            .map_err(|error| invalid(error.to_string()))?;
+        let config = TaskConfig {
+            id: self.id.clone(),
+            user: env.interpolate(&task.user),
+            config,
+            env: env.into_variables(),
+            dirs,
+            resources: facts.resource_limits(task, alloc),
+            logs: task.logs,
+            cancel: self.cancel.clone(),
+        };
+        Ok((Arc::clone(driver), config))
+    }
+}
+
+/// A start that the job's own settings prevent.
+fn invalid(message: String) -> StartFailure {
+    StartFailure {
+        step: StartStep::Validation,
+        message,
+        recoverable: false,
+    }
+}

@@ -1,0 +1,67 @@
+//! Handle to an allocation's runner: commands and progress.
+
+use std::time::Duration;
+
+use lifecycle::Assignment;
+use model::Timestamp;
+use tokio::sync::{mpsc, watch};
+
+/// A command to a runner.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// The desired side of the allocation has changed.
+    Update(Assignment),
+    /// A server's list was applied for the first time since the agent started.
+    ServersContacted,
+    /// The last answer of a server is `age` old.
+    Contact { age: Duration },
+    /// The servers may have lost its last report.
+    ReportAgain,
+    /// Stop the allocation and remove its files and records.
+    Collect,
+}
+
+/// Progress of a runner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Progress {
+    Live,
+    /// No task of it runs any more, since this time.
+    Ended(Timestamp),
+    /// Its files and records are removed.
+    Removed,
+}
+
+/// Handle to a runner. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle {
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(crate) progress: watch::Receiver<Progress>,
+}
+
+impl Handle {
+    /// Sends a command; ignored by a runner that is gone.
+    pub(crate) async fn send(&self, command: Command) {
+        let _ = self.commands.send(command).await;
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.progress.borrow() != Progress::Live
+    }
+
+    /// Returns when the last task ended; `None`: it runs, or its files are removed.
+    pub(crate) fn ended_at(&self) -> Option<Timestamp> {
+        match *self.progress.borrow() {
+            Progress::Ended(at) => Some(at),
+            Progress::Live | Progress::Removed => None,
+        }
+    }
+
+    /// Returns once no task of it runs any more.
+    pub(crate) async fn ended(mut self) {
+        // A runner that is gone runs no task either.
+        let _ = self
+            .progress
+            .wait_for(|progress| *progress != Progress::Live)
+            .await;
+    }
+}

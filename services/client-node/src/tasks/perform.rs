@@ -1,0 +1,232 @@
+//! Performance of the machine's effects; results come back as events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lifecycle::{Effect, Event};
+use model::ClientStatus;
+use task_drivers::{AllocDirs, TaskId, alloc_dirs};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info, warn};
+
+use super::attempt::Attempt;
+use super::handle::Progress;
+use super::leftovers::{REMOVE_PAUSE, REMOVE_TRIES, remove_attempt};
+use super::runner::Runner;
+
+impl Runner {
+    pub(super) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Prerun { must_exist } => self.prerun(must_exist),
+            Effect::Start { task, attempt } => self.start(task, attempt),
+            Effect::CancelStart { task, .. } => {
+                if let Some(start) = self.starts.get(&task) {
+                    start.cancel();
+                }
+            }
+            Effect::Recover { task, attempt } => self.recover(task, attempt),
+            Effect::Stop {
+                task,
+                attempt,
+                signal,
+                grace,
+            } => {
+                self.stop(task, attempt, signal, grace);
+            }
+            Effect::Forget { task, attempt } => self.forget(task, attempt),
+            Effect::Report => self.report(),
+            Effect::Ended => {
+                info!(
+                    status = self.machine.client().status.as_str(),
+                    "allocation ended"
+                );
+                self.remove_leftovers();
+            }
+        }
+    }
+
+    /// Creates or checks the directories, after obsolete attempts of earlier runs of the agent are
+    /// removed: a task must never run twice.
+    fn prerun(&mut self, must_exist: bool) {
+        let leftovers = self.take_obsolete_leftovers();
+        let context = Arc::clone(&self.context);
+        let dirs = context
+            .alloc_dir
+            .as_deref()
+            .map(|base| AllocDirs::new(base, self.alloc_id));
+        let previous = self.previous_dirs();
+        let names: Vec<String> = self.machine.spec().tasks.keys().cloned().collect();
+        let build = move || {
+            let names = names.iter().map(String::as_str);
+            match dirs {
+                None => Ok(()),
+                Some(dirs) if must_exist => alloc_dirs::check(&dirs, names),
+                Some(dirs) => alloc_dirs::build(&dirs, names, previous.as_ref()),
+            }
+        };
+        let answers = self.answers.clone();
+        self.work.spawn(
+            async move {
+                for id in leftovers {
+                    remove_attempt(&context, &id).await;
+                }
+                let built = blocking::spawn(build).await;
+                let built = built.unwrap_or_else(|error| Err(error.to_string()));
+                let _ = answers.send(Event::PrerunDone(built)).await;
+            }
+            .in_current_span(),
+        );
+    }
+
+    /// Takes the leftover attempts that neither run nor start next. The next attempt to start may run
+    /// already, if only the record of its start was lost; the start finds it. It stays a leftover
+    /// until then, because the allocation may end before.
+    fn take_obsolete_leftovers(&mut self) -> Vec<TaskId> {
+        let expected: BTreeMap<&str, u32> = self.machine.expected_attempts().collect();
+        let is_expected = |id: &TaskId| expected.get(id.task.as_str()) == Some(&id.attempt);
+        let (expected_attempts, obsolete) = std::mem::take(&mut self.leftovers)
+            .into_iter()
+            .partition(is_expected);
+        self.leftovers = expected_attempts;
+        obsolete
+    }
+
+    /// Stops and removes the leftover attempts of an ended allocation, then publishes its end. There
+    /// are some if the agent died between storing the end and removing the records, or if the
+    /// allocation ended before it started.
+    pub(super) fn remove_leftovers(&mut self) {
+        let leftovers = std::mem::take(&mut self.leftovers);
+        let (context, progress) = (Arc::clone(&self.context), self.progress.clone());
+        let ended_at = self.machine.ended_at().unwrap_or_default();
+        let publish = move || {
+            progress.send_if_modified(|progress| {
+                let is_first = *progress == Progress::Live;
+                *progress = (*progress).max(Progress::Ended(ended_at));
+                is_first
+            })
+        };
+        if leftovers.is_empty() {
+            publish();
+            return;
+        }
+        let clearing = async move {
+            // The end must be durable before its last record is removed.
+            if !context.state.flushed().await {
+                return;
+            }
+            for id in leftovers {
+                remove_attempt(&context, &id).await;
+            }
+            publish();
+        };
+        self.work.spawn(clearing.in_current_span());
+    }
+
+    /// Returns the directories whose data this allocation takes over.
+    fn previous_dirs(&self) -> Option<AllocDirs> {
+        let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
+        let disk = job.task_group(&alloc.task_group)?.ephemeral_disk;
+        let base = self.context.alloc_dir.as_deref()?;
+        let previous = alloc
+            .previous_alloc
+            .filter(|_| disk.sticky || disk.migrate)?;
+        Some(AllocDirs::new(base, previous))
+    }
+
+    fn start(&mut self, task: String, attempt: u32) {
+        let cancel = CancellationToken::new();
+        self.starts.insert(task.clone(), cancel.clone());
+        let run = Attempt::new(
+            &self.context,
+            &self.assignment,
+            self.task_id(&task, attempt),
+            cancel,
+        );
+        self.work
+            .spawn(run.start(self.answers.clone()).in_current_span());
+    }
+
+    fn recover(&mut self, task: String, attempt: u32) {
+        let client = self.machine.client();
+        let started_at = client
+            .task_states
+            .get(&task)
+            .map(|state| state.started_at)
+            .unwrap_or_default();
+        let cancel = CancellationToken::new();
+        let run = Attempt::new(
+            &self.context,
+            &self.assignment,
+            self.task_id(&task, attempt),
+            cancel,
+        );
+        self.work.spawn(
+            run.recover(started_at, self.answers.clone())
+                .in_current_span(),
+        );
+    }
+
+    fn stop(&mut self, task: String, attempt: u32, signal: String, grace: Duration) {
+        let Some(driver) = self.driver(&task) else {
+            return;
+        };
+        let (id, answers) = (self.task_id(&task, attempt), self.answers.clone());
+        let stop = async move {
+            // The attempt's own wait reports its end.
+            if let Err(error) = driver.stop(&id, &signal, grace).await {
+                let error = service_kit::run::chain(&error);
+                let _ = answers
+                    .send(Event::StopFailed {
+                        task,
+                        attempt,
+                        error,
+                    })
+                    .await;
+            }
+        };
+        self.work.spawn(stop.in_current_span());
+    }
+
+    fn forget(&mut self, task: String, attempt: u32) {
+        let Some(driver) = self.driver(&task) else {
+            return;
+        };
+        let (id, state) = (self.task_id(&task, attempt), self.context.state.clone());
+        self.leftovers.retain(|leftover| *leftover != id);
+        let forget = async move {
+            // The exit must be durable before its last record is removed.
+            if !state.flushed().await {
+                return;
+            }
+            for _ in 0..REMOVE_TRIES {
+                match driver.forget(&id).await {
+                    Ok(()) => return,
+                    Err(error) => {
+                        let error = service_kit::run::chain(&error);
+                        warn!(%id, error, "cannot remove the records of a task");
+                    }
+                }
+                tokio::time::sleep(REMOVE_PAUSE).await;
+            }
+        };
+        self.work.spawn(forget.in_current_span());
+    }
+
+    pub(super) fn report(&mut self) {
+        let client = self.machine.client();
+        if client.status != self.last_status {
+            let metrics = &self.context.metrics;
+            match client.status {
+                ClientStatus::Complete => metrics.allocs_complete.inc(),
+                ClientStatus::Failed => metrics.allocs_failed.inc(),
+                _ => 0,
+            };
+            debug!(status = client.status.as_str(), "client status");
+            self.last_status = client.status;
+        }
+        if self.is_recorded {
+            self.context.reporter.offer(self.alloc_id, client);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Loop around the lifecycle machine of one allocation: waits, steps, performs. It decides nothing.
+//!
+//! The machine's state is stored with every step that returned effects, and the effects are performed
+//! at once. A start is idempotent: drivers know tasks by attempt and find running ones. Only the
+//! removal of an attempt's records waits until the state is durable.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lifecycle::{AllocRunner, AllocSpec, Assignment, Event};
+use model::ClientStatus;
+use task_drivers::{AllocDirs, alloc_dirs};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, error, info, info_span, warn};
+
+use super::handle::{Command, Handle, Progress};
+use super::leftovers::remove_all_attempts;
+use super::runner::{Beginning, Runner};
+use crate::context::Context;
+
+/// Capacity of a runner's queues. A runner takes messages within microseconds; senders beyond wait.
+const QUEUE: usize = 64;
+/// Timeout of a stop at the end of the agent, beyond the tasks' own kill timeouts.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// The pause before a failed removal is retried.
+const REMOVE_PAUSE: Duration = Duration::from_secs(30);
+
+/// Spawns a runner. It ends when the allocation is collected, or with `drain`.
+///
+/// Returns `None` if the job has no such group, which no server assigns.
+pub(crate) fn spawn(
+    context: &Arc<Context>,
+    beginning: Beginning,
+    drain: CancellationToken,
+    tasks: &tokio_util::task::TaskTracker,
+) -> Option<Handle> {
+    let alloc = &beginning.assignment.alloc;
+    let spec = AllocSpec::new(&beginning.assignment.job, alloc, context.limits)?;
+    let now = context.clocks.now();
+    let machine = match beginning.stored {
+        Some((state, boot)) => AllocRunner::restore(spec, state, now, boot),
+        None => AllocRunner::new(spec, now),
+    };
+    let (commands, command_queue) = mpsc::channel(QUEUE);
+    let (answers, answer_queue) = mpsc::channel(QUEUE);
+    let ended = machine.ended_at().map_or(Progress::Live, Progress::Ended);
+    let (progress, seen) = watch::channel(ended);
+    let span = info_span!("alloc", alloc_id = %alloc.id, job_id = %alloc.job_id);
+    let runner = Runner {
+        context: Arc::clone(context),
+        alloc_id: alloc.id,
+        last_status: machine.client().status,
+        assignment: beginning.assignment,
+        machine,
+        rng: context.ids.rng(),
+        answers,
+        starts: HashMap::new(),
+        leftovers: beginning.leftovers,
+        work: JoinSet::new(),
+        progress,
+        is_recorded: true,
+        is_collected: false,
+    };
+    let (predecessors, is_contacted) = (beginning.predecessors, beginning.is_contacted);
+    let queues = Queues {
+        commands: command_queue,
+        answers: answer_queue,
+    };
+    tasks.spawn(
+        runner
+            .run(queues, predecessors, is_contacted, drain)
+            .instrument(span),
+    );
+    Some(Handle {
+        commands,
+        progress: seen,
+    })
+}
+
+struct Queues {
+    commands: mpsc::Receiver<Command>,
+    answers: mpsc::Receiver<Event>,
+}
+
+impl Runner {
+    async fn run(
+        mut self,
+        queues: Queues,
+        predecessors: Vec<Handle>,
+        is_contacted: bool,
+        drain: CancellationToken,
+    ) {
+        self.live(queues, predecessors, is_contacted, drain).await;
+        // The agent may be restarted once the runner has ended, so no start may outlive it.
+        self.work.shutdown().await;
+    }
+
+    async fn live(
+        &mut self,
+        mut queues: Queues,
+        predecessors: Vec<Handle>,
+        is_contacted: bool,
+        drain: CancellationToken,
+    ) {
+        if self.machine.is_ended() {
+            self.remove_leftovers();
+        }
+        if is_contacted {
+            self.step(Event::ServersContacted).await;
+        } else {
+            // The agent may have died between storing and reporting the restored state. An
+            // acknowledged state is not sent again.
+            self.report();
+            if self.is_unknown_to_servers() {
+                // It is unknown whether the servers got a report after they gave the node up.
+                self.offer_again();
+            }
+        }
+        if self.assignment.alloc.is_server_terminal() {
+            self.step(Event::Stop { skip_delays: false }).await;
+        }
+        let waiting = async {
+            for predecessor in predecessors {
+                predecessor.ended().await;
+            }
+        };
+        tokio::pin!(waiting);
+        let mut has_started = false;
+        loop {
+            if self.is_collected && self.machine.is_ended() {
+                self.remove(&drain).await;
+                return;
+            }
+            let deadline = self.deadline();
+            let event = tokio::select! {
+                biased;
+                () = drain.cancelled() => break,
+                Some(answer) = queues.answers.recv() => Some(answer),
+                command = queues.commands.recv() => match command {
+                    Some(command) => self.command_event(command).await,
+                    // The agent has dropped the handle.
+                    None => break,
+                },
+                () = &mut waiting, if !has_started => {
+                    has_started = true;
+                    Some(Event::Begin)
+                }
+                () = sleep_until_maybe(deadline) => Some(Event::Tick),
+                Some(_) = self.work.join_next(), if !self.work.is_empty() => None,
+            };
+            if let Some(event) = event {
+                self.step(event).await;
+            }
+        }
+        if self.context.stop_tasks_on_exit {
+            self.stop_for_exit(&mut queues).await;
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let uptime = self.machine.next_deadline(self.context.clocks.now())?;
+        Some(self.context.clocks.instant(uptime))
+    }
+
+    /// Translates a command into an event of the machine.
+    async fn command_event(&mut self, command: Command) -> Option<Event> {
+        match command {
+            Command::ServersContacted => Some(Event::ServersContacted),
+            Command::Contact { age } => Some(Event::Contact { age }),
+            Command::ReportAgain => {
+                self.report();
+                None
+            }
+            Command::Collect => {
+                self.is_collected = true;
+                Some(Event::Stop { skip_delays: false })
+            }
+            Command::Update(assignment) => self.update(assignment).await,
+        }
+    }
+
+    async fn update(&mut self, assignment: Assignment) -> Option<Event> {
+        let spec = AllocSpec::new(&assignment.job, &assignment.alloc, self.context.limits);
+        let is_stopped = assignment.alloc.is_server_terminal();
+        self.assignment = assignment;
+        match spec {
+            Some(spec) if spec != *self.machine.spec() => self.step(Event::Update(spec)).await,
+            _ => {}
+        }
+        if is_stopped {
+            return Some(Event::Stop { skip_delays: false });
+        }
+        if self.is_unknown_to_servers() {
+            // The servers gave this node up and it is back: they get its state again.
+            self.step(Event::Reconnected).await;
+            self.offer_again();
+        }
+        None
+    }
+
+    fn is_unknown_to_servers(&self) -> bool {
+        self.assignment.alloc.client_status_override == Some(ClientStatus::Unknown)
+    }
+
+    fn offer_again(&self) {
+        self.context
+            .reporter
+            .offer_again(self.alloc_id, self.machine.client());
+    }
+
+    async fn step(&mut self, event: Event) {
+        let now = self.context.clocks.now();
+        let effects = self.machine.step(now, event, &mut self.rng);
+        if effects.is_empty() {
+            return;
+        }
+        if self.is_recorded && self.context.state.is_durable() {
+            self.context
+                .state
+                .put_runner(self.alloc_id, self.machine.state())
+                .await;
+        }
+        for effect in effects {
+            self.perform(effect);
+        }
+    }
+
+    /// Stops every task without storing or reporting it, so that the next run of the agent starts
+    /// them again, as after a power cut.
+    async fn stop_for_exit(&mut self, queues: &mut Queues) {
+        self.is_recorded = false;
+        let timeouts = self
+            .machine
+            .spec()
+            .tasks
+            .values()
+            .map(|task| task.kill_timeout);
+        let limit = timeouts.max().unwrap_or_default() + STOP_MARGIN;
+        let limit = limit.max(self.context.shutdown_grace_period);
+        self.step(Event::Stop { skip_delays: true }).await;
+        let stopping = async {
+            while !self.machine.is_ended() {
+                let deadline = self.deadline();
+                let event = tokio::select! {
+                    Some(answer) = queues.answers.recv() => answer,
+                    () = sleep_until_maybe(deadline) => Event::Tick,
+                };
+                self.step(event).await;
+            }
+        };
+        if tokio::time::timeout(limit, stopping).await.is_err() {
+            error!(
+                limit_s = limit.as_secs(),
+                "tasks still run at the end of the agent"
+            );
+            return;
+        }
+        // The records of the last attempts are being removed.
+        let removing = async { while self.work.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_MARGIN, removing).await.is_err() {
+            warn!("records of tasks are not removed");
+        }
+    }
+
+    /// Removes the files and records of an ended allocation.
+    async fn remove(&mut self, drain: &CancellationToken) {
+        // Driver records go first: once the rest is gone, only the next run of the agent would find
+        // them.
+        let clearing = async {
+            while self.work.join_next().await.is_some() {}
+            while !remove_all_attempts(&self.context, self.alloc_id).await {
+                warn!("cannot remove the records of tasks; retrying");
+                tokio::time::sleep(REMOVE_PAUSE).await;
+            }
+        };
+        tokio::select! {
+            () = clearing => {}
+            () = drain.cancelled() => return,
+        }
+        while let Err(error) = self.remove_files().await {
+            warn!(%error, "cannot remove the allocation's files; retrying");
+            tokio::select! {
+                () = tokio::time::sleep(REMOVE_PAUSE) => {}
+                () = drain.cancelled() => return,
+            }
+        }
+        self.context.state.delete(self.alloc_id).await;
+        self.context.reporter.queue().forget(self.alloc_id);
+        self.progress.send_replace(Progress::Removed);
+        info!("allocation collected");
+    }
+
+    async fn remove_files(&self) -> std::io::Result<()> {
+        let Some(base) = &self.context.alloc_dir else {
+            return Ok(());
+        };
+        let dirs = AllocDirs::new(base, self.alloc_id);
+        // A directory tree may be large.
+        blocking::spawn(move || alloc_dirs::remove(&dirs))
+            .await
+            .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+    }
+}
+
+async fn sleep_until_maybe(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

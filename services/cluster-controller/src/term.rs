@@ -1,0 +1,134 @@
+//! One leadership term: the writer, and what else the leader's loops share.
+
+use std::time::Duration;
+
+use controller::transition::evaluate;
+use controller::{Config, Transition};
+use model::{EvalId, NodeId, NodeStatus, Timestamp};
+use service_kit::{IdSource, SteadyClock, current_trace_parent};
+use state::set_trace_parent;
+use state::{Entity, Write};
+use store::{Commit, Replica, Room, TxnError, Writer};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::metrics::Metrics;
+
+/// How long one write may be in doubt; the leadership may be lost within that.
+pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the loops of one term share. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Term {
+    pub(crate) writer: Writer,
+    pub(crate) replica: Replica,
+    /// Steady, so that a step of the wall clock does not make every node look silent.
+    pub(crate) clock: SteadyClock,
+    pub(crate) ids: IdSource,
+    pub(crate) metrics: Metrics,
+    pub(crate) config: Config,
+    /// Cancelled when a write finds another leader.
+    pub(crate) deposed: CancellationToken,
+}
+
+/// Why a write failed; the decision is made again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Txn(#[from] TxnError),
+    #[error("cannot read the latest state")]
+    Wait(#[from] store::WaitError),
+    #[error("a compared object has changed")]
+    Conflict,
+    #[error("another replica leads")]
+    Deposed,
+}
+
+impl Term {
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(self.clock.now())
+    }
+
+    pub(crate) fn eval_id(&self) -> EvalId {
+        EvalId::from_random(self.ids.next_u128())
+    }
+
+    /// Performs `writes` in one transaction, with the leader's fence and the current trace, and
+    /// returns its revision.
+    ///
+    /// # Errors
+    /// See [`WriteError`]. A deposed leader also ends the term.
+    pub(crate) async fn write(
+        &self,
+        mut writes: Vec<Write>,
+        room: Room,
+    ) -> Result<u64, WriteError> {
+        set_trace_parent(&mut writes, &current_trace_parent());
+        let txn = self.writer.txn_with(room).with(&writes)?;
+        match self.writer.commit_surely(&txn, WRITE_TIMEOUT).await {
+            Ok(Commit::Done { revision }) => Ok(revision),
+            Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => {
+                self.deposed.cancel();
+                Err(WriteError::Deposed)
+            }
+            Ok(Commit::Conflict(_)) => Err(WriteError::Conflict),
+            Err(error) => {
+                if matches!(error, store::Error::Deposed { .. }) {
+                    self.deposed.cancel();
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Performs one transition; failures are logged, and the transition is requested again.
+    pub(crate) async fn transition(&self, transition: Transition) {
+        let snapshot = self.replica.snapshot();
+        let mut next_id = || self.eval_id();
+        let txns = transition.writes(&self.config, &snapshot, self.now(), &mut next_id);
+        match self.write_all(txns).await {
+            Ok(None) => {}
+            Ok(Some(revision)) => {
+                match transition.to {
+                    NodeStatus::Ready => self.metrics.node_ready.inc(),
+                    _ => self.metrics.heartbeat_invalidate.inc(),
+                };
+                let (from, to) = (transition.from.as_str(), transition.to.as_str());
+                info!(node_id = %transition.node_id, from, to, index = revision, "node changed");
+            }
+            Err(error) => self.log_failure(&error),
+        }
+    }
+
+    /// Creates the missing evaluations of a node that is down.
+    pub(crate) async fn evaluate(&self, node_id: NodeId) {
+        let snapshot = self.replica.snapshot();
+        let txns = evaluate(&snapshot, node_id, self.now(), &mut || self.eval_id());
+        let count: usize = txns.iter().map(Vec::len).sum();
+        info!(%node_id, count, "creating the missing evaluations of a node that is down");
+        if let Err(error) = self.write_all(txns).await {
+            self.log_failure(&error);
+        }
+    }
+
+    /// Performs the transactions in order, and returns the revision of the first; `None`: there is
+    /// none.
+    async fn write_all(&self, txns: Vec<Vec<Write>>) -> Result<Option<u64>, WriteError> {
+        let mut first = None;
+        for writes in txns {
+            let is_eval = |write: &&Write| matches!(write.entity(), Some(Entity::Eval(_)));
+            let evals = writes.iter().filter(is_eval).count();
+            let revision = self.write(writes, Room::New).await?;
+            self.metrics.evals_created.inc_by(evals as u64);
+            first.get_or_insert(revision);
+        }
+        Ok(first)
+    }
+
+    fn log_failure(&self, error: &WriteError) {
+        self.metrics.write_failures.inc();
+        warn!(%error, "cannot write a change of a node: it is retried");
+    }
+}

@@ -1,0 +1,102 @@
+//! The performer of actions: one transaction each, compared and fenced.
+
+use std::time::Duration;
+
+use model::{EvalId, Timestamp};
+use rollout::{Action, outcome};
+use service_kit::{Clock, IdSource, current_trace_parent};
+use state::set_trace_parent;
+use store::{Commit, Replica, Room, TxnError, Writer};
+use tracing::{info, instrument, warn};
+
+use crate::metrics::{Metrics, ReasonLabel};
+
+/// How long one write may be in doubt; the leadership may be lost within that.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Performs actions for one leadership term. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Performer {
+    pub(crate) writer: Writer,
+    pub(crate) replica: Replica,
+    pub(crate) clock: Clock,
+    pub(crate) ids: IdSource,
+    pub(crate) metrics: Metrics,
+}
+
+/// The result of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Performed {
+    /// Written, or another write was faster: the state at this revision shows it.
+    SeenAt(u64),
+    /// The write failed: retry after a backoff.
+    Failed,
+    /// Another replica leads.
+    Deposed,
+}
+
+/// An action could not be written.
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error(transparent)]
+    Txn(#[from] TxnError),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl WriteError {
+    /// Tells whether a smaller transaction may succeed.
+    fn is_of_size(&self) -> bool {
+        matches!(
+            self,
+            Self::Txn(TxnError::TooManyBytes { .. } | TxnError::TooManyOps { .. })
+                | Self::Store(store::Error::LimitsTooLow { .. })
+        )
+    }
+}
+
+impl Performer {
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(self.clock.now())
+    }
+
+    pub(crate) fn eval_id(&self) -> EvalId {
+        EvalId::from_random(self.ids.next_u128())
+    }
+
+    /// Performs one action.
+    #[instrument(skip_all, fields(deployment_id = %action.deployment_id, reason = action.reason.as_str()))]
+    pub(crate) async fn perform(&self, mut action: Action) -> Performed {
+        set_trace_parent(&mut action.writes, &current_trace_parent());
+        let written = match self.write(&action).await {
+            Err(error) if error.is_of_size() && action.job().is_some() => {
+                warn!(%error, "deployment fails without the revert, which is too large for a transaction");
+                self.write(&outcome::without_revert(action.clone())).await
+            }
+            written => written,
+        };
+        match written {
+            Ok(Commit::Done { revision }) => {
+                let label = ReasonLabel {
+                    reason: action.reason.as_str(),
+                };
+                self.metrics.actions.get_or_create(&label).inc();
+                info!(index = revision, "deployment updated");
+                Performed::SeenAt(revision)
+            }
+            Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => Performed::Deposed,
+            Ok(Commit::Conflict(conflict)) => Performed::SeenAt(conflict.revision),
+            Err(WriteError::Store(store::Error::Deposed { .. })) => Performed::Deposed,
+            Err(error) => {
+                warn!(%error, "cannot write a deployment: it is retried");
+                self.metrics.write_failures.inc();
+                Performed::Failed
+            }
+        }
+    }
+
+    async fn write(&self, action: &Action) -> Result<Commit, WriteError> {
+        let txn = self.writer.txn_with(Room::FollowUp).with(&action.writes)?;
+        Ok(self.writer.commit_surely(&txn, WRITE_TIMEOUT).await?)
+    }
+}

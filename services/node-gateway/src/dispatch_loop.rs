@@ -1,0 +1,122 @@
+//! The loop that notes changed allocations in the sessions of their nodes.
+//!
+//! One loop for all streams: a thousand streams cost one look-up for each changed allocation, not a
+//! thousand readers of every change.
+
+use std::collections::{BTreeSet, HashMap};
+
+use model::{AllocId, NodeId};
+use state::{Change, Entity, Key, Snapshot};
+use store::{Delta, Subscription};
+use tokio_util::sync::CancellationToken;
+
+use crate::sessions::Sessions;
+
+/// The node of each allocation, because a deletion names the allocation only. 32 bytes for each
+/// allocation of the cluster.
+type NodeOf = HashMap<AllocId, NodeId>;
+
+/// Runs until stopped, or until the replica stops.
+pub async fn run(
+    sessions: Sessions,
+    subscribed: (Snapshot, Subscription),
+    stop: CancellationToken,
+) {
+    let (snapshot, mut subscription) = subscribed;
+    let mut node_of = node_of_all(&snapshot);
+    loop {
+        let delta = tokio::select! {
+            () = stop.cancelled() => return,
+            delta = subscription.next() => delta,
+        };
+        match delta {
+            None => return,
+            Some(Delta::Resnapshot(snapshot)) => {
+                node_of = node_of_all(&snapshot);
+                sessions.note_full();
+            }
+            Some(Delta::Changes { revision, changes }) => {
+                sessions.note(revision, by_node(&changes, &mut node_of));
+            }
+        }
+    }
+}
+
+fn node_of_all(snapshot: &Snapshot) -> NodeOf {
+    snapshot
+        .allocs()
+        .map(|view| (view.alloc.id, view.alloc.node_id))
+        .collect()
+}
+
+/// Returns the changed allocations of each node, except for the node's own reports.
+fn by_node(changes: &[Change], node_of: &mut NodeOf) -> HashMap<NodeId, BTreeSet<AllocId>> {
+    let mut by_node: HashMap<NodeId, BTreeSet<AllocId>> = HashMap::new();
+    for change in changes {
+        let (Change::Put { key, .. } | Change::Delete { key }) = change;
+        let Key::Alloc(alloc_id) = key else { continue };
+        let node_id = match change {
+            Change::Put {
+                entity: Entity::Alloc(alloc),
+                ..
+            } => {
+                node_of.insert(*alloc_id, alloc.node_id);
+                Some(alloc.node_id)
+            }
+            _ => node_of.remove(alloc_id),
+        };
+        if let Some(node_id) = node_id {
+            by_node.entry(node_id).or_default().insert(*alloc_id);
+        }
+    }
+    by_node
+}
+
+#[cfg(test)]
+mod tests {
+    use test_kit::builders;
+
+    use super::*;
+
+    fn put(key: Key, entity: Entity) -> Change {
+        Change::Put {
+            key,
+            entity,
+            create_index: 1,
+            modify_index: 5,
+        }
+    }
+
+    #[test]
+    fn a_change_reaches_the_node_that_the_allocation_is_on_and_so_does_its_end() {
+        let job = builders::service("web", 2);
+        let nodes = [builders::node(1).id, builders::node(2).id];
+        let allocs = [1, 2].map(|n| builders::allocation(n, &job, nodes[(n % 2) as usize]));
+        let puts = allocs
+            .clone()
+            .map(|alloc| put(Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc))));
+        let mut node_of = NodeOf::new();
+        let changed = by_node(&puts, &mut node_of);
+        for alloc in &allocs {
+            assert_eq!(changed[&alloc.node_id], BTreeSet::from([alloc.id]));
+        }
+        let gone = Change::Delete {
+            key: Key::Alloc(allocs[0].id),
+        };
+        let changed = by_node(&[gone], &mut node_of);
+        assert_eq!(
+            changed,
+            HashMap::from([(allocs[0].node_id, BTreeSet::from([allocs[0].id]))])
+        );
+        assert_eq!(node_of.len(), 1);
+    }
+
+    #[test]
+    fn a_node_does_not_hear_of_its_own_reports() {
+        let report = put(
+            Key::AllocClient(AllocId::from_random(1)),
+            Entity::AllocClient(Box::default()),
+        );
+        assert_eq!(by_node(&[report], &mut NodeOf::new()), HashMap::new());
+    }
+}

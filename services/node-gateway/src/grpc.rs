@@ -1,0 +1,228 @@
+//! `kafila.internal.v1.NodeSessions`: registration, heartbeats, assignments and reports of nodes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use admission::cluster::node_pools;
+use admission::nodes::node_evals::{MAX_NODE_EVALS, node_evals};
+use admission::nodes::registration::{self, Registration};
+use admission::nodes::reports;
+use admission::nodes::session::{self, SessionRefusal};
+use futures::Stream;
+use gateway_core::{Error, Step};
+use identity::Caller;
+use model::{Indexed, Node, NodeStatus};
+use proto::duration_to_wire;
+use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
+use proto::internal::v1::{
+    AllocationsUpdate, HeartbeatRequest, HeartbeatResponse, NewerReport, RegisterNodeRequest,
+    RegisterNodeResponse, ReportAllocationsRequest, ReportAllocationsResponse,
+    WatchAllocationsRequest,
+};
+use service_kit::current_trace_parent;
+use state::Snapshot;
+use tokio::time::Instant;
+use tonic::{Request, Response, Status};
+use tracing::{debug, info};
+
+use crate::node_gateway::NodeGateway;
+use crate::report_loop::Stored;
+use crate::requests::{read_node, read_reports, stored_size};
+use crate::watch;
+
+/// The size limit of a request: a node's reports of a thousand allocations with ten events each.
+const MAX_REQUEST_BYTES: usize = 16 << 20;
+
+/// Implements the RPCs of nodes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct NodeApi {
+    gateway: Arc<NodeGateway>,
+}
+
+/// Returns the gRPC service of `gateway`.
+pub fn service(gateway: Arc<NodeGateway>) -> NodeSessionsServer<NodeApi> {
+    NodeSessionsServer::new(NodeApi { gateway }).max_decoding_message_size(MAX_REQUEST_BYTES)
+}
+
+#[tonic::async_trait]
+impl NodeSessions for NodeApi {
+    type WatchAllocationsStream =
+        Pin<Box<dyn Stream<Item = Result<AllocationsUpdate, Status>> + Send>>;
+
+    async fn register(
+        &self,
+        request: Request<RegisterNodeRequest>,
+    ) -> Result<Response<RegisterNodeResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        let response = Box::pin(self.register_node(&caller, request.into_inner())).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn heartbeat(
+        &self,
+        request: Request<HeartbeatRequest>,
+    ) -> Result<Response<HeartbeatResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        let HeartbeatRequest { node_id, secret } = request.into_inner();
+        let node = self.open_session(&caller, &node_id, &secret).await?;
+        let gateway = &self.gateway;
+        gateway
+            .heartbeats
+            .lock()
+            .record(node.value.id, Instant::now());
+        gateway.metrics.heartbeats.inc();
+        Ok(Response::new(HeartbeatResponse {
+            heartbeat_ttl: Some(duration_to_wire(gateway.config.heartbeat_ttl)),
+            status: node.value.status.as_str().to_owned(),
+            eligibility: node.value.eligibility.as_str().to_owned(),
+            gateways: gateway.config.gateways.clone(),
+        }))
+    }
+
+    async fn watch_allocations(
+        &self,
+        request: Request<WatchAllocationsRequest>,
+    ) -> Result<Response<Self::WatchAllocationsStream>, Status> {
+        let caller = Caller::of(request.extensions());
+        let request = request.into_inner();
+        let node = self
+            .open_session(&caller, &request.node_id, &request.secret)
+            .await?;
+        let gateway = Arc::clone(&self.gateway);
+        let updates = watch::open(gateway, node.value.id, request.seen_revision).await?;
+        Ok(Response::new(Box::pin(updates)))
+    }
+
+    async fn report_allocations(
+        &self,
+        request: Request<ReportAllocationsRequest>,
+    ) -> Result<Response<ReportAllocationsResponse>, Status> {
+        let caller = Caller::of(request.extensions());
+        let stored = Box::pin(self.report(&caller, request.into_inner())).await?;
+        let newer = stored.newer.iter().map(|(alloc_id, report)| NewerReport {
+            alloc_id: alloc_id.to_string(),
+            report_number: *report,
+        });
+        Ok(Response::new(ReportAllocationsResponse {
+            revision: stored.revision,
+            newer_reports: newer.collect(),
+        }))
+    }
+}
+
+impl NodeApi {
+    /// Returns the calling node. An unknown node is looked up in a fresh snapshot, too, because it may
+    /// have registered with another gateway a moment ago.
+    async fn open_session(
+        &self,
+        caller: &Caller,
+        node_id: &str,
+        secret: &str,
+    ) -> Result<Arc<Indexed<Node>>, Error> {
+        let snapshot = self.gateway.core.snapshot(true).await?;
+        match session::open(&snapshot, caller, node_id, secret) {
+            Err(SessionRefusal::Unknown(_)) => {
+                let fresh = self.gateway.core.fresh().await?;
+                Ok(session::open(&fresh, caller, node_id, secret)?)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    async fn register_node(
+        &self,
+        caller: &Caller,
+        request: RegisterNodeRequest,
+    ) -> Result<RegisterNodeResponse, Error> {
+        let gateway = &self.gateway;
+        let node = read_node(request)?;
+        session::check_self(caller, node.id)?;
+        let now = gateway.core.now();
+        let trace_parent = current_trace_parent();
+        let node_id = node.id;
+        let decide = |snapshot: &Snapshot| {
+            let stored = snapshot.node(node_id).map(|stored| &**stored);
+            let status = stored.map_or(NodeStatus::Initializing, |stored| stored.value.status);
+            match registration::decide(stored, node.clone(), now)? {
+                Registration::Unchanged => {
+                    let index = stored.map_or(0, |stored| stored.modify_index);
+                    let pool = &node.node_pool;
+                    let missing = node_pools::is_missing(snapshot, pool);
+                    let Some(write) = node_pools::join_as_node(snapshot, pool).filter(|_| missing)
+                    else {
+                        return Ok(Step::Known((index, status, Vec::new())));
+                    };
+                    Ok(Step::Commit {
+                        writes: vec![write],
+                        answer: Box::new(move |_| (index, status, Vec::new())),
+                    })
+                }
+                Registration::Write {
+                    write,
+                    feasibility_changed,
+                } => {
+                    let mut writes = vec![*write];
+                    writes.extend(node_pools::join_as_node(snapshot, &node.node_pool));
+                    let mut further = Vec::new();
+                    if feasibility_changed {
+                        let next_id = || gateway.core.next_eval_id();
+                        let mut evals = node_evals(snapshot, &node, now, &trace_parent, next_id);
+                        further = evals.split_off(evals.len().min(MAX_NODE_EVALS));
+                        writes.extend(evals);
+                    }
+                    let answer = Box::new(move |revision| (revision, status, further));
+                    Ok(Step::Commit { writes, answer })
+                }
+            }
+        };
+        let (node_modify_index, status, further) = gateway
+            .core
+            .execute(|| format!("node {node_id}"), decide)
+            .await?;
+        gateway.core.commit_further(node_id, &further).await?;
+        info!(%node_id, index = node_modify_index, "node registered");
+        // A registration counts as a heartbeat.
+        gateway.heartbeats.lock().record(node_id, Instant::now());
+        Ok(RegisterNodeResponse {
+            heartbeat_ttl: Some(duration_to_wire(gateway.config.heartbeat_ttl)),
+            node_modify_index,
+            status: status.as_str().to_owned(),
+            gateways: gateway.config.gateways.clone(),
+        })
+    }
+
+    async fn report(
+        &self,
+        caller: &Caller,
+        request: ReportAllocationsRequest,
+    ) -> Result<Stored, Error> {
+        let reports = read_reports(&request)?;
+        let node = self
+            .open_session(caller, &request.node_id, &request.secret)
+            .await?;
+        let node_id = node.value.id;
+        reports::check_present(&node.value)?;
+        let mut snapshot = self.gateway.core.snapshot(true).await?;
+        let (mut known, missing) =
+            reports::check(&snapshot, node_id, reports.clone(), stored_size)?;
+        if !missing.is_empty() {
+            // Collected, or placed a moment ago: a fresh snapshot tells which.
+            snapshot = self.gateway.core.fresh().await?;
+            let (all, collected) = reports::check(&snapshot, node_id, reports, stored_size)?;
+            if !collected.is_empty() {
+                debug!(%node_id, count = collected.len(), "reports of collected allocations");
+            }
+            known = all;
+        }
+        if known.is_empty() {
+            return Ok(Stored {
+                revision: snapshot.index(),
+                newer: Vec::new(),
+            });
+        }
+        self.gateway
+            .reports
+            .store(node_id, known, current_trace_parent())
+            .await
+    }
+}

@@ -1,0 +1,27 @@
+//! Sessions of nodes: registration, heartbeats, assignments, reports, and the relay of task output.
+//!
+//! A library that the api-gateway mounts; it has no process of its own yet.
+//!
+//! In reading order: [`mount()`] wires a [`NodeGateway`] and its loops; [`grpc`] answers the RPCs of
+//! nodes, and [`watch`] is the stream of one node. [`sessions`] remembers what each stream still has
+//! to send, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
+//! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
+//! reports, which [`packing`] puts into transactions. [`logs`] finds a task's output and relays it.
+
+pub mod assignments;
+pub mod dispatch_loop;
+pub mod grpc;
+pub mod liveness;
+pub mod liveness_loop;
+pub mod logs;
+pub mod metrics;
+pub mod mount;
+pub mod node_gateway;
+pub mod packing;
+pub mod report_loop;
+mod requests;
+pub mod sessions;
+pub mod watch;
+
+pub use mount::{Mounted, mount};
+pub use node_gateway::{NodeConfig, NodeGateway};

@@ -1,0 +1,100 @@
+//! Metrics of node sessions, heartbeats, reports and log relays.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// Cheap to clone; not exported until registered.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    pub node_sessions: Gauge,
+    pub heartbeats: Counter,
+    pub liveness_messages: Counter,
+    pub liveness_pending: Gauge,
+    pub liveness_reconnects: Counter,
+    pub assignments_sent: Counter,
+    pub full_updates: Counter,
+    pub reports: Counter,
+    /// Reports in one transaction.
+    pub report_batch: Histogram,
+    pub log_relays: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            node_sessions: Gauge::default(),
+            heartbeats: Counter::default(),
+            liveness_messages: Counter::default(),
+            liveness_pending: Gauge::default(),
+            liveness_reconnects: Counter::default(),
+            assignments_sent: Counter::default(),
+            full_updates: Counter::default(),
+            reports: Counter::default(),
+            // 1 to 1,024: a transaction holds 1,000 operations.
+            report_batch: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
+            log_relays: Gauge::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Registers everything below the service's prefix.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let counters = [
+            ("heartbeats", "Heartbeats of nodes", &metrics.heartbeats),
+            (
+                "liveness_messages",
+                "Messages to the cluster-controller",
+                &metrics.liveness_messages,
+            ),
+            (
+                "liveness_reconnects",
+                "Streams to the cluster-controller",
+                &metrics.liveness_reconnects,
+            ),
+            (
+                "assignments_sent",
+                "Assignments sent to nodes",
+                &metrics.assignments_sent,
+            ),
+            (
+                "full_updates",
+                "Updates that sent a node all of its allocations",
+                &metrics.full_updates,
+            ),
+            ("alloc_reports", "Reports of allocations", &metrics.reports),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        let gauges = [
+            (
+                "node_sessions",
+                "Open streams of assignments",
+                &metrics.node_sessions,
+            ),
+            (
+                "liveness_pending",
+                "Nodes with a heartbeat that was not passed on yet",
+                &metrics.liveness_pending,
+            ),
+            (
+                "log_relays",
+                "Open streams of task output",
+                &metrics.log_relays,
+            ),
+        ];
+        for (name, help, gauge) in gauges {
+            registry.register(name, help, gauge.clone());
+        }
+        registry.register(
+            "report_batch_size",
+            "Reports in one transaction",
+            metrics.report_batch.clone(),
+        );
+        metrics
+    }
+}

@@ -1,0 +1,35 @@
+//! The state that the handlers of node RPCs share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::Core;
+use service_kit::{CancellationToken, Transport};
+
+use crate::liveness::Heartbeats;
+use crate::metrics::Metrics;
+use crate::report_loop::ReportHandle;
+use crate::sessions::Sessions;
+
+/// The answer of a heartbeat that is the same for all nodes.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The addresses of all gateways, for failover.
+    pub gateways: Vec<String>,
+    /// The maximum time between two heartbeats.
+    pub heartbeat_ttl: Duration,
+    /// The way to nodes and to the cluster-controller.
+    pub transport: Transport,
+}
+
+/// Shared by all handlers of node RPCs.
+#[derive(Debug)]
+pub struct NodeGateway {
+    pub core: Arc<Core>,
+    pub config: NodeConfig,
+    pub sessions: Sessions,
+    pub heartbeats: Heartbeats,
+    pub reports: ReportHandle,
+    pub metrics: Metrics,
+    pub drain: CancellationToken,
+}

@@ -1,0 +1,284 @@
+//! The loop that stores reports, many in one transaction.
+//!
+//! A lone report is committed at once. Reports that come in while a commit is under way make up the
+//! next one, so batches grow with the load.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::nodes::reports::{Outcome, Reports, add, decide};
+use gateway_core::{Core, Error};
+use model::{AllocClient, AllocId, NodeId};
+use state::Snapshot;
+use store::{Commit, TxnError};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+use tracing::{Instrument as _, Span, debug, info_span};
+
+use crate::metrics::Metrics;
+use crate::packing::{Packed, pack};
+
+/// How many nodes' reports may queue for the next batch. Further callers wait for room in the queue,
+/// which their deadlines bound.
+const QUEUE: usize = 1_024;
+/// The minimum interval between two commits: a hundred transactions a second from each gateway leave
+/// most of the store to plans. Well within the 50 ms that a report may wait for others.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
+/// The size limit of a batch: the operations of one transaction.
+const MAX_BATCH: usize = 1_000;
+/// How often a batch is decided on. A retry means that another write changed one of its keys: a
+/// node's second session on another gateway, a collected allocation.
+const MAX_ATTEMPTS: usize = 8;
+
+/// One node's reports, and the channel of the answer.
+#[derive(Debug)]
+pub struct Submission {
+    node_id: NodeId,
+    reports: Reports,
+    trace_parent: String,
+    reply: oneshot::Sender<Result<Stored, Unstored>>,
+}
+
+/// The answer to one node's reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The revision at which all reports are stored, except for `newer`.
+    pub revision: u64,
+    /// Allocations with a later report, and its number; the submitted report was dropped.
+    pub newer: Vec<(AllocId, u64)>,
+}
+
+/// The reason why some or all reports of a caller were not stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unstored {
+    /// One of the caller's reports fits in no transaction; its others are stored.
+    #[error("the report of allocation {alloc_id} cannot be stored: {reason}")]
+    Refused { alloc_id: AllocId, reason: String },
+    /// The store cannot be reached, or the result of the commit is unknown.
+    #[error("cannot store the reports: {0}")]
+    Store(String),
+    /// Other writes keep changing the same allocations.
+    #[error("other writes keep changing the node's allocations: try again")]
+    Contended,
+}
+
+impl From<Unstored> for Error {
+    fn from(unstored: Unstored) -> Self {
+        let code = match unstored {
+            Unstored::Refused { .. } => Code::InvalidArgument,
+            // Maybe stored, maybe not: the node sends them again, and they are stored once.
+            Unstored::Store(_) => Code::Unavailable,
+            Unstored::Contended => Code::Aborted,
+        };
+        Self::new(code, unstored)
+    }
+}
+
+/// The sender of submissions. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ReportHandle {
+    submissions: mpsc::Sender<Submission>,
+}
+
+/// The receiver of submissions, for the loop.
+#[derive(Debug)]
+pub struct ReportQueue(mpsc::Receiver<Submission>);
+
+/// Returns both ends of the queue.
+pub fn channel() -> (ReportHandle, ReportQueue) {
+    let (submissions, receiver) = mpsc::channel(QUEUE);
+    (ReportHandle { submissions }, ReportQueue(receiver))
+}
+
+impl ReportHandle {
+    /// Stores checked reports.
+    ///
+    /// # Errors
+    /// The store cannot be reached; other writes keep coming first; one of the reports cannot be
+    /// stored (the others are); the gateway shuts down.
+    pub async fn store(
+        &self,
+        node_id: NodeId,
+        reports: Reports,
+        trace_parent: String,
+    ) -> Result<Stored, Error> {
+        let (reply, answer) = oneshot::channel();
+        let submission = Submission {
+            node_id,
+            reports,
+            trace_parent,
+            reply,
+        };
+        let sent = self.submissions.send(submission).await;
+        sent.map_err(|_| Error::draining())?;
+        match answer.await {
+            Ok(Ok(stored)) => Ok(stored),
+            Ok(Err(unstored)) => Err(unstored.into()),
+            Err(_) => Err(Error::draining()),
+        }
+    }
+}
+
+/// Runs until stopped; queued reports are stored first.
+pub async fn run(
+    core: Arc<Core>,
+    metrics: Metrics,
+    mut queue: ReportQueue,
+    stop: CancellationToken,
+) {
+    loop {
+        let first = tokio::select! {
+            biased;
+            submission = queue.0.recv() => submission,
+            () = stop.cancelled() => return,
+        };
+        let Some(first) = first else { return };
+        let began = Instant::now();
+        let mut batch = vec![first];
+        let mut size = batch[0].reports.len();
+        while size < MAX_BATCH {
+            let Ok(submission) = queue.0.try_recv() else {
+                break;
+            };
+            size += submission.reports.len();
+            batch.push(submission);
+        }
+        metrics.reports.inc_by(size as u64);
+        metrics
+            .report_batch
+            .observe(u32::try_from(size).map_or(f64::MAX, f64::from));
+        let span = info_span!("store_reports", reports = size, nodes = batch.len());
+        store(&core, batch).instrument(span).await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = sleep_until(began + MIN_INTERVAL) => {}
+        }
+    }
+}
+
+async fn store(core: &Core, batch: Vec<Submission>) {
+    // The last report of an allocation wins.
+    let mut reports = Reports::new();
+    for submission in &batch {
+        for (alloc_id, client) in &submission.reports {
+            add(&mut reports, *alloc_id, client.clone());
+        }
+    }
+    // Evaluations continue the trace of the first caller; a batch has none of its own.
+    let trace_parent = batch
+        .first()
+        .map(|submission| submission.trace_parent.clone())
+        .unwrap_or_default();
+    let result = store_all(core, &reports, &trace_parent).await;
+    for submission in batch {
+        let answer = match &result {
+            Ok(stored) => stored.answer(&submission.reports),
+            Err(unstored) => Err(unstored.clone()),
+        };
+        debug!(parent: &Span::current(), node_id = %submission.node_id, ?answer, "reports answered");
+        // A caller that has given up sends its reports again.
+        let _ = submission.reply.send(answer);
+    }
+}
+
+/// The result of a batch.
+struct Batch {
+    /// The revision at which all but the refused reports are stored.
+    revision: u64,
+    refused: BTreeMap<AllocId, TxnError>,
+    /// The numbers of the stored reports.
+    numbers: BTreeMap<AllocId, u64>,
+}
+
+impl Batch {
+    /// Returns the answer for the caller with these reports.
+    fn answer(&self, reports: &Reports) -> Result<Stored, Unstored> {
+        let refused = self
+            .refused
+            .iter()
+            .find(|(alloc_id, _)| reports.contains_key(alloc_id));
+        match refused {
+            Some((alloc_id, error)) => Err(Unstored::Refused {
+                alloc_id: *alloc_id,
+                reason: error.to_string(),
+            }),
+            None => Ok(Stored {
+                revision: self.revision,
+                newer: self.newer(reports),
+            }),
+        }
+    }
+
+    fn newer(&self, reports: &Reports) -> Vec<(AllocId, u64)> {
+        let newer = reports.iter().filter_map(|(alloc_id, client)| {
+            let number = *self.numbers.get(alloc_id)?;
+            (client.report != 0 && number > client.report).then_some((*alloc_id, number))
+        });
+        newer.collect()
+    }
+}
+
+/// Stores all reports that fit in a transaction.
+async fn store_all(core: &Core, reports: &Reports, trace_parent: &str) -> Result<Batch, Unstored> {
+    let mut snapshot = core.replica.snapshot();
+    let mut is_fresh = false;
+    let mut stored = 0;
+    for _ in 0..MAX_ATTEMPTS {
+        let outcomes = decide(&snapshot, reports, core.now());
+        if outcomes.len() < reports.len() && !is_fresh {
+            // Some have no news, which only a fresh snapshot can confirm.
+            snapshot = core
+                .fresh()
+                .await
+                .map_err(|error| Unstored::Store(error.message()))?;
+            is_fresh = true;
+            continue;
+        }
+        let packed = plan(core, &outcomes, trace_parent);
+        let mut conflict = None;
+        for txn in &packed.txns {
+            match core.commit_txn(txn, core.deadline()).await {
+                Ok(Commit::Done { revision }) => stored = stored.max(revision),
+                Ok(Commit::Conflict(found)) => {
+                    conflict = Some(found.revision);
+                    break;
+                }
+                Err(error) => return Err(Unstored::Store(error.message())),
+            }
+        }
+        let Some(revision) = conflict else {
+            // Reports without news are stored as of the snapshot's revision.
+            return Ok(Batch {
+                revision: stored.max(snapshot.index()),
+                refused: packed.refused,
+                numbers: numbers(&snapshot, reports),
+            });
+        };
+        core.metrics.conflicts.inc();
+        let wanted = revision.max(stored);
+        let fresh = core.wait_for(wanted, core.deadline()).await;
+        snapshot = fresh.map_err(|error| Unstored::Store(error.message()))?;
+        is_fresh = true;
+    }
+    Err(Unstored::Contended)
+}
+
+/// Returns the number of the last report of each allocation, the ones in `reports` included.
+fn numbers(snapshot: &Snapshot, reports: &Reports) -> BTreeMap<AllocId, u64> {
+    let number = |(alloc_id, client): (&AllocId, &AllocClient)| {
+        let view = snapshot.alloc(*alloc_id);
+        let stored = view.and_then(|view| view.client.as_ref());
+        let stored = stored.map_or(0, |stored| stored.report);
+        (*alloc_id, stored.max(client.report))
+    };
+    reports.iter().map(number).collect()
+}
+
+fn plan(core: &Core, outcomes: &[Outcome], trace_parent: &str) -> Packed {
+    let new_txn = || core.writer.txn();
+    let next_id = || core.next_eval_id();
+    pack(outcomes, core.now(), trace_parent, new_txn, next_id)
+}

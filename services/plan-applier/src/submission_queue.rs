@@ -1,0 +1,107 @@
+//! The queue of submitted plans between the RPCs and the leader's loop, which exists for one term.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use applier::Answer;
+use model::{Plan, PlanResult};
+use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
+
+/// Plans buffered before the loop, which receives them without delay.
+const SUBMISSIONS_BUFFERED: usize = 256;
+
+/// A plan with the channel for its answer.
+pub(crate) struct Submission {
+    pub(crate) plan: Box<Plan>,
+    pub(crate) answer: oneshot::Sender<Answer>,
+    /// The span of the submission, the parent of the spans of its verification and commit.
+    pub(crate) span: Span,
+}
+
+/// A submission without a result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SubmitError {
+    #[error("this replica does not lead")]
+    NotLeading,
+    #[error("too many plans are queued: submit it again later")]
+    Overloaded,
+    #[error(
+        "the term ended before the plan was answered: read its outcome from the store, or submit it again"
+    )]
+    TermEnded,
+}
+
+/// Passes plans to the leader's loop while this replica leads. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SubmissionQueue {
+    term: Arc<Mutex<Option<mpsc::Sender<Submission>>>>,
+}
+
+impl SubmissionQueue {
+    /// Opens the queue for a term; it closes when the term is dropped.
+    pub(crate) fn open(&self) -> Term {
+        let (sender, submissions) = mpsc::channel(SUBMISSIONS_BUFFERED);
+        self.set(Some(sender));
+        Term {
+            queue: self.clone(),
+            submissions,
+        }
+    }
+
+    /// Submits a plan and waits for its result.
+    pub(crate) async fn submit(
+        &self,
+        plan: Box<Plan>,
+        span: Span,
+    ) -> Result<PlanResult, SubmitError> {
+        let sender = self.sender().ok_or(SubmitError::NotLeading)?;
+        let (answer, answered) = oneshot::channel();
+        let submission = Submission { plan, answer, span };
+        sender
+            .send(submission)
+            .await
+            .map_err(|_| SubmitError::NotLeading)?;
+        // A kept sender would keep the channel open.
+        drop(sender);
+        match answered.await {
+            Ok(Answer::Result(result)) => Ok(result),
+            Ok(Answer::Overloaded) => Err(SubmitError::Overloaded),
+            Ok(Answer::Unavailable) | Err(_) => Err(SubmitError::TermEnded),
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.sender().is_some()
+    }
+
+    fn sender(&self) -> Option<mpsc::Sender<Submission>> {
+        self.term
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn set(&self, sender: Option<mpsc::Sender<Submission>>) {
+        *self.term.lock().unwrap_or_else(PoisonError::into_inner) = sender;
+    }
+}
+
+/// The loop's end of the queue, for one term.
+pub(crate) struct Term {
+    queue: SubmissionQueue,
+    pub(crate) submissions: mpsc::Receiver<Submission>,
+}
+
+impl Term {
+    /// Refuses further plans; buffered ones can still be received.
+    pub(crate) fn close(&mut self) {
+        self.queue.set(None);
+        self.submissions.close();
+    }
+}
+
+impl Drop for Term {
+    fn drop(&mut self) {
+        self.queue.set(None);
+    }
+}

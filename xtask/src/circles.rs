@@ -2,7 +2,8 @@
 //!
 //! A file depends on another when it names an item that is defined there, in a `use` or in a path.
 //! Module declarations and re-exports (`mod`, `pub use`) are no dependency, and a path through a
-//! re-export leads to the file with the definition. Tests are left out.
+//! re-export leads to the file with the definition. A file that uses a name which it re-exports
+//! depends on it. Unit tests are left out; integration tests, benchmarks and examples are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::rust_file::{Reference, RustFile};
+use crate::rust_file::{Child, Reference, RustFile};
 
 /// # Errors
 /// Every group of files that need each other, by crate.
-pub(crate) fn check(root: &Path) -> Result<()> {
+pub(crate) fn check(root: &Path, targets: Vec<PathBuf>) -> Result<()> {
     let mut circles = Vec::new();
     let mut files = 0;
-    for source in crate_roots(root)? {
-        let modules = Modules::read(&source)?;
+    for target in targets {
+        let modules = Modules::read(&target)?;
         files += modules.files.len();
         let dependencies = modules.dependencies();
         for circle in strongly_connected(&dependencies) {
@@ -40,26 +41,6 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the root file of every crate of the workspace: libraries, and binaries without one.
-fn crate_roots(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut roots = Vec::new();
-    let single = ["cli", "xtask", "integration-tests", "integration-tests/sim"];
-    let mut folders: Vec<PathBuf> = single.iter().map(|name| root.join(name)).collect();
-    for group in ["crates", "services"] {
-        let folder = root.join(group);
-        let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
-        for entry in entries {
-            folders.push(entry?.path());
-        }
-    }
-    folders.sort();
-    for folder in folders {
-        let found = ["src/lib.rs", "src/main.rs"].map(|name| folder.join(name));
-        roots.extend(found.into_iter().find(|file| file.is_file()));
-    }
-    Ok(roots)
-}
-
 /// Path of a module below its crate, outermost first; empty for the crate's root.
 type ModulePath = Vec<String>;
 
@@ -77,9 +58,10 @@ impl Modules {
                 .with_context(|| format!("cannot read {} as Rust", file.display()))?;
             for child in &parsed.children {
                 let mut path: ModulePath = module.clone();
-                path.push(child.clone());
-                let found = child_file(&file, child)
-                    .with_context(|| format!("no file of module {child} of {}", file.display()))?;
+                path.push(child.name.clone());
+                let found = child_file(&file, module.is_empty(), child).with_context(|| {
+                    format!("no file of module {} of {}", child.name, file.display())
+                })?;
                 open.push((path, found));
             }
             files.insert(module, (file, parsed));
@@ -108,10 +90,10 @@ impl Modules {
     /// Returns for each module the modules that define what it names.
     fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<&ModulePath>> {
         let edges = self.files.iter().map(|(module, (_, file))| {
-            let targets = file
-                .references
-                .iter()
-                .filter_map(|reference| self.target(module, reference))
+            let named = file.references.iter();
+            let named = named.filter_map(|reference| self.target(module, reference));
+            let targets = named
+                .chain(self.used_exports(module, file))
                 .filter(|target| *target != module)
                 .collect();
             (module, targets)
@@ -124,6 +106,21 @@ impl Modules {
     fn target(&self, module: &ModulePath, reference: &Reference) -> Option<&ModulePath> {
         let start = reference.start(module)?;
         self.walk(start, &reference.path, 0)
+    }
+
+    /// Returns the modules that define what `file` re-exports and also uses.
+    fn used_exports(&self, module: &ModulePath, file: &RustFile) -> Vec<&ModulePath> {
+        let mut found = Vec::new();
+        for export in &file.exports {
+            for word in file.words.difference(&file.definitions) {
+                let target = export.leads_to(word).and_then(|path| {
+                    let start = export.reference.start(module)?;
+                    self.defining(start, &path, 0, export.is_glob())
+                });
+                found.extend(target);
+            }
+        }
+        found
     }
 
     fn walk(&self, start: ModulePath, path: &[String], depth: usize) -> Option<&ModulePath> {
@@ -175,16 +172,23 @@ impl Modules {
     }
 }
 
-fn child_file(parent: &Path, child: &str) -> Option<PathBuf> {
+/// Returns the file of a module that `parent` declares; a crate's root keeps its modules beside it,
+/// whatever its own name.
+fn child_file(parent: &Path, is_root: bool, child: &Child) -> Option<PathBuf> {
     let folder = parent.parent()?;
+    if let Some(path) = &child.path {
+        let file = folder.join(path);
+        return file.is_file().then_some(file);
+    }
     let stem = parent.file_stem()?.to_str()?;
     let folder = match stem {
-        "lib" | "main" | "mod" => folder.to_owned(),
+        _ if is_root => folder.to_owned(),
+        "mod" => folder.to_owned(),
         _ => folder.join(stem),
     };
     let found = [
-        folder.join(format!("{child}.rs")),
-        folder.join(child).join("mod.rs"),
+        folder.join(format!("{}.rs", child.name)),
+        folder.join(&child.name).join("mod.rs"),
     ];
     found.into_iter().find(|file| file.is_file())
 }
@@ -233,107 +237,4 @@ fn reached<'a>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn modules(files: &[(&str, &str)]) -> Modules {
-        let files = files.iter().map(|(path, text)| {
-            let module: ModulePath = path
-                .split("::")
-                .filter(|part| !part.is_empty())
-                .map(str::to_owned)
-                .collect();
-            (
-                module,
-                (PathBuf::from(path), RustFile::parse(text).unwrap()),
-            )
-        });
-        Modules {
-            files: files.collect(),
-        }
-    }
-
-    fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
-        let modules = modules(files);
-        strongly_connected(&modules.dependencies())
-            .into_iter()
-            .map(|group| group.into_iter().map(|path| path.join("::")).collect())
-            .collect()
-    }
-
-    #[test]
-    fn two_files_that_import_each_other_are_a_circle() {
-        let found = circles(&[
-            ("", "mod a; mod b;"),
-            ("a", "use crate::b::B; pub struct A;"),
-            ("b", "fn f() -> crate::a::A { todo() } pub struct B;"),
-        ]);
-        assert_eq!(found, [["a", "b"]]);
-    }
-
-    #[test]
-    fn a_root_that_only_declares_and_re_exports_is_in_no_circle() {
-        let found = circles(&[
-            ("", "mod a; mod b; pub use a::A; pub use b::B;"),
-            ("a", "pub struct A;"),
-            ("b", "use crate::A; pub struct B;"),
-        ]);
-        assert!(found.is_empty(), "{found:?}");
-    }
-
-    #[test]
-    fn a_path_through_a_re_export_leads_to_the_definition() {
-        let found = circles(&[
-            ("", "mod a; mod b; pub use a::*; pub use b::B as C;"),
-            ("a", "use crate::C; pub struct A;"),
-            ("b", "use crate::A; pub struct B;"),
-        ]);
-        assert_eq!(found, [["a", "b"]]);
-    }
-
-    #[test]
-    fn a_parent_and_a_child_that_need_each_other_are_a_circle() {
-        let found = circles(&[
-            ("", "mod a;"),
-            ("a", "mod part; pub struct A(part::Part);"),
-            ("a::part", "use super::A; pub struct Part; impl A {}"),
-        ]);
-        assert_eq!(found, [["a", "a::part"]]);
-    }
-
-    #[test]
-    fn a_trailing_comma_names_nothing() {
-        let found = circles(&[
-            ("", "mod a;"),
-            ("a", "mod part; mod other; pub struct A; use part::Part;"),
-            ("a::part", "use super::{other,}; pub struct Part;"),
-            ("a::other", ""),
-        ]);
-        assert!(found.is_empty(), "{found:?}");
-    }
-
-    #[test]
-    fn tests_are_left_out() {
-        let found = circles(&[
-            ("", "mod a; mod b;"),
-            (
-                "a",
-                "pub struct A; #[cfg(test)] mod tests { use crate::b::B; }",
-            ),
-            ("b", "use crate::a::A; pub struct B;"),
-        ]);
-        assert!(found.is_empty(), "{found:?}");
-    }
-
-    #[test]
-    fn groups_of_three_are_found_and_others_are_not() {
-        let found = circles(&[
-            ("", "mod a; mod b; mod c; mod d;"),
-            ("a", "use super::b::{self, B}; pub struct A;"),
-            ("b", "use super::{c::C, d}; pub struct B;"),
-            ("c", "use super::a; fn f() { a::f() } pub struct C;"),
-            ("d", "pub struct D;"),
-        ]);
-        assert_eq!(found, [["a", "b", "c"]]);
-    }
-}
+mod tests;

@@ -4,10 +4,11 @@
 //! has to say where it belongs.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+
+use crate::metadata::array;
 
 /// Crates of ours that a crate may depend on, without its tests.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -182,9 +183,8 @@ const PURE: &[&str] = &[
 
 /// # Errors
 /// Every dependency that the table does not allow, by name.
-pub(crate) fn check() -> Result<()> {
-    let metadata = metadata()?;
-    let graph = Graph::read(&metadata)?;
+pub(crate) fn check(metadata: &Value) -> Result<()> {
+    let graph = Graph::read(metadata)?;
     let allowed: BTreeMap<_, _> = ALLOWED.iter().copied().collect();
     let mut wrong = Vec::new();
     for (name, dependencies) in &graph.members {
@@ -220,20 +220,6 @@ pub(crate) fn check() -> Result<()> {
         graph.members.len()
     );
     Ok(())
-}
-
-fn metadata() -> Result<Value> {
-    let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
-        .args(["metadata", "--format-version", "1", "--locked"])
-        .output()
-        .context("cannot run cargo metadata")?;
-    if !output.status.success() {
-        bail!(
-            "cargo metadata failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata printed")
 }
 
 /// The dependencies of every package, without dev- and build-dependencies.
@@ -303,10 +289,4 @@ fn is_normal(dependency: &Value) -> bool {
     dependency["dep_kinds"]
         .as_array()
         .is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
-}
-
-fn array<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
-    value[key]
-        .as_array()
-        .with_context(|| format!("cargo metadata printed no {key}"))
 }

@@ -2,6 +2,7 @@
 
 mod circles;
 mod layers;
+mod metadata;
 mod rust_file;
 
 use std::path::Path;
@@ -17,10 +18,12 @@ fn main() -> Result<()> {
         .as_slice()
     {
         ["layers"] => {
-            layers::check()?;
+            let metadata = metadata::read()?;
+            layers::check(&metadata)?;
             let folder = std::env::var("CARGO_MANIFEST_DIR").context("run it with cargo")?;
             let root = Path::new(&folder).parent();
-            circles::check(root.context("xtask stands in no workspace")?)
+            let root = root.context("the folder of xtask has no parent")?;
+            circles::check(root, metadata::target_roots(&metadata)?)
         }
         _ => bail!("usage: cargo xtask layers    checks which crates and files depend on which"),
     }

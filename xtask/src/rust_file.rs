@@ -11,11 +11,22 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 #[derive(Debug, Default)]
 pub(crate) struct RustFile {
     /// Modules in files of their own, tests left out.
-    pub(crate) children: Vec<String>,
+    pub(crate) children: Vec<Child>,
     /// Names of items at the top level.
     pub(crate) definitions: BTreeSet<String>,
     pub(crate) exports: Vec<Export>,
     pub(crate) references: Vec<Reference>,
+    /// Names that the file may use without a path: types anywhere, functions and modules where
+    /// they are called or begin a path.
+    pub(crate) words: BTreeSet<String>,
+}
+
+/// A module declared in one file and written in another.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Child {
+    pub(crate) name: String,
+    /// Value of its `path` attribute, relative to the folder of the file that declares it.
+    pub(crate) path: Option<String>,
 }
 
 /// A path as written, without its leading `crate`, `self` or `super`.
@@ -93,7 +104,8 @@ impl RustFile {
                 && let Some(name) = word(tokens.get(at + 1))
                 && is_punct(tokens.get(at + 2), ';')
             {
-                self.children.push(name);
+                let path = path_attribute(&tokens[..at]);
+                self.children.push(Child { name, path });
             }
         }
     }
@@ -119,6 +131,10 @@ impl RustFile {
             {
                 self.definitions.insert(name);
             }
+            if is_word(tokens.get(at), "pub") && is_scope(tokens.get(at + 1)) {
+                at += 2;
+                continue;
+            }
             if let Some(TokenTree::Group(group)) = tokens.get(at) {
                 let inline_module = at >= 2 && is_word(tokens.get(at - 2), "mod");
                 let inner: Vec<TokenTree> = group.stream().into_iter().collect();
@@ -136,6 +152,9 @@ impl RustFile {
             return at + 1;
         };
         let after_colons = at >= 2 && is_colons(tokens, at - 2);
+        if !after_colons && may_be_imported(tokens, at, &first) {
+            self.words.insert(first.clone());
+        }
         if after_colons || !is_colons(tokens, at + 1) {
             return at + 1;
         }
@@ -157,9 +176,7 @@ impl RustFile {
         let end = at + length.unwrap_or(tokens.len() - at);
         let public = at >= 1
             && (is_word(tokens.get(at - 1), "pub")
-                || (at >= 2
-                    && is_word(tokens.get(at - 2), "pub")
-                    && matches!(tokens[at - 1], TokenTree::Group(_))));
+                || (at >= 2 && is_word(tokens.get(at - 2), "pub") && is_scope(tokens.get(at - 1))));
         let mut found = Vec::new();
         use_tree(&tokens[at + 1..end], &[], &mut found);
         for (path, name) in found {
@@ -198,7 +215,7 @@ impl RustFile {
         }
         let child = rest
             .first()
-            .is_some_and(|name| self.children.contains(name));
+            .is_some_and(|name| self.children.iter().any(|child| child.name == *name));
         let names_a_child = child && depth == 0;
         if !(relative || names_a_child) {
             return None;
@@ -291,6 +308,58 @@ fn is_test_only(attribute: &Group) -> bool {
     text.starts_with("cfg(test)")
         || text.starts_with("cfg(any(test")
         || text.starts_with("cfg(all(test")
+}
+
+/// Tells whether the word at `at` may be an imported name, rather than a definition, a field, a
+/// method or a variable.
+fn may_be_imported(tokens: &[TokenTree], at: usize, name: &str) -> bool {
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+    if is_punct(before, '.') || word(before).is_some_and(|word| ITEMS.contains(&word.as_str())) {
+        return false;
+    }
+    let is_type = name.starts_with(|first: char| first.is_uppercase());
+    let is_called = match tokens.get(at + 1) {
+        Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Parenthesis,
+        next => is_punct(next, '!'),
+    };
+    is_type || is_called || is_colons(tokens, at + 1)
+}
+
+/// Tells whether a group after `pub` limits the visibility, as in `pub(crate)` and `pub(in crate::a)`;
+/// in `pub (A, B)` it is a type.
+fn is_scope(token: Option<&TokenTree>) -> bool {
+    let Some(TokenTree::Group(group)) = token else {
+        return false;
+    };
+    let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+    match word(inner.first()).as_deref() {
+        Some("in") => true,
+        Some("crate" | "self" | "super") => inner.len() == 1,
+        _ => false,
+    }
+}
+
+/// Returns the value of `#[path = "…"]` when it stands among the attributes that `tokens` end with.
+fn path_attribute(tokens: &[TokenTree]) -> Option<String> {
+    let mut rest = tokens;
+    while let [before @ .., last] = rest {
+        match last {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                if is_word(inner.first(), "path") {
+                    let value = inner.get(2)?.to_string();
+                    return Some(value.trim_matches('"').to_owned());
+                }
+            }
+            // `pub`, `pub(crate)` and the sign before an attribute.
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {}
+            TokenTree::Ident(name) if *name == "pub" => {}
+            TokenTree::Punct(punct) if punct.as_char() == '#' => {}
+            _ => return None,
+        }
+        rest = before;
+    }
+    None
 }
 
 fn word(token: Option<&TokenTree>) -> Option<String> {

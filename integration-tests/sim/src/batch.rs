@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use simulation::totals::Totals;
 
-use crate::{Options, TOTALS};
+use crate::arguments::{Options, TOTALS};
 
 pub(crate) struct Batch {
     pub(crate) from: u64,

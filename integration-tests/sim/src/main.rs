@@ -1,73 +1,16 @@
 //! `simulation one` plays one seed; `simulation run` plays many, each in a process of its own.
 
+mod arguments;
+mod batch;
 mod machine;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser as _;
 use simulation::clock;
 use simulation::trial::Trial;
 
-mod batch;
-
-/// Prefix of the line with a seed's totals.
-const TOTALS: &str = "totals: ";
-
-#[derive(Parser)]
-struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Plays one seed and prints the result.
-    One {
-        #[arg(long)]
-        seed: u64,
-        #[command(flatten)]
-        options: Options,
-        /// Prints every write and every fault.
-        #[arg(long)]
-        verbose: bool,
-        /// Prints the totals for `run` to add up.
-        #[arg(long, hide = true)]
-        totals: bool,
-    },
-    /// Plays many seeds and prints the failing ones.
-    Run {
-        /// The first seed.
-        #[arg(long, default_value_t = 0)]
-        from: u64,
-        /// Number of seeds; default: until the time is over.
-        #[arg(long)]
-        seeds: Option<u64>,
-        /// Time limit, in seconds.
-        #[arg(long)]
-        seconds: Option<u64>,
-        /// Parallel seeds; default: one per core.
-        #[arg(long)]
-        jobs: Option<usize>,
-        /// Stop after this many failures.
-        #[arg(long, default_value_t = 10)]
-        failures: usize,
-        /// Play each seed twice and compare the output.
-        #[arg(long)]
-        twice: bool,
-        #[command(flatten)]
-        options: Options,
-    },
-}
-
-#[derive(Clone, clap::Args)]
-struct Options {
-    /// Length of workload and faults, in simulated milliseconds.
-    #[arg(long, default_value_t = 20_000)]
-    length: u64,
-    /// No faults.
-    #[arg(long)]
-    calm: bool,
-}
+use arguments::{Args, Command, Options, TOTALS};
 
 fn main() -> ExitCode {
     // Before the first use of a clock or random number.

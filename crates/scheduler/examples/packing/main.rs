@@ -8,6 +8,7 @@
 
 mod bound;
 mod plot;
+mod range;
 mod sampling;
 mod simulated_cluster;
 mod trace;
@@ -18,6 +19,7 @@ use scheduler::schedule;
 
 use bound::{Bound, Demand, nodes_needed};
 use plot::Panel;
+use range::range;
 use sampling::{Limit, Sampling};
 use simulated_cluster::{NOW, SimulatedCluster};
 use trace::{Event, STAYS_UNTIL};
@@ -90,7 +92,7 @@ fn main() {
     eprintln!("wrote docs/packing.svg");
 }
 
-/// A lower bound, then the nodes used by each placer.
+/// A lower bound, then the nodes used by each placer: a line of the plot each.
 type Counts = [usize; 1 + PLACERS.len()];
 
 struct Run {
@@ -333,15 +335,4 @@ fn placed_row(kind: Kind, sizes: Sizes, runs: &[Run]) -> String {
     });
     let cells = cells.collect::<Vec<_>>().join(" | ");
     format!("| {} | {} | {cells} |", kind.name(), sizes.name())
-}
-
-/// Returns the least, the median and the greatest.
-fn range(values: impl Iterator<Item = usize>) -> [usize; 3] {
-    let mut values: Vec<_> = values.collect();
-    values.sort_unstable();
-    [
-        values[0],
-        values[values.len() / 2],
-        values[values.len() - 1],
-    ]
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::{Counts, range};
+use crate::range::range;
 
 /// The data of one trace on one cluster.
 pub(crate) struct Panel {
     pub(crate) name: String,
     /// Seed → event → counts.
-    pub(crate) runs: Vec<Vec<Counts>>,
+    pub(crate) runs: Vec<Vec<[usize; LINES.len()]>>,
 }
 
 const WIDTH: usize = 330;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use applier::Verdict;
 use model::{Plan, PlanResult, Timestamp};
@@ -17,7 +18,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::suite::TIMEOUT;
+/// Long enough for a loaded machine, short enough to notice.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What workers have told the broker, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

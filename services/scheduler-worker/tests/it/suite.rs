@@ -1,7 +1,6 @@
 //! A store, the two leaders that a worker talks to, and the worker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use model::{Algorithm, Evaluation, Job, LeaderInfo, NodeId, SchedulerConfiguration};
 use proto::internal::v1::Delivery;
@@ -18,10 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
-use crate::fakes::{Answer, FakeApplier, FakeBroker, Received};
-
-/// Long enough for a loaded machine, short enough to notice.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+use crate::fakes::{Answer, FakeApplier, FakeBroker, Received, TIMEOUT};
 
 pub(crate) struct Suite {
     _etcd: TestStore,

@@ -5,8 +5,8 @@ use test_kit::wait_for;
 use tokio::sync::oneshot;
 use tonic::Status;
 
-use crate::fakes::{Answer, Received};
-use crate::suite::{Suite, TIMEOUT};
+use crate::fakes::{Answer, Received, TIMEOUT};
+use crate::suite::Suite;
 
 fn ack(token: &str) -> Received {
     Received::Ack(token.to_owned())

@@ -1,0 +1,179 @@
+//! Circles in small crates of a few files.
+
+use super::*;
+
+fn modules(files: &[(&str, &str)]) -> Modules {
+    let files = files.iter().map(|(path, text)| {
+        let module: ModulePath = path
+            .split("::")
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect();
+        (
+            module,
+            (PathBuf::from(path), RustFile::parse(text).unwrap()),
+        )
+    });
+    Modules {
+        files: files.collect(),
+    }
+}
+
+fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    let modules = modules(files);
+    strongly_connected(&modules.dependencies())
+        .into_iter()
+        .map(|group| group.into_iter().map(|path| path.join("::")).collect())
+        .collect()
+}
+
+#[test]
+fn two_files_that_import_each_other_are_a_circle() {
+    let found = circles(&[
+        ("", "mod a; mod b;"),
+        ("a", "use crate::b::B; pub struct A;"),
+        ("b", "fn f() -> crate::a::A { todo() } pub struct B;"),
+    ]);
+    assert_eq!(found, [["a", "b"]]);
+}
+
+#[test]
+fn a_root_that_only_declares_and_re_exports_is_in_no_circle() {
+    let found = circles(&[
+        ("", "mod a; mod b; pub use a::A; pub use b::B;"),
+        ("a", "pub struct A;"),
+        ("b", "use crate::A; pub struct B;"),
+    ]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_path_through_a_re_export_leads_to_the_definition() {
+    let found = circles(&[
+        ("", "mod a; mod b; pub use a::*; pub use b::B as C;"),
+        ("a", "use crate::C; pub struct A;"),
+        ("b", "use crate::A; pub struct B;"),
+    ]);
+    assert_eq!(found, [["a", "b"]]);
+}
+
+#[test]
+fn a_parent_and_a_child_that_need_each_other_are_a_circle() {
+    let found = circles(&[
+        ("", "mod a;"),
+        ("a", "mod part; pub struct A(part::Part);"),
+        ("a::part", "use super::A; pub struct Part; impl A {}"),
+    ]);
+    assert_eq!(found, [["a", "a::part"]]);
+}
+
+#[test]
+fn a_trailing_comma_names_nothing() {
+    let found = circles(&[
+        ("", "mod a;"),
+        ("a", "mod part; mod other; pub struct A; use part::Part;"),
+        ("a::part", "use super::{other,}; pub struct Part;"),
+        ("a::other", ""),
+    ]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn tests_are_left_out() {
+    let found = circles(&[
+        ("", "mod a; mod b;"),
+        (
+            "a",
+            "pub struct A; #[cfg(test)] mod tests { use crate::b::B; }",
+        ),
+        ("b", "use crate::a::A; pub struct B;"),
+    ]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn groups_of_three_are_found_and_others_are_not() {
+    let found = circles(&[
+        ("", "mod a; mod b; mod c; mod d;"),
+        ("a", "use super::b::{self, B}; pub struct A;"),
+        ("b", "use super::{c::C, d}; pub struct B;"),
+        ("c", "use super::a; fn f() { a::f() } pub struct C;"),
+        ("d", "pub struct D;"),
+    ]);
+    assert_eq!(found, [["a", "b", "c"]]);
+}
+
+#[test]
+fn a_re_export_that_its_own_file_uses_is_a_dependency() {
+    for export in ["pub(crate) use part::Part;", "pub use part::*;"] {
+        let a = format!("mod part; {export} pub struct A(Part);");
+        let found = circles(&[
+            ("", "mod a;"),
+            ("a", &a),
+            ("a::part", "use super::A; pub struct Part;"),
+        ]);
+        assert_eq!(found, [["a", "a::part"]], "{export}");
+    }
+}
+
+#[test]
+fn a_re_exported_function_that_its_own_file_calls_is_a_dependency() {
+    let part = "use super::A; pub fn part() {}";
+    let files = |a| [("", "mod a;"), ("a", a), ("a::part", part)];
+    let called = files("mod part; pub(super) use part::part; struct A; fn f() { part() }");
+    assert_eq!(circles(&called), [["a", "a::part"]]);
+    let field =
+        files("mod part; pub(super) use part::part; struct A { part: u8 } fn f() { x.part() }");
+    assert!(circles(&field).is_empty());
+}
+
+#[test]
+fn a_visibility_names_nothing() {
+    let found = circles(&[
+        ("", "mod a;"),
+        ("a", "mod part; use part::Part;"),
+        ("a::part", "pub(in crate::a) struct Part;"),
+    ]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_public_tuple_field_names_its_types() {
+    let found = circles(&[
+        ("", "mod a;"),
+        ("a", "mod part; use part::Part; pub struct A;"),
+        ("a::part", "pub struct Part(pub (crate::a::A, u8));"),
+    ]);
+    assert_eq!(found, [["a", "a::part"]]);
+}
+
+#[test]
+fn circles_below_a_test_target_are_found() {
+    let folder = std::env::temp_dir().join(format!("xtask-circles-{}", std::process::id()));
+    let tests = folder.join("tests");
+    std::fs::create_dir_all(&tests).unwrap();
+    let files = [
+        ("tests/it.rs", "mod a; #[path = \"../shared.rs\"] mod b;"),
+        ("tests/a.rs", "use crate::b::B; pub struct A;"),
+        ("shared.rs", "use crate::a::A; pub struct B;"),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let found = check(&folder, vec![tests.join("it.rs")]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let message = found.unwrap_err().to_string();
+    assert!(message.contains("tests/a.rs needs crate::b"), "{message}");
+    assert!(message.contains("shared.rs needs crate::a"), "{message}");
+}
+
+#[test]
+fn every_target_of_the_workspace_is_a_root() {
+    let metadata = serde_json::json!({ "packages": [
+        { "source": null, "targets": [{ "src_path": "/w/a/tests/it.rs" }, { "src_path": "/w/a/src/lib.rs" }] },
+        { "source": "registry+https://example.org", "targets": [{ "src_path": "/r/b/src/lib.rs" }] },
+    ] });
+    let roots = crate::metadata::target_roots(&metadata).unwrap();
+    let expected = ["/w/a/src/lib.rs", "/w/a/tests/it.rs"].map(PathBuf::from);
+    assert_eq!(roots, expected);
+}

@@ -1,0 +1,50 @@
+//! The output of `cargo metadata` for this workspace.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// # Errors
+/// Cargo cannot run, or refuses, for instance because the lock file is stale.
+pub(crate) fn read() -> Result<Value> {
+    let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .output()
+        .context("cannot run cargo metadata")?;
+    if !output.status.success() {
+        bail!(
+            "cargo metadata failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata printed")
+}
+
+/// Returns the root file of every target of the workspace: libraries, binaries, tests, benchmarks,
+/// examples and build scripts, in order and each once.
+pub(crate) fn target_roots(metadata: &Value) -> Result<Vec<PathBuf>> {
+    let mut roots = Vec::new();
+    for package in array(metadata, "packages")? {
+        // Only a workspace's own packages have no source.
+        if !package["source"].is_null() {
+            continue;
+        }
+        for target in array(package, "targets")? {
+            let file = target["src_path"].as_str();
+            roots.push(PathBuf::from(
+                file.context("a target without a source file")?,
+            ));
+        }
+    }
+    roots.sort();
+    roots.dedup();
+    Ok(roots)
+}
+
+pub(crate) fn array<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
+    value[key]
+        .as_array()
+        .with_context(|| format!("cargo metadata printed no {key}"))
+}

@@ -2,7 +2,9 @@
 //!
 //! A plan touches few nodes of many, so only those are copied.
 
-use model::{AllocatedResources, ComparableResources, NodeId};
+use std::collections::BTreeSet;
+
+use model::{AllocId, AllocatedResources, Allocation, ComparableResources, NodeId};
 use placement::{Holds, VolumeWrites};
 use rustc_hash::FxHashMap;
 use state::dedicated::DeviceRef;
@@ -104,6 +106,32 @@ impl<'a> Cluster<'a> {
             seed,
             near_tie: Choice::FIRST.near_tie,
         }
+    }
+
+    /// Returns the cluster without the `released` allocations and with the `new` ones.
+    ///
+    /// A terminal allocation holds nothing in the snapshot, so releasing it frees nothing.
+    pub(crate) fn with_changes<'p>(
+        snapshot: &'a Snapshot,
+        seed: u64,
+        released: impl IntoIterator<Item = AllocId>,
+        new: impl IntoIterator<Item = &'p Allocation>,
+    ) -> Self {
+        let mut cluster = Self::new(snapshot, seed);
+        let released: BTreeSet<_> = released.into_iter().collect();
+        let released = released.into_iter().filter_map(|id| snapshot.alloc(id));
+        for view in released.filter(|view| !view.is_terminal()) {
+            cluster.release(view.alloc.node_id, &view.alloc.resources);
+        }
+        for alloc in new {
+            if let Some(position) = cluster.position(alloc.node_id) {
+                cluster.hold(position, &alloc.resources);
+                if snapshot.has_volumes() {
+                    cluster.add_writes(position, VolumeWrites::of(snapshot, alloc));
+                }
+            }
+        }
+        cluster
     }
 
     /// Returns the position of `node`; `None`: it is unknown.
@@ -259,5 +287,40 @@ impl<'a> Cluster<'a> {
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
         let fraction = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
         fraction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::ClientStatus;
+    use test_kit::{Stored, builders};
+
+    use super::*;
+
+    #[test]
+    fn a_released_allocation_frees_its_resources_once_and_a_terminal_one_nothing() {
+        let mut stored = Stored::default();
+        let mut node = builders::node(1);
+        node.max_allocs = 10;
+        let job = builders::service("web", 3);
+        stored.put_node(&node);
+        stored.put_job(&job);
+        let [failed, stopped, kept] =
+            [1, 2, 3].map(|number| builders::allocation(number, &job, node.id));
+        for alloc in [&failed, &stopped, &kept] {
+            stored.put_alloc(alloc);
+        }
+        stored.put_status(failed.id, ClientStatus::Failed);
+        let snapshot = stored.snapshot();
+        let released = [failed.id, stopped.id, stopped.id];
+        let new = builders::allocation(4, &job, node.id);
+        let cluster = Cluster::with_changes(&snapshot, 0, released, [&new]);
+        let position = cluster.position(node.id).unwrap();
+        let each = kept.resources.total;
+        assert_eq!(cluster.used(position), each.plus(each));
+        assert_eq!(
+            cluster.free_allocs(position),
+            cluster.row(position).free_allocs
+        );
     }
 }

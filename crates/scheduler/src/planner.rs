@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use model::job::TaskGroup;
 use model::{DeploymentId, Indexed, Job};
-use placement::{Requirements, VolumeWrites};
+use placement::Requirements;
 
 use crate::cluster::Cluster;
 use crate::draft::Draft;
@@ -155,19 +155,10 @@ impl<'a, 'd> Planner<'a, 'd> {
     /// Returns the nodes as the draft leaves them.
     fn cluster(&mut self) -> Cluster<'a> {
         let snapshot = self.inputs.snapshot;
-        let mut cluster = Cluster::new(snapshot, self.rng.seed());
+        let new = self.draft.new_allocs(snapshot);
+        let released = self.draft.released();
+        let mut cluster = Cluster::with_changes(snapshot, self.rng.seed(), released, new);
         cluster.near_tie = self.rng.choice().near_tie;
-        for view in self.draft.released().filter_map(|id| snapshot.alloc(id)) {
-            cluster.release(view.alloc.node_id, &view.alloc.resources);
-        }
-        for alloc in self.draft.new_allocs(snapshot) {
-            if let Some(position) = cluster.position(alloc.node_id) {
-                cluster.hold(position, &alloc.resources);
-                if snapshot.has_volumes() {
-                    cluster.add_writes(position, VolumeWrites::of(snapshot, alloc));
-                }
-            }
-        }
         cluster
     }
 

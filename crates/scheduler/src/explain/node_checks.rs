@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::{AllocId, JobKey, Node, NodeId, NodeStatus, Plan, Timestamp};
 use placement::distinct::PropertyUse;
-use placement::{Exhausted, Infeasible, Level, PortAsk, Requirements, VolumeAsks, VolumeWrites};
+use placement::{Exhausted, Infeasible, Level, PortAsk, Requirements, VolumeAsks};
 use rustc_hash::FxHashMap;
 use state::Snapshot;
 
@@ -75,22 +75,8 @@ pub(super) fn cluster<'a>(
     probe: &Probe<'a>,
     seed: u64,
 ) -> Cluster<'a> {
-    let mut cluster = Cluster::new(snapshot, seed);
-    let gone = gone(plan, probe);
-    for view in gone.iter().filter_map(|id| snapshot.alloc(*id)) {
-        if !view.is_terminal() {
-            cluster.release(view.alloc.node_id, &view.alloc.resources);
-        }
-    }
-    for alloc in new_allocs(snapshot, plan).filter(|alloc| Some(alloc.id) != probe.left_out) {
-        if let Some(position) = cluster.position(alloc.node_id) {
-            cluster.hold(position, &alloc.resources);
-            if snapshot.has_volumes() {
-                cluster.add_writes(position, VolumeWrites::of(snapshot, alloc));
-            }
-        }
-    }
-    cluster
+    let new = new_allocs(snapshot, plan).filter(|alloc| Some(alloc.id) != probe.left_out);
+    Cluster::with_changes(snapshot, seed, gone(plan, probe), new)
 }
 
 fn gone(plan: &Plan, probe: &Probe<'_>) -> BTreeSet<AllocId> {

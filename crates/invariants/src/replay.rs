@@ -41,10 +41,10 @@ pub async fn check_history(client: &Client) -> Result<Report, Error> {
 
 #[cfg(test)]
 mod tests {
-    use embedded_etcd::{Config, EmbeddedEtcd};
     use model::{Allocation, NodeId};
     use state::Key;
-    use store::{ClientOptions, Writer};
+    use store::Writer;
+    use store_test_kit::TestStore;
     use test_kit::builders::{allocation, node, service};
 
     use super::*;
@@ -58,9 +58,8 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_moment_of_overcommitment_is_found_long_after() {
-        let etcd = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
-        let options = ClientOptions::default();
-        let client = Client::from_channel(etcd.channel(), options).await.unwrap();
+        let store = TestStore::start().await;
+        let client = store.client().await;
         let writer = client.unfenced_writer();
         let mut txn = writer.txn();
         txn.create(&Key::Node(node(1).id), &node(1)).unwrap();

@@ -16,7 +16,7 @@ pub struct TestStore {
     pub address: SocketAddr,
     /// Its address as in `http://127.0.0.1:2379`.
     pub endpoint: String,
-    _etcd: EmbeddedEtcd,
+    pub etcd: EmbeddedEtcd,
 }
 
 impl TestStore {
@@ -40,7 +40,7 @@ impl TestStore {
         Self {
             address,
             endpoint: format!("http://{address}"),
-            _etcd: etcd,
+            etcd,
         }
     }
 

@@ -9,18 +9,17 @@
 use std::error::Error;
 use std::time::Duration;
 
-use embedded_etcd::{Config, EmbeddedEtcd};
 use model::NodeId;
 use state::Key;
 use store::{Client, ClientOptions, Commit, Replica, ReplicaMetrics, ReplicaOptions};
+use store_test_kit::TestStore;
 use test_kit::builders::{allocation, service};
 use test_kit::etcd::Etcd;
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const KEYS_PER_TXN: u128 = 500;
 const WRITERS: u128 = 4;
 const NODES: u128 = 5_000;
@@ -40,11 +39,8 @@ async fn main() -> Result<()> {
         let etcd = Etcd::start().await?;
         measure("etcd, no fsync", &etcd.endpoint(), keys).await?;
     }
-    let etcd = EmbeddedEtcd::start(Config::in_memory()).await?;
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let endpoint = format!("http://{}", listener.local_addr()?);
-    tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-    measure("embedded, in memory", &endpoint, keys).await
+    let store = TestStore::start().await;
+    measure("embedded, in memory", &store.endpoint, keys).await
 }
 
 async fn measure(name: &str, endpoint: &str, keys: u128) -> Result<()> {
@@ -55,7 +51,7 @@ async fn measure(name: &str, endpoint: &str, keys: u128) -> Result<()> {
     }
     let started = Instant::now();
     let replica = Replica::start(client, ReplicaOptions::default(), CancellationToken::new());
-    let listed = replica.ready(PATIENCE).await?.allocs().count();
+    let listed = replica.ready(TIMEOUT).await?.allocs().count();
     println!(
         "  list of {listed}: {:.2} s",
         started.elapsed().as_secs_f64()
@@ -71,7 +67,7 @@ async fn follow(client: &Client, keys: u128, subscribed: bool) -> Result<()> {
     };
     let drain = CancellationToken::new();
     let replica = Replica::start(client.clone(), options, drain.clone());
-    replica.ready(PATIENCE).await?;
+    replica.ready(TIMEOUT).await?;
     let (_, mut changes) = replica.subscribe();
     if subscribed {
         tokio::spawn(async move { while changes.next().await.is_some() {} });
@@ -93,7 +89,7 @@ async fn follow(client: &Client, keys: u128, subscribed: bool) -> Result<()> {
         last = last.max(revision??);
     }
     let written = started.elapsed();
-    replica.wait_for(last, PATIENCE).await?;
+    replica.wait_for(last, TIMEOUT).await?;
     let shown = started.elapsed();
     drain.cancel();
     let (changes, apply) = (metrics.changes.get(), metrics.apply_seconds.get());

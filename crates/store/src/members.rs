@@ -264,11 +264,10 @@ impl Member {
 
 #[cfg(test)]
 mod tests {
-    use embedded_etcd::{Config, EmbeddedEtcd};
     use model::LeaderInfo;
     use state::Key;
+    use store_test_kit::TestStore;
     use test_kit::proxy::{Mode, Proxy};
-    use tokio::net::TcpListener;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -280,20 +279,17 @@ mod tests {
 
     struct Cluster {
         members: Vec<Proxy>,
-        etcd: EmbeddedEtcd,
+        store: TestStore,
     }
 
     /// Two members: one server behind two proxies.
     async fn two_ways() -> Cluster {
-        let etcd = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let store = TestStore::start().await;
         let mut members = Vec::new();
         for _ in 0..2 {
-            members.push(Proxy::start(address).await.unwrap());
+            members.push(Proxy::start(store.address).await.unwrap());
         }
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
-        Cluster { members, etcd }
+        Cluster { members, store }
     }
 
     fn endpoints(cluster: &Cluster) -> Vec<String> {
@@ -358,7 +354,7 @@ mod tests {
         let client = Client::connect(&endpoints(&cluster), options.clone())
             .await
             .unwrap();
-        let direct = Client::from_channel(cluster.etcd.channel(), options)
+        let direct = Client::from_channel(cluster.store.etcd.channel(), options)
             .await
             .unwrap();
         let drain = CancellationToken::new();

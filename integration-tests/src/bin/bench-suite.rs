@@ -9,13 +9,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use embedded_etcd::EmbeddedEtcd;
 use futures::StreamExt as _;
 use integration_tests::api::{Api, eventually};
 use integration_tests::binary;
 use integration_tests::load::{mock_batch, sleeper};
 use integration_tests::suite::{Options, Suite};
 use service_kit::CancellationToken;
+use store_test_kit::TestStore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -37,11 +37,11 @@ async fn main() -> Result<()> {
     println!("| measure | {store} |");
     println!("| --- | --- |");
     let embedded = match store {
-        "embedded" => Some(serve_embedded().await?),
+        "embedded" => Some(TestStore::start().await),
         "etcd" => None,
         other => bail!("{other} is no store: want embedded or etcd"),
     };
-    let endpoint = embedded.as_ref().map(|(_, endpoint)| endpoint.clone());
+    let endpoint = embedded.as_ref().map(|store| store.endpoint.clone());
 
     // The node with real processes comes first: its tasks must not wait behind ten thousand
     // placements.
@@ -57,15 +57,15 @@ async fn main() -> Result<()> {
     };
     measured.await.with_context(|| suite.log_tails())?;
     drop(suite);
-    if let Some((etcd, _)) = embedded {
-        etcd.shutdown().await;
+    if let Some(store) = embedded {
+        store.etcd.shutdown().await;
     }
 
     let embedded = match store {
-        "embedded" => Some(serve_embedded().await?),
+        "embedded" => Some(TestStore::start().await),
         _ => None,
     };
-    let endpoint = embedded.as_ref().map(|(_, endpoint)| endpoint.clone());
+    let endpoint = embedded.as_ref().map(|store| store.endpoint.clone());
     let suite = Suite::start(Options {
         nodes: 0,
         store: endpoint,
@@ -86,19 +86,6 @@ fn number(word: Option<&String>, default: usize) -> Result<usize> {
     word.map_or(Ok(default), |word| {
         word.parse().with_context(|| format!("{word} is no number"))
     })
-}
-
-async fn serve_embedded() -> Result<(EmbeddedEtcd, String)> {
-    let etcd = EmbeddedEtcd::start(embedded_etcd::Config::in_memory()).await?;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let endpoint = format!("http://{}", listener.local_addr()?);
-    let serving = etcd.serve(listener, CancellationToken::new());
-    tokio::spawn(async move {
-        if let Err(error) = serving.await {
-            eprintln!("the store: {error}");
-        }
-    });
-    Ok((etcd, endpoint))
 }
 
 /// From the start of `kafila job run` to the first instruction of the task, each job alone.

@@ -321,10 +321,9 @@ impl Election {
 
 #[cfg(test)]
 mod tests {
-    use embedded_etcd::{Config, EmbeddedEtcd};
     use model::LeaderInfo;
+    use store_test_kit::TestStore;
     use test_kit::proxy::{Mode, Proxy};
-    use tokio::net::TcpListener;
 
     use super::*;
     use crate::client::{Client, ClientOptions};
@@ -336,17 +335,15 @@ mod tests {
     struct Candidate {
         election: Election,
         proxy: Proxy,
-        _etcd: EmbeddedEtcd,
+        _store: TestStore,
     }
 
     /// A lease that never expires in a test.
     const LONG: Duration = Duration::from_secs(120);
 
     async fn candidate(request_timeout: Duration, ttl: Duration) -> Candidate {
-        let etcd = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let proxy = Proxy::start(listener.local_addr().unwrap()).await.unwrap();
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
+        let store = TestStore::start().await;
+        let proxy = Proxy::start(store.address).await.unwrap();
         let options = ClientOptions {
             request_timeout,
             ..ClientOptions::default()
@@ -365,7 +362,7 @@ mod tests {
         Candidate {
             election: Election::new(options, client, replica),
             proxy,
-            _etcd: etcd,
+            _store: store,
         }
     }
 

@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use embedded_etcd::{Config, EmbeddedEtcd};
 use model::{EvalStatus, Evaluation};
 use state::Key;
 use store::{Client, ClientOptions, Commit, Delta, Replica, ReplicaOptions, Subscription, Writer};
+use store_test_kit::TestStore;
 use test_kit::builders::{evaluation, service};
 use test_kit::etcd::Etcd;
 use test_kit::proxy::Proxy;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// Limit of waits for prompt events: generous, for loaded machines.
@@ -25,19 +24,16 @@ pub(crate) struct Backend {
 }
 
 enum Server {
-    Embedded(EmbeddedEtcd),
+    Embedded(TestStore),
     Etcd(#[expect(dead_code, reason = "held until the test ends")] Etcd),
 }
 
 impl Backend {
     pub(crate) async fn embedded() -> Option<Self> {
-        let etcd = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(etcd.serve(listener, CancellationToken::new()));
+        let store = TestStore::start().await;
         Some(Self {
-            address,
-            server: Server::Embedded(etcd),
+            address: store.address,
+            server: Server::Embedded(store),
         })
     }
 
@@ -60,8 +56,8 @@ impl Backend {
     /// Returns a client; that of the embedded etcd has no socket, as in `kafila dev`.
     pub(crate) async fn client(&self) -> Client {
         match &self.server {
-            Server::Embedded(etcd) => {
-                Client::from_channel(etcd.channel(), ClientOptions::default())
+            Server::Embedded(store) => {
+                Client::from_channel(store.etcd.channel(), ClientOptions::default())
                     .await
                     .unwrap()
             }

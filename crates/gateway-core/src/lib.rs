@@ -5,6 +5,7 @@
 //! its code by its kind, [`too_large`] names the field of an object that does not fit; [`metrics`] counts commits.
 
 pub mod error;
+mod limits;
 pub mod metrics;
 mod refusals;
 pub mod revisions;
@@ -12,5 +13,6 @@ pub mod too_large;
 pub mod transactions;
 
 pub use error::Error;
+pub use limits::MAX_REQUEST_BYTES;
 pub use metrics::{GaugeGuard, Metrics};
 pub use transactions::{Core, Step};

@@ -16,6 +16,7 @@ pub mod file;
 mod inputs;
 mod language;
 mod places;
+pub mod regexp;
 mod report;
 pub mod schema;
 pub mod settings;

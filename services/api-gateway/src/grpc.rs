@@ -22,6 +22,7 @@ mod query;
 mod scaling_policies;
 mod volumes;
 
+use gateway_core::MAX_REQUEST_BYTES;
 use proto::internal::v1::node_sessions_server;
 use proto::v1::allocations_server::{self, AllocationsServer};
 use proto::v1::deployments_server::{self, DeploymentsServer};
@@ -38,9 +39,6 @@ use tonic::service::Routes;
 
 use crate::gateway::Shared;
 use crate::grpc::query::Api;
-
-/// The size limit of a request: a job of the largest size that can be stored.
-const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 /// The names of all services in [`routes`].
 pub(crate) const RPC_SERVICES: [&str; 12] = [

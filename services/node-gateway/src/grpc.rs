@@ -9,7 +9,7 @@ use admission::nodes::registration::{self, Registration};
 use admission::nodes::reports;
 use admission::nodes::session::{self, SessionRefusal};
 use futures::Stream;
-use gateway_core::{Error, Step};
+use gateway_core::{Error, MAX_REQUEST_BYTES, Step};
 use identity::Caller;
 use model::{Indexed, Node, NodeStatus};
 use proto::duration_to_wire;
@@ -29,9 +29,6 @@ use crate::node_gateway::NodeGateway;
 use crate::report_loop::Stored;
 use crate::requests::{read_node, read_reports, stored_size};
 use crate::watch;
-
-/// The size limit of a request: a node's reports of a thousand allocations with ten events each.
-const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 /// Implements the RPCs of nodes. Cheap to clone.
 #[derive(Clone, Debug)]

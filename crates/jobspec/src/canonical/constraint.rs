@@ -1,7 +1,6 @@
 //! Constraints: two sides and an operator that suits both.
 
 use model::{Constraint, Operator};
-use regex::{Regex, RegexBuilder};
 
 use super::check::{Check, Path};
 use super::version;
@@ -142,7 +141,7 @@ fn comparison(check: &mut Check, path: &Path, test: &Constraint) {
     }
     let problem = match test.operator {
         Operator::Regexp if !check.may_compile(&path.field("value")) => None,
-        Operator::Regexp => compile(&test.right).err().map(|error| {
+        Operator::Regexp => hcl::regexp::compile(&test.right).err().map(|error| {
             format!(
                 "Regular expression failed to compile: {}",
                 last_line(&error.to_string())
@@ -155,15 +154,6 @@ fn comparison(check: &mut Check, path: &Path, test: &Constraint) {
     if let Some(problem) = problem {
         check.error(path.field("value"), problem);
     }
-}
-
-/// How large a compiled expression may be: a hundred times what real ones need.
-const MAX_REGEXP_BYTES: usize = 1 << 20;
-
-fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern)
-        .size_limit(MAX_REGEXP_BYTES)
-        .build()
 }
 
 /// The regex crate draws a picture above its message; only the message fits into one line.

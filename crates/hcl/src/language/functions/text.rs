@@ -1,11 +1,10 @@
 //! Texts: `chomp indent join lower regex_replace replace reverse split strlen strrev substr title
 //! trim trimprefix trimspace trimsuffix upper`.
 
-use regex::RegexBuilder;
-
 use super::call::Call;
 use super::function::Function;
 use crate::language::value::Value;
+use crate::regexp;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
@@ -99,9 +98,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
 /// Maximum indentation: larger values are swapped arguments.
 const MAX_INDENT: i64 = 1_000;
 
-/// Maximum size of a compiled expression: a hundred times that of real ones.
-const MAX_REGEXP_BYTES: usize = 1 << 20;
-
 /// Steps charged for compiling an expression, which takes some milliseconds at worst.
 const COMPILE_STEPS: u32 = 1_000;
 
@@ -155,12 +151,9 @@ fn regex_replace(call: &Call<'_>) -> Result<Value, String> {
         .meter
         .steps(COMPILE_STEPS)
         .map_err(str::to_owned)?;
-    let regex = RegexBuilder::new(&pattern)
-        .size_limit(MAX_REGEXP_BYTES)
-        .build()
-        .map_err(|_| {
-            format!("{pattern:?} is no regular expression: check its brackets and backslashes")
-        })?;
+    let regex = regexp::compile(&pattern).map_err(|_| {
+        format!("{pattern:?} is no regular expression: check its brackets and backslashes")
+    })?;
     // A replacement may refer to groups, each up to the size of the text.
     let each = replacement.len() + replacement.matches('$').count() * body.len();
     call.pay(regex.find_iter(&body).count() * each)?;

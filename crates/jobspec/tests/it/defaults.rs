@@ -111,7 +111,7 @@ type Row = (
 
 #[test]
 fn a_block_is_completed_as_recorded() {
-    let table: [Row; 24] = [
+    let table: [Row; 28] = [
         (
             "",
             "restart {\n attempts = 3\n delay = \"20s\"\n mode = \"delay\"\n }",
@@ -281,6 +281,36 @@ fn a_block_is_completed_as_recorded() {
             "/Periodic",
             json!({"Enabled": true, "ProhibitOverlap": true, "Spec": null, "Specs": ["@daily"],
                 "SpecType": "cron", "TimeZone": "UTC"}),
+        ),
+        (
+            "reschedule {\n delay = \"9s\"\n delay_function = \"constant\"\n unlimited = true\n }",
+            "",
+            "",
+            "/TaskGroups/0/ReschedulePolicy",
+            json!({"Attempts": 0, "Delay": 9_000_000_000_u64, "DelayFunction": "constant", "Interval": 0,
+                "MaxDelay": 3_600_000_000_000_u64, "Unlimited": true}),
+        ),
+        (
+            "migrate {\n max_parallel = 3\n }",
+            "",
+            "",
+            "/TaskGroups/0/Migrate",
+            json!({"HealthCheck": "checks", "HealthyDeadline": 300_000_000_000_u64, "MaxParallel": 3,
+                "MinHealthyTime": 10_000_000_000_u64}),
+        ),
+        (
+            "spread {\n attribute = node.datacenter\n }",
+            "",
+            "",
+            "/Spreads/0",
+            json!({"Attribute": "${node.datacenter}", "Weight": 50}),
+        ),
+        (
+            "",
+            "volume \"data\" {\n type = \"host\"\n source = \"data\"\n }",
+            "volume_mount {\n volume = \"data\"\n destination = \"/data\"\n }",
+            "/TaskGroups/0/Tasks/0/VolumeMounts/0",
+            json!({"Destination": "/data", "PropagationMode": "private", "ReadOnly": false, "Volume": "data"}),
         ),
         (
             "constraint {\n attribute = attr.cpu.arch\n value = \"amd64\"\n }",

@@ -717,7 +717,7 @@ fn an_evaluation_that_is_to_wait_is_not_remarked_on() {
 }
 
 #[test]
-fn healthy_canaries_that_wait_for_somebody_say_so_once() {
+fn healthy_canaries_that_wait_for_a_promotion_say_so_once() {
     let canaries = |healthy, auto_promote, status: &str| {
         let mut deployment = running_deployment();
         status.clone_into(&mut deployment.status);

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_for_terminals_unless_somebody_says_otherwise() {
+    fn colours_are_for_terminals_unless_set_otherwise() {
         let table = [
             (false, false, true, Colour::On),
             (false, false, false, Colour::Off),

@@ -33,7 +33,7 @@ async fn a_job_file_that_breaks_a_rule_stops_it_before_anything_starts() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_said_plainly_and_suspects_nobody() {
+async fn errors_of_dev_name_the_cause_and_the_fix() {
     // Reserved for documents: no machine has it.
     let said = kafila("dev -listen 192.0.2.1:4646").run().await;
     said.ended(1)

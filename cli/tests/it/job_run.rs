@@ -186,7 +186,7 @@ async fn an_unhealthy_allocation_is_explained_with_what_happened_to_its_task() {
 }
 
 #[tokio::test]
-async fn scenario_024_a_job_that_somebody_changed_is_not_updated() {
+async fn scenario_024_a_job_that_was_changed_meanwhile_is_not_updated() {
     let refused = Status::aborted("Enforcing job modify index 0: job already exists");
     let state = FakeState {
         registered: [Err(refused)].into(),

@@ -47,7 +47,7 @@ async fn a_drain_is_set_as_it_was_asked_for_and_unset() {
 }
 
 #[tokio::test]
-async fn whoever_abbreviates_is_asked_and_nothing_happens_without_an_answer() {
+async fn an_abbreviated_id_needs_a_confirmation() {
     let gateway = Gateway::start(FakeState::running()).await;
     let line = "node drain -enable -detach 4d2b";
     for (answer, exit) in [("n\n", 0), ("", 1), ("maybe\n", 1)] {

@@ -146,7 +146,7 @@ async fn a_node_pool_is_deleted() {
 }
 
 #[tokio::test]
-async fn who_is_in_a_node_pool_is_listed() {
+async fn the_nodes_of_a_pool_are_listed() {
     let mut state = FakeState::running();
     state.nodes[0].node_pool = "gpu".to_owned();
     for job in &mut state.jobs {

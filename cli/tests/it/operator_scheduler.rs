@@ -99,7 +99,7 @@ async fn only_what_is_given_is_changed() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_sets_meanwhile_stays() {
+async fn a_concurrent_change_of_another_setting_stays() {
     let mut state = FakeState::running();
     for algorithm in ["spread", "binpack", "spread"] {
         state.other_configs.push_back(v1::SchedulerConfiguration {

@@ -24,7 +24,7 @@ use state::{Snapshot, Write};
 
 use crate::pending::Pending;
 use crate::piece::Piece;
-use crate::verify::verdict::{Accepted, Verdict};
+use crate::verify::verdict::{Accepted, PlanVerification};
 use history::History;
 pub use message::{Answer, CommitId, Effect, Event, Ticket};
 use queue::{Queue, Queued};
@@ -239,7 +239,12 @@ impl Applier {
         }
     }
 
-    fn handle_verdict(&mut self, ticket: Ticket, verdict: Verdict, effects: &mut Vec<Effect>) {
+    fn handle_verdict(
+        &mut self,
+        ticket: Ticket,
+        verdict: PlanVerification,
+        effects: &mut Vec<Effect>,
+    ) {
         let is_awaited = self
             .verifying
             .as_ref()
@@ -252,7 +257,7 @@ impl Applier {
             return;
         }
         match verdict {
-            Verdict::Accepted(mut accepted) => {
+            PlanVerification::Accepted(mut accepted) => {
                 let pieces = VecDeque::from(std::mem::take(&mut accepted.pieces));
                 let pending = Arc::make_mut(&mut self.pending);
                 pieces.iter().for_each(|piece| pending.add(piece));
@@ -264,14 +269,14 @@ impl Applier {
                     committed_index: 0,
                 });
             }
-            Verdict::Refused(refused) => {
+            PlanVerification::Refused(refused) => {
                 effects.push(refusal(ticket, refused.reason, refused.refresh_index));
             }
-            Verdict::Waits if self.commit.is_none() && self.verified.is_empty() => {
+            PlanVerification::Waits if self.commit.is_none() && self.verified.is_empty() => {
                 // Settled during the verification.
                 self.queue.put_back(queued);
             }
-            Verdict::Waits => self.waiting.push(queued),
+            PlanVerification::Waits => self.waiting.push(queued),
         }
     }
 

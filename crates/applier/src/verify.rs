@@ -19,7 +19,7 @@ use state::Snapshot;
 
 use crate::pending::Pending;
 use crate::split::split;
-pub use verdict::{Accepted, NodeVerdict, Refusal, Verdict};
+pub use verdict::{Accepted, NodeOutcome, PlanVerification, Refusal};
 
 /// A plan under verification against the newest committed state and the pending writes.
 #[derive(Clone, Copy, Debug)]
@@ -49,20 +49,20 @@ impl<'a> Verification<'a> {
     }
 
     /// Checks one node's part.
-    pub fn check_node(&self, node_id: NodeId) -> NodeVerdict {
+    pub fn check_node(&self, node_id: NodeId) -> NodeOutcome {
         match node::check(self.snapshot, self.pending, self.plan, node_id) {
-            Ok(()) => NodeVerdict::Accepted,
-            Err(reason) => NodeVerdict::Rejected(reason),
+            Ok(()) => NodeOutcome::Accepted,
+            Err(reason) => NodeOutcome::Rejected(reason),
         }
     }
 
     /// Checks the preconditions of the whole plan: its evaluation, job and deployments.
     ///
     /// `None`: all hold.
-    pub fn check_whole(&self) -> Option<Verdict> {
+    pub fn check_whole(&self) -> Option<PlanVerification> {
         preconditions::check(self.snapshot, self.pending, self.plan)
             .err()
-            .map(Verdict::from)
+            .map(PlanVerification::from)
     }
 
     /// Returns the placements on accepted nodes whose predecessors should have stopped on rejected
@@ -99,17 +99,17 @@ impl<'a> Verification<'a> {
     /// Combines the verdicts of the nodes.
     ///
     /// Shape: `verdicts` are those of [`Self::nodes`], in that order.
-    pub fn conclude(&self, verdicts: Vec<NodeVerdict>, now: Timestamp) -> Verdict {
+    pub fn conclude(&self, verdicts: Vec<NodeOutcome>, now: Timestamp) -> PlanVerification {
         let mut accepted_nodes = Vec::with_capacity(verdicts.len());
         let mut rejected_nodes = BTreeMap::new();
         for (node_id, verdict) in self.nodes().into_iter().zip(verdicts) {
             match verdict {
-                NodeVerdict::Accepted => accepted_nodes.push(node_id),
-                NodeVerdict::Rejected(reason) => drop(rejected_nodes.insert(node_id, reason)),
+                NodeOutcome::Accepted => accepted_nodes.push(node_id),
+                NodeOutcome::Rejected(reason) => drop(rejected_nodes.insert(node_id, reason)),
             }
         }
         if self.plan.all_at_once && !rejected_nodes.is_empty() {
-            return Verdict::Accepted(Accepted {
+            return PlanVerification::Accepted(Accepted {
                 rejected_nodes,
                 base_index: self.snapshot.index(),
                 ..Accepted::default()
@@ -119,9 +119,9 @@ impl<'a> Verification<'a> {
         let is_whole = rejected_nodes.is_empty();
         let writer = plan_writer::PlanWriter::new(self.snapshot, self.pending, self.plan, now);
         let Some(writes) = writer.write(&accepted_nodes, &withheld, is_whole) else {
-            return Verdict::Waits;
+            return PlanVerification::Waits;
         };
-        Verdict::Accepted(Accepted {
+        PlanVerification::Accepted(Accepted {
             pieces: split(writes).into_iter().map(Arc::new).collect(),
             rejected_nodes,
             base_index: self.snapshot.index(),
@@ -130,7 +130,7 @@ impl<'a> Verification<'a> {
 }
 
 /// Verifies `plan` against a snapshot of committed state, node by node, without pending writes.
-pub fn verify(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> Verdict {
+pub fn verify(snapshot: &Snapshot, plan: &Plan, now: Timestamp) -> PlanVerification {
     let pending = Pending::default();
     let verification = Verification::new(snapshot, &pending, plan);
     if let Some(verdict) = verification.check_whole() {

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::effect::Effect;
 use crate::entry::{Entry, State};
 use crate::event::{Event, Fact, SessionId};
-use crate::queues::{Ready, Timers, Turns};
+use crate::queues::{JobLocks, Ready, Timers};
 use crate::sessions::Sessions;
 
 pub use stats::Stats;
@@ -26,7 +26,7 @@ pub use stats::Stats;
 /// Hands evaluations to workers for the length of one leadership.
 ///
 /// **Invariant**: every held evaluation is in the one structure that its state names and in no
-/// other; a job has one evaluation at most whose state [has the turn](State::has_turn).
+/// other; a job has one evaluation at most whose state [has the lock](State::holds_lock).
 /// [`Broker::check`] proves it the slow way.
 #[derive(Debug)]
 pub struct Broker {
@@ -36,7 +36,7 @@ pub struct Broker {
     rng: StdRng,
     entries: FxHashMap<EvalId, Entry>,
     ready: Ready,
-    turns: Turns,
+    job_locks: JobLocks,
     /// What workers have, answered or not, until its outcome is seen.
     deliveries: FxHashMap<EvalId, Outstanding>,
     delivery_count: u64,
@@ -73,7 +73,7 @@ impl Broker {
             rng: StdRng::seed_from_u64(seed),
             entries: FxHashMap::default(),
             ready: Ready::default(),
-            turns: Turns::default(),
+            job_locks: JobLocks::default(),
             deliveries: FxHashMap::default(),
             delivery_count: 0,
             timers: Timers::default(),
@@ -179,14 +179,14 @@ impl Broker {
         if !due.is_never() {
             self.timers.set(due, id);
         }
-        let turn = self.turns.get_mut(&entry.job);
-        if state.has_turn() {
-            turn.owner = Some(id);
+        let lock = self.job_locks.get_mut(&entry.job);
+        if state.holds_lock() {
+            lock.owner = Some(id);
         }
         match state {
             State::Ready => self.ready.insert(entry.job_type, entry.ready_key(id)),
             State::Pending => {
-                turn.pending.insert(entry.pending_key(id));
+                lock.pending.insert(entry.pending_key(id));
             }
             _ => {}
         }
@@ -199,45 +199,45 @@ impl Broker {
         if !entry.due.is_never() {
             self.timers.unset(entry.due, id);
         }
-        let turn = self.turns.get_mut(&entry.job);
-        if turn.owner == Some(id) {
-            turn.owner = None;
+        let lock = self.job_locks.get_mut(&entry.job);
+        if lock.owner == Some(id) {
+            lock.owner = None;
         }
         match entry.state {
             State::Ready => self.ready.remove(entry.job_type, &entry.ready_key(id)),
             State::Pending => {
-                turn.pending.remove(&entry.pending_key(id));
+                lock.pending.remove(&entry.pending_key(id));
             }
             State::Blocked => self.blocked.untrack(id),
             _ => {}
         }
     }
 
-    /// Puts an evaluation that has no turn yet into its job's: ready, or behind another.
+    /// Enqueues an evaluation: ready with its job's lock, or pending behind the lock's owner.
     fn enqueue(&mut self, now: Timestamp, id: EvalId) {
         let entry = self
             .entries
             .get_mut(&id)
             .expect("only held evaluations are enqueued");
         entry.queued_at = now;
-        let state = match self.turns.get_mut(&entry.job).owner {
+        let state = match self.job_locks.get_mut(&entry.job).owner {
             None => State::Ready,
             Some(_) => State::Pending,
         };
         self.set_state(id, state, Timestamp::NEVER);
     }
 
-    /// Gives a job's free turn to the best that waits for it, and lets the rest be cancelled: a
-    /// newer evaluation looks at everything that they would have looked at.
-    fn pass_turn(&mut self, now: Timestamp, job: &Arc<JobKey>) {
-        let turn = self.turns.get_mut(job);
-        if turn.owner.is_some() {
+    /// Gives a job's free lock to the best pending evaluation and cancels the others, which a newer
+    /// evaluation makes needless.
+    fn pass_lock(&mut self, now: Timestamp, job: &Arc<JobKey>) {
+        let lock = self.job_locks.get_mut(job);
+        if lock.owner.is_some() {
             return;
         }
-        let Some(best) = turn.pending.last().map(|key| key.id) else {
+        let Some(best) = lock.pending.last().map(|key| key.id) else {
             return;
         };
-        let needless: Vec<EvalId> = turn
+        let needless: Vec<EvalId> = lock
             .pending
             .iter()
             .rev()
@@ -258,7 +258,7 @@ impl Broker {
         self.set_state(id, State::Superseded, due);
     }
 
-    /// Lets go of an evaluation that the store has closed, and of its job's turn if it had it.
+    /// Lets go of an evaluation that the store has closed, and of its job's lock if it had it.
     fn drop_eval(&mut self, now: Timestamp, id: EvalId) -> Entry {
         self.leave_state(id);
         self.forget_delivery(id);
@@ -266,8 +266,8 @@ impl Broker {
             .entries
             .remove(&id)
             .expect("only held evaluations are dropped");
-        self.pass_turn(now, &entry.job);
-        self.turns.release(&entry.job);
+        self.pass_lock(now, &entry.job);
+        self.job_locks.release(&entry.job);
         entry
     }
 

@@ -14,9 +14,9 @@ pub enum State {
     Ready,
     /// Behind another evaluation of its job.
     Pending,
-    /// Delayed until a point in time; does not hold its job's turn.
+    /// Delayed until a point in time; does not hold its job's lock.
     Delayed,
-    /// Returned and delayed; holds its job's turn.
+    /// Returned and delayed; holds its job's lock.
     BackingOff,
     /// Delivered to a worker.
     Unacked,
@@ -43,8 +43,8 @@ impl State {
         Self::Blocked,
     ];
 
-    /// Tells whether the evaluation holds its job's turn: no other of the job is delivered.
-    pub(crate) fn has_turn(self) -> bool {
+    /// Tells whether the evaluation holds its job's lock: no other of the job is delivered.
+    pub(crate) fn holds_lock(self) -> bool {
         matches!(
             self,
             Self::Ready | Self::BackingOff | Self::Unacked | Self::Acked | Self::Failing

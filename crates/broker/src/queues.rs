@@ -1,4 +1,4 @@
-//! Queues: deliverable evaluations in order, the turn within each job, and all timers.
+//! Queues: deliverable evaluations in order, the lock of each job, and all timers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,9 +57,9 @@ impl Ready {
     }
 }
 
-/// One job's turn. Kept as long as the broker holds any evaluation of the job.
+/// Lock of a job: one evaluation of it is delivered at a time. Kept as long as the broker holds any evaluation of the job.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct JobLock {
     /// The one evaluation that is ready, with a worker or given back.
     pub(crate) owner: Option<EvalId>,
     /// Those behind it; the last is the best.
@@ -72,39 +72,39 @@ pub(crate) struct Turn {
 
 /// The jobs that have an open evaluation.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
-    by_job: FxHashMap<Arc<JobKey>, Turn>,
+pub(crate) struct JobLocks {
+    by_job: FxHashMap<Arc<JobKey>, JobLock>,
 }
 
-impl Turns {
+impl JobLocks {
     /// Counts one more held evaluation, and returns the job's shared key.
     pub(crate) fn hold(&mut self, job: &JobKey, modify_index: u64) -> Arc<JobKey> {
         let key = match self.by_job.get_key_value(job) {
             Some((key, _)) => Arc::clone(key),
             None => Arc::new(job.clone()),
         };
-        let turn = self.by_job.entry(Arc::clone(&key)).or_default();
-        turn.held += 1;
-        turn.wait_index = turn.wait_index.max(modify_index);
+        let lock = self.by_job.entry(Arc::clone(&key)).or_default();
+        lock.held += 1;
+        lock.wait_index = lock.wait_index.max(modify_index);
         key
     }
 
-    /// Counts one less; the last takes the turn with it.
+    /// Counts one less; the last removes the lock.
     pub(crate) fn release(&mut self, job: &JobKey) {
-        let turn = self.get_mut(job);
-        turn.held -= 1;
-        if turn.held == 0 {
+        let lock = self.get_mut(job);
+        lock.held -= 1;
+        if lock.held == 0 {
             self.by_job.remove(job);
         }
     }
 
-    pub(crate) fn get_mut(&mut self, job: &JobKey) -> &mut Turn {
+    pub(crate) fn get_mut(&mut self, job: &JobKey) -> &mut JobLock {
         self.by_job
             .get_mut(job)
-            .expect("a job with a held evaluation has a turn")
+            .expect("a job with a held evaluation has a lock")
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<JobKey>, &Turn)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<JobKey>, &JobLock)> {
         self.by_job.iter()
     }
 }

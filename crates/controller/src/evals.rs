@@ -1,4 +1,4 @@
-//! Which changes of a node require evaluations, and whether a job still needs one.
+//! Evaluations after a change of a node: the changes that require them, and the jobs that still need one.
 
 use model::{Indexed, Node, NodeStatus, Timestamp};
 use placement::node_evals::{counts, job_of};

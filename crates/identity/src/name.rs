@@ -32,7 +32,7 @@ pub enum InvalidIdentity {
     )]
     Region(String),
     #[error(
-        "name {0:?} cannot stand in a certificate: want 1 to {MAX_NAME_BYTES} of A-Z, a-z, 0-9, ., _ \
+        "name {0:?} cannot be in a certificate: want 1 to {MAX_NAME_BYTES} of A-Z, a-z, 0-9, ., _ \
          and -, and neither \".\" nor \"..\""
     )]
     Name(String),

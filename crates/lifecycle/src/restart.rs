@@ -19,7 +19,7 @@ pub(crate) enum Ended {
 
 /// The decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RestartDecision {
     Restart {
         delay: Duration,
         reason: String,
@@ -61,13 +61,13 @@ impl RestartTracker {
         restart_on_success: bool,
         ended: Ended,
         rng: &mut dyn Rng,
-    ) -> Verdict {
+    ) -> RestartDecision {
         let is_done = ended == Ended::Success && !restart_on_success;
         if policy.attempts == 0 {
             return if is_done {
-                Verdict::Done
+                RestartDecision::Done
             } else {
-                Verdict::GiveUp {
+                RestartDecision::GiveUp {
                     reason: "Policy allows no restarts".to_owned(),
                 }
             };
@@ -78,25 +78,25 @@ impl RestartTracker {
         }
         self.count = self.count.saturating_add(1);
         if ended == (Ended::StartError { recoverable: false }) {
-            return Verdict::GiveUp {
+            return RestartDecision::GiveUp {
                 reason: "Error was unrecoverable".to_owned(),
             };
         }
         if is_done {
-            return Verdict::Done;
+            return RestartDecision::Done;
         }
         if self.count <= policy.attempts {
             let reason = "Restart within policy".to_owned();
-            return Verdict::Restart {
+            return RestartDecision::Restart {
                 delay: jittered(policy.delay, rng),
                 reason,
             };
         }
         match policy.mode {
-            RestartMode::Fail => Verdict::GiveUp {
+            RestartMode::Fail => RestartDecision::GiveUp {
                 reason: exceeded(policy),
             },
-            RestartMode::Delay => Verdict::Restart {
+            RestartMode::Delay => RestartDecision::Restart {
                 delay: self.window_start.plus(policy.interval).since(now),
                 reason: "Exceeded allowed attempts, waiting for the next interval".to_owned(),
             },
@@ -140,7 +140,11 @@ mod tests {
     }
 
     /// Plays (second, end) pairs against one tracker.
-    fn play(policy: &RestartPolicy, on_success: bool, ends: &[(u64, Ended)]) -> Vec<Verdict> {
+    fn play(
+        policy: &RestartPolicy,
+        on_success: bool,
+        ends: &[(u64, Ended)],
+    ) -> Vec<RestartDecision> {
         let mut tracker = RestartTracker::new(Uptime(0));
         let mut rng = StdRng::seed_from_u64(7);
         ends.iter()
@@ -157,18 +161,18 @@ mod tests {
     }
 
     /// R: restart with the policy's delay, D: done, X: gave up, and W<seconds>: rest of a window.
-    fn letters(verdicts: &[Verdict]) -> String {
-        let letter = |verdict: &Verdict| match verdict {
-            Verdict::Restart { delay, reason } if reason.starts_with("Exceeded") => {
+    fn letters(verdicts: &[RestartDecision]) -> String {
+        let letter = |verdict: &RestartDecision| match verdict {
+            RestartDecision::Restart { delay, reason } if reason.starts_with("Exceeded") => {
                 format!("W{} ", delay.as_secs())
             }
-            Verdict::Restart { delay, .. } => {
+            RestartDecision::Restart { delay, .. } => {
                 let low = Duration::from_secs(15);
                 assert!((low..low * 5 / 4).contains(delay), "{delay:?}");
                 "R ".to_owned()
             }
-            Verdict::Done => "D ".to_owned(),
-            Verdict::GiveUp { .. } => "X ".to_owned(),
+            RestartDecision::Done => "D ".to_owned(),
+            RestartDecision::GiveUp { .. } => "X ".to_owned(),
         };
         verdicts
             .iter()
@@ -307,7 +311,7 @@ mod tests {
             &[(1, Ended::Failure), (2, Ended::Failure)],
         );
         let reason = "Exceeded allowed attempts 1 in interval 1m0s and mode is \"fail\"".to_owned();
-        assert_eq!(verdicts[1], Verdict::GiveUp { reason });
+        assert_eq!(verdicts[1], RestartDecision::GiveUp { reason });
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::effect::Effect;
 use crate::event::StartFailure;
-use crate::restart::{Ended, RestartTracker, Verdict};
+use crate::restart::{Ended, RestartDecision, RestartTracker};
 use crate::spec::TaskSpec;
 use crate::task_event;
 use crate::time::{Now, Uptime};
@@ -272,11 +272,11 @@ impl TaskRunner {
         }
     }
 
-    fn follow(&mut self, now: Now, verdict: Verdict) {
+    fn follow(&mut self, now: Now, verdict: RestartDecision) {
         match verdict {
-            Verdict::Restart { delay, reason } => self.back_off(now, delay, &reason),
-            Verdict::Done => self.die(now.wall, false),
-            Verdict::GiveUp { reason } => {
+            RestartDecision::Restart { delay, reason } => self.back_off(now, delay, &reason),
+            RestartDecision::Done => self.die(now.wall, false),
+            RestartDecision::GiveUp { reason } => {
                 self.record(task_event::not_restarting(now.wall, &reason));
                 self.die(now.wall, true);
             }

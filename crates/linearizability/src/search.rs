@@ -52,7 +52,7 @@ pub fn check<M: Model>(
     let mut done = vec![0_u64; history.len().div_ceil(64)];
     let mut state = model.initial();
     let mut tried = HashSet::new();
-    let mut chosen: Vec<Choice<M::State>> = Vec::new();
+    let mut chosen: Vec<Step<M::State>> = Vec::new();
     let twins = earlier_twins(history);
     let (mut longest, mut stuck) = (Vec::new(), Vec::new());
     let mut at = entries.first();
@@ -73,7 +73,7 @@ pub fn check<M: Model>(
                         return Verdict::Undecided;
                     }
                     let is_final = next == state && model.only_looks(&operation.input);
-                    chosen.push(Choice {
+                    chosen.push(Step {
                         call,
                         before: std::mem::replace(&mut state, next),
                         is_final,
@@ -111,7 +111,7 @@ pub fn check<M: Model>(
 }
 
 /// An operation chosen as the next one.
-struct Choice<S> {
+struct Step<S> {
     call: usize,
     /// The state before it.
     before: S,
@@ -119,7 +119,7 @@ struct Choice<S> {
     is_final: bool,
 }
 
-fn order_of<S>(chosen: &[Choice<S>], entries: &Entries) -> Vec<usize> {
+fn order_of<S>(chosen: &[Step<S>], entries: &Entries) -> Vec<usize> {
     let calls = chosen.iter().map(|choice| choice.call);
     calls.map(|call| entries.operation(call)).collect()
 }

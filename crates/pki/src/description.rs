@@ -1,4 +1,4 @@
-//! What a certificate says.
+//! Description of a certificate: its subject, names, role and validity.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What an authority issues.
+//! Output of an authority: a certificate and its key.
 
 /// A certificate with its key, both as PEM.
 #[derive(Clone)]

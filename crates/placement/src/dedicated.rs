@@ -8,7 +8,7 @@ use state::DedicatedUse;
 use state::dedicated::{DeviceRef, instances};
 
 use crate::devices::ask::{Chosen, DeviceAsk};
-use crate::devices::choose::{Choice, choose, device_ref};
+use crate::devices::choose::{DeviceAssignment, choose, device_ref};
 use crate::devices::short::{fault, short_of};
 use crate::devices::shortage::DeviceShortage;
 use crate::exhausted::Exhausted;
@@ -105,7 +105,7 @@ impl DedicatedAsk {
         !self.asks_devices() || self.choose_devices(node, &Nothing).is_some()
     }
 
-    fn choose_devices(&self, node: &Node, holds: &impl Holds) -> Option<Choice> {
+    fn choose_devices(&self, node: &Node, holds: &impl Holds) -> Option<DeviceAssignment> {
         let asks: Vec<_> = self.device_asks().collect();
         choose(&asks, node, holds)
     }

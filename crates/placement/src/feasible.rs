@@ -79,7 +79,7 @@ impl Requirements {
     /// Uses the registered volumes of a snapshot.
     #[must_use]
     pub fn looking_in(mut self, snapshot: &state::Snapshot) -> Self {
-        self.volumes.look_in(snapshot);
+        self.volumes.resolve(snapshot);
         self
     }
 

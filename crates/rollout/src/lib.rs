@@ -6,7 +6,7 @@
 //! Level-triggered: [`Rollout::step`] examines a deployment in a snapshot and returns the missing
 //! action, so a lost action is returned again. A new leader examines every deployment once.
 //!
-//! In reading order: [`progress`] derives counts and deadlines from the replica; `verdict` decides
+//! In reading order: [`progress`] derives counts and deadlines from the replica; `decision` decides
 //! about one deployment; `machine` keeps the timers; [`outcome`] and [`action`] make the writes.
 //!
 //! Success is not decided here: the scheduler finds it while planning, and its plan records it.
@@ -19,12 +19,12 @@
 
 pub mod action;
 pub mod config;
+mod decision;
 mod machine;
 mod memory;
 pub mod outcome;
 pub mod progress;
 pub mod requests;
-mod verdict;
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,8 @@ use state::{Change, Entity, Key, Snapshot};
 
 use crate::action::Action;
 use crate::config::Config;
+use crate::decision;
 use crate::memory::Memory;
-use crate::verdict;
 
 /// Watches deployments for the length of one leadership.
 ///
@@ -132,13 +132,13 @@ impl Rollout {
     }
 
     /// Examines a deployment with the next step: its write has succeeded, or another write was faster.
-    pub fn look_again(&mut self, id: DeploymentId) {
+    pub fn examine_again(&mut self, id: DeploymentId) {
         self.held.remove(&id);
         self.dirty.insert(id);
     }
 
     /// Examines a deployment again after a backoff: its write has failed.
-    pub fn look_later(&mut self, now: Timestamp, id: DeploymentId) {
+    pub fn examine_later(&mut self, now: Timestamp, id: DeploymentId) {
         let before = self.held.get(&id);
         let pause = before.map_or(FIRST_PAUSE, |hold| (hold.pause * 2).min(LONGEST_PAUSE));
         let until = now.plus(pause);
@@ -206,11 +206,11 @@ impl Rollout {
         next_id: &mut dyn FnMut() -> EvalId,
     ) -> Option<Action> {
         let mut memory = self.memory.remove(&id).unwrap_or_default();
-        if let Some(at) = memory.look_at.take() {
+        if let Some(at) = memory.next_at.take() {
             self.timers.remove(&(at, id));
         }
         let deployment = snapshot.deployment(id)?;
-        let verdict = verdict::judge(
+        let decision = decision::decide(
             &self.config,
             now,
             snapshot,
@@ -219,13 +219,13 @@ impl Rollout {
             next_id,
         );
         if deployment.value.status.is_active() {
-            memory.look_at = verdict.look_at;
-            if let Some(at) = verdict.look_at {
+            memory.next_at = decision.next_at;
+            if let Some(at) = decision.next_at {
                 self.timers.insert((at, id));
             }
             self.memory.insert(id, memory);
         }
-        verdict.action
+        decision.action
     }
 
     /// Returns the time of the next [`Rollout::step`]; `None`: only a change requires one.

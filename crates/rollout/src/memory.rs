@@ -11,6 +11,6 @@ pub(crate) struct Memory {
     /// The revision of the newest health change: the scheduler has to see it.
     pub(crate) health_index: u64,
     /// The end of the current batch of health reports.
-    pub(crate) look_due: Option<Timestamp>,
-    pub(crate) look_at: Option<Timestamp>,
+    pub(crate) eval_due: Option<Timestamp>,
+    pub(crate) next_at: Option<Timestamp>,
 }

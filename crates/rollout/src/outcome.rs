@@ -165,7 +165,7 @@ pub fn cancel(snapshot: &Snapshot, deployment: &Indexed<Deployment>, now: Timest
 }
 
 /// Returns the transaction that creates an evaluation of a deployment's job.
-pub fn look_again(deployment: &Deployment, job: &Job, eval_id: EvalId, now: Timestamp) -> Action {
+pub fn evaluate(deployment: &Deployment, job: &Job, eval_id: EvalId, now: Timestamp) -> Action {
     Action::new(deployment.id, Reason::Health).with([create_eval(deployment, job, eval_id, now)])
 }
 

@@ -417,8 +417,8 @@ fn read_health(
     let healthy = healthy.iter().map(|id| (*id, true));
     let unhealthy = unhealthy.iter().map(|id| (*id, false));
     let mut verdicts = BTreeMap::new();
-    for (id, verdict) in healthy.chain(unhealthy) {
-        if verdicts.insert(id, verdict).is_some() {
+    for (id, is_healthy) in healthy.chain(unhealthy) {
+        if verdicts.insert(id, is_healthy).is_some() {
             return Err(Refusal::HealthTwice(id));
         }
     }

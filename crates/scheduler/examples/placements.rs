@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use applier::{Verdict, verify};
+use applier::{PlanVerification, verify};
 use model::job::{Network, Port};
 use model::{Evaluation, Indexed, Job, Timestamp};
 use scheduler::schedule;
@@ -63,8 +63,7 @@ fn measure(name: &str, nodes: u128, edit: impl FnOnce(&mut Job)) {
         );
         scheduling = scheduling.min(took);
         let (verdict, took) = timed(|| verify(&snapshot, &decision.plan, NOW));
-        let whole =
-            matches!(&verdict, Verdict::Accepted(accepted) if accepted.rejected_nodes.is_empty());
+        let whole = matches!(&verdict, PlanVerification::Accepted(accepted) if accepted.rejected_nodes.is_empty());
         assert!(whole, "a plan on its own snapshot is accepted");
         verifying = verifying.min(took);
     }

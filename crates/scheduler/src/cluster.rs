@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use state::dedicated::DeviceRef;
 use state::{DedicatedUse, NO_PORTS, NodeRow, NodeTable, NodeUsage, PortUse, Snapshot};
 
-use crate::choice::Choice;
+use crate::selection::Selection;
 
 /// The changes of one node that the plan or the job's allocations touch.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl<'a> Cluster<'a> {
             slots: FxHashMap::default(),
             writes: FxHashMap::default(),
             seed,
-            near_tie: Choice::FIRST.near_tie,
+            near_tie: Selection::FIRST.near_tie,
         }
     }
 

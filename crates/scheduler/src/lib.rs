@@ -7,14 +7,13 @@
 //! In reading order: `schedule` puts the steps together; `reconcile` compares the allocations of a job
 //! with its specification; `in_place` checks which of them may take a new version while they run;
 //! `planner` finds nodes for placements, with `inputs`, which do not change, and the `draft` of the plan;
-//! `template` makes allocations; `rank` orders nodes, with the tolerance of `choice`; `generation` and
+//! `template` makes allocations; `rank` orders nodes, with the tolerance of `selection`; `generation` and
 //! `separation` relax distinctness during a rollout; `preempt` chooses victims; `outcome` ends the
 //! evaluation. The crate `placement`, which the plan-applier shares, decides which node can run what.
 //!
 //! `system` does the same for system and sysbatch jobs. [`mod@explain`] explains placements to people;
 //! it decides nothing.
 
-mod choice;
 mod cluster;
 mod draft;
 pub mod explain;
@@ -29,12 +28,13 @@ mod reconcile;
 mod run;
 mod run_rng;
 mod schedule;
+mod selection;
 mod separation;
 mod system;
 mod template;
 
-#[doc(hidden)]
-pub use choice::Choice;
 pub use reconcile::changes::DesiredUpdates;
-pub use run::{Attempt, Run, Settled};
+pub use run::{Attempt, PlanOutcome, Run};
 pub use schedule::{Decision, schedule, schedule_with};
+#[doc(hidden)]
+pub use selection::Selection;

@@ -158,7 +158,7 @@ impl<'a, 'd> Planner<'a, 'd> {
         let new = self.draft.new_allocs(snapshot);
         let released = self.draft.released();
         let mut cluster = Cluster::with_changes(snapshot, self.rng.seed(), released, new);
-        cluster.near_tie = self.rng.choice().near_tie;
+        cluster.near_tie = self.rng.selection().near_tie;
         cluster
     }
 

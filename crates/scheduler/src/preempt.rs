@@ -4,7 +4,7 @@
 //! [`PRIORITY_DELTA`](cost::PRIORITY_DELTA) lower.
 //! One node at a time; the search decides which nodes are worth it, and the crate `placement` what fits.
 //!
-//! In reading order: `candidates` lists what could be evicted; `cost` is the arithmetic; `room` is the
+//! In reading order: `candidates` lists what could be evicted; `cost` is the arithmetic; `node_fit` is the
 //! node with what is asked of it; `choice` takes candidates until the ask fits, and releases the
 //! unnecessary ones; `devices` finds the kind of device that is cheapest to free; `preempted` holds the
 //! victims of the plan so far.
@@ -13,7 +13,7 @@ pub(crate) mod candidates;
 pub(crate) mod choice;
 pub(crate) mod cost;
 mod devices;
+pub(crate) mod node_fit;
 pub(crate) mod preempted;
-pub(crate) mod room;
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,8 @@ use model::job::JobType;
 use model::{EvalId, EvalStatus, Plan, PlanResult, Timestamp};
 use state::Snapshot;
 
-use crate::choice::Choice;
 use crate::schedule::{Decision, decide};
+use crate::selection::Selection;
 
 /// The maximum number of refused plans without progress, for services. Source: Nomad's public behaviour.
 const ATTEMPTS_MAX_SERVICE: u32 = 5;
@@ -15,21 +15,21 @@ const ATTEMPTS_MAX_BATCH: u32 = 2;
 /// job, another delivery) has settled by then, or the broker delivers the evaluation again.
 const GIVE_UPS_MAX: u32 = 3;
 
-/// The choice of nodes at first, and after collisions with other plans. Source:
+/// The selection of nodes at first, and after collisions with other plans. Source:
 /// `docs/decisions/0006-near-ties-and-collisions.md`.
-const CHOICES: &[Choice] = &[
-    Choice::FIRST,
-    Choice {
+const SELECTIONS: &[Selection] = &[
+    Selection::FIRST,
+    Selection {
         among: 16,
-        ..Choice::FIRST
+        ..Selection::FIRST
     },
 ];
 
 /// The run of one evaluation over all attempts.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The choice at first, after one collision, and so on; the last one stays.
-    choices: &'static [Choice],
+    /// The selection at first, after one collision, and so on; the last one stays.
+    selections: &'static [Selection],
     /// Plans with nodes that other plans had taken.
     collisions: usize,
     eval_id: EvalId,
@@ -53,7 +53,7 @@ pub enum Attempt {
 
 /// The meaning of a plan's result for the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum PlanOutcome {
     /// The whole plan is committed, with the end of the evaluation.
     Done,
     /// Retry on a snapshot at this revision or later.
@@ -69,7 +69,7 @@ impl Run {
     /// Starts the run of an evaluation that the broker delivered under `eval_token`.
     pub fn new(eval_id: EvalId, eval_token: String) -> Self {
         Self {
-            choices: CHOICES,
+            selections: SELECTIONS,
             collisions: 0,
             eval_id,
             eval_token,
@@ -80,11 +80,11 @@ impl Run {
         }
     }
 
-    /// Sets other choices of nodes, for measurements.
+    /// Sets other selections of nodes, for measurements.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_choices(self, choices: &'static [Choice]) -> Self {
-        Self { choices, ..self }
+    pub fn with_selections(self, selections: &'static [Selection]) -> Self {
+        Self { selections, ..self }
     }
 
     /// Makes a plan.
@@ -100,7 +100,7 @@ impl Run {
         self.job_type = eval.value.job_type;
         let config = snapshot.scheduler_config();
         let mut decision = if self.attempts < self.attempts_max() {
-            decide(config, self.choice(), snapshot, eval, now, seed, None)
+            decide(config, self.selection(), snapshot, eval, now, seed, None)
         } else {
             let mut reason = format!("maximum attempts reached ({})", self.attempts_max());
             if let Some(refusal) = &self.refusal {
@@ -109,7 +109,7 @@ impl Run {
             }
             decide(
                 config,
-                Choice::FIRST,
+                Selection::FIRST,
                 snapshot,
                 eval,
                 now,
@@ -122,13 +122,13 @@ impl Run {
     }
 
     /// Evaluates the result of `plan`.
-    pub fn settle(&mut self, plan: &Plan, result: &PlanResult) -> Settled {
+    pub fn settle(&mut self, plan: &Plan, result: &PlanResult) -> PlanOutcome {
         if result.refused.is_none() && result.refresh_index == 0 {
             let is_whole = result.rejected_nodes.is_empty();
             return if is_whole {
-                Settled::Done
+                PlanOutcome::Done
             } else {
-                Settled::Unrefreshed
+                PlanOutcome::Unrefreshed
             };
         }
         self.collisions += usize::from(!result.rejected_nodes.is_empty());
@@ -137,7 +137,7 @@ impl Run {
         if gave_up {
             self.give_ups += 1;
             if self.give_ups >= GIVE_UPS_MAX {
-                return Settled::Hopeless;
+                return PlanOutcome::Hopeless;
             }
         } else if result.commit_index > 0 {
             self.attempts = 0;
@@ -145,15 +145,15 @@ impl Run {
             self.attempts += 1;
         }
         let refresh_index = result.refresh_index.max(plan.snapshot_index);
-        Settled::Retry { refresh_index }
+        PlanOutcome::Retry { refresh_index }
     }
 
-    fn choice(&self) -> Choice {
-        let choice = self.choices.get(self.collisions);
-        choice
-            .or(self.choices.last())
+    fn selection(&self) -> Selection {
+        let selection = self.selections.get(self.collisions);
+        selection
+            .or(self.selections.last())
             .copied()
-            .unwrap_or(Choice::FIRST)
+            .unwrap_or(Selection::FIRST)
     }
 
     fn attempts_max(&self) -> u32 {

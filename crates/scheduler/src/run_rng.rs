@@ -1,10 +1,10 @@
-//! Ids and random choices of one run, all from its seed, so that a run is deterministic.
+//! Ids and random selections of one run, all from its seed, so that a run is deterministic.
 
 use model::{AllocId, DeploymentId, EvalId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::choice::Choice;
+use crate::selection::Selection;
 
 /// The random number generator of one run.
 ///
@@ -13,7 +13,7 @@ use crate::choice::Choice;
 #[derive(Debug)]
 pub(crate) struct RunRng {
     rng: StdRng,
-    choice: Choice,
+    selection: Selection,
 }
 
 impl RunRng {
@@ -24,17 +24,17 @@ impl RunRng {
         bytes[24..].copy_from_slice(&snapshot_index.to_le_bytes());
         Self {
             rng: StdRng::from_seed(bytes),
-            choice: Choice::FIRST,
+            selection: Selection::FIRST,
         }
     }
 
-    pub(crate) fn with_choice(self, choice: Choice) -> Self {
-        Self { choice, ..self }
+    pub(crate) fn with_selection(self, selection: Selection) -> Self {
+        Self { selection, ..self }
     }
 
-    /// Returns the choice of nodes.
-    pub(crate) fn choice(&self) -> Choice {
-        self.choice
+    /// Returns the selection of nodes.
+    pub(crate) fn selection(&self) -> Selection {
+        self.selection
     }
 
     pub(crate) fn alloc_id(&mut self) -> AllocId {
@@ -54,7 +54,7 @@ impl RunRng {
         self.rng.random_range(0..bound)
     }
 
-    /// Returns a seed for choices that must not depend on their order.
+    /// Returns a seed for selections that must not depend on their order.
     pub(crate) fn seed(&mut self) -> u64 {
         self.rng.random()
     }

@@ -9,7 +9,6 @@ use model::{
 use placement::Requirements;
 use state::Snapshot;
 
-use crate::choice::Choice;
 use crate::draft::Draft;
 use crate::in_place::InPlace;
 use crate::inputs::Inputs;
@@ -19,6 +18,7 @@ use crate::reconcile::changes::{DesiredUpdates, GroupChanges, JobChanges};
 use crate::reconcile::context::Context;
 use crate::reconcile::job::{leaving, reconcile};
 use crate::run_rng::RunRng;
+use crate::selection::Selection;
 use crate::system::changes::SystemChanges;
 use crate::system::place::SystemPlanner;
 use crate::system::reconciler::SystemReconciler;
@@ -52,14 +52,14 @@ pub fn schedule_with(
     now: Timestamp,
     seed: u64,
 ) -> Decision {
-    decide(config, Choice::FIRST, snapshot, eval, now, seed, None)
+    decide(config, Selection::FIRST, snapshot, eval, now, seed, None)
 }
 
 /// As [`schedule_with`]; with `gives_up`, the plan only fails the evaluation for that reason, and adds a
 /// blocked one that retries.
 pub(crate) fn decide(
     config: &SchedulerConfiguration,
-    choice: Choice,
+    selection: Selection,
     snapshot: &Snapshot,
     eval: &Indexed<Evaluation>,
     now: Timestamp,
@@ -75,7 +75,7 @@ pub(crate) fn decide(
     }
     let requirements = requirements(snapshot, wanted);
     let runs_to_end = matches!(job_type, JobType::Batch | JobType::Sysbatch);
-    let rng = RunRng::new(seed, eval.value.id, snapshot.index()).with_choice(choice);
+    let rng = RunRng::new(seed, eval.value.id, snapshot.index()).with_selection(selection);
     let context = Context::new(snapshot, &eval.value, wanted, runs_to_end, now, rng);
     let is_system = matches!(job_type, JobType::System | JobType::Sysbatch);
     let leaving = leaving(&context, wanted, &requirements);

@@ -141,7 +141,7 @@ async fn a_loop_that_ends_by_itself_ends_the_service() {
 }
 
 #[test]
-fn an_election_ttl_with_which_nobody_would_lead_is_refused_by_name() {
+fn an_election_ttl_without_a_possible_leader_is_refused_by_name() {
     let check = |ttl| check_election_ttl("example", ttl);
     for fine in [
         Duration::from_secs(1),

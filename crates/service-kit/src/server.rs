@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_path_that_nobody_answers_does_not_become_a_label() {
+    async fn an_unknown_path_does_not_become_a_label() {
         let running = start(TIMEOUT).await;
         let channel = connect_lazy(&running.address).unwrap();
         let mut client =

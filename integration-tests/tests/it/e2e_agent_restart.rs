@@ -37,7 +37,7 @@ async fn play(suite: &mut Suite) -> Result<()> {
     eventually(TIMEOUT, || async {
         let (now_pid, lines) = read(&api, &alloc_id).await?;
         ensure!(now_pid == pid, "process {pid} became {now_pid}");
-        ensure!(lines > before + 5, "the log stands at line {lines}");
+        ensure!(lines > before + 5, "the log is still at line {lines}");
         Ok(())
     })
     .await?;

@@ -312,8 +312,7 @@ job "second-try" {
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_fails_while_it_is_rolled_out_is_tried_again_and_who_asks_again_waits_for_it()
--> Result<()> {
+async fn a_failure_during_a_rollout_is_rescheduled_and_a_second_run_waits_for_it() -> Result<()> {
     let dev = Dev::new()?;
     let process = dev.start(&[])?;
     dev.says("==> Ready").await?;

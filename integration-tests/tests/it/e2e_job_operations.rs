@@ -195,7 +195,7 @@ async fn a_job_is_scaled_up_and_down() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_given_up_is_placed_again_when_somebody_says_so() -> Result<()> {
+async fn an_allocation_without_attempts_left_is_placed_again_on_request() -> Result<()> {
     let dev = Dev::start().await?;
     let api = dev.api()?;
     let gives_up = r#"

@@ -49,7 +49,7 @@ async fn why_blocked(dev: &Dev, api: &Api, job: &str) -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_volume_is_written_by_one_job_at_a_time_until_nobody_needs_it() -> Result<()> {
+async fn a_volume_is_written_by_one_job_at_a_time_until_its_claim_ends() -> Result<()> {
     let dev = Dev::start().await?;
     let api = dev.api()?;
     let node = api.nodes().await?.remove(0);

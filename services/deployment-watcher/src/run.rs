@@ -98,10 +98,10 @@ async fn perform_all(performer: &Performer, rollout: &mut Rollout, actions: Vec<
             Performed::SeenAt(revision) => {
                 seen_at = seen_at.max(revision);
                 // After a conflict the action may still be due.
-                rollout.look_again(deployment_id);
+                rollout.examine_again(deployment_id);
             }
             // Only this deployment backs off.
-            Performed::Failed => rollout.look_later(performer.now(), deployment_id),
+            Performed::Failed => rollout.examine_later(performer.now(), deployment_id),
             Performed::Deposed => return Term::Over,
         }
     }

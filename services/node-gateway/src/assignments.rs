@@ -82,7 +82,7 @@ fn volume_paths(snapshot: &Snapshot, view: &AllocView) -> HashMap<String, String
         return HashMap::new();
     };
     let mut asks = VolumeAsks::of_group(&job.value, group);
-    asks.look_in(snapshot);
+    asks.resolve(snapshot);
     asks.volumes_on(&node.value, alloc.name_index)
         .map(|volume| (volume.value.name.clone(), volume.value.host_path.clone()))
         .collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use applier::bad_nodes::Tracker;
-use applier::{Answer, Applier, Effect, Event, Ticket, Verdict};
+use applier::{Answer, Applier, Effect, Event, PlanVerification, Ticket};
 use model::{NodeId, PlanResult, Timestamp};
 use service_kit::Clock;
 use state::Snapshot;
@@ -202,7 +202,7 @@ impl<S: Store> Loop<S> {
             let verified = crate::verify::verify(&snapshot, &pending, &plan, now, threads);
             let crate::verify::Verified { verdict, refusing } = verified;
             metrics.evaluate.observe(began.elapsed().as_secs_f64());
-            if let Verdict::Accepted(accepted) = &verdict {
+            if let PlanVerification::Accepted(accepted) = &verdict {
                 metrics
                     .nodes_rejected
                     .inc_by(accepted.rejected_nodes.len() as u64);

@@ -1,6 +1,6 @@
 //! Verifies a plan, with the nodes of a large one on several threads.
 
-use applier::{NodeVerdict, Pending, Verdict, Verification};
+use applier::{NodeOutcome, Pending, PlanVerification, Verification};
 use model::{NodeId, Plan, Timestamp};
 use state::Snapshot;
 
@@ -10,7 +10,7 @@ const NODES_PER_THREAD_MIN: usize = 256;
 
 /// The result of a verification.
 pub(crate) struct Verified {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: PlanVerification,
     /// Schedulable nodes that rejected their part. A down or ineligible node, or one whose placement
     /// is withheld because of another node, is no bad node.
     pub(crate) refusing: Vec<NodeId>,
@@ -31,7 +31,7 @@ pub(crate) fn verify(
     }
     let nodes = verification.nodes();
     let threads = threads.min(nodes.len() / NODES_PER_THREAD_MIN);
-    let check = |nodes: &[NodeId]| -> Vec<NodeVerdict> {
+    let check = |nodes: &[NodeId]| -> Vec<NodeOutcome> {
         nodes
             .iter()
             .map(|node| verification.check_node(*node))
@@ -58,7 +58,7 @@ pub(crate) fn verify(
         node.is_some_and(|node| node.value.is_schedulable())
     };
     let rejected = nodes.iter().zip(&verdicts).filter_map(|(id, verdict)| {
-        let is_rejected = matches!(verdict, NodeVerdict::Rejected(_));
+        let is_rejected = matches!(verdict, NodeOutcome::Rejected(_));
         (is_rejected && is_schedulable(*id)).then_some(*id)
     });
     let refusing = rejected.collect();

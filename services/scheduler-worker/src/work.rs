@@ -7,7 +7,7 @@ use model::{EvalId, Evaluation, Indexed, Plan, PlanResult, Timestamp};
 use proto::internal::v1::eval_broker_client::EvalBrokerClient;
 use proto::internal::v1::plan_applier_client::PlanApplierClient;
 use proto::internal::v1::{AckRequest, Delivery, ExtendRequest, NackRequest, SubmitPlanRequest};
-use scheduler::{Attempt, Decision, Run, Settled};
+use scheduler::{Attempt, Decision, PlanOutcome, Run};
 use service_kit::{Backoff, Clock, IdSource, SpanParent as _, TracedChannel};
 use state::Snapshot;
 use store::Replica;
@@ -122,10 +122,10 @@ impl Worker {
                 let result = self.submit(&decision.plan, drain).await?;
                 self.count(&decision, &result);
                 match run.settle(&decision.plan, &result) {
-                    Settled::Done => return Ok(()),
-                    Settled::Hopeless => return Err(Failure::Hopeless),
-                    Settled::Unrefreshed => return Err(Failure::Unrefreshed),
-                    Settled::Retry { refresh_index } => {
+                    PlanOutcome::Done => return Ok(()),
+                    PlanOutcome::Hopeless => return Err(Failure::Hopeless),
+                    PlanOutcome::Unrefreshed => return Err(Failure::Unrefreshed),
+                    PlanOutcome::Retry { refresh_index } => {
                         debug!(refresh_index, refused = ?result.refused, "planning again");
                         snapshot = self.snapshot(refresh_index).await?;
                     }

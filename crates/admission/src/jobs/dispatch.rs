@@ -231,7 +231,7 @@ fn check(request: &DispatchRequest, rules: &Parameterized) -> Result<(), FieldEr
     let is_fit = |character: char| !character.is_whitespace() && !"/\0".contains(character);
     if template.len() > MAX_TEMPLATE_BYTES || !template.chars().all(is_fit) {
         let message = format!(
-            "{template:?} stands in the job's id: want at most {MAX_TEMPLATE_BYTES} bytes without \
+            "{template:?} is part of the job's id: want at most {MAX_TEMPLATE_BYTES} bytes without \
              spaces and slashes"
         );
         errors.push("id_prefix_template", message);

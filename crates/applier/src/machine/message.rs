@@ -6,7 +6,7 @@ use model::{EvalId, Plan, PlanResult};
 
 use crate::pending::Pending;
 use crate::piece::Piece;
-use crate::verify::verdict::Verdict;
+use crate::verify::verdict::PlanVerification;
 
 /// Identifies one submitted plan; chosen by the caller, unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ pub enum Event {
     /// The answer to [`Effect::Verify`].
     Verified {
         ticket: Ticket,
-        verdict: Verdict,
+        verdict: PlanVerification,
     },
     Committed {
         commit: CommitId,

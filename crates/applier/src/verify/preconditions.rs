@@ -4,7 +4,7 @@ use model::{DeploymentId, Plan};
 use state::{Key, Snapshot};
 
 use crate::pending::Pending;
-use crate::verify::verdict::{Refusal, Verdict};
+use crate::verify::verdict::{PlanVerification, Refusal};
 
 /// An unmet precondition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum Objection {
     Waits,
 }
 
-impl From<Objection> for Verdict {
+impl From<Objection> for PlanVerification {
     fn from(objection: Objection) -> Self {
         match objection {
             Objection::Refused(refusal) => Self::Refused(refusal),

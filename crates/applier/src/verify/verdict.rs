@@ -1,4 +1,4 @@
-//! Verdicts on plans and on their parts.
+//! Results of verifying plans and their parts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use model::NodeId;
 
 use crate::piece::Piece;
 
-/// Verdict on a plan.
+/// The result of verifying a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum PlanVerification {
     /// Commit the accepted part.
     Accepted(Accepted),
     /// A precondition of the plan no longer holds: nothing of it may be written.
@@ -38,9 +38,9 @@ pub struct Accepted {
     pub base_index: u64,
 }
 
-/// Verdict on one node's part of a plan.
+/// The result of verifying one node's part of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeVerdict {
+pub enum NodeOutcome {
     Accepted,
     Rejected(String),
 }

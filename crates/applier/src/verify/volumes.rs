@@ -51,7 +51,7 @@ fn asks(snapshot: &Snapshot, alloc: &Allocation) -> Option<VolumeAsks> {
         return None;
     }
     let mut asks = VolumeAsks::of_group(&job.value, group);
-    asks.look_in(snapshot);
+    asks.resolve(snapshot);
     Some(asks)
 }
 

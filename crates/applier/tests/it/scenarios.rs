@@ -137,7 +137,7 @@ fn updates(accepted: &applier::Accepted) -> bool {
 }
 
 #[test]
-fn scenario_055_on_a_node_that_is_down_unknown_is_who_is_not_replaced() {
+fn scenario_055_on_a_node_that_is_down_an_allocation_without_replacement_is_unknown() {
     for replace in [false, true] {
         let mut store = Store::new(55);
         let node = store.add_node(1, |_| {});
@@ -158,7 +158,7 @@ fn scenario_055_on_a_node_that_is_down_unknown_is_who_is_not_replaced() {
 }
 
 #[test]
-fn scenario_056_who_has_ended_meanwhile_makes_way_for_nobody() {
+fn scenario_056_an_allocation_that_has_ended_meanwhile_is_not_evicted() {
     let mut store = Store::new(56);
     let node = store.add_node(1, |_| {});
     let victim = store.running("low", node, 3_000);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use applier::piece::{BYTES_MAX, OPERATIONS_MAX};
-use applier::{Piece, Verdict, verify};
+use applier::{Piece, PlanVerification, verify};
 use model::plan::Stop;
 use model::{AllocMetric, DesiredStatus, Plan};
 use state::{Entity, Key, Write};
@@ -12,7 +12,7 @@ use crate::store::{NOW, Store, stop};
 
 fn pieces(store: &Store, plan: &Plan) -> Vec<std::sync::Arc<Piece>> {
     match verify(&store.snapshot(), plan, NOW) {
-        Verdict::Accepted(accepted) => accepted.pieces,
+        PlanVerification::Accepted(accepted) => accepted.pieces,
         other => panic!("{other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use applier::{Piece, Verdict, staged};
+use applier::{Piece, PlanVerification, staged};
 use model::{Allocation, EvalStatus, Plan};
 use state::{Entity, Key, PlanPiece, Progress, Write};
 
@@ -10,7 +10,7 @@ use crate::store::{NOW, Store, stop};
 
 fn accepted(store: &Store, plan: &Plan) -> Vec<Arc<Piece>> {
     match applier::verify(&store.snapshot(), plan, NOW) {
-        Verdict::Accepted(accepted) => accepted.pieces,
+        PlanVerification::Accepted(accepted) => accepted.pieces,
         other => panic!("{other:?}"),
     }
 }

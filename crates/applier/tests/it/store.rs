@@ -164,7 +164,7 @@ impl Store {
     /// Verifies a plan, which must be accepted as a whole, and commits it.
     pub(crate) fn must_commit(&mut self, plan: &Plan) {
         let verdict = applier::verify(&self.snapshot(), plan, NOW);
-        let applier::Verdict::Accepted(accepted) = verdict else {
+        let applier::PlanVerification::Accepted(accepted) = verdict else {
             panic!("{verdict:?}")
         };
         assert_eq!(accepted.rejected_nodes, [].into());

@@ -1,6 +1,6 @@
 //! Verification of one plan: the accepted part and the refusals.
 
-use applier::{Accepted, Verdict, verify};
+use applier::{Accepted, PlanVerification, verify};
 use model::plan::DeploymentUpdate;
 use model::{
     AllocClient, AllocId, ClientStatus, Deployment, DeploymentCounts, DeploymentGroup,
@@ -14,14 +14,14 @@ use crate::store::{NOW, Store, port, stop};
 
 pub(crate) fn accept(store: &Store, plan: &Plan) -> Accepted {
     match verify(&store.snapshot(), plan, NOW) {
-        Verdict::Accepted(accepted) => accepted,
+        PlanVerification::Accepted(accepted) => accepted,
         other => panic!("{other:?}"),
     }
 }
 
 pub(crate) fn refusal(store: &Store, plan: &Plan) -> String {
     match verify(&store.snapshot(), plan, NOW) {
-        Verdict::Refused(refusal) => refusal.reason,
+        PlanVerification::Refused(refusal) => refusal.reason,
         other => panic!("{other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use applier::{Applier, Event, Piece, Ticket, Verdict, Verification, verify};
+use applier::{Applier, Event, Piece, PlanVerification, Ticket, Verification, verify};
 use model::job::{VolumeRequest, VolumeType};
 use model::{
     AccessMode, AllocId, AttachmentMode, Capability, Job, NodeId, Plan, Timestamp, Volume, VolumeId,
@@ -55,7 +55,7 @@ fn register(store: &mut Store, name: &str, sticky: bool) {
 
 fn rejected(store: &Store, plan: &Plan) -> Option<String> {
     match verify(&store.snapshot(), plan, NOW) {
-        Verdict::Accepted(accepted) => accepted.rejected_nodes.into_values().next(),
+        PlanVerification::Accepted(accepted) => accepted.rejected_nodes.into_values().next(),
         other => panic!("{other:?}"),
     }
 }
@@ -104,7 +104,7 @@ fn two_concurrent_plans_do_not_share_a_single_writer_volume() {
             let verdicts = verification.nodes().into_iter();
             let verdicts = verdicts.map(|node| verification.check_node(node)).collect();
             let verdict = verification.conclude(verdicts, NOW);
-            if let Verdict::Accepted(accepted) = &verdict {
+            if let PlanVerification::Accepted(accepted) = &verdict {
                 rejections.push(accepted.rejected_nodes.clone());
             }
             effects.extend(applier.step(&snapshot, Event::Verified { ticket, verdict }));
@@ -154,7 +154,7 @@ fn a_volume_that_has_changed_or_gone_refuses_the_placement() {
     let (mut store, node) = start(false);
     let mut plan = store.start_plan("one");
     store.place(&mut plan, node, 1);
-    let Verdict::Accepted(accepted) = verify(&store.snapshot(), &plan, NOW) else {
+    let PlanVerification::Accepted(accepted) = verify(&store.snapshot(), &plan, NOW) else {
         panic!("it is accepted");
     };
     // It is marked for deletion after the verification.
@@ -193,7 +193,7 @@ fn a_group_claims_its_volume_once_in_the_transaction_that_places_it() {
     store.place(&mut plan, node, 1);
     plan.stops.insert(node, vec![stop(id)]);
     plan.placements.get_mut(&node).unwrap()[0].previous_alloc = Some(id);
-    let Verdict::Accepted(accepted) = verify(&store.snapshot(), &plan, NOW) else {
+    let PlanVerification::Accepted(accepted) = verify(&store.snapshot(), &plan, NOW) else {
         panic!("it is accepted");
     };
     let ops: Vec<&Write> = accepted.pieces.iter().flat_map(|it| &it.ops).collect();

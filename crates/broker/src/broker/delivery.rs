@@ -36,7 +36,7 @@ impl Broker {
             let entry = self.entries.get_mut(&id).expect("what is ready is held");
             entry.deliveries = entry.deliveries.saturating_add(1);
             let wait_index = self
-                .turns
+                .job_locks
                 .get_mut(&entry.job)
                 .wait_index
                 .max(self.base_index);

@@ -104,7 +104,7 @@ impl Broker {
 
     /// Begins to hold an evaluation.
     fn admit(&mut self, now: Timestamp, eval: OpenEval) {
-        let job = self.turns.hold(&eval.job, eval.modify_index);
+        let job = self.job_locks.hold(&eval.job, eval.modify_index);
         let entry = Entry::new(&eval, job, now);
         self.counts[entry.state as usize] += 1;
         let job = Arc::clone(&entry.job);
@@ -124,14 +124,14 @@ impl Broker {
             .entries
             .get_mut(&id)
             .expect("only held evaluations are touched");
-        let turn = self.turns.get_mut(&entry.job);
-        turn.wait_index = turn.wait_index.max(modify_index);
+        let lock = self.job_locks.get_mut(&entry.job);
+        lock.wait_index = lock.wait_index.max(modify_index);
         if entry.state == State::Pending {
-            turn.pending.remove(&entry.pending_key(id));
+            lock.pending.remove(&entry.pending_key(id));
         }
         entry.modify_index = entry.modify_index.max(modify_index);
         if entry.state == State::Pending {
-            turn.pending.insert(entry.pending_key(id));
+            lock.pending.insert(entry.pending_key(id));
         }
     }
 

@@ -101,29 +101,29 @@ impl Broker {
             .filter(|entry| !entry.due.is_never())
             .count();
         assert_eq!(self.timers.len(), timers, "timers");
-        self.check_turns();
+        self.check_locks();
     }
 
-    fn check_turns(&self) {
+    fn check_locks(&self) {
         let mut held = 0;
-        for (job, turn) in self.turns.iter() {
-            held += turn.held as usize;
+        for (job, lock) in self.job_locks.iter() {
+            held += lock.held as usize;
             let owners: Vec<_> = self
                 .entries
                 .iter()
-                .filter(|(_, entry)| entry.job == *job && entry.state.has_turn())
+                .filter(|(_, entry)| entry.job == *job && entry.state.holds_lock())
                 .map(|(id, _)| *id)
                 .collect();
             assert_eq!(
                 owners,
-                turn.owner.into_iter().collect::<Vec<_>>(),
-                "turn of {job}"
+                lock.owner.into_iter().collect::<Vec<_>>(),
+                "lock of {job}"
             );
             assert!(
-                turn.owner.is_some() || turn.pending.is_empty(),
-                "{job} has a free turn and a pending evaluation"
+                lock.owner.is_some() || lock.pending.is_empty(),
+                "{job} has a free lock and a pending evaluation"
             );
-            for key in &turn.pending {
+            for key in &lock.pending {
                 assert_eq!(self.entries[&key.id].state, State::Pending, "{}", key.id);
             }
         }

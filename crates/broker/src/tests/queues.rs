@@ -1,4 +1,4 @@
-//! Order, turns and delays.
+//! Order, job_locks and delays.
 
 use std::time::Duration;
 

@@ -29,8 +29,8 @@ fn a_new_leader_holds_everything_that_is_open() {
         states[2..],
         [Some(State::Delayed), Some(State::Blocked), None]
     );
-    let turns = [states[0], states[1]];
-    assert!(turns.contains(&Some(State::Ready)) && turns.contains(&Some(State::Pending)));
+    let job_locks = [states[0], states[1]];
+    assert!(job_locks.contains(&Some(State::Ready)) && job_locks.contains(&Some(State::Pending)));
     assert_eq!(fixture.broker.stats().waiting, 1);
 }
 
@@ -53,7 +53,7 @@ fn a_new_leaders_first_deliveries_wait_for_everything_before_it() {
 type Happening<'a> = &'a dyn Fn(&mut Fixture) -> u64;
 
 #[test]
-fn scenario_049_capacity_that_came_while_nobody_led_is_not_missed() {
+fn scenario_049_capacity_that_came_without_a_leader_is_not_missed() {
     // (what came after the snapshot, is the blocked evaluation run)
     let node_came = |fixture: &mut Fixture| fixture.put_node(node_id(2), "c1");
     let other_class = |fixture: &mut Fixture| fixture.put_node(node_id(2), "c2");

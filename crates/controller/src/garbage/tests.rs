@@ -550,7 +550,7 @@ fn a_deployment_stays_as_long_as_anything_names_it() {
 }
 
 #[test]
-fn whoever_asks_need_not_wait() {
+fn a_forced_collection_ignores_the_thresholds() {
     let batch = builders::batch("crunch", 1);
     let mut fixture = three_rounds(&batch);
     for number in 1..=3 {

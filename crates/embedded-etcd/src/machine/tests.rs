@@ -35,7 +35,7 @@ fn grant(machine: &mut Machine, now: Duration, id: i64, ttl: i64) {
 }
 
 #[test]
-fn nobody_sees_a_write_before_it_is_published() {
+fn a_write_is_invisible_before_it_is_published() {
     let mut machine = machine(&Config::in_memory());
     let (stream, outbox) = machine.open_watch_stream(Duration::ZERO);
     machine.create_watch(

@@ -78,7 +78,7 @@ async fn requests_that_wait_together_are_stored_in_one_piece() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_answered_and_nobody_sees_before_the_disk_has_it() {
+async fn a_write_is_neither_answered_nor_visible_before_it_is_on_disk() {
     let on_disk = Arc::new(Notify::new());
     let backend = scripted({
         let on_disk = Arc::clone(&on_disk);

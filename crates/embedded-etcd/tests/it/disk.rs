@@ -224,7 +224,7 @@ async fn a_file_that_is_in_use_or_no_store_is_refused_by_name() {
 
 /// The supervisor of a store waits for its end, and abandons that wait to stop it.
 #[tokio::test]
-async fn a_shutdown_waits_for_the_disk_although_somebody_waited_for_the_end_before() {
+async fn a_shutdown_waits_for_the_disk_after_an_abandoned_wait() {
     let (_directory, path) = store_file();
     for _ in 0..10 {
         let (store, mut client) = start(&path).await;

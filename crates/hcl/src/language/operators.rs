@@ -56,7 +56,7 @@ pub(crate) fn compare(left: &Number, right: &Number) -> std::cmp::Ordering {
 fn arithmetic(left: &Number, operator: BinaryOperator, right: &Number) -> Result<Value, String> {
     let divides = matches!(operator, BinaryOperator::Div | BinaryOperator::Mod);
     if divides && to_float(right) == 0.0 {
-        return Err("division by zero: check what stands after the operator".to_owned());
+        return Err("division by zero: check the value after the operator".to_owned());
     }
     if let (Some(left), Some(right)) = (whole(left), whole(right)) {
         // 64-bit integers, so none of these overflows 128 bits.

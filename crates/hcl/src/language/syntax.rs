@@ -80,7 +80,7 @@ fn describe(text: &str, offset: usize, rest: &str, message: &str) -> (&'static s
     }
     if message.starts_with("invalid expression") {
         let hint = match rest.chars().next() {
-            Some('\'') => "texts stand in double quotes, \"…\"",
+            Some('\'') => "texts are in double quotes, \"…\"",
             Some('\n' | '\r') | None => {
                 "a value is missing: write one, as in \"text\", 5, true, [ ]"
             }
@@ -111,7 +111,7 @@ fn describe(text: &str, offset: usize, rest: &str, message: &str) -> (&'static s
         let hint = match rest.chars().next() {
             Some(':') => "write = between name and value",
             Some('"') => {
-                "names of attributes stand without quotes here; for other names write a \
+                "names of attributes have no quotes here; for other names write a \
                           map, as in env = { \"a-b\" = 1 }"
             }
             _ => "write name = value, or name \"label\" { … }",
@@ -126,6 +126,6 @@ fn describe(text: &str, offset: usize, rest: &str, message: &str) -> (&'static s
     }
     (
         "Invalid syntax",
-        format!("{message}: mend what stands here or just before"),
+        format!("{message}: correct the text here or just before"),
     )
 }

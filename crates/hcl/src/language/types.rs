@@ -43,10 +43,7 @@ pub(crate) fn read(expression: &Expression) -> Result<Type, Fault> {
         Expression::FuncCall(call) => collection(expression, call),
         Expression::Parenthesis(inner) => read(inner.inner()),
         Expression::String(text) => {
-            let detail = format!(
-                "a type stands without quotes: write type = {}",
-                text.as_str()
-            );
+            let detail = format!("a type has no quotes: write type = {}", text.as_str());
             Err(fault(expression, detail))
         }
         _ => Err(fault(
@@ -81,7 +78,7 @@ fn collection(expression: &Expression, call: &FuncCall) -> Result<Type, Fault> {
             let mut attributes = Vec::new();
             for (key, value) in object.iter() {
                 let ObjectKey::Ident(key) = key else {
-                    let detail = "the names of an object type stand without quotes";
+                    let detail = "the names of an object type have no quotes";
                     return Err(fault(expression, detail.to_owned()));
                 };
                 attributes.push((key.to_string(), read(value.expr())?));

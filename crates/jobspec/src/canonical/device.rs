@@ -36,11 +36,11 @@ pub(super) fn devices(
         };
         for (position, constraint) in request.constraints.iter().enumerate() {
             let path = path.at("constraint", position);
-            look_at_device(check, &path, [&constraint.left, &constraint.right]);
+            check_device(check, &path, [&constraint.left, &constraint.right]);
         }
         for (position, affinity) in request.affinities.iter().enumerate() {
             let path = path.at("affinity", position);
-            look_at_device(check, &path, [&affinity.left, &affinity.right]);
+            check_device(check, &path, [&affinity.left, &affinity.right]);
         }
         requests.push(request);
     }
@@ -60,7 +60,7 @@ fn name(check: &mut Check, path: &Path, name: Option<&str>) -> String {
 }
 
 /// Refuses what a device cannot answer: nothing would ever match.
-fn look_at_device(check: &mut Check, path: &Path, sides: [&String; 2]) {
+fn check_device(check: &mut Check, path: &Path, sides: [&String; 2]) {
     for (side, field) in sides.into_iter().zip(["attribute", "value"]) {
         let Some(name) = side.strip_prefix("${") else {
             continue;

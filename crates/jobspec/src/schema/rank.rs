@@ -93,7 +93,7 @@ fn only_form(test: &Map<String, Value>, form: &str, excluded: &[&str]) -> Result
     }
     if let Some(other) = test.keys().find_map(|key| key.strip_prefix("hcl:")) {
         return Err(format!(
-            "{form} and {other} cannot stand in one block: write a block for each",
+            "{form} and {other} cannot be in one block: write a block for each",
         ));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Choice of device instances for the requests of a group.
+//! Assignment of device instances for the requests of a group.
 
 use model::Node;
 use model::node::NodeDevice;
@@ -10,7 +10,7 @@ use crate::holds::Holds;
 
 /// The instances of all requests, in their order.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Choice {
+pub(crate) struct DeviceAssignment {
     pub(crate) chosen: Vec<Chosen>,
     /// −1 to 1; `None`: no request has affinities.
     pub(crate) score: Option<f64>,
@@ -20,7 +20,11 @@ pub(crate) struct Choice {
 ///
 /// Each request gets healthy, free instances of one kind: the kind with the best affinity that leaves
 /// enough for the others; of equals, the first on the node.
-pub(crate) fn choose(asks: &[&DeviceAsk], node: &Node, holds: &impl Holds) -> Option<Choice> {
+pub(crate) fn choose(
+    asks: &[&DeviceAsk],
+    node: &Node,
+    holds: &impl Holds,
+) -> Option<DeviceAssignment> {
     let chosen = search(asks, &node.devices, |kind, id| {
         !holds.holds_device(device_ref(kind, id))
     })?;
@@ -29,7 +33,7 @@ pub(crate) fn choose(asks: &[&DeviceAsk], node: &Node, holds: &impl Holds) -> Op
     let liked: f64 = liked
         .map(|(ask, chosen)| ask.liking(&node.devices[chosen.kind]))
         .sum();
-    Some(Choice {
+    Some(DeviceAssignment {
         chosen,
         score: (weight > 0.0).then(|| liked / weight),
     })

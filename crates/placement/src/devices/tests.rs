@@ -195,7 +195,7 @@ fn the_search_for_a_way_ends() {
 }
 
 #[test]
-fn who_may_have_any_instance_leaves_the_one_that_is_named() {
+fn a_request_for_any_instance_leaves_a_named_one_to_others() {
     let named = ask("gpu", 1, &["ids set_contains a"], &[]);
     let any = ask("nvidia/gpu/k80", 1, &[], &[]);
     let (ids, _) = chosen(&[any.clone(), named.clone()]).unwrap();

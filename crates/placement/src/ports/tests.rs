@@ -220,7 +220,7 @@ fn the_same_port_on_many_host_networks_is_found_at_once() {
 }
 
 #[test]
-fn a_port_that_ignores_collisions_is_given_out_whoever_holds_it() {
+fn a_port_that_ignores_collisions_is_assigned_although_it_is_held() {
     let node = builders::node(1);
     let shared = Port {
         ignore_collision: true,

@@ -17,7 +17,7 @@ pub struct VolumeAsks {
     job: JobKey,
     group: String,
     pub(super) asks: Vec<VolumeRequest>,
-    /// The registered volumes; empty until [`Self::look_in`].
+    /// The registered volumes; empty until [`Self::resolve`].
     snapshot: Snapshot,
 }
 
@@ -37,7 +37,7 @@ impl VolumeAsks {
     }
 
     /// Uses the registered volumes of `snapshot`; before, there are none.
-    pub fn look_in(&mut self, snapshot: &Snapshot) {
+    pub fn resolve(&mut self, snapshot: &Snapshot) {
         if !self.is_empty() {
             self.snapshot = snapshot.clone();
         }

@@ -95,7 +95,7 @@ fn stored(volume: Volume) -> (Key, Entity) {
 }
 
 fn with(volume: Volume, mut asks: VolumeAsks) -> VolumeAsks {
-    asks.look_in(&snapshot([stored(volume)]));
+    asks.resolve(&snapshot([stored(volume)]));
     asks
 }
 
@@ -176,7 +176,7 @@ fn an_exclusive_writer_shares_with_readers_only() {
             (Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc.clone()))),
         ]);
         let mut asks = asks(asking(ours, our_reading));
-        asks.look_in(&snapshot);
+        asks.resolve(&snapshot);
         let is_taken = |replaced| {
             let node = builders::node(1);
             let others = || VolumeWrites::on_node(&snapshot, node.id, replaced);
@@ -213,7 +213,7 @@ fn a_writer_in_another_namespace_does_not_conflict() {
             (Key::Alloc(alloc.id), Entity::Alloc(Box::new(alloc))),
         ]);
         let mut asks = asks(alone);
-        asks.look_in(&snapshot);
+        asks.resolve(&snapshot);
         let node = builders::node(1);
         let others = || VolumeWrites::on_node(&snapshot, node.id, None);
         assert_eq!(asks.is_taken(&node, 0, others), taken, "{namespace}");
@@ -229,7 +229,7 @@ fn no_exclusive_writer_beside_an_allocation_with_unknown_writes() {
         (Key::Alloc(gone.id), Entity::Alloc(Box::new(gone))),
     ]);
     let mut asks = asks(|ask| ask.access_mode = Some(single));
-    asks.look_in(&snapshot);
+    asks.resolve(&snapshot);
     let node = builders::node(1);
     assert!(asks.is_taken(&node, 0, || VolumeWrites::on_node(&snapshot, node.id, None)));
 }
@@ -242,7 +242,7 @@ fn claims_tie_a_group_to_their_nodes_while_no_allocation_is_there() {
     let job = builders::service("web", 1);
     let alloc = builders::allocation(1, &job, here.node_id);
     let volumes = [stored(here.clone()), stored(there.clone())];
-    asks.look_in(&snapshot(volumes.clone()));
+    asks.resolve(&snapshot(volumes.clone()));
     assert_eq!(asks.tied_to(|_| false), None);
     let claims = asks.claims(&builders::node(1), &alloc);
     assert_eq!(claims.len(), 1);
@@ -256,7 +256,7 @@ fn claims_tie_a_group_to_their_nodes_while_no_allocation_is_there() {
     };
     let look = |asks: &mut VolumeAsks, claims: &[VolumeClaim]| {
         let stored = volumes.clone().into_iter().chain(claims.iter().map(claim));
-        asks.look_in(&snapshot(stored));
+        asks.resolve(&snapshot(stored));
     };
     look(&mut asks, &claims);
     assert_eq!(asks.tied_to(|_| false), Some([here.node_id].into()));

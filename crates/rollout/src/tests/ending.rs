@@ -20,7 +20,7 @@ const MAX_PARALLEL: usize = 2;
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// The verdict on one of those that run, if there is one.
+    /// The health of a running allocation, if reported.
     Health {
         which: usize,
         healthy: bool,
@@ -140,7 +140,7 @@ impl World {
         if let Some(action) = action {
             self.fixture.write_action(&action);
         } else {
-            self.fixture.rollout.look_again(deployment_id());
+            self.fixture.rollout.examine_again(deployment_id());
         }
     }
 
@@ -154,7 +154,7 @@ impl World {
                 self.assert_promotable();
                 self.fixture.write_action(&action);
             } else if action.reason == Reason::AutoPromoted || is_stale || lost {
-                self.fixture.rollout.look_again(action.deployment_id);
+                self.fixture.rollout.examine_again(action.deployment_id);
             } else {
                 self.fixture.write_action(&action);
             }

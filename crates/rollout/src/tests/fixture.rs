@@ -169,7 +169,7 @@ impl Fixture {
         self.write(vec![(Key::Alloc(alloc.id), Entity::Alloc(alloc.into()))]);
     }
 
-    /// The node gives its verdict on an allocation.
+    /// The node reports the health of an allocation.
     pub(super) fn report(&mut self, number: u32, healthy: bool) {
         let health = DeploymentHealth {
             healthy,

@@ -70,13 +70,13 @@ fn a_verdict_that_a_scheduler_has_seen_needs_no_look() {
 
 #[test]
 fn what_counts_as_having_looked() {
-    // (status, snapshot relative to the verdict, delayed, must a look be asked for)
+    // (status, snapshot relative to the health report, delayed, is an evaluation needed)
     let cases = [
         (EvalStatus::Pending, None, false, false),
         (EvalStatus::Pending, None, true, true),
         (EvalStatus::Complete, Some(0), false, false),
         (EvalStatus::Complete, Some(1), false, true),
-        // Made by a plan that did not know of the verdict, though it is newer.
+        // Made by a plan that did not know of the report, though it is newer.
         (EvalStatus::Blocked, Some(1), false, true),
         (EvalStatus::Blocked, Some(0), false, false),
         (EvalStatus::Canceled, None, false, true),
@@ -152,7 +152,7 @@ fn an_action_that_was_not_written_is_asked_for_again() {
     let mut fixture = Fixture::deploying(&job(1), group(1), 1);
     fixture.report(1, true);
     let first = fixture.action();
-    fixture.rollout.look_again(deployment_id());
+    fixture.rollout.examine_again(deployment_id());
     fixture.step();
     let second = fixture.action();
     assert_eq!(first.reason, second.reason);

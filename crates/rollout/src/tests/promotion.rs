@@ -17,7 +17,7 @@ fn canaries(desired: u32) -> DeploymentGroup {
 }
 
 #[test]
-fn healthy_canaries_are_promoted_where_nobody_has_to_be_asked() {
+fn healthy_canaries_are_promoted_with_auto_promote() {
     let mut fixture = Fixture::deploying(&job(4), canaries(2), 2);
     fixture.report(1, true);
     fixture.pass(MINUTE);
@@ -88,7 +88,7 @@ fn canaries_that_were_healthy_one_after_the_other_are_not_promoted_and_fail_in_t
 }
 
 #[test]
-fn who_is_well_beside_the_canaries_does_not_stand_in_for_them() {
+fn healthy_allocations_that_are_no_canaries_do_not_count_for_the_promotion() {
     for auto_promote in [true, false] {
         let mut fixture = Fixture::deploying(
             &job(4),

@@ -46,7 +46,7 @@ fn perform(fixture: &mut Fixture, act: &Act) {
             while !fixture.actions.is_empty() {
                 let action = fixture.actions.remove(0);
                 if *lost {
-                    fixture.rollout.look_again(action.deployment_id);
+                    fixture.rollout.examine_again(action.deployment_id);
                 } else {
                     let eval = action.eval().expect("health asks for nothing else").clone();
                     fixture.put_eval(eval);
@@ -96,6 +96,6 @@ proptest! {
         prop_assert_eq!(&fixture.actions, &[]);
         prop_assert_eq!(fixture.deployment().status, DeploymentStatus::Running);
         let covered = fixture.snapshot().covered_index(&fixture.deployment().job, fixture.now);
-        prop_assert!(covered >= news, "a verdict of {} and a look at {}", news, covered);
+        prop_assert!(covered >= news, "health reported at {} and covered up to {}", news, covered);
     }
 }

@@ -37,7 +37,7 @@ fn what_could_not_be_written_is_asked_for_again_after_a_growing_pause() {
     let mut fixture = failing();
     let first = fixture.action();
     for pause_ms in [500, 1_000, 2_000, 4_000, 5_000, 5_000] {
-        fixture.rollout.look_later(fixture.now, deployment_id());
+        fixture.rollout.examine_later(fixture.now, deployment_id());
         fixture.step();
         assert_eq!(fixture.actions, []);
         assert!(!fixture.rollout.has_work(), "the loop would spin");
@@ -47,10 +47,10 @@ fn what_could_not_be_written_is_asked_for_again_after_a_growing_pause() {
         assert_eq!(fixture.action().reason, first.reason);
     }
     // Written at last: what fails after that begins anew.
-    fixture.rollout.look_again(deployment_id());
+    fixture.rollout.examine_again(deployment_id());
     fixture.step();
     fixture.action();
-    fixture.rollout.look_later(fixture.now, deployment_id());
+    fixture.rollout.examine_later(fixture.now, deployment_id());
     fixture.pass(500 * MS);
     fixture.action();
 }
@@ -59,7 +59,7 @@ fn what_could_not_be_written_is_asked_for_again_after_a_growing_pause() {
 fn a_clock_that_is_set_back_does_not_make_the_pause_longer() {
     let mut fixture = failing();
     fixture.action();
-    fixture.rollout.look_later(fixture.now, deployment_id());
+    fixture.rollout.examine_later(fixture.now, deployment_id());
     fixture.now = model::Timestamp::from_millis(1);
     fixture.step();
     fixture.action();
@@ -98,7 +98,7 @@ fn one_that_waits_does_not_hold_up_another() {
     let mut next_id = || EvalId::from_random(1);
     let snapshot = put(1, &mut rollout);
     assert_eq!(rollout.step(now, &snapshot, &mut next_id).len(), 1);
-    rollout.look_later(now, DeploymentId::from_random(1));
+    rollout.examine_later(now, DeploymentId::from_random(1));
     let snapshot = put(2, &mut rollout);
     let actions = rollout.step(now, &snapshot, &mut next_id);
     let ids: Vec<_> = actions.iter().map(|action| action.deployment_id).collect();

@@ -255,7 +255,7 @@ fn scenario_077_resuming_a_paused_deployment_gives_its_groups_their_time_anew() 
 }
 
 #[test]
-fn a_user_who_fails_a_deployment_takes_the_job_back_where_a_group_wants_that() {
+fn a_deployment_failed_by_a_user_is_reverted_with_auto_revert() {
     for auto_revert in [true, false] {
         let mut fixture = second_version();
         fixture.put_deployment(DeploymentGroup {

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use model::{ComparableResources, EvalId, EvalStatus, Job};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use scheduler::{Attempt, Choice, Run, Settled};
+use scheduler::{Attempt, PlanOutcome, Run, Selection};
 
 use simulated_cluster::{NOW, SimulatedCluster};
 use workload::{Jobs, Kind, Sizes, demand, share};
@@ -30,25 +30,25 @@ const NODES: usize = 500;
 const FULL: f64 = 0.7;
 const EVALS: u32 = 1_000;
 
-/// The choice of nodes at first, and after a refusal.
-const WAYS: [(&str, &[Choice]); 10] = [
-    ("near-tie 0", &[choice(0.0, 1)]),
-    ("near-tie 0.001", &[choice(0.001, 1)]),
-    ("near-tie 0.01", &[choice(0.01, 1)]),
-    ("near-tie 0.05", &[choice(0.05, 1)]),
-    ("best 4", &[choice(0.001, 4)]),
-    ("best 16", &[choice(0.001, 16)]),
-    ("then near-tie 0.2", &[Choice::FIRST, choice(0.2, 1)]),
-    ("then best 16", &[Choice::FIRST, choice(0.001, 16)]),
-    ("then best 64", &[Choice::FIRST, choice(0.001, 64)]),
+/// The selection of nodes at first, and after a refusal.
+const WAYS: [(&str, &[Selection]); 10] = [
+    ("near-tie 0", &[selection(0.0, 1)]),
+    ("near-tie 0.001", &[selection(0.001, 1)]),
+    ("near-tie 0.01", &[selection(0.01, 1)]),
+    ("near-tie 0.05", &[selection(0.05, 1)]),
+    ("best 4", &[selection(0.001, 4)]),
+    ("best 16", &[selection(0.001, 16)]),
+    ("then near-tie 0.2", &[Selection::FIRST, selection(0.2, 1)]),
+    ("then best 16", &[Selection::FIRST, selection(0.001, 16)]),
+    ("then best 64", &[Selection::FIRST, selection(0.001, 64)]),
     (
         "then best 16, then 64",
-        &[Choice::FIRST, choice(0.001, 16), choice(0.001, 64)],
+        &[Selection::FIRST, selection(0.001, 16), selection(0.001, 64)],
     ),
 ];
 
-const fn choice(near_tie: f64, among: u32) -> Choice {
-    Choice { near_tie, among }
+const fn selection(near_tie: f64, among: u32) -> Selection {
+    Selection { near_tie, among }
 }
 
 /// The state of the cluster at the start.
@@ -73,14 +73,14 @@ fn main() {
         };
         println!("\n{} on {name}:\n", kind.name());
         let columns = WORKERS.map(|workers| workers.to_string()).join(" | ");
-        println!("| choice \\ workers | {columns} |");
+        println!("| selection \\ workers | {columns} |");
         println!("|---|{}", "--:|".repeat(WORKERS.len()));
         let warm: Vec<_> = SEEDS.map(|seed| Rush::new(kind, start, seed)).collect();
-        for (name, choices) in WAYS {
+        for (name, selections) in WAYS {
             let cells = WORKERS.map(|workers| {
                 let mut sum = Figures::default();
                 for rush in &warm {
-                    sum.add(&rush.fork(choices).play(workers));
+                    sum.add(&rush.fork(selections).play(workers));
                 }
                 sum.to_string()
             });
@@ -137,7 +137,7 @@ struct Rush {
     /// The capacity of all nodes.
     capacity: ComparableResources,
     jobs: Jobs,
-    choices: &'static [Choice],
+    selections: &'static [Selection],
     live: Vec<Job>,
     rng: StdRng,
     /// Evaluations that gave up, and are delivered again.
@@ -157,7 +157,7 @@ impl Rush {
             size: nodes[0].available(),
             capacity,
             jobs: Jobs::new(kind, seed),
-            choices: &[Choice::FIRST],
+            selections: &[Selection::FIRST],
             live: Vec::new(),
             rng: StdRng::seed_from_u64(seed),
             again: VecDeque::new(),
@@ -169,14 +169,14 @@ impl Rush {
         rush
     }
 
-    /// Returns a copy with another choice of nodes.
-    fn fork(&self, choices: &'static [Choice]) -> Self {
+    /// Returns a copy with another selection of nodes.
+    fn fork(&self, selections: &'static [Selection]) -> Self {
         let seed = self.seed + 1_000;
         Self {
             seed,
             simulated: self.simulated.fork(seed),
             jobs: self.jobs.fork(seed),
-            choices,
+            selections,
             live: self.live.clone(),
             rng: StdRng::seed_from_u64(seed),
             again: VecDeque::new(),
@@ -262,7 +262,7 @@ impl Rush {
             self.live.push(job);
             eval
         });
-        Run::new(eval, String::new()).with_choices(self.choices)
+        Run::new(eval, String::new()).with_selections(self.selections)
     }
 
     /// Plans all evaluations on one snapshot, then commits plan after plan; completed ones are
@@ -283,7 +283,7 @@ impl Rush {
             let figures = &mut self.figures;
             figures.plans += 1;
             figures.rejected += u32::try_from(result.rejected_nodes.len()).expect("as many");
-            let is_done = run.settle(&plan, &result) == Settled::Done;
+            let is_done = run.settle(&plan, &result) == PlanOutcome::Done;
             let outcome = plan.eval_outcome.as_ref();
             if is_done && outcome.is_some_and(|eval| eval.status == EvalStatus::Failed) {
                 figures.gave_up += 1;

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "the examples each use a part of it")]
 
-use applier::{Verdict, verify};
+use applier::{PlanVerification, verify};
 use model::{
     EvalId, Evaluation, Indexed, Job, JobKey, Node, Plan, PlanResult, Timestamp, TriggeredBy,
 };
@@ -77,11 +77,11 @@ impl SimulatedCluster {
     /// Verifies a plan against the newest state, and applies the accepted part.
     pub(crate) fn commit(&mut self, plan: &Plan) -> PlanResult {
         let accepted = match verify(&self.snapshot(), plan, NOW) {
-            Verdict::Accepted(accepted) => accepted,
-            Verdict::Refused(refusal) => {
+            PlanVerification::Accepted(accepted) => accepted,
+            PlanVerification::Refused(refusal) => {
                 panic!("the job has one evaluation at a time: {refusal:?}")
             }
-            Verdict::Waits => panic!("nothing is on its way"),
+            PlanVerification::Waits => panic!("nothing is on its way"),
         };
         let mut result = PlanResult {
             rejected_nodes: accepted.rejected_nodes,

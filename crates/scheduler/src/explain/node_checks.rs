@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::explain::blocker::{DriverFault, Holder, PlacementBlocker, Verdict};
 use crate::explain::preemption::{self, PreemptionOutcome, PreemptionProbe};
 use crate::explain::probe::{Probe, Question, new_allocs};
-use crate::preempt::room::Room;
+use crate::preempt::node_fit::NodeFit;
 use crate::rank::ask::{Ask, Neighbour};
 use crate::rank::preferences::Preferences;
 use crate::rank::score::Parts;
@@ -238,7 +238,7 @@ impl<'a, 'c> NodeChecks<'a, 'c> {
         node: &Node,
     ) -> (Option<PreemptionOutcome>, Option<Parts>) {
         let usage = self.search.cluster.usage(position);
-        let room = Room {
+        let room = NodeFit {
             node,
             usage: &usage,
             requirements: self.requirements,

@@ -7,8 +7,8 @@ use crate::explain::probe::Probe;
 use crate::preempt::candidates::{Candidate, Preemptor};
 use crate::preempt::choice::victims;
 use crate::preempt::cost::PRIORITY_DELTA;
+use crate::preempt::node_fit::NodeFit;
 use crate::preempt::preempted::Preempted;
-use crate::preempt::room::Room;
 
 /// The highest priority of a job. Source: Nomad's default of `job_max_priority`.
 const PRIORITY_MAX: u8 = 100;
@@ -196,7 +196,11 @@ impl PreemptionProbe {
     }
 
     /// Evaluates preemption on a node without room; `None`: the node has no allocation of another job.
-    pub(super) fn check<'a>(&self, snapshot: &'a Snapshot, room: &Room<'_>) -> Option<Found<'a>> {
+    pub(super) fn check<'a>(
+        &self,
+        snapshot: &'a Snapshot,
+        room: &NodeFit<'_>,
+    ) -> Option<Found<'a>> {
         let node = room.node.id;
         let of_any_priority = Preemptor {
             priority: u8::MAX,
@@ -250,7 +254,7 @@ pub(super) fn evicted<'p>(
 ///
 /// # Errors
 /// The dimension that is short even without all of them.
-fn needed(room: &Room<'_>, others: &[Candidate<'_>]) -> Result<u8, String> {
+fn needed(room: &NodeFit<'_>, others: &[Candidate<'_>]) -> Result<u8, String> {
     let mut without = room.usage.clone();
     let mut short = String::new();
     for of_one_priority in others.chunk_by(|one, other| one.priority == other.priority) {

@@ -9,8 +9,8 @@ use state::NodeUsage;
 use crate::preempt::candidates::Candidate;
 use crate::preempt::cost::{Need, penalty};
 use crate::preempt::devices::cheapest_kind;
+use crate::preempt::node_fit::NodeFit;
 use crate::preempt::preempted::Preempted;
-use crate::preempt::room::Room;
 
 /// Returns the victims among `candidates` by position; `None`: the ask would not fit without all of
 /// them.
@@ -18,7 +18,7 @@ use crate::preempt::room::Room;
 /// Shape: ascending, not empty unless the ask fits anyway. **Invariant**: minimal, the ask does not fit
 /// beside any of the victims.
 pub(crate) fn victims(
-    room: &Room<'_>,
+    room: &NodeFit<'_>,
     candidates: &[Candidate<'_>],
     preempted: &Preempted,
 ) -> Option<Vec<usize>> {
@@ -27,7 +27,7 @@ pub(crate) fn victims(
         without_all.remove(candidate.resources());
     }
     room.with(&without_all).find().ok()?;
-    let mut choice = Choice {
+    let mut search = VictimSearch {
         room,
         candidates,
         preempted,
@@ -35,25 +35,25 @@ pub(crate) fn victims(
         usage: room.usage.clone(),
         need: Need::new(room.requirements.resources),
     };
-    while let Err(short) = room.with(&choice.usage).find() {
+    while let Err(short) = room.with(&search.usage).find() {
         if short == Exhausted::Amount(Exhausted::NO_DEVICES)
-            && let Some(of_kind) = cheapest_kind(room, candidates, &choice.taken, &choice.usage)
+            && let Some(of_kind) = cheapest_kind(room, candidates, &search.taken, &search.usage)
         {
-            of_kind.into_iter().for_each(|one| choice.take(one));
+            of_kind.into_iter().for_each(|one| search.take(one));
             continue;
         }
-        let next = choice.cheapest(|candidate| holds(room, candidate, &short));
+        let next = search.cheapest(|candidate| holds(room, candidate, &short));
         // A candidate is left, as the ask fits without all of them.
-        let next = next.or_else(|| choice.cheapest(|_| true))?;
-        choice.take(next);
+        let next = next.or_else(|| search.cheapest(|_| true))?;
+        search.take(next);
     }
-    choice.give_back();
-    choice.taken.sort_unstable();
-    Some(choice.taken)
+    search.give_back();
+    search.taken.sort_unstable();
+    Some(search.taken)
 }
 
 /// Tells whether `candidate` holds some of what the node is short of.
-fn holds(room: &Room<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bool {
+fn holds(room: &NodeFit<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bool {
     let resources = candidate.resources();
     let mut ports = resources.ports.iter();
     match short {
@@ -80,8 +80,8 @@ fn holds(room: &Room<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bool 
 }
 
 /// A choice of victims in progress.
-struct Choice<'a, 'c> {
-    room: &'a Room<'a>,
+struct VictimSearch<'a, 'c> {
+    room: &'a NodeFit<'a>,
     candidates: &'a [Candidate<'c>],
     preempted: &'a Preempted,
     /// Positions among the candidates, in the order in which they were taken.
@@ -92,7 +92,7 @@ struct Choice<'a, 'c> {
     need: Need,
 }
 
-impl Choice<'_, '_> {
+impl VictimSearch<'_, '_> {
     /// Returns the cheapest candidate that `suits`, of the lowest priority that has one.
     fn cheapest(&self, suits: impl Fn(&Candidate<'_>) -> bool) -> Option<usize> {
         let mut best = None::<(u8, f64, usize)>;

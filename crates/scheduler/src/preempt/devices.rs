@@ -10,7 +10,7 @@ use placement::Exhausted;
 use state::NodeUsage;
 
 use crate::preempt::candidates::Candidate;
-use crate::preempt::room::Room;
+use crate::preempt::node_fit::NodeFit;
 
 /// Returns the victims, by position, that free enough of one kind of device; `None`: no kind alone is
 /// enough, as when there are several requests.
@@ -19,7 +19,7 @@ use crate::preempt::room::Room;
 /// have the lowest sum of distinct priorities, then the fewest victims, then the first on the node.
 /// Source: Nomad's public behaviour, but for the last two.
 pub(super) fn cheapest_kind(
-    room: &Room<'_>,
+    room: &NodeFit<'_>,
     candidates: &[Candidate<'_>],
     taken: &[usize],
     usage: &NodeUsage,
@@ -56,7 +56,7 @@ fn held(candidate: &Candidate<'_>, kind: &NodeDevice) -> usize {
     of_kind.map(|device| device.instance_ids.len()).sum()
 }
 
-fn is_served(room: &Room<'_>, usage: &NodeUsage) -> bool {
+fn is_served(room: &NodeFit<'_>, usage: &NodeUsage) -> bool {
     let short = room.with(usage).find().err();
     short != Some(Exhausted::Amount(Exhausted::NO_DEVICES))
 }
@@ -64,7 +64,7 @@ fn is_served(room: &Room<'_>, usage: &NodeUsage) -> bool {
 /// Takes holders until it is enough, the lowest priority first and then the most instances; then
 /// releases the unnecessary ones.
 fn victims_of_kind(
-    room: &Room<'_>,
+    room: &NodeFit<'_>,
     candidates: &[Candidate<'_>],
     mut holders: Vec<(usize, usize)>,
     usage: &NodeUsage,

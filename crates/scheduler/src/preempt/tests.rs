@@ -15,8 +15,8 @@ use test_kit::builders;
 use super::candidates::Candidate;
 use super::choice::victims;
 use super::cost::{Need, penalty, preemption_score};
+use super::node_fit::NodeFit;
 use super::preempted::Preempted;
-use super::room::Room;
 
 fn amounts(cpu_mhz: u64, memory_mib: u64, disk_mib: u64) -> ComparableResources {
     ComparableResources {
@@ -283,7 +283,7 @@ proptest! {
         let candidates: Vec<_> = views.iter().zip(&held).filter_map(|(view, held)| {
             Some(Candidate { view, priority: held.priority?, max_parallel: held.max_parallel })
         }).collect();
-        let room = Room { node: &node, usage: &usage, requirements: &requirements };
+        let room = NodeFit { node: &node, usage: &usage, requirements: &requirements };
         let fits_without = |gone: &[usize]| {
             let mut usage = usage.clone();
             for position in gone {

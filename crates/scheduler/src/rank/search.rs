@@ -8,8 +8,8 @@
 mod changes;
 mod failure;
 mod find;
+mod node_check;
 mod preempt;
-mod room;
 mod volumes;
 
 use std::collections::BTreeSet;

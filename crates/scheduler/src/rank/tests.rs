@@ -18,13 +18,13 @@ use rand::{RngExt as _, SeedableRng as _};
 use state::{AllocView, Change, Entity, Key, Snapshot, State};
 use test_kit::builders;
 
-use crate::choice::Choice;
 use crate::cluster::Cluster;
 use crate::rank::ask::{AllocAsk, Ask, Neighbour};
 use crate::rank::preferences::Preferences;
 use crate::rank::score::{NOTHING, anti_affinity, fit};
 use crate::rank::search::Search;
 use crate::run_rng::RunRng;
+use crate::selection::Selection;
 use model::Algorithm;
 
 /// Random cases; `KAFILA_CASES` asks for more.
@@ -302,7 +302,7 @@ impl World {
         parts.extend(devices);
         let spread = self.spread(node);
         // A lot is worth its part of the mean before others weigh in.
-        let lot = lot * Choice::FIRST.near_tie * count(&parts);
+        let lot = lot * Selection::FIRST.near_tie * count(&parts);
         if spread.abs() >= NOTHING {
             parts.push(spread);
         }
@@ -651,7 +651,7 @@ fn spread(rng: &mut StdRng) -> Spread {
 }
 
 /// Plays one random job on one random cluster; returns how many nodes were found.
-fn play(seed: u64, choice: Choice) -> u32 {
+fn play(seed: u64, selection: Selection) -> u32 {
     let mut world = World::new(seed);
     let job = world.job.clone();
     let snapshot = world.snapshot.clone();
@@ -673,7 +673,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
             .collect(),
         preemptor: None,
     };
-    let mut rng = RunRng::new(seed, EvalId::default(), 1).with_choice(choice);
+    let mut rng = RunRng::new(seed, EvalId::default(), 1).with_selection(selection);
     let mut cluster = Cluster::new(&snapshot, seed);
     let lots = cluster.clone();
     let mut search = Search::new(&mut cluster, ask);
@@ -756,11 +756,11 @@ fn play(seed: u64, choice: Choice) -> u32 {
             .filter(|id| candidates.iter().any(|(node, ..)| node == id));
         if let Some(preferred) = preferred {
             assert_eq!(found.node_id, preferred, "{seen}");
-        } else if choice.among > 1 {
+        } else if selection.among > 1 {
             let others = candidates.iter().filter(|(.., is_penalised)| !is_penalised);
             let better = others.filter(|(_, other, ..)| other - score > 1e-9).count();
             assert!(
-                better < choice.among as usize,
+                better < selection.among as usize,
                 "{seen}: {score} of {candidates:?}"
             );
         } else {
@@ -776,7 +776,7 @@ fn play(seed: u64, choice: Choice) -> u32 {
             // A near-tie of sums is as many times that of a mean as there are scorers with a lot.
             let scorers = if best < 0.0 { 4.0 } else { 1.0 };
             assert!(
-                best - without_lot < Choice::FIRST.near_tie * scorers,
+                best - without_lot < Selection::FIRST.near_tie * scorers,
                 "{seen}: {candidates:?}"
             );
         }
@@ -809,10 +809,10 @@ fn play(seed: u64, choice: Choice) -> u32 {
 }
 
 /// Plays random jobs on random clusters.
-fn play_all(choice: Choice) {
+fn play_all(selection: Selection) {
     let asked = std::env::var("KAFILA_CASES").ok();
     let cases = asked.map_or(CASES, |text| text.parse().expect("a number of cases"));
-    let found: u32 = (0..cases).map(|seed| play(seed, choice)).sum();
+    let found: u32 = (0..cases).map(|seed| play(seed, selection)).sum();
     let cases = u32::try_from(cases).unwrap();
     assert!(
         found > cases,
@@ -822,13 +822,13 @@ fn play_all(choice: Choice) {
 
 #[test]
 fn the_search_finds_what_looking_at_everything_anew_finds() {
-    play_all(Choice::FIRST);
+    play_all(Selection::FIRST);
 }
 
 #[test]
 fn a_node_that_is_drawn_is_one_of_the_best_and_none_is_lost() {
-    play_all(Choice {
+    play_all(Selection {
         among: 3,
-        ..Choice::FIRST
+        ..Selection::FIRST
     });
 }

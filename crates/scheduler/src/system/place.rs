@@ -13,7 +13,7 @@ use crate::draft::Draft;
 use crate::inputs::Inputs;
 use crate::preempt::choice::victims;
 use crate::preempt::cost::preemption_score;
-use crate::preempt::room::Room;
+use crate::preempt::node_fit::NodeFit;
 use crate::rank::assignment::Assignment;
 use crate::rank::score::{Parts, fit, thousandths};
 use crate::reconcile::rollout;
@@ -212,7 +212,7 @@ impl<'a, 'd> SystemPlanner<'a, 'd> {
         requirements: &Requirements,
     ) -> Option<Vec<&'a AllocView>> {
         let preemptor = self.inputs.preemptor(job)?;
-        let room = Room {
+        let room = NodeFit {
             node,
             usage,
             requirements,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use applier::Verdict;
+use applier::PlanVerification;
 use invariants::History;
 use model::{
     AllocClient, AllocId, Allocation, ClientStatus, DeploymentHealth, EvalId, EvalStatus,
@@ -175,7 +175,7 @@ impl TestCluster {
     /// Verifies a plan and applies the accepted part, piece by piece.
     pub(crate) fn commit(&mut self, plan: &Plan) -> PlanResult {
         match applier::verify(&self.snapshot(), plan, self.now) {
-            Verdict::Accepted(accepted) => {
+            PlanVerification::Accepted(accepted) => {
                 let mut result = PlanResult {
                     rejected_nodes: accepted.rejected_nodes,
                     ..PlanResult::default()
@@ -191,12 +191,12 @@ impl TestCluster {
                 }
                 result
             }
-            Verdict::Refused(refusal) => PlanResult {
+            PlanVerification::Refused(refusal) => PlanResult {
                 refused: Some(refusal.reason),
                 refresh_index: refusal.refresh_index,
                 ..PlanResult::default()
             },
-            Verdict::Waits => panic!("nothing is on its way"),
+            PlanVerification::Waits => panic!("nothing is on its way"),
         }
     }
 

@@ -22,7 +22,7 @@ fn scenarios(table: &str) -> Vec<(&str, String)> {
         match (line.strip_prefix(HEADING), scenarios.last_mut()) {
             (Some(name), _) => scenarios.push((name, String::new())),
             (None, Some((_, script))) => writeln!(script, "{line}").unwrap(),
-            (None, None) => panic!("{line:?} stands before the first scenario"),
+            (None, None) => panic!("{line:?} is before the first scenario"),
         }
     }
     scenarios

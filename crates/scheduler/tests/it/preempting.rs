@@ -66,7 +66,7 @@ fn only_the_less_important_make_way_and_no_more_than_must() {
 }
 
 #[test]
-fn whoever_makes_way_is_counted_and_looked_at() {
+fn victims_are_counted_and_their_jobs_evaluated() {
     play(ALL, |history, shown| {
         let seed = history.seed;
         let plan = &shown.decision.plan;
@@ -94,7 +94,7 @@ fn whoever_makes_way_is_counted_and_looked_at() {
 }
 
 #[test]
-fn nobody_makes_way_where_there_is_room() {
+fn nothing_is_preempted_where_a_node_has_room() {
     play(ALL, |history, shown| {
         let (seed, plan) = (history.seed, &shown.decision.plan);
         for winner in plan.placements.values().flatten() {

@@ -44,7 +44,7 @@ fn job(name: &str, priority: u8, device: &str, count: u64) -> Job {
 
 /// Runs each of `users` (name, priority, device, count) on one node, and returns the victims of a
 /// job with a high priority that asks for `count` of `device`; `None`: it is not placed.
-fn who_goes(
+fn victims_of(
     kinds: &[NodeDevice],
     users: &[(&str, u8, &str, u64)],
     device: &str,
@@ -86,7 +86,7 @@ fn names(names: &[&str]) -> Option<Vec<String>> {
 fn scenario_139_both_users_of_a_kind_go_when_all_of_it_is_asked_for() {
     let users = [("a", 30, A, 1), ("b", 40, A, 1)];
     assert_eq!(
-        who_goes(&[kind("1080ti", 4)], &users, A, 4),
+        victims_of(&[kind("1080ti", 4)], &users, A, 4),
         names(&["a", "b"])
     );
 }
@@ -100,7 +100,7 @@ fn scenario_140_the_kind_whose_users_may_go_is_freed() {
         ("b", 30, B, 2),
         ("c", 30, B, 2),
     ];
-    assert_eq!(who_goes(&kinds, &users, "gpu", 4), names(&["b", "c"]));
+    assert_eq!(victims_of(&kinds, &users, "gpu", 4), names(&["b", "c"]));
 }
 
 #[test]
@@ -113,20 +113,20 @@ fn scenario_141_the_kind_with_the_less_important_users_is_freed() {
         ("d", 30, B, 2),
         ("e", 30, B, 1),
     ];
-    assert_eq!(who_goes(&kinds, &users, "gpu", 4), names(&["c", "d"]));
+    assert_eq!(victims_of(&kinds, &users, "gpu", 4), names(&["c", "d"]));
 }
 
 #[test]
-fn scenario_142_nobody_goes_when_no_kind_has_as_many() {
+fn scenario_142_nothing_is_preempted_when_no_kind_has_enough_devices() {
     let kinds = [kind("1080ti", 4), kind("2080ti", 5)];
     let users = [("a", 30, A, 2), ("b", 30, B, 5)];
-    assert_eq!(who_goes(&kinds, &users, "gpu", 6), None);
+    assert_eq!(victims_of(&kinds, &users, "gpu", 6), None);
 }
 
 #[test]
 fn cores_are_freed_as_well() {
     let users = [("a", 40, "", 1), ("b", 30, "", 1), ("c", 30, A, 1)];
     let kinds = [kind("1080ti", 1)];
-    assert_eq!(who_goes(&kinds, &users, "", 3), names(&["b"]));
-    assert_eq!(who_goes(&kinds, &users, "", 4), names(&["a", "b"]));
+    assert_eq!(victims_of(&kinds, &users, "", 3), names(&["b"]));
+    assert_eq!(victims_of(&kinds, &users, "", 4), names(&["a", "b"]));
 }

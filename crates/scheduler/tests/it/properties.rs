@@ -338,7 +338,7 @@ fn nothing_tries_out_a_version_that_will_not_be_rolled_out() {
 }
 
 #[test]
-fn somebody_looks_when_the_time_of_those_out_of_reach_is_over() {
+fn an_evaluation_is_due_when_the_time_of_unknown_allocations_ends() {
     play(ANYWHERE, |history, shown| {
         let snapshot = history.cluster.snapshot();
         for view in live(&history.cluster, shown.job) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Affinity, EvalStatus, JobType, NodeId, Operator, Plan, PlanResult, TriggeredBy};
-use scheduler::{Attempt, Decision, Run, Settled};
+use scheduler::{Attempt, Decision, PlanOutcome, Run};
 use test_kit::builders;
 
 use crate::cluster::TestCluster;
@@ -15,7 +15,7 @@ fn carry(
     job_type: JobType,
     count: u32,
     mut answer: impl FnMut(&mut TestCluster, usize, &Plan) -> PlanResult,
-) -> (Vec<Decision>, Settled) {
+) -> (Vec<Decision>, PlanOutcome) {
     let mut job = builders::service("web", count);
     job.job_type = job_type;
     cluster.register(job.clone());
@@ -30,7 +30,7 @@ fn carry(
         let result = answer(cluster, decisions.len(), &decision.plan);
         let settled = run.settle(&decision.plan, &result);
         decisions.push(*decision);
-        if !matches!(settled, Settled::Retry { .. }) {
+        if !matches!(settled, PlanOutcome::Retry { .. }) {
             return (decisions, settled);
         }
     }
@@ -79,7 +79,7 @@ fn scenario_002_a_service_gives_up_after_five_plans() {
             cluster.commit(plan)
         }
     });
-    assert_eq!(settled, Settled::Done);
+    assert_eq!(settled, PlanOutcome::Done);
     assert_eq!(decisions.len(), 6, "five plans, and the one that says so");
     let last = &decisions[5].plan;
     let outcome = last.eval_outcome.as_ref().unwrap();
@@ -150,7 +150,7 @@ fn scenario_009_a_partial_commit_that_says_nothing_of_its_revision_is_an_error()
             ..cluster.commit(&rest)
         }
     });
-    assert_eq!(settled, Settled::Unrefreshed);
+    assert_eq!(settled, PlanOutcome::Unrefreshed);
     assert_eq!(decisions.len(), 1);
 }
 
@@ -197,7 +197,7 @@ fn scenario_004_progress_starts_the_count_anew() {
         }
         result
     });
-    assert_eq!(settled, Settled::Done);
+    assert_eq!(settled, PlanOutcome::Done);
     assert!(decisions.len() > 5, "{} plans", decisions.len());
     assert!(!decisions.iter().any(is_give_up));
     let placed = cluster.allocs(&builders::service("web", 1).key()).len();
@@ -227,7 +227,7 @@ fn scenario_073_a_rejected_plan_leaves_no_deployment_behind() {
             cluster.commit(&decision.plan)
         };
         let settled = run.settle(&decision.plan, &result);
-        assert_eq!(settled == Settled::Done, seed == 2);
+        assert_eq!(settled == PlanOutcome::Done, seed == 2);
     }
     let snapshot = cluster.snapshot();
     let stored: Vec<_> = snapshot.deployments().map(|one| one.value.id).collect();
@@ -241,7 +241,7 @@ fn a_give_up_that_is_refused_over_and_over_is_given_back() {
     let (decisions, settled) = carry(&mut cluster, JobType::Batch, 1, |cluster, _, _| {
         rejection(cluster)
     });
-    assert_eq!(settled, Settled::Hopeless);
+    assert_eq!(settled, PlanOutcome::Hopeless);
     assert_eq!(
         decisions
             .iter()
@@ -336,7 +336,7 @@ fn collision() -> PlanResult {
 }
 
 #[test]
-fn who_has_met_others_on_a_node_goes_out_of_their_way() {
+fn a_retry_after_a_collision_draws_among_the_best_nodes() {
     let alone = chosen_after(&[], Vec::new());
     assert_eq!(alone, BTreeSet::from([0]), "the best there is");
     let once = chosen_after(&[collision()], Vec::new());
@@ -346,7 +346,7 @@ fn who_has_met_others_on_a_node_goes_out_of_their_way() {
 }
 
 #[test]
-fn who_goes_out_of_the_way_of_others_still_goes_where_the_job_likes_to_be() {
+fn a_retry_after_a_collision_keeps_to_the_affinities() {
     let likes = Affinity {
         left: "${meta.tens}".into(),
         operator: Operator::Equal,

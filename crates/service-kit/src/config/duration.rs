@@ -14,7 +14,7 @@ const UNITS: [(&str, u64); 5] = [
     ("d", 86_400_000),
 ];
 
-/// Returns the span that `text` says; `None` when it says none.
+/// Reads a duration; `None`: `text` is none.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     if rest.is_empty() {
@@ -36,20 +36,20 @@ pub fn parse(text: &str) -> Option<Duration> {
 }
 
 /// # Errors
-/// The text is not a span.
+/// The text is not a duration.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse(&text).ok_or_else(|| {
         serde::de::Error::custom(format!(
-            "{text:?} is not a span of time: want a number and a unit, as in 500ms, 10s, 1m30s"
+            "{text:?} is not a duration: want a number and a unit, as in 500ms, 10s, 1m30s"
         ))
     })
 }
 
 /// # Errors
 /// Those of the serializer.
-pub fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let whole = |(_, unit_ms): &&(&str, u64)| millis > 0 && millis % unit_ms == 0;
     match UNITS.iter().rev().find(whole) {
         Some((unit, unit_ms)) => {

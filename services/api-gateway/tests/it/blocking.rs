@@ -87,7 +87,7 @@ async fn an_object_wakes_when_it_changes_and_sleeps_on_when_another_does() {
 }
 
 #[tokio::test]
-async fn a_jobs_status_wakes_who_waits_for_the_job() {
+async fn a_changed_job_status_wakes_blocking_queries_of_the_job() {
     let (suite, job, node) = (Suite::start(1).await, job("web"), crate::support::node(1));
     let registered = suite.register(&job).await;
     let get = v1::GetJobRequest {
@@ -153,7 +153,7 @@ async fn a_caller_with_a_short_timeout_is_answered_within_it() {
 }
 
 #[tokio::test]
-async fn a_drain_answers_those_who_wait() {
+async fn a_shutdown_answers_blocking_queries() {
     let mut suite = Suite::start(1).await;
     suite.register(&job("web")).await;
     let request = v1::ListJobsRequest {

@@ -353,7 +353,7 @@ async fn live_through_everything(suite: &Suite) -> u64 {
 }
 
 #[tokio::test]
-async fn history_is_told_to_whoever_resumes_as_it_was_told_live() {
+async fn a_resumed_stream_has_the_events_of_the_live_one() {
     let suite = Suite::start(2).await;
     let mut events = stream(&suite, 0, from(0)).await.unwrap();
     let begun = next(&mut events).await.unwrap().index;

@@ -124,7 +124,7 @@ async fn a_retried_request_is_answered_alike_through_any_gateway_and_writes_once
 }
 
 #[tokio::test]
-async fn many_who_register_the_same_job_at_once_make_one_version_each_and_lose_none() {
+async fn concurrent_registrations_of_one_job_make_one_version_each() {
     const CALLERS: u32 = 8;
     let suite = Suite::start(2).await;
     let calls = (0..CALLERS).map(|n| {

@@ -307,7 +307,7 @@ async fn many_at_once_are_all_answered_and_a_diff_only_where_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn those_who_would_have_to_go_are_named() {
+async fn a_dry_run_names_the_victims() {
     let (suite, mut low, node) = (Suite::start(1).await, job("low"), node(1));
     low.priority = 20;
     low.task_groups[0].count = 1;

@@ -340,7 +340,7 @@ async fn a_report_and_a_rival_write_end_with_the_report() {
 }
 
 #[tokio::test]
-async fn a_report_too_large_to_store_is_refused_alone_and_holds_up_nobody() {
+async fn a_report_too_large_to_store_is_refused_alone_and_delays_no_other() {
     const GOOD: u128 = 20;
     let (suite, good, bad, job) = (Suite::start(1).await, node(1), node(2), job("web"));
     register(&suite, 0, &good).await.unwrap();

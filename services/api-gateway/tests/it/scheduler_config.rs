@@ -45,7 +45,7 @@ async fn set(
 }
 
 #[tokio::test]
-async fn the_defaults_hold_until_somebody_chooses() {
+async fn the_defaults_apply_until_a_configuration_is_set() {
     let suite = Suite::start(2).await;
     let expected = v1::SchedulerConfiguration {
         scheduler_algorithm: "binpack".to_owned(),

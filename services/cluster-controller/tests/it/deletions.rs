@@ -9,7 +9,7 @@ use test_kit::wait_for;
 use crate::suite::{Suite, TIMEOUT};
 
 #[tokio::test]
-async fn what_nobody_finishes_deleting_is_there_again() {
+async fn an_interrupted_deletion_is_undone() {
     let suite = Suite::start().await;
     let namespace = Namespace {
         name: "team".to_owned(),

@@ -207,7 +207,7 @@ async fn at_the_deadline_all_leave_in_bounded_pieces_with_an_evaluation_each() {
 }
 
 #[tokio::test]
-async fn an_idle_node_is_done_at_once_and_a_drain_that_was_ended_marks_nobody() {
+async fn an_idle_node_is_drained_at_once_and_a_cancelled_drain_marks_no_allocation() {
     let suite = Suite::start().await;
     for number in [1, 3] {
         suite.register(number, NodeStatus::Ready).await;

@@ -44,7 +44,7 @@ async fn past(suite: &Suite, job: &Job, first: u128, count: u128) {
 }
 
 #[tokio::test]
-async fn whoever_asks_gets_a_store_without_what_is_over() {
+async fn a_forced_collection_removes_ended_objects_at_once() {
     let suite = Suite::start().await;
     let (controller, _gateway) = suite.led().await;
     let mut over = service("over", 1);

@@ -6,7 +6,7 @@ use state::Key;
 use crate::suite::{Suite, TIMEOUT, group, key, made};
 
 #[tokio::test]
-async fn the_next_leader_does_what_nobody_did() {
+async fn the_next_leader_does_the_pending_work() {
     let suite = Suite::start().await;
     suite.put_job(&suite.job, false).await;
     suite.deploy(group()).await;

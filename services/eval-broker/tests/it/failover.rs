@@ -71,7 +71,7 @@ async fn the_next_leader_delivers_everything_that_is_open() {
 }
 
 #[tokio::test]
-async fn capacity_that_came_while_nobody_led_unblocks() {
+async fn capacity_that_came_without_a_leader_unblocks() {
     let suite = Suite::start().await;
     let seen = suite.store.current_revision().await.unwrap();
     let blocked = model::Evaluation {

@@ -1,4 +1,4 @@
-use applier::Verdict;
+use applier::PlanVerification;
 use model::{EvalStatus, Evaluation, Job, Node, TriggeredBy};
 use store::Txn;
 use test_kit::builders;
@@ -29,7 +29,8 @@ impl Fixture {
         let eval = ground.register(&job, &nodes).await;
         let plan = ground.plan(&eval).await;
         assert_eq!((plan.placement_count(), plan.all_at_once), (PLACED, true));
-        let Verdict::Accepted(accepted) = applier::verify(&ground.now().await, &plan, NOW) else {
+        let PlanVerification::Accepted(accepted) = applier::verify(&ground.now().await, &plan, NOW)
+        else {
             panic!("refused");
         };
         Self {

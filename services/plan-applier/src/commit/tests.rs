@@ -1,7 +1,7 @@
 //! Every concurrent change between a plan's verification and its commit fails the transaction: each
 //! compare on its own, in a store.
 
-use applier::Verdict;
+use applier::PlanVerification;
 use model::plan::Stop;
 use model::{
     AllocId, DeploymentStatus, DesiredStatus, EvalStatus, Evaluation, NodeEligibility, Plan,
@@ -85,7 +85,7 @@ fn replacing(snapshot: &Snapshot, former: Plan, eval: &Evaluation) -> Plan {
 }
 
 fn verified(snapshot: &Snapshot, plan: &Plan) -> Vec<Arc<Piece>> {
-    let Verdict::Accepted(accepted) = applier::verify(snapshot, plan, NOW) else {
+    let PlanVerification::Accepted(accepted) = applier::verify(snapshot, plan, NOW) else {
         panic!("refused");
     };
     assert!(accepted.rejected_nodes.is_empty());

@@ -39,7 +39,7 @@ async fn scenario_094_the_next_leader_places_the_rest_of_a_large_plan() {
     let plan = Box::new(ground.plan(&eval).await);
     assert_eq!(plan.placement_count(), 3_000);
     let snapshot = ground.now().await;
-    let Verdict::Accepted(accepted) = applier::verify(&snapshot, &plan, NOW) else {
+    let PlanVerification::Accepted(accepted) = applier::verify(&snapshot, &plan, NOW) else {
         panic!("refused");
     };
     assert!(accepted.pieces.len() >= 3, "{}", accepted.pieces.len());

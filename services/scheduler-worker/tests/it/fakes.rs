@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use applier::Verdict;
+use applier::PlanVerification;
 use model::{Plan, PlanResult, Timestamp};
 use proto::internal::v1::eval_broker_server::EvalBroker;
 use proto::internal::v1::plan_applier_server::PlanApplier;
@@ -142,15 +142,15 @@ impl FakeApplier {
     async fn commit(&self, plan: &Plan) -> PlanResult {
         let snapshot = self.replica.linearizable(TIMEOUT).await.unwrap();
         let accepted = match applier::verify(&snapshot, plan, Timestamp(1)) {
-            Verdict::Accepted(accepted) => accepted,
-            Verdict::Refused(refusal) => {
+            PlanVerification::Accepted(accepted) => accepted,
+            PlanVerification::Refused(refusal) => {
                 return PlanResult {
                     refused: Some(refusal.reason),
                     refresh_index: refusal.refresh_index,
                     ..PlanResult::default()
                 };
             }
-            Verdict::Waits => panic!("nothing is on its way"),
+            PlanVerification::Waits => panic!("nothing is on its way"),
         };
         let mut result = PlanResult::default();
         let writer = self.replica.client().unfenced_writer();

@@ -129,7 +129,7 @@ async fn an_evaluation_that_gets_nowhere_fails_and_leaves_a_blocked_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_is_offered_until_somebody_takes_it() {
+async fn a_plan_is_submitted_again_until_a_plan_applier_takes_it() {
     let mut suite = Suite::start().await;
     suite.answer([
         Answer::Fail(Status::failed_precondition("not the leader")),

@@ -46,7 +46,7 @@ fn namespace_and_pool_that_are_missing_are_named_together() {
 }
 
 #[test]
-fn a_registration_compares_the_default_namespace_whoever_has_changed_it() {
+fn a_registration_compares_the_default_namespace_after_any_change_of_it() {
     let mut stored = Stored::default();
     let web = builders::service("web", 1);
     let key = Key::Namespace("default".to_owned());

@@ -226,7 +226,7 @@ fn scenarios_003_and_004_a_check_index_is_kept_to() {
 }
 
 #[test]
-fn scenario_005_of_two_who_go_by_one_index_one_writes() {
+fn scenario_005_of_two_registrations_with_one_index_one_writes() {
     let (mut fixture, job) = (Fixture::default(), builders::service("web", 3));
     let index = fixture.register(&job);
     let request = RegisterRequest {

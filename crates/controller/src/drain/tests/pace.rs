@@ -32,7 +32,7 @@ fn as_many_leave_as_the_pace_allows() {
 }
 
 #[test]
-fn whoever_is_unhealthy_leaves_first_and_takes_the_place_of_a_healthy_one() {
+fn an_unhealthy_allocation_migrates_first_and_takes_the_slot_of_a_healthy_one() {
     let job = paced("web", 5, 2);
     assert_eq!(marked(&job, &[Some(true), Some(true), Some(false)]), [3, 1]);
     let many = [Some(true), Some(false), Some(false), Some(false)];
@@ -40,14 +40,14 @@ fn whoever_is_unhealthy_leaves_first_and_takes_the_place_of_a_healthy_one() {
 }
 
 #[test]
-fn who_is_not_judged_yet_stays_and_counts_as_on_the_move() {
+fn an_allocation_without_health_stays_and_counts_as_migrating() {
     let job = paced("web", 3, 1);
     assert_eq!(marked(&job, &[Some(true), None]), []);
     assert_eq!(marked(&paced("web", 3, 2), &[Some(true), None]), [1]);
 }
 
 #[test]
-fn a_group_that_is_short_lets_nobody_leave() {
+fn a_group_below_its_count_migrates_nothing() {
     let mut fixture = Fixture::new(2);
     let job = paced("web", 3, 1);
     fixture.put_job(&job);
@@ -116,7 +116,7 @@ fn a_canary_stands_beside_the_count_and_leaves_last() {
 }
 
 #[test]
-fn who_was_a_canary_counts_as_any_other_once_promoted() {
+fn a_promoted_canary_counts_as_any_other_allocation() {
     let mut fixture = Fixture::new(3);
     let job = paced("web", 3, 1);
     fixture.put_job(&job);
@@ -139,7 +139,7 @@ fn who_was_a_canary_counts_as_any_other_once_promoted() {
 }
 
 #[test]
-fn whoever_is_not_wanted_any_more_is_not_paced() {
+fn an_unwanted_allocation_is_not_paced() {
     let job = paced("web", 3, 1);
     let shrunk = |edit: fn(&mut Job)| {
         let mut fixture = Fixture::new(2);
@@ -173,7 +173,7 @@ fn whoever_is_not_wanted_any_more_is_not_paced() {
 }
 
 #[test]
-fn who_leaves_because_its_time_is_over_counts_as_on_the_move() {
+fn an_allocation_past_its_deadline_counts_as_migrating() {
     let mut fixture = Fixture::new(3);
     let job = paced("web", 3, 1);
     fixture.put_job(&job);

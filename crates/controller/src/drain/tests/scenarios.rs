@@ -300,7 +300,7 @@ fn one_that_is_back_in_reach_is_not_marked_before_the_scheduler_has_seen_it() {
 }
 
 #[test]
-fn a_job_is_asked_to_look_once_for_who_leaves_and_who_was_marked_before() {
+fn one_evaluation_covers_the_new_and_the_earlier_marked_allocations_of_a_job() {
     let mut fixture = Fixture::new(2);
     let job = paced("web", 2, 1);
     fixture.put_job(&job);

@@ -174,7 +174,7 @@ fn csv_records(body: &str) -> Result<Vec<Vec<String>>, String> {
             '"' if quoted && chars.next_if_eq(&'"').is_some() => field.push('"'),
             '"' if quoted => quoted = false,
             '"' if field.is_empty() && !was_quoted => (quoted, was_quoted) = (true, true),
-            '"' => return Err("a quote stands within a field: quote the whole field".to_owned()),
+            '"' => return Err("a quote is inside a field: quote the whole field".to_owned()),
             ',' if !quoted => {
                 record.push(std::mem::take(&mut field));
                 was_quoted = false;

@@ -60,7 +60,7 @@ impl<'a> Search<'a, '_> {
     /// Takes out the best node, or draws one of the best with an equal or higher liking: only the
     /// fit may be worse.
     fn next(&mut self, rng: &mut RunRng) -> Option<(Entry, u32, f64)> {
-        let among = rng.choice().among as usize;
+        let among = rng.selection().among as usize;
         if among <= 1 {
             return self.buckets.pop(&self.bucket_refs);
         }

@@ -6,8 +6,8 @@ use state::{AllocView, NodeRow};
 use crate::preempt::candidates::{Candidate, Preemptor};
 use crate::preempt::choice::victims;
 use crate::preempt::cost::preemption_score;
+use crate::preempt::node_fit::NodeFit;
 use crate::preempt::preempted::Preempted;
-use crate::preempt::room::Room;
 use crate::rank::ask::{AllocAsk, Found};
 use crate::rank::assignment::Assignment;
 use crate::rank::metrics::{RUNNERS_UP_MAX, node_score};
@@ -227,7 +227,7 @@ impl<'a> Search<'a, '_> {
         let row = table.row(position);
         let candidates = preemptor.candidates(snapshot, row.id, preempted);
         let usage = self.cluster.usage(position);
-        let room = Room {
+        let room = NodeFit {
             node: &table.node(position)?.value,
             usage: &usage,
             requirements: self.requirements,
@@ -252,7 +252,7 @@ impl<'a> Search<'a, '_> {
     pub(crate) fn parts_without(
         &self,
         position: usize,
-        room: &Room<'_>,
+        room: &NodeFit<'_>,
         victims: &[Candidate<'a>],
     ) -> Option<Parts> {
         let mut without = room.usage.clone();

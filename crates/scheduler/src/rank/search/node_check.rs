@@ -11,7 +11,7 @@ use crate::rank::score_buckets::Entry;
 use crate::rank::search::Search;
 
 /// A node with one more allocation of the group on it.
-pub(super) struct Room {
+pub(super) struct NodeUse {
     pub(super) after: ComparableResources,
     /// The score of its devices.
     pub(super) devices: Option<f64>,
@@ -67,7 +67,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns the node with one more on it; `None`: it has no room.
-    pub(super) fn room(&self, position: usize, row: &NodeRow) -> Option<Room> {
+    pub(super) fn room(&self, position: usize, row: &NodeRow) -> Option<NodeUse> {
         let (used, free_allocs) = match self.cluster.slot(position) {
             Some(slot) => (slot.used, slot.free_allocs),
             None => (row.used, row.free_allocs),
@@ -84,8 +84,8 @@ impl Search<'_, '_> {
         row: &NodeRow,
         used: ComparableResources,
         free_allocs: i32,
-    ) -> Option<Room> {
-        let mut room = Room {
+    ) -> Option<NodeUse> {
+        let mut room = NodeUse {
             after: used.plus(self.requirements.resources),
             devices: None,
         };

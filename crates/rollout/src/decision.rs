@@ -11,55 +11,55 @@ use crate::{outcome, progress, requests};
 
 /// The decision about a deployment.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
+pub(crate) struct Decision {
     pub(crate) action: Option<Action>,
     /// The time of the next decision if nothing changes.
-    pub(crate) look_at: Option<Timestamp>,
+    pub(crate) next_at: Option<Timestamp>,
 }
 
-impl Verdict {
+impl Decision {
     fn act(action: Action) -> Self {
         Self {
             action: Some(action),
-            look_at: None,
+            next_at: None,
         }
     }
 }
 
 /// Judges one deployment.
-pub(crate) fn judge(
+pub(crate) fn decide(
     config: &Config,
     now: Timestamp,
     snapshot: &Snapshot,
     deployment: &Indexed<Deployment>,
     memory: &mut Memory,
     next_id: &mut dyn FnMut() -> EvalId,
-) -> Verdict {
+) -> Decision {
     let value = &deployment.value;
     if value.status == DeploymentStatus::Successful {
-        return Verdict {
+        return Decision {
             action: outcome::mark_stable(snapshot, value),
-            look_at: None,
+            next_at: None,
         };
     }
     if !value.status.is_active() {
-        return Verdict::default();
+        return Decision::default();
     }
     let job = snapshot
         .job(&value.job)
         .filter(|job| job.create_index == value.job_create_index);
     let Some(job) = job else {
-        return Verdict::act(outcome::cancel(snapshot, deployment, now));
+        return Decision::act(outcome::cancel(snapshot, deployment, now));
     };
     // A stopped or newer job ends the deployment with its next evaluation, which its change has
     // created. A paused deployment waits for a user.
     let superseded = job.value.stop || job.value.version != value.job_version;
     if superseded || value.status == DeploymentStatus::Paused {
-        return Verdict::default();
+        return Decision::default();
     }
     if let Some((cause, revert_wanted)) = find_failure(now, snapshot, value, &job.value) {
         let revert = outcome::choose_revert(snapshot, job, revert_wanted, now);
-        return Verdict::act(outcome::fail(
+        return Decision::act(outcome::fail(
             snapshot,
             deployment,
             job,
@@ -70,15 +70,15 @@ pub(crate) fn judge(
         ));
     }
     if let Some(action) = requests::auto_promote(snapshot, deployment, now, next_id) {
-        return Verdict::act(action);
+        return Decision::act(action);
     }
-    let look_due = look_due(config, now, snapshot, value, memory);
-    if look_due.is_some_and(|due| due <= now) {
-        return Verdict::act(outcome::look_again(value, &job.value, next_id(), now));
+    let eval_due = eval_due(config, now, snapshot, value, memory);
+    if eval_due.is_some_and(|due| due <= now) {
+        return Decision::act(outcome::evaluate(value, &job.value, next_id(), now));
     }
-    Verdict {
+    Decision {
         action: None,
-        look_at: earliest(look_due, next_deadline(snapshot, value)),
+        next_at: earliest(eval_due, next_deadline(snapshot, value)),
     }
 }
 
@@ -164,7 +164,7 @@ fn next_deadline(snapshot: &Snapshot, deployment: &Deployment) -> Option<Timesta
 ///
 /// While allocations of the deployment have no health yet, a short window batches reports; once all
 /// have reported there is nothing to wait for.
-fn look_due(
+fn eval_due(
     config: &Config,
     now: Timestamp,
     snapshot: &Snapshot,
@@ -172,7 +172,7 @@ fn look_due(
     memory: &mut Memory,
 ) -> Option<Timestamp> {
     if memory.health_index <= snapshot.covered_index(&deployment.job, now) {
-        memory.look_due = None;
+        memory.eval_due = None;
         return None;
     }
     let more_to_come = snapshot
@@ -182,7 +182,7 @@ fn look_due(
         return Some(now);
     }
     let due = *memory
-        .look_due
+        .eval_due
         .get_or_insert(now.plus(config.health_window));
     Some(due)
 }

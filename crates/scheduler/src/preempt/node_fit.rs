@@ -7,14 +7,14 @@ use state::NodeUsage;
 use crate::rank::assignment::Assignment;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room<'a> {
+pub(crate) struct NodeFit<'a> {
     pub(crate) node: &'a Node,
     /// What is held there, without what the plan stops or has evicted.
     pub(crate) usage: &'a NodeUsage,
     pub(crate) requirements: &'a Requirements,
 }
 
-impl<'a> Room<'a> {
+impl<'a> NodeFit<'a> {
     /// Returns the same node with another usage.
     pub(crate) fn with(&self, usage: &'a NodeUsage) -> Self {
         Self { usage, ..*self }

@@ -3,6 +3,7 @@
 //! The scheduler blocks an evaluation on the basis of a snapshot. Capacity gained between that
 //! snapshot and now would be missed, so the revisions of gains are remembered and compared.
 //! Gains of classes and of nodes are kept apart, because their ids are of different kinds.
+//! A gain unblocks only what may fit into the node's room ([`crate::room`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,9 +13,26 @@ use rustc_hash::FxHashMap;
 
 use crate::config::CAPACITY_MEMORY;
 use crate::event::BlockedOn;
+use crate::room::{Asks, Room};
 
 /// Computed class → whether its nodes could take the job.
 type Eligibility = BTreeMap<Arc<str>, bool>;
+
+/// What evaluations of one group need.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Needs {
+    eligibility: Eligibility,
+    asks: Option<Asks>,
+}
+
+/// The revision of a gain, its node and its class.
+type GainKey = (u64, Option<NodeId>, Arc<str>);
+
+#[derive(Debug)]
+struct ClassGain {
+    room: Room,
+    at: Timestamp,
+}
 
 /// A job has one blocked evaluation; a system job one per node.
 type Owner = (Arc<JobKey>, Option<NodeId>);
@@ -23,13 +41,16 @@ type Owner = (Arc<JobKey>, Option<NodeId>);
 pub(crate) struct Blocked {
     tracked: FxHashMap<EvalId, Tracked>,
     by_owner: BTreeMap<Owner, EvalId>,
-    /// Grouped by what they know of classes: thousands of evaluations share few groups, and a gain
-    /// looks at each group once.
-    captured: BTreeMap<Arc<Eligibility>, BTreeSet<EvalId>>,
-    escaped: BTreeSet<EvalId>,
+    /// Grouped by what they know of classes and by what they ask for: thousands of evaluations share
+    /// few groups, and a gain looks at each group once.
+    captured: BTreeMap<Arc<Needs>, BTreeSet<EvalId>>,
+    escaped: BTreeMap<Option<Asks>, BTreeSet<EvalId>>,
     by_node: BTreeMap<NodeId, BTreeSet<EvalId>>,
     after_conflicts: BTreeSet<EvalId>,
-    class_gains: FxHashMap<Arc<str>, Gain>,
+    /// By revision; of each node only the newest, because its room includes what came earlier.
+    class_gains: BTreeMap<GainKey, ClassGain>,
+    /// The newest gain of each node in `class_gains`.
+    newest_of_node: FxHashMap<NodeId, GainKey>,
     node_gains: FxHashMap<NodeId, Gain>,
     /// The highest revision of any gain of a class.
     newest_gain: u64,
@@ -39,10 +60,16 @@ pub(crate) struct Blocked {
 #[derive(Debug)]
 struct Tracked {
     owner: Owner,
-    /// `None`: escaped.
-    eligibility: Option<Arc<Eligibility>>,
+    group: Group,
     /// How far its scheduler has looked, or how new it is.
     recency: u64,
+}
+
+/// The group that an evaluation is in.
+#[derive(Debug)]
+enum Group {
+    Captured(Arc<Needs>),
+    Escaped(Option<Asks>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,33 +122,35 @@ impl Blocked {
         if on.after_conflicts {
             self.after_conflicts.insert(id);
         }
-        let eligibility = (!on.escaped).then(|| self.shared(on.class_eligibility));
-        match &eligibility {
-            Some(eligibility) => {
-                self.captured
-                    .entry(Arc::clone(eligibility))
-                    .or_default()
-                    .insert(id);
-            }
-            None => {
-                self.escaped.insert(id);
-            }
-        }
+        let group = if on.escaped {
+            self.escaped.entry(on.asks.clone()).or_default().insert(id);
+            Group::Escaped(on.asks)
+        } else {
+            let needs = self.shared(Needs {
+                eligibility: on.class_eligibility,
+                asks: on.asks,
+            });
+            self.captured
+                .entry(Arc::clone(&needs))
+                .or_default()
+                .insert(id);
+            Group::Captured(needs)
+        };
         self.by_owner.insert(owner.clone(), id);
         self.tracked.insert(
             id,
             Tracked {
                 owner,
-                eligibility,
+                group,
                 recency,
             },
         );
     }
 
-    fn shared(&self, eligibility: Eligibility) -> Arc<Eligibility> {
-        match self.captured.get_key_value(&eligibility) {
+    fn shared(&self, needs: Needs) -> Arc<Needs> {
+        match self.captured.get_key_value(&needs) {
             Some((shared, _)) => Arc::clone(shared),
-            None => Arc::new(eligibility),
+            None => Arc::new(needs),
         }
     }
 
@@ -138,11 +167,12 @@ impl Blocked {
         if self.newest_gain <= on.snapshot_index {
             return false;
         }
-        on.escaped
-            || self
-                .class_gains
-                .iter()
-                .any(|(class, gain)| newer(gain) && on.class_eligibility.get(class) != Some(&false))
+        let after = (on.snapshot_index.saturating_add(1), None, Arc::from(""));
+        let mut newer = self.class_gains.range(after..);
+        newer.any(|((_, _, class), gain)| {
+            (on.escaped || on.class_eligibility.get(class) != Some(&false))
+                && gain.room.may_take(on.asks.as_ref())
+        })
     }
 
     /// Records that a class (and a node) has gained capacity, and removes and returns the evaluations
@@ -152,13 +182,20 @@ impl Blocked {
         now: Timestamp,
         class: Arc<str>,
         node_id: Option<NodeId>,
+        room: Room,
         index: u64,
     ) -> BTreeSet<EvalId> {
         self.forget(now);
         self.newest_gain = self.newest_gain.max(index);
-        let mut freed = std::mem::take(&mut self.escaped);
-        for (eligibility, ids) in &self.captured {
-            if eligibility.get(&class) != Some(&false) {
+        let mut freed = BTreeSet::new();
+        for (asks, ids) in &self.escaped {
+            if room.may_take(asks.as_ref()) {
+                freed.extend(ids);
+            }
+        }
+        for (needs, ids) in &self.captured {
+            let is_eligible = needs.eligibility.get(&class) != Some(&false);
+            if is_eligible && room.may_take(needs.asks.as_ref()) {
                 freed.extend(ids);
             }
         }
@@ -166,11 +203,24 @@ impl Blocked {
             freed.extend(self.by_node.get(&node_id).into_iter().flatten());
             note(&mut self.node_gains, node_id, Gain { index, at: now });
         }
-        note(&mut self.class_gains, class, Gain { index, at: now });
+        self.note_of_class((index, node_id, class), ClassGain { room, at: now });
         for id in &freed {
             self.untrack(*id);
         }
         freed
+    }
+
+    fn note_of_class(&mut self, key: GainKey, gain: ClassGain) {
+        if let Some(node_id) = key.1 {
+            if let Some(newest) = self.newest_of_node.get(&node_id) {
+                if newest.0 > key.0 {
+                    return;
+                }
+                self.class_gains.remove(newest);
+            }
+            self.newest_of_node.insert(node_id, key.clone());
+        }
+        self.class_gains.insert(key, gain);
     }
 
     /// Forgets gains that no snapshot in use can be older than.
@@ -182,6 +232,8 @@ impl Blocked {
         self.forgot_at = now;
         self.class_gains
             .retain(|_, gain| now.since(gain.at) <= CAPACITY_MEMORY);
+        self.newest_of_node
+            .retain(|_, key| self.class_gains.contains_key(key));
         self.node_gains
             .retain(|_, gain| now.since(gain.at) <= CAPACITY_MEMORY);
     }
@@ -214,11 +266,9 @@ impl Blocked {
         let Some(tracked) = self.tracked.remove(&id) else {
             return;
         };
-        match &tracked.eligibility {
-            Some(eligibility) => remove_from(&mut self.captured, eligibility, id),
-            None => {
-                self.escaped.remove(&id);
-            }
+        match &tracked.group {
+            Group::Captured(needs) => remove_from(&mut self.captured, needs, id),
+            Group::Escaped(asks) => remove_from(&mut self.escaped, asks, id),
         }
         if let Some(node_id) = tracked.owner.1 {
             remove_from(&mut self.by_node, &node_id, id);
@@ -236,7 +286,7 @@ impl Blocked {
     }
 
     pub(crate) fn escaped_len(&self) -> usize {
-        self.escaped.len()
+        self.escaped.values().map(BTreeSet::len).sum()
     }
 }
 

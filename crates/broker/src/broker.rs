@@ -156,9 +156,10 @@ impl Broker {
             Fact::Capacity {
                 class,
                 node_id,
+                room,
                 index,
             } => {
-                self.learn_capacity(now, class, node_id, index);
+                self.learn_capacity(now, class, node_id, room, index);
             }
             Fact::Paused(paused) => self.paused = paused,
         }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{EvalId, EvalStatus, Evaluation, JobKey, JobType, NodeId, Timestamp, TriggeredBy};
+use state::Snapshot;
 
+use crate::room::{Asks, Room};
 use crate::token::Token;
 
 /// Names a waiting RPC, so that its answer finds it.
@@ -69,6 +71,8 @@ pub enum Fact {
         class: Arc<str>,
         /// The node that gained it, for evaluations blocked on that node.
         node_id: Option<NodeId>,
+        /// The node's room now.
+        room: Room,
         index: u64,
     },
     /// Whether the operator has paused deliveries.
@@ -103,11 +107,18 @@ pub struct BlockedOn {
     pub node_id: Option<NodeId>,
     /// It lost too many placement races, so it is retried after a while.
     pub after_conflicts: bool,
+    /// The least that has to be free on a node; `None`: unknown, any gain may help.
+    pub asks: Option<Asks>,
 }
 
 impl OpenEval {
-    /// Reads an evaluation and the revisions of its key.
-    pub fn new(value: &Evaluation, create_index: u64, modify_index: u64) -> Self {
+    /// Reads an evaluation and the revisions of its key; `snapshot` has its job.
+    pub fn new(
+        value: &Evaluation,
+        create_index: u64,
+        modify_index: u64,
+        snapshot: &Snapshot,
+    ) -> Self {
         let blocked = (value.status == EvalStatus::Blocked).then(|| {
             Box::new(BlockedOn {
                 class_eligibility: value
@@ -119,6 +130,7 @@ impl OpenEval {
                 snapshot_index: value.snapshot_index,
                 node_id: value.node_id.filter(|_| value.job_type == JobType::System),
                 after_conflicts: value.triggered_by == TriggeredBy::MaxPlanAttempts,
+                asks: Asks::of(snapshot, value),
             })
         });
         Self {

@@ -8,6 +8,7 @@ use rustc_hash::FxHashSet;
 use state::{Change, Entity, Key, Snapshot};
 
 use crate::event::{Fact, OpenEval};
+use crate::room::Room;
 
 /// Reads the change feed.
 ///
@@ -48,7 +49,7 @@ impl Reader {
                 create_index,
                 modify_index,
                 ..
-            } => Some(eval_fact(eval, *create_index, *modify_index)),
+            } => Some(eval_fact(eval, *create_index, *modify_index, snapshot)),
             Change::Delete { key: Key::Eval(id) } => Some(Fact::Closed {
                 eval_id: *id,
                 index: revision,
@@ -58,7 +59,7 @@ impl Reader {
                 entity: Entity::Node(node),
                 modify_index,
                 ..
-            } => self.node_fact(node, *modify_index),
+            } => self.node_fact(node, *modify_index, snapshot),
             Change::Delete { key: Key::Node(id) } => {
                 self.schedulable.remove(id);
                 None
@@ -78,7 +79,7 @@ impl Reader {
             } if has_ended(client.status) => {
                 let node_id = snapshot.alloc(*id)?.alloc.node_id;
                 let node = snapshot.node(node_id)?;
-                Some(gain(&node.value, Some(node_id), *modify_index))
+                Some(gain(snapshot, &node.value, Some(node_id), *modify_index))
             }
             // A directory more is what an evaluation may wait for.
             Change::Put {
@@ -87,20 +88,25 @@ impl Reader {
                 ..
             } if !volume.deleting => {
                 let node = snapshot.node(volume.node_id)?;
-                Some(gain(&node.value, Some(volume.node_id), *modify_index))
+                Some(gain(
+                    snapshot,
+                    &node.value,
+                    Some(volume.node_id),
+                    *modify_index,
+                ))
             }
             _ => None,
         }
     }
 
-    fn node_fact(&mut self, node: &Node, index: u64) -> Option<Fact> {
+    fn node_fact(&mut self, node: &Node, index: u64, snapshot: &Snapshot) -> Option<Fact> {
         if !node.is_schedulable() {
             self.schedulable.remove(&node.id);
             return None;
         }
         // A node that merely registers anew is no news to what is blocked on this very node.
         let news = self.schedulable.insert(node.id);
-        Some(gain(node, news.then_some(node.id), index))
+        Some(gain(snapshot, node, news.then_some(node.id), index))
     }
 }
 
@@ -136,7 +142,7 @@ pub fn capacity(snapshot: &Snapshot) -> Vec<Fact> {
             continue;
         };
         if node.value.is_schedulable() && index > oldest {
-            facts.push(gain(&node.value, Some(node_id), index));
+            facts.push(gain(snapshot, &node.value, Some(node_id), index));
         }
     }
     facts
@@ -154,11 +160,11 @@ pub(crate) fn closed(snapshot: &Snapshot, eval_id: EvalId) -> Fact {
     }
 }
 
-fn eval_fact(eval: &Evaluation, create_index: u64, modify_index: u64) -> Fact {
+fn eval_fact(eval: &Evaluation, create_index: u64, modify_index: u64, snapshot: &Snapshot) -> Fact {
     if eval.status.is_terminal() {
         closed_at(eval, modify_index)
     } else {
-        Fact::Open(OpenEval::new(eval, create_index, modify_index))
+        Fact::Open(OpenEval::new(eval, create_index, modify_index, snapshot))
     }
 }
 
@@ -170,10 +176,11 @@ fn closed_at(eval: &Evaluation, index: u64) -> Fact {
     }
 }
 
-fn gain(node: &Node, node_id: Option<NodeId>, index: u64) -> Fact {
+fn gain(snapshot: &Snapshot, node: &Node, node_id: Option<NodeId>, index: u64) -> Fact {
     Fact::Capacity {
         class: Arc::from(node.computed_class.as_str()),
         node_id,
+        room: Room::on_node(snapshot, node.id),
         index,
     }
 }

@@ -10,8 +10,8 @@
 //!
 //! In reading order: [`event`] and [`effect`] are the interface; [`config`] has the timeouts;
 //! `broker` is the state machine; `queues` holds deliverable evaluations, `sessions` the workers'
-//! streams, `blocked` the evaluations that wait for capacity; [`facts`] reads the replica;
-//! [`outcome`] makes the writes.
+//! streams, `blocked` the evaluations that wait for capacity, [`room`] tells which of them a gain may
+//! help; [`facts`] reads the replica; [`outcome`] makes the writes.
 //!
 //! Source: Nomad's public behaviour: at-least-once delivery by priority, one evaluation of a job
 //! at a time, answered by token with ack or nack.
@@ -25,6 +25,7 @@ pub mod event;
 pub mod facts;
 pub mod outcome;
 mod queues;
+pub mod room;
 mod sessions;
 pub mod token;
 
@@ -36,4 +37,5 @@ pub use config::Config;
 pub use effect::{Delivery, Effect, Refusal, ReturnReason};
 pub use entry::State;
 pub use event::{BlockedOn, Event, Fact, JobTypes, OpenEval, RequestId, SessionId};
+pub use room::{Asks, Room};
 pub use token::Token;

@@ -8,4 +8,5 @@ mod paused;
 mod property;
 mod queues;
 mod replica;
+mod room;
 mod values;

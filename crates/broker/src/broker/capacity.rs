@@ -9,6 +9,7 @@ use super::Broker;
 use crate::blocked::Verdict;
 use crate::entry::State;
 use crate::event::BlockedOn;
+use crate::room::Room;
 
 impl Broker {
     pub(super) fn block(
@@ -38,9 +39,10 @@ impl Broker {
         now: Timestamp,
         class: Arc<str>,
         node_id: Option<NodeId>,
+        room: Room,
         index: u64,
     ) {
-        let freed = self.blocked.gain(now, class, node_id, index);
+        let freed = self.blocked.gain(now, class, node_id, room, index);
         self.enqueue_unblocked(now, freed);
     }
 

@@ -31,7 +31,7 @@ impl Broker {
             open.insert(eval.value.id);
             self.learn_open(
                 now,
-                OpenEval::new(&eval.value, eval.create_index, eval.modify_index),
+                OpenEval::new(&eval.value, eval.create_index, eval.modify_index, snapshot),
                 &mut effects,
             );
         }

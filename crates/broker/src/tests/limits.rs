@@ -50,7 +50,12 @@ fn a_wave_of_timers_takes_several_steps_and_none_is_lost() {
                 wait_until: due,
                 ..eval(number, &number.to_string())
             };
-            Fact::Open(OpenEval::new(&value, 1, 1))
+            Fact::Open(OpenEval::new(
+                &value,
+                1,
+                1,
+                &state::State::default().snapshot(),
+            ))
         })
         .collect();
     broker.step(now, Event::Facts(facts));

@@ -1,0 +1,126 @@
+//! Asks of blocked evaluations, and the room of a node that has gained capacity: a gain that no ask fits
+//! in wakes nothing.
+//!
+//! A wake-up that is left out must be one that cannot help. So an ask is a lower bound, room is an
+//! upper bound, and where the fit depends on more than cpu, memory and disk of one node, the ask is
+//! unknown, and every gain wakes the evaluation.
+
+use model::constraint::{Constraint, Operator};
+use model::{
+    ComparableResources, Evaluation, Job, JobType, NodeId, Preemption, TaskGroup, TriggeredBy,
+};
+use state::Snapshot;
+
+/// Allocations of a job that are looked at; the ask of a job with more of them and several versions is
+/// unknown.
+const ALLOCS_MAX: usize = 1_000;
+
+/// The least that has to be free on one node before an evaluation can place anything.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asks {
+    job_type: JobType,
+    /// Cpu, memory and disk of one allocation of each task group that was not placed.
+    groups: Vec<[u64; 3]>,
+}
+
+/// The room on a node after a gain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// `None`: unknown.
+    free: Option<[u64; 3]>,
+    /// Jobs of its types may evict others, and so find more room than is free.
+    preemption: Preemption,
+}
+
+impl Room {
+    /// Returns the room on a node as `snapshot` has it.
+    pub fn on_node(snapshot: &Snapshot, node_id: NodeId) -> Self {
+        let preemption = snapshot.scheduler_config().preemption;
+        let Some(node) = snapshot.node(node_id) else {
+            return Self {
+                free: None,
+                preemption,
+            };
+        };
+        let used = snapshot.usage(node_id).map(|usage| usage.total);
+        let free = node.value.available().minus(used.unwrap_or_default());
+        Self {
+            free: Some(amounts(free)),
+            preemption,
+        }
+    }
+
+    /// Tells whether an evaluation with these asks may find a place there; `None`: they are unknown.
+    pub(crate) fn may_take(&self, asks: Option<&Asks>) -> bool {
+        let (Some(free), Some(asks)) = (self.free, asks) else {
+            return true;
+        };
+        let fits = |ask: &[u64; 3]| ask.iter().zip(free).all(|(ask, free)| *ask <= free);
+        self.preemption.is_enabled(asks.job_type) || asks.groups.iter().any(fits)
+    }
+}
+
+impl Asks {
+    /// Returns the asks of a blocked evaluation; `None`: unknown.
+    pub fn of(snapshot: &Snapshot, eval: &Evaluation) -> Option<Self> {
+        // System jobs wait for one node each; after lost races there was room already.
+        if matches!(eval.job_type, JobType::System | JobType::Sysbatch)
+            || eval.triggered_by == TriggeredBy::MaxPlanAttempts
+            || eval.failed_task_groups.is_empty()
+        {
+            return None;
+        }
+        let job = &snapshot.job(&eval.job)?.value;
+        if job.all_at_once || has_distinct(&job.constraints) || replaces_own(snapshot, job) {
+            return None;
+        }
+        let names = eval.failed_task_groups.keys();
+        let groups: Option<Vec<_>> = names
+            .map(|name| {
+                let group = job.task_group(name)?;
+                is_plain(group).then(|| amounts(group.ask()))
+            })
+            .collect();
+        Some(Self {
+            job_type: eval.job_type,
+            groups: groups?,
+        })
+    }
+}
+
+fn amounts(resources: ComparableResources) -> [u64; 3] {
+    [resources.cpu_mhz, resources.memory_mib, resources.disk_mib]
+}
+
+/// Tells whether nothing but a node's own room decides if an allocation of the group fits.
+fn is_plain(group: &TaskGroup) -> bool {
+    let mut constraints = group.tasks.iter().map(|task| &task.constraints);
+    group.volumes.is_empty()
+        && !has_distinct(&group.constraints)
+        && !constraints.any(|constraints| has_distinct(constraints))
+}
+
+/// The end of an allocation on one node may allow a placement on another.
+fn has_distinct(constraints: &[Constraint]) -> bool {
+    let mut operators = constraints.iter().map(|constraint| constraint.operator);
+    operators.any(|operator| {
+        matches!(
+            operator,
+            Operator::DistinctHosts | Operator::DistinctProperty
+        )
+    })
+}
+
+/// Tells whether allocations of another version of the job may be stopped for new ones: their room
+/// counts as well.
+fn replaces_own(snapshot: &Snapshot, job: &Job) -> bool {
+    if job.version == 0 {
+        return false;
+    }
+    let key = job.key();
+    let mut allocs = snapshot.allocs_by_job(&key);
+    let is_other = |view: &state::AllocView| {
+        view.alloc.job_version != job.version && !view.is_client_terminal()
+    };
+    allocs.by_ref().take(ALLOCS_MAX).any(is_other) || allocs.next().is_some()
+}

@@ -42,7 +42,21 @@ impl Default for Config {
     }
 }
 
+/// Revisions that [`Config::bounded`] keeps. A batch allocation takes some five revisions of 0.5 KB until
+/// it has ended, so this is about 50 MB.
+pub const BOUNDED_REVISIONS: i64 = 100_000;
+
 impl Config {
+    /// The same store with a bounded history: the newest [`BOUNDED_REVISIONS`], checked every five minutes.
+    /// A watch that is behind them ends with the error of etcd, and its client lists again.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        Self {
+            auto_compaction: Some(AutoCompaction::Revisions(BOUNDED_REVISIONS)),
+            ..self
+        }
+    }
+
     /// A store that forgets everything when it stops.
     #[must_use]
     pub fn in_memory() -> Self {

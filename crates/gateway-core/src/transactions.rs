@@ -80,7 +80,9 @@ impl From<Failure> for Error {
 
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
-        if error.is_unknown() {
+        if matches!(error, store::Error::NoSpace { .. }) {
+            Self::overloaded(error)
+        } else if error.is_unknown() {
             Failure::Unknown(error).into()
         } else {
             Failure::Store(error).into()

@@ -7,7 +7,7 @@
 //! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
 //! configuration of schedulers; [`plan`] is a scheduler's proposal; [`allocation`] is one task group
 //! placed on one node; [`deployment`] is the rollout of one job version; [`volume`] is a registered
-//! directory of a node. [`refusal`] sorts refused requests into the kinds that an API has codes for.
+//! directory of a node; [`etcd`] is the status of etcd's members. [`refusal`] sorts refused requests into the kinds that an API has codes for.
 //!
 //! No type here carries its own index: an object's create and modify index are the revisions of
 //! its key, and [`Indexed`] adds them when it is read. Nothing here does I/O or knows the time.
@@ -18,6 +18,7 @@ pub mod constraint;
 pub mod deployment;
 pub mod drain;
 pub mod duration;
+pub mod etcd;
 pub mod evaluation;
 pub mod field_error;
 pub mod glob;
@@ -50,6 +51,7 @@ pub use allocation::{
 pub use constraint::{Affinity, Constraint, Operator, Spread, SpreadTarget};
 pub use deployment::{Deployment, DeploymentCounts, DeploymentGroup, DeploymentStatus};
 pub use drain::{DrainStatus, DrainStrategy, LastDrain, NodeEvent};
+pub use etcd::EtcdMember;
 pub use evaluation::{EvalStatus, Evaluation, TriggeredBy};
 pub use field_error::{FieldError, FieldErrors};
 pub use ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, VolumeClaimId, VolumeId};

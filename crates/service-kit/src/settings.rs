@@ -35,6 +35,10 @@ pub struct EtcdConfig {
     pub user: Option<String>,
     /// File with the password of `user`, which is read again for each login.
     pub password_file: Option<PathBuf>,
+    /// `--quota-backend-bytes` of etcd's members, in bytes, for members that tell it neither in their
+    /// status (since 3.6) nor in their metrics. New work is refused before the quota is reached. The
+    /// default is etcd's own, 2 GiB.
+    pub quota_bytes: u64,
 }
 
 impl Default for EtcdConfig {
@@ -47,6 +51,7 @@ impl Default for EtcdConfig {
             key_file: None,
             user: None,
             password_file: None,
+            quota_bytes: 2 << 30,
         }
     }
 }

@@ -22,7 +22,9 @@ use crate::codec;
 use crate::error::{Class, Error, classify, is_compacted};
 use crate::keys::Keyspace;
 use crate::login::{Login, User};
+use crate::member::Member;
 use crate::members::Members;
+use crate::quota::QuotaReader;
 use crate::retry::Retry;
 use crate::revision;
 use crate::socket::{Access, Connection, Timing};
@@ -79,6 +81,8 @@ pub struct Client {
     pub(crate) keyspace: Keyspace,
     pub(crate) request_timeout: Duration,
     pub(crate) limits: Limits,
+    /// One connection per member, each opened on first use.
+    pub(crate) maintenance: Arc<[Member]>,
     attempts: usize,
     /// 0: not known yet.
     cluster_id: Arc<AtomicU64>,
@@ -157,7 +161,11 @@ impl Client {
             (_, []) => etcd_client::Client::connect(endpoints, Some(connect)).await,
         };
         let client = client.map_err(|source| Error::from_etcd("connect", endpoints, source))?;
-        Ok(Self::new(&client, options, endpoints))
+        let mut maintenance = Vec::new();
+        for endpoint in endpoints {
+            maintenance.push(maintenance_member(endpoint, &access).await?);
+        }
+        Ok(Self::new(&client, maintenance, options, endpoints))
     }
 
     /// Creates a client of an embedded etcd behind `channel`, without a socket.
@@ -170,11 +178,27 @@ impl Client {
         let client = etcd_client::Client::from_channel(channel, Some(connect))
             .await
             .map_err(|source| Error::from_etcd("connect", &[], source))?;
-        Ok(Self::new(&client, options, &[IN_PROCESS.to_owned()]))
+        let member = Member {
+            endpoint: IN_PROCESS.to_owned(),
+            client: client.maintenance_client(),
+            quota: QuotaReader::new(IN_PROCESS, None),
+        };
+        Ok(Self::new(
+            &client,
+            vec![member],
+            options,
+            &[IN_PROCESS.to_owned()],
+        ))
     }
 
-    fn new(client: &etcd_client::Client, options: ClientOptions, endpoints: &[String]) -> Self {
+    fn new(
+        client: &etcd_client::Client,
+        maintenance: Vec<Member>,
+        options: ClientOptions,
+        endpoints: &[String],
+    ) -> Self {
         Self {
+            maintenance: maintenance.into(),
             kv: client
                 .kv_client()
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
@@ -349,6 +373,29 @@ impl Client {
             tokio::time::sleep(wait).await;
         }
     }
+}
+
+/// Returns the way to one member, which connects on first use.
+async fn maintenance_member(endpoint: &str, access: &Access) -> Result<Member, Error> {
+    let failed = |source| Error::from_etcd("connect", &[endpoint.to_owned()], source);
+    let (channel, plain) = if net::is_simulated() {
+        (
+            etcd_client::Channel::Tonic(simulated_channel(endpoint)?),
+            None,
+        )
+    } else {
+        let channel = access.channel(endpoint, Connection::default());
+        let channel = channel.map_err(|error| failed(error.into()))?;
+        let plain = channel.channel.clone();
+        let channel = etcd_client::Channel::Custom(BoxCloneSyncService::new(channel));
+        (channel, Some(plain))
+    };
+    let client = etcd_client::Client::from_channel(channel, None).await;
+    Ok(Member {
+        endpoint: endpoint.to_owned(),
+        client: client.map_err(failed)?.maintenance_client(),
+        quota: QuotaReader::new(endpoint, plain),
+    })
 }
 
 /// Returns a channel with the settings of the etcd client's own.

@@ -46,6 +46,13 @@ pub enum Error {
         /// etcd's message.
         reason: String,
     },
+    /// Not carried out: the database of a member has reached its quota. Deletions, compactions and
+    /// defragmentations are carried out.
+    #[error(
+        "etcd refused to {doing}: a member has reached its quota and raised the alarm NOSPACE; the \
+         cluster-controller makes space, and `kafila operator etcd status` shows its progress"
+    )]
+    NoSpace { doing: &'static str },
     /// `revision` is the oldest that is kept; 0 when the server does not say.
     #[error("the requested revision is compacted")]
     Compacted { revision: u64 },
@@ -80,6 +87,9 @@ impl Error {
     ) -> Self {
         if let Some(reason) = limit(&source) {
             return Self::LimitsTooLow { doing, reason };
+        }
+        if is_no_space(&source) {
+            return Self::NoSpace { doing };
         }
         let class = classify(&source);
         let source = Cause(source);
@@ -205,6 +215,14 @@ fn has_cause<T: StdError + 'static>(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
+/// Returns whether etcd refuses writes because of its quota.
+fn is_no_space(error: &etcd_client::Error) -> bool {
+    // The code is also that of too many requests; etcd has no other mark of it than this text.
+    matches!(error, etcd_client::Error::GRpcStatus(status)
+        if status.code() == Code::ResourceExhausted
+            && status.message().contains("database space exceeded"))
+}
+
 /// Returns whether the error means that the requested revision is compacted.
 pub(crate) fn is_compacted(error: &etcd_client::Error) -> bool {
     // The client has no type for it, only a shared code and this text.
@@ -254,6 +272,19 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains(words) && text.contains(ETCD_FLAGS), "{text}");
         }
+    }
+
+    #[test]
+    fn a_full_database_is_told_from_too_many_requests() {
+        let of = |text| {
+            let status = etcd_client::Error::GRpcStatus(Status::resource_exhausted(text));
+            Error::from_etcd("commit a transaction", &[], status)
+        };
+        let full = of("etcdserver: mvcc: database space exceeded");
+        assert!(matches!(full, Error::NoSpace { .. }), "{full:?}");
+        // Not retried at once: the caller hears of it.
+        assert!(!full.is_retriable() && !full.is_unknown());
+        assert!(matches!(of("too many requests"), Error::Refused { .. }));
     }
 
     #[test]

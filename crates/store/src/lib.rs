@@ -8,7 +8,9 @@
 //! builds a transaction, the only code that performs [`state::Write`]s; [`writer`] commits it, and
 //! [`resolve`] determines the outcome of commits without an answer; [`replica`] lists and watches
 //! everything into [`state::Snapshot`]s; [`election`] makes one process the leader, with a fence
-//! that its writes carry; [`history`] replays committed changes, [`change_stream`] follows them.
+//! that its writes carry; [`history`] replays committed changes, [`change_stream`] follows them;
+//! [`maintenance`] compacts and defragments etcd, over a connection to each `member`, and `quota` reads its
+//! quota.
 //!
 //! **Invariant**: no write without a compare. There is no put, only `create`, `update` and `delete`,
 //! and each of them names the expected state of its key.
@@ -23,7 +25,10 @@ pub mod error;
 pub mod history;
 pub mod keys;
 mod login;
+pub mod maintenance;
+mod member;
 mod members;
+mod quota;
 pub mod replica;
 pub mod resolve;
 mod retry;
@@ -41,6 +46,7 @@ pub use election::{Election, ElectionMetrics, ElectionOptions, Fence, Leadership
 pub use error::{ETCD_FLAGS, Error};
 pub use keys::Keyspace;
 pub use login::User;
+pub use maintenance::Compacted;
 pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
 pub use resolve::Resolution;
 pub use txn::{Limits, Room, Txn, TxnError};

@@ -148,6 +148,38 @@ fn old_revisions_go_by_themselves_if_so_configured() {
 }
 
 #[test]
+fn a_bounded_store_does_not_grow_with_the_number_of_writes() {
+    let mut machine = machine(&Config::in_memory().bounded());
+    let value = "x".repeat(100);
+    let round = usize::try_from(crate::config::BOUNDED_REVISIONS).unwrap();
+    let mut sizes = Vec::new();
+    for _ in 0..4 {
+        for number in 0..round {
+            let mut request = put(&format!("k{}", number % 100), 0);
+            request.value = value.clone().into();
+            machine.put(request).unwrap();
+            if number % 1_000 == 0 {
+                machine.publish();
+                machine.take_changes();
+            }
+        }
+        machine.publish();
+        // Ticks until the compaction of this round and its sweep are over.
+        for _ in 0..2 {
+            let due = machine.next_tick().unwrap();
+            machine.tick(due);
+            while machine.mvcc().is_sweeping() {
+                machine.tick(due);
+                machine.take_changes();
+            }
+        }
+        sizes.push(machine.mvcc().size());
+    }
+    let (first, last) = (sizes[0], sizes[3]);
+    assert!(last <= first + first / 10, "{sizes:?}");
+}
+
+#[test]
 fn a_request_over_the_limit_is_refused() {
     let config = Config {
         max_request_bytes: 1_000,

@@ -208,6 +208,10 @@ impl Suite {
         } else {
             settings.push(("ETCD__ENDPOINTS", self.store()));
         }
+        if service == "cluster-controller" {
+            // The whole history is replayed at the end.
+            settings.push(("COMPACTION_HISTORY", "0s".to_owned()));
+        }
         settings
     }
 

@@ -13,11 +13,13 @@
 //! heartbeats at once; [`evals`] and [`transition`] make the writes.
 //!
 //! [`drain`], [`garbage`], [`periodic`] and [`deletions`] (deletion timeouts) are deciders of their
-//! own that read the same snapshots.
+//! own that read the same snapshots. [`etcd`] decides on the maintenance of etcd, from the status of its
+//! members.
 
 pub mod config;
 pub mod deletions;
 pub mod drain;
+pub mod etcd;
 pub mod evals;
 pub mod garbage;
 mod liveness;

@@ -141,6 +141,10 @@ impl Cluster {
         } else {
             settings.push(("ETCD__ENDPOINTS", self.stores().join(",")));
         }
+        if service == "cluster-controller" {
+            // The whole history is replayed at the end.
+            settings.push(("COMPACTION_HISTORY", "0s".to_owned()));
+        }
         if service == "api-gateway" {
             settings.push(("GATEWAYS", self.gateways().join(",")));
         }

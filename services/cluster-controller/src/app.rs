@@ -12,7 +12,7 @@ use crate::garbage::Requests;
 use crate::metrics::Metrics;
 use crate::report::Reports;
 use crate::term::Term;
-use crate::{SERVICE, deletions, drain as draining, garbage, grpc, periodic, run};
+use crate::{SERVICE, deletions, drain as draining, etcd, garbage, grpc, periodic, run};
 
 pub type App = service_host::App<ClusterController>;
 
@@ -24,10 +24,12 @@ impl Service for ClusterController {
     type Config = Config;
 
     fn check(config: &Config) -> Result<(), ConfigError> {
+        config.maintenance()?;
         service_host::check_election_ttl(SERVICE, config.election_ttl)
     }
 
     fn run(config: Config, host: Host, drain: CancellationToken) -> Running {
+        let maintenance = config.maintenance();
         let metrics = host.metrics.register(Metrics::register);
         let replica = host.replica.clone();
         let reports = Reports::default();
@@ -52,6 +54,14 @@ impl Service for ClusterController {
         };
         let deletion_timeout = config.deletion_timeout;
         let (client, ids) = (host.client().clone(), IdSource::from_os());
+        let leads = etcd::Leads::default();
+        let care = etcd::Maintenance {
+            client: client.clone(),
+            replica: replica.clone(),
+            metrics: metrics.clone(),
+            leads: leads.clone(),
+            ids: ids.clone(),
+        };
         let drained = drain.clone();
         let lead = move |leadership: store::Leadership| {
             let term = Term {
@@ -80,7 +90,9 @@ impl Service for ClusterController {
                 reports.open(),
                 drained.clone(),
             );
+            let leading = leads.begin();
             async move {
+                let _leading = leading;
                 tokio::join!(watching, draining_nodes, collecting, timing_out, launching);
             }
         };
@@ -92,6 +104,17 @@ impl Service for ClusterController {
                 maintenance_server::SERVICE_NAME,
             ],
         };
-        host.run(rpcs, leading, config.shutdown_grace_period, drain)
+        let grace = config.shutdown_grace_period;
+        let drained = drain.clone();
+        let work = async move {
+            let caring = async move {
+                // `check` has refused wrong settings.
+                if let Ok(settings) = maintenance {
+                    care.run(settings, drained).await;
+                }
+            };
+            tokio::join!(leading, caring);
+        };
+        host.run(rpcs, Box::pin(work), grace, drain)
     }
 }

@@ -2,7 +2,15 @@
 
 use std::time::Duration;
 
+use controller::etcd::compaction::History;
+use controller::etcd::{QuietHours, Settings};
 use controller::garbage::Thresholds;
+use service_kit::ConfigError;
+
+use crate::SERVICE;
+
+/// The least history that may be kept: a watch is seldom further behind.
+const SHORTEST_HISTORY: Duration = Duration::from_secs(1);
 
 service_host::config! {
     elected
@@ -41,6 +49,18 @@ service_host::config! {
         /// of a gateway take.
         #[serde(with = "service_kit::config::duration")]
         pub deletion_timeout: Duration = Duration::from_secs(60),
+        /// How much of etcd's history is kept; older history is compacted. A service that was cut off
+        /// for longer lists the store again, and an event stream resumes only within this time. 1 h
+        /// is longer than any restart. 0s: nothing is compacted, which needs etcd's own
+        /// `--auto-compaction-retention`.
+        #[serde(with = "service_kit::config::duration")]
+        pub compaction_history: Duration = Duration::from_secs(60 * 60),
+        /// The same once 75 % of etcd's quota are in use; from 85 % on, a tenth of it.
+        #[serde(with = "service_kit::config::duration")]
+        pub compaction_history_when_scarce: Duration = Duration::from_secs(10 * 60),
+        /// When members of etcd that are a quarter free pages are defragmented, in UTC, as in
+        /// `02:00-04:00`; empty: never. A member that is near its quota is defragmented at any time.
+        pub defragment_hours: String = String::new(),
     }
 }
 
@@ -55,5 +75,81 @@ impl Config {
             node: self.node_gc_threshold,
             is_forced: false,
         }
+    }
+
+    /// Returns the settings of the maintenance of etcd.
+    ///
+    /// # Errors
+    /// The field that is wrong, and what it may be.
+    pub(crate) fn maintenance(&self) -> Result<Settings, ConfigError> {
+        let invalid = |problem: String| ConfigError::Invalid {
+            service: SERVICE.to_owned(),
+            problem,
+        };
+        let history = History {
+            kept: self.compaction_history,
+            kept_when_scarce: self.compaction_history_when_scarce,
+        };
+        if !history.kept.is_zero() && history.shortest() < SHORTEST_HISTORY {
+            return Err(invalid(format!(
+                "`compaction_history` and `compaction_history_when_scarce` are too short for watches to \
+                 keep up: want at least {} s, or `compaction_history` 0s to compact nothing",
+                SHORTEST_HISTORY.as_secs() * 10
+            )));
+        }
+        let quiet_hours = match self.defragment_hours.trim() {
+            "" => None,
+            text => Some(text.parse::<QuietHours>()),
+        };
+        let quiet_hours = quiet_hours
+            .transpose()
+            .map_err(|error| invalid(format!("`defragment_hours`: {error}")))?;
+        if self.etcd.quota_bytes == 0 {
+            return Err(invalid(
+                "`etcd.quota_bytes` is 0: want --quota-backend-bytes of etcd, 2147483648 by default"
+                    .to_owned(),
+            ));
+        }
+        Ok(Settings {
+            history,
+            quota_bytes: self.etcd.quota_bytes,
+            quiet_hours,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_settings_of_the_maintenance_are_named() {
+        assert!(Config::default().maintenance().is_ok());
+        let wrong = |edit: fn(&mut Config)| {
+            let mut config = Config::default();
+            edit(&mut config);
+            config.maintenance().unwrap_err().to_string()
+        };
+        for (text, field) in [
+            (
+                wrong(|config| config.compaction_history = Duration::from_millis(1)),
+                "compaction_history",
+            ),
+            (
+                wrong(|config| config.defragment_hours = "at night".to_owned()),
+                "defragment_hours",
+            ),
+            (
+                wrong(|config| config.etcd.quota_bytes = 0),
+                "etcd.quota_bytes",
+            ),
+        ] {
+            assert!(text.contains(field), "{text}");
+        }
+        let off = Config {
+            compaction_history: Duration::ZERO,
+            ..Config::default()
+        };
+        assert!(off.maintenance().is_ok());
     }
 }

@@ -1,10 +1,14 @@
 //! The metrics of this service.
 
+pub mod etcd;
+
 use controller::garbage::Counts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+
+use etcd::EtcdMetrics;
 
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
@@ -24,11 +28,15 @@ pub struct Metrics {
     pub periodic_skips: Counter,
     pub deletions_taken_back: Counter,
     pub collected: Family<[(&'static str, &'static str); 1], Counter>,
+    pub etcd: EtcdMetrics,
 }
 
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
+        let metrics = Self {
+            etcd: EtcdMetrics::register(registry),
+            ..Self::default()
+        };
         registry.register(
             "heartbeat_active_nodes",
             "Nodes with a running heartbeat timer",

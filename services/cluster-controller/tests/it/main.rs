@@ -4,6 +4,7 @@
 
 mod deletions;
 mod drain;
+mod etcd;
 mod failover;
 mod garbage;
 mod launches;

@@ -1,0 +1,27 @@
+//! What is known of etcd's members when a decision is made.
+
+use model::Timestamp;
+use model::etcd::EtcdMember;
+
+/// The status of etcd at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// A clock without steps.
+    pub now: Timestamp,
+    /// The wall clock, for the quiet hours.
+    pub wall: Timestamp,
+    /// The members that answered.
+    pub members: &'a [EtcdMember],
+    /// The number of all members.
+    pub expected: usize,
+}
+
+impl Seen<'_> {
+    pub(super) fn is_out_of_space(&self) -> bool {
+        self.members.iter().any(|member| member.is_out_of_space)
+    }
+
+    pub(super) fn all_answer(&self) -> bool {
+        self.members.len() == self.expected
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use admission::space::SpaceLimits;
 use gateway_core::Core;
 use node_gateway::{Mounted, NodeConfig};
 use service_host::{Error, Host, Rpcs, Running, Service};
@@ -15,6 +16,7 @@ use crate::events::slots::StreamSlots;
 use crate::gateway::{Gateway, Shared};
 use crate::metrics::Metrics;
 use crate::reads::table_changes::{self, TableChanges};
+use crate::space::{self, Space};
 use crate::{SERVICE, grpc};
 
 pub type App = service_host::App<ApiGateway>;
@@ -26,7 +28,21 @@ impl Service for ApiGateway {
     const NAME: &'static str = SERVICE;
     type Config = Config;
 
-    fn check(_config: &Config) -> Result<(), ConfigError> {
+    fn check(config: &Config) -> Result<(), ConfigError> {
+        let invalid = |problem: &str| {
+            Err(ConfigError::Invalid {
+                service: SERVICE.to_owned(),
+                problem: problem.to_owned(),
+            })
+        };
+        if !(10..=100).contains(&config.refuse_at_etcd_percent) {
+            return invalid("`refuse_at_etcd_percent`: want 10 to 100, where 100 is never");
+        }
+        if config.etcd.quota_bytes == 0 {
+            return invalid(
+                "`etcd.quota_bytes` is 0: want --quota-backend-bytes of etcd, 2147483648 by default",
+            );
+        }
         Ok(())
     }
 
@@ -58,6 +74,13 @@ async fn run_until_drained(
         )
         .instrument(info_span!("table_changes")),
     );
+    let following = space::follow(
+        Arc::clone(&gateway.core),
+        Arc::clone(&gateway.space),
+        gateway.metrics.clone(),
+        host.ended().clone(),
+    );
+    loops.spawn(following.instrument(info_span!("etcd_space")));
     nodes.spawn_loops(&mut loops, name, host.ended());
     let metrics_address = host.metrics_address().map_err(Error::Address)?;
     info!(address = host.address(), metrics = %metrics_address, "gateway listens");
@@ -91,7 +114,12 @@ fn gateway(config: Config, host: &Host, drain: &CancellationToken) -> (Shared, M
         .metrics
         .register(node_gateway::metrics::Metrics::register);
     let nodes = node_gateway::mount(Arc::clone(&core), node_config, node_metrics, drain.clone());
+    let limits = SpaceLimits {
+        refuse_percent: config.refuse_at_etcd_percent.into(),
+        quota_bytes: config.etcd.quota_bytes,
+    };
     let gateway = Arc::new(Gateway {
+        space: Arc::new(Space::new(limits)),
         config,
         core,
         node: Arc::clone(nodes.gateway()),

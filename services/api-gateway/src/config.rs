@@ -33,6 +33,10 @@ service_host::config! {
         /// outlast a restart of the reader; meanwhile its watch is a burden to etcd.
         #[serde(with = "service_kit::config::duration")]
         pub event_stream_timeout: Duration = Duration::from_secs(30),
+        /// Data in use, as a percentage of etcd's quota, at which registrations, dispatches, launches and
+        /// larger counts are refused. The rest is for what ends work: stops, reports, garbage collection.
+        /// 100: never, and etcd becomes read-only when it is full.
+        pub refuse_at_etcd_percent: u8 = 85,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_core::Core;
+use gateway_core::{Core, Error};
 use node_gateway::NodeGateway;
 use service_kit::CancellationToken;
 
@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::events::slots::StreamSlots;
 use crate::metrics::Metrics;
 use crate::reads::table_changes::TableChanges;
+use crate::space::Space;
 
 /// Shared by all handlers of one gateway.
 #[derive(Debug)]
@@ -25,6 +26,18 @@ pub struct Gateway {
     pub drain: CancellationToken,
     pub dry_runs: ConcurrencyLimit,
     pub streams: StreamSlots,
+    /// Refuses new work while etcd is nearly full.
+    pub space: Arc<Space>,
+}
+
+impl Gateway {
+    /// Accepts or refuses a request that adds work.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED`: etcd is full, or nearly.
+    pub(crate) fn admit_new_work(&self) -> Result<(), Error> {
+        self.space.check().map_err(Error::refused)
+    }
 }
 
 /// The handlers' reference. Cheap to clone.

@@ -6,6 +6,7 @@ mod allocations;
 mod deletion;
 mod deployment_updates;
 mod deployments;
+mod etcd;
 mod evaluations;
 mod events;
 mod explain;

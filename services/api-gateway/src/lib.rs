@@ -3,8 +3,8 @@
 //! In reading order: the crate `admission` decides on requests, and `gateway_core` commits the
 //! decisions; [`grpc`] translates between the wire and both. [`reads`] answers from the replica;
 //! [`events`] streams committed writes; [`dry_run`] runs the scheduler on a registration, and
-//! [`concurrency_limit`] bounds how many run at once; `maintenance` forwards requests to the
-//! cluster-controller. `node_gateway` has the sessions of nodes. [`gateway`] is the state that the
+//! [`concurrency_limit`] bounds how many run at once; [`space`] refuses new work while etcd is nearly
+//! full; `maintenance` forwards requests to the cluster-controller. `node_gateway` has the sessions of nodes. [`gateway`] is the state that the
 //! handlers share, and [`app`] wires it from a [`Config`]. A gateway is stateless: its memory is a
 //! view of the store.
 
@@ -18,6 +18,7 @@ pub mod grpc;
 mod maintenance;
 pub mod metrics;
 pub mod reads;
+pub mod space;
 
 pub use app::App;
 pub use config::Config;

@@ -1,4 +1,4 @@
-//! Metrics of registrations, dry runs and blocked reads.
+//! Metrics of registrations, dry runs, blocked reads and the space in etcd.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -14,6 +14,7 @@ pub struct Metrics {
     pub dry_runs: Counter,
     pub dry_run_seconds: Histogram,
     pub blocked_queries: Gauge,
+    pub refusing_for_space: Gauge,
 }
 
 impl Default for Metrics {
@@ -26,6 +27,7 @@ impl Default for Metrics {
             // 0.5 ms to 16 s: from a small job on an idle gateway to a job that waits for others.
             dry_run_seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 16)),
             blocked_queries: Gauge::default(),
+            refusing_for_space: Gauge::default(),
         }
     }
 }
@@ -55,6 +57,11 @@ impl Metrics {
             "blocked_queries",
             "Reads waiting for a change",
             metrics.blocked_queries.clone(),
+        );
+        registry.register(
+            "refusing_for_space",
+            "1 while new work is refused because etcd is nearly full",
+            metrics.refusing_for_space.clone(),
         );
         registry.register(
             "dry_run_seconds",

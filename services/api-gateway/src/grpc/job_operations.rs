@@ -43,7 +43,9 @@ impl Api {
         let decide = |snapshot: &Snapshot, context: &RequestContext| {
             dispatch::dispatch(snapshot, &asked, context)
         };
-        let (receipt, index) = self.operate(&parent, Room::Dispatch, decide).await?;
+        let adds_work = |_: &Snapshot| true;
+        let operating = self.operate(&parent, Room::Dispatch, adds_work, decide);
+        let (receipt, index) = operating.await?;
         info!(
             namespace = %parent.namespace, job_id = receipt.job_id, index, "job dispatched"
         );
@@ -65,7 +67,9 @@ impl Api {
         let decide = |snapshot: &Snapshot, context: &RequestContext| {
             force::force(snapshot, &key, max_open_evals, context)
         };
-        let (receipt, index) = self.operate(&key, Room::FollowUp, decide).await?;
+        let adds_work = |_: &Snapshot| true;
+        let operating = self.operate(&key, Room::FollowUp, adds_work, decide);
+        let (receipt, index) = operating.await?;
         info!(namespace = %key.namespace, job_id = receipt.job_id, index, "job launched");
         Ok(v1::ForcePeriodicJobResponse {
             eval_id: text(receipt.eval_id),
@@ -87,7 +91,10 @@ impl Api {
         let decide = |snapshot: &Snapshot, context: &RequestContext| {
             evaluate::evaluate(snapshot, &key, asked, context)
         };
-        let (receipt, index) = self.operate(&key, Room::FollowUp, decide).await?;
+        // The job has been accepted already.
+        let adds_work = |_: &Snapshot| false;
+        let operating = self.operate(&key, Room::FollowUp, adds_work, decide);
+        let (receipt, index) = operating.await?;
         info!(namespace = %key.namespace, job_id = %key.job_id, index, "job evaluated");
         Ok(v1::EvaluateJobResponse {
             eval_id: text(receipt.eval_id),
@@ -114,7 +121,13 @@ impl Api {
         };
         let decide =
             |snapshot: &Snapshot, context: &RequestContext| scale::scale(snapshot, &asked, context);
-        let (receipt, index) = self.operate(&key, Room::FollowUp, decide).await?;
+        let adds_work = |snapshot: &Snapshot| {
+            let job = snapshot.job(&key);
+            let group = job.and_then(|job| job.value.task_group(&asked.group));
+            asked.count > group.map(|group| group.count)
+        };
+        let operating = self.operate(&key, Room::FollowUp, adds_work, decide);
+        let (receipt, index) = operating.await?;
         info!(
             namespace = %key.namespace, job_id = %key.job_id, task_group = asked.group,
             count = asked.count, index, "job scaled"
@@ -144,11 +157,13 @@ impl Api {
         Ok(v1::GetJobScaleStatusResponse { meta, ..status })
     }
 
-    /// Decides on an operation of the job `key`, and commits it.
+    /// Decides on an operation of the job `key`, and commits it. One that `adds_work` is refused while
+    /// etcd is nearly full, unless it is committed already.
     async fn operate(
         &self,
         key: &JobKey,
         room: Room,
+        adds_work: impl Fn(&Snapshot) -> bool + Send + Sync,
         decide: impl Fn(&Snapshot, &RequestContext) -> Result<Outcome, JobRefusal> + Send + Sync,
     ) -> Result<Done, Error> {
         let gateway = &self.gateway;
@@ -158,7 +173,12 @@ impl Api {
             trace_parent: current_trace_parent(),
         };
         let decide = |snapshot: &Snapshot| match decide(snapshot, &context) {
-            Ok(outcome) => Ok(step(outcome)),
+            Ok(outcome) => {
+                if matches!(outcome, Outcome::Commit { .. }) && adds_work(snapshot) {
+                    gateway.admit_new_work()?;
+                }
+                Ok(step(outcome))
+            }
             Err(JobRefusal::NoSuchJob { .. }) => Err(no_such_job(snapshot, key)),
             Err(refusal) => Err(refusal.into()),
         };

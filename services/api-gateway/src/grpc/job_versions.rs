@@ -2,7 +2,7 @@
 
 use admission::jobs::marks::{self, Change, Tagged};
 use admission::jobs::revert::Target;
-use admission::jobs::{self, RequestContext, RevertRequest, request_id};
+use admission::jobs::{self, Decision, RequestContext, RevertRequest, request_id};
 use gateway_core::{Error, Step};
 use jobdiff::JobDiff;
 use model::{Indexed, Job, JobKey, Timestamp};
@@ -83,8 +83,13 @@ impl Api {
             eval_priority: request.eval_priority,
             max_open_evals: gateway.config.max_open_evals,
         };
-        let decide =
-            |snapshot: &Snapshot| Ok(step(jobs::revert(snapshot, &asked, &context)?, eval_id));
+        let decide = |snapshot: &Snapshot| {
+            let decision = jobs::revert(snapshot, &asked, &context)?;
+            if matches!(decision, Decision::Commit(_)) {
+                gateway.admit_new_work()?;
+            }
+            Ok(step(decision, eval_id))
+        };
         let what = || format!("job {key}");
         let result = gateway.core.execute_in(Room::FollowUp, what, decide).await;
         if result.as_ref().is_err_and(Error::is_overload) {

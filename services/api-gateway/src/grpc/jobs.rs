@@ -244,10 +244,11 @@ impl Api {
         };
         let decide = |snapshot: &Snapshot| {
             let job = namespace_rules::with_node_pool(snapshot, &job, names_no_pool);
-            Ok(step(
-                jobs::register(snapshot, &job, &asked, &context)?,
-                eval_id,
-            ))
+            let decision = jobs::register(snapshot, &job, &asked, &context)?;
+            if matches!(decision, Decision::Commit(_)) {
+                gateway.admit_new_work()?;
+            }
+            Ok(step(decision, eval_id))
         };
         let result = gateway.core.execute(|| format!("job {key}"), decide).await;
         if result.as_ref().is_err_and(Error::is_overload) {

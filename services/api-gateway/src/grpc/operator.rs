@@ -9,7 +9,7 @@ use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::query::{Api, Read, open, step};
+use super::query::{Api, Read, open, reply, step};
 use crate::maintenance;
 use crate::reads::index;
 
@@ -50,6 +50,35 @@ impl Operator for Api {
             nodes: collected.nodes,
             conflicts: collected.conflicts,
         }))
+    }
+
+    async fn get_etcd_status(
+        &self,
+        _request: Request<v1::GetEtcdStatusRequest>,
+    ) -> Result<Response<v1::GetEtcdStatusResponse>, Status> {
+        reply(self.etcd_status().await)
+    }
+
+    async fn compact_etcd(
+        &self,
+        request: Request<v1::CompactEtcdRequest>,
+    ) -> Result<Response<v1::CompactEtcdResponse>, Status> {
+        reply(Api::compact_etcd(self, request.into_inner()).await)
+    }
+
+    async fn defragment_etcd(
+        &self,
+        request: Request<v1::DefragmentEtcdRequest>,
+    ) -> Result<Response<v1::DefragmentEtcdResponse>, Status> {
+        let (request, timeout) = open(request);
+        reply(Api::defragment_etcd(self, request, timeout).await)
+    }
+
+    async fn disarm_etcd(
+        &self,
+        _request: Request<v1::DisarmEtcdRequest>,
+    ) -> Result<Response<v1::DisarmEtcdResponse>, Status> {
+        reply(Api::disarm_etcd(self).await)
     }
 
     async fn get_version(

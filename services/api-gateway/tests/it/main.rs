@@ -21,6 +21,7 @@ mod scaling_policies;
 mod scheduler_config;
 mod sessions;
 mod sizes;
+mod space;
 mod stale;
 mod support;
 mod traces;

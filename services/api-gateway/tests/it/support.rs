@@ -19,9 +19,10 @@ use proto::v1::scaling_policies_client::ScalingPoliciesClient;
 use proto::v1::volumes_client::VolumesClient;
 use service_kit::{CancellationToken, TracedChannel, connect_lazy};
 use state::{Entity, Key};
-use store::{Client, Commit, Stored};
+use store::{Client, ClientOptions, Commit, Stored};
 use store_test_kit::TestStore;
 use test_kit::builders;
+use test_kit::etcd::Etcd;
 use test_kit::proxy::Proxy;
 use tokio::task::JoinHandle;
 
@@ -43,9 +44,15 @@ impl Drop for Gateway {
     }
 }
 
+/// The store; gone when dropped.
+enum Server {
+    Embedded { _store: TestStore },
+    Real { _etcd: Box<Etcd> },
+}
+
 /// One store and some gateways over it.
 pub(crate) struct Suite {
-    _etcd: TestStore,
+    _etcd: Server,
     /// Between the gateways and the store.
     pub(crate) proxy: Proxy,
     pub(crate) store: Client,
@@ -59,8 +66,30 @@ impl Suite {
 
     pub(crate) async fn start_with(gateways: usize, edit: impl Fn(&mut Config)) -> Self {
         let etcd = TestStore::start().await;
-        let proxy = Proxy::start(etcd.address).await.unwrap();
-        let store = etcd.client().await;
+        let (address, store) = (etcd.address, etcd.client().await);
+        let etcd = Server::Embedded { _store: etcd };
+        Self::over(etcd, address, store, gateways, edit).await
+    }
+
+    /// Starts one gateway over a real etcd.
+    pub(crate) async fn over_etcd(etcd: Etcd, edit: impl Fn(&mut Config)) -> Self {
+        let (address, endpoints) = (etcd.address(), etcd.endpoints());
+        let store = Client::connect(&endpoints, ClientOptions::default());
+        let store = store.await.unwrap();
+        let etcd = Server::Real {
+            _etcd: Box::new(etcd),
+        };
+        Self::over(etcd, address, store, 1, edit).await
+    }
+
+    async fn over(
+        etcd: Server,
+        address: std::net::SocketAddr,
+        store: Client,
+        gateways: usize,
+        edit: impl Fn(&mut Config),
+    ) -> Self {
+        let proxy = Proxy::start(address).await.unwrap();
         let mut suite = Self {
             _etcd: etcd,
             proxy,

@@ -1,0 +1,193 @@
+//! A nearly full and a full etcd: refusals of new work, and maintenance through the gateway.
+
+use proto::v1;
+use test_kit::etcd::{self, Etcd};
+use test_kit::wait_for;
+use tonic::{Code, Status};
+
+use crate::support::{PATIENCE, Suite, ask, job};
+
+const QUOTA: u64 = 16 << 20;
+const VALUE: usize = 500_000;
+
+async fn suite() -> (Suite, etcd_client::Client) {
+    let quota = QUOTA.to_string();
+    let etcd = Etcd::start_with(&["--quota-backend-bytes", &quota])
+        .await
+        .unwrap();
+    let raw = etcd_client::Client::connect(etcd.endpoints(), None)
+        .await
+        .unwrap();
+    let suite = Suite::over_etcd(etcd, |_| {}).await;
+    (suite, raw)
+}
+
+async fn register(suite: &Suite, id: &str) -> Result<(), Status> {
+    let request = v1::RegisterJobRequest {
+        job: Some((&job(id)).into()),
+        ..Default::default()
+    };
+    suite.jobs(0).register(ask(request)).await.map(drop)
+}
+
+async fn scale(suite: &Suite, count: u32) -> Result<(), Status> {
+    let request = v1::ScaleJobRequest {
+        job_id: "web".to_owned(),
+        task_group: "web".to_owned(),
+        count: Some(count),
+        ..Default::default()
+    };
+    suite.jobs(0).scale(ask(request)).await.map(drop)
+}
+
+async fn stop(suite: &Suite) -> Result<(), Status> {
+    let request = v1::DeregisterJobRequest {
+        job_id: "web".to_owned(),
+        ..Default::default()
+    };
+    suite.jobs(0).deregister(ask(request)).await.map(drop)
+}
+
+fn assert_refused(result: Result<(), Status>) -> String {
+    let status = result.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
+    let detail = v1::ErrorDetail::from_status(&status).unwrap();
+    assert!(
+        detail.retry_after().is_some(),
+        "the caller learns when to retry"
+    );
+    status.message().to_owned()
+}
+
+async fn status(suite: &Suite) -> v1::GetEtcdStatusResponse {
+    let request = v1::GetEtcdStatusRequest {};
+    let answer = suite.operator(0).get_etcd_status(ask(request)).await;
+    answer.unwrap().into_inner()
+}
+
+async fn wait_until_refused(suite: &Suite, is_refused: bool) {
+    wait_for("the gateway to notice", PATIENCE, async || {
+        (status(suite).await.refusal.is_empty() != is_refused).then_some(())
+    })
+    .await;
+}
+
+/// etcd frees the pages of a compaction in the background. Returns the endpoint of the member.
+async fn wait_for_free_pages(suite: &Suite) -> String {
+    wait_for("the compaction to free pages", PATIENCE, async || {
+        let member = status(suite).await.members.remove(0);
+        (member.in_use_bytes < QUOTA / 2).then_some(member.endpoint)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn new_work_is_refused_before_etcd_is_full_and_accepted_once_there_is_space() {
+    if !etcd::available() {
+        return;
+    }
+    let (suite, mut raw) = suite().await;
+    register(&suite, "web").await.unwrap();
+    scale(&suite, 3).await.unwrap();
+    // In small steps, because the limit is below the quota by few of them.
+    for number in 0.. {
+        raw.put(format!("fill/{number}"), vec![b'x'; VALUE / 20], None)
+            .await
+            .unwrap();
+        let member = status(&suite).await.members.remove(0);
+        if member.in_use_bytes >= QUOTA * 85 / 100 || member.db_bytes >= QUOTA * 95 / 100 {
+            break;
+        }
+    }
+    wait_until_refused(&suite, true).await;
+    let text = assert_refused(register(&suite, "late").await);
+    assert!(
+        text.contains("kafila system gc") && text.contains("quota is 16.0 MiB"),
+        "{text}"
+    );
+    assert_refused(scale(&suite, 4).await);
+    // What shrinks and what ends goes on.
+    scale(&suite, 1).await.unwrap();
+    stop(&suite).await.unwrap();
+    let metrics = suite.metrics(0).await;
+    assert!(metrics.contains("refusing_for_space 1"), "{metrics}");
+
+    let all = etcd_client::DeleteOptions::new().with_prefix();
+    raw.delete("fill/", Some(all)).await.unwrap();
+    let compact = v1::CompactEtcdRequest { revision: 0 };
+    suite.operator(0).compact_etcd(ask(compact)).await.unwrap();
+    let endpoint = wait_for_free_pages(&suite).await;
+    let defragment = v1::DefragmentEtcdRequest { endpoint };
+    suite
+        .operator(0)
+        .defragment_etcd(ask(defragment))
+        .await
+        .unwrap();
+    wait_until_refused(&suite, false).await;
+    register(&suite, "late").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_etcd_is_explained_and_emptied_through_a_gateway() {
+    if !etcd::available() {
+        return;
+    }
+    let (suite, mut raw) = suite().await;
+    register(&suite, "web").await.unwrap();
+    while raw.put("fill", vec![b'x'; VALUE], None).await.is_ok() {}
+    // Even a stop is a write; etcd says no, and the gateway says why.
+    let text = assert_refused(stop(&suite).await);
+    assert!(text.contains("NOSPACE"), "{text}");
+    wait_until_refused(&suite, true).await;
+    let before = status(&suite).await;
+    assert!(
+        before.members[0].no_space && before.members[0].is_leader,
+        "{before:?}"
+    );
+    assert_eq!(before.members[0].quota_bytes, QUOTA);
+
+    let mut operator = suite.operator(0);
+    let future = v1::CompactEtcdRequest {
+        revision: before.revision + 1_000,
+    };
+    let error = operator.compact_etcd(ask(future)).await.unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    let newest = v1::CompactEtcdRequest { revision: 0 };
+    let compacted = operator
+        .compact_etcd(ask(newest))
+        .await
+        .unwrap()
+        .into_inner();
+    assert!(!compacted.already_compacted);
+    let again = v1::CompactEtcdRequest {
+        revision: compacted.revision,
+    };
+    let again = operator
+        .compact_etcd(ask(again))
+        .await
+        .unwrap()
+        .into_inner();
+    assert!(again.already_compacted);
+    let nowhere = v1::DefragmentEtcdRequest {
+        endpoint: "http://nowhere".to_owned(),
+    };
+    let error = operator.defragment_etcd(ask(nowhere)).await.unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    let endpoint = wait_for_free_pages(&suite).await;
+    let member = v1::DefragmentEtcdRequest { endpoint };
+    let done = operator
+        .defragment_etcd(ask(member))
+        .await
+        .unwrap()
+        .into_inner();
+    assert!(done.db_bytes_after < done.db_bytes_before / 2, "{done:?}");
+    let disarm = v1::DisarmEtcdRequest {};
+    let disarmed = operator
+        .disarm_etcd(ask(disarm))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(disarmed.members, 1);
+    wait_until_refused(&suite, false).await;
+    stop(&suite).await.unwrap();
+}

@@ -14,6 +14,7 @@ mod alloc;
 mod completions;
 mod confirm;
 mod deployment;
+mod etcd;
 mod eval;
 mod event;
 mod example;
@@ -131,6 +132,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Operator(crate::args::operator::Command::Scheduler(command)) => {
             operator::scheduler(context, &command).await
+        }
+        Command::Operator(crate::args::operator::Command::Etcd(command)) => {
+            etcd::run(context, &command).await
         }
         Command::Scaling(command) => scaling::run(context, &command).await,
         Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,

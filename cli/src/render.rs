@@ -11,6 +11,7 @@ pub(crate) mod children;
 pub(crate) mod deployment;
 pub(crate) mod deployment_hold;
 pub(crate) mod diff;
+pub(crate) mod etcd;
 pub(crate) mod eval;
 pub(crate) mod event;
 pub(crate) mod explain;

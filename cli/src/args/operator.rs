@@ -11,6 +11,9 @@ pub enum Command {
     /// Show and change the scheduler configuration
     #[command(subcommand)]
     Scheduler(Scheduler),
+    /// Show and maintain etcd, which stores the state of the cluster
+    #[command(subcommand)]
+    Etcd(Etcd),
 }
 
 #[derive(Debug, Args)]
@@ -141,3 +144,71 @@ Examples:
   kafila operator scheduler set-config -pause-eval-broker=true
 
 Exit codes: 0 updated; 1 -check-index does not match, no setting given, or the gateway did not answer.";
+
+/// `kafila operator etcd …`
+#[derive(Debug, Subcommand)]
+pub enum Etcd {
+    /// Show size, quota and alarm of each member
+    #[command(after_help = ETCD_STATUS_EXAMPLES)]
+    Status,
+    /// Drop the history before a revision, whose space etcd then reuses
+    Compact(EtcdCompact),
+    /// Rewrite the databases of members without free pages, one member after another
+    Defrag(EtcdDefrag),
+    /// Disarm the alarm NOSPACE, so that etcd accepts writes again
+    #[command(after_help = ETCD_DISARM_EXAMPLES)]
+    Disarm,
+}
+
+const ETCD_STATUS_EXAMPLES: &str = "\
+Needs no leader: the gateway asks etcd itself.
+
+Examples:
+  kafila operator etcd status
+
+Exit codes: 0 shown; 1 a member did not answer, new work is refused, or the gateway did not answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = ETCD_COMPACT_EXAMPLES)]
+pub struct EtcdCompact {
+    /// The oldest revision to keep; default: the newest one
+    #[arg(long, value_name = "N", value_parser = super::values::whole::<u64>)]
+    pub revision: Option<u64>,
+}
+
+const ETCD_COMPACT_EXAMPLES: &str = "\
+The cluster-controller compacts by itself (compaction_history); this is for a full etcd. Services and
+event streams that are behind the revision start over.
+
+Examples:
+  kafila operator etcd compact
+  kafila operator etcd compact -revision=120000
+
+Exit codes: 0 compacted; 1 not compacted.";
+
+#[derive(Debug, Args)]
+#[command(after_help = ETCD_DEFRAG_EXAMPLES)]
+pub struct EtcdDefrag {
+    /// Only the member with this endpoint, as shown by status
+    #[arg(long, value_name = "ENDPOINT")]
+    pub member: Option<String>,
+}
+
+const ETCD_DEFRAG_EXAMPLES: &str = "\
+A member answers nothing while it is rewritten, for seconds per GiB. Followers come before the leader,
+and each member has to answer again before the next one begins. Compact first.
+
+Examples:
+  kafila operator etcd defrag
+  kafila operator etcd defrag -member=http://10.0.0.1:2379
+
+Exit codes: 0 done; 1 a member was not defragmented; the following ones were not begun.";
+
+const ETCD_DISARM_EXAMPLES: &str = "\
+Compact and defragment first: without space etcd raises the alarm again at the next write. The
+cluster-controller does all three by itself.
+
+Examples:
+  kafila operator etcd disarm
+
+Exit codes: 0 no alarm stands; 1 not disarmed.";

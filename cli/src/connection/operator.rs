@@ -1,5 +1,7 @@
 //! RPCs on the cluster itself.
 
+use std::time::Duration;
+
 use proto::v1;
 use proto::v1::operator_client::OperatorClient;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -8,6 +10,10 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use super::transport::{Connection, rpc};
 use crate::error::Error;
+
+/// How long a member of etcd may take, beyond the timeout of requests: it rewrites some 100 MB a
+/// second.
+const DEFRAGMENT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 impl Connection {
     pub(crate) async fn leaders(&self) -> Result<Vec<v1::Leader>, Error> {
@@ -89,5 +95,57 @@ impl Connection {
             )
             .await?;
         Ok(answer.modify_index)
+    }
+
+    /// Returns the status of etcd's members.
+    pub(crate) async fn etcd_status(&self) -> Result<v1::GetEtcdStatusResponse, Error> {
+        let message = v1::GetEtcdStatusRequest {};
+        let doing = "querying the status of etcd";
+        self.call(doing, message, rpc!(OperatorClient.get_etcd_status))
+            .await
+    }
+
+    /// Drops the history before `revision`; 0: the newest.
+    pub(crate) async fn compact_etcd(
+        &self,
+        revision: u64,
+    ) -> Result<v1::CompactEtcdResponse, Error> {
+        let message = v1::CompactEtcdRequest { revision };
+        self.call_until_answered(
+            "compacting etcd",
+            message,
+            rpc!(OperatorClient.compact_etcd),
+        )
+        .await
+    }
+
+    /// Rewrites the database of one member, and waits for its end.
+    pub(crate) async fn defragment_etcd(
+        &self,
+        endpoint: &str,
+    ) -> Result<v1::DefragmentEtcdResponse, Error> {
+        let message = v1::DefragmentEtcdRequest {
+            endpoint: endpoint.to_owned(),
+        };
+        self.call_within(
+            "defragmenting a member of etcd",
+            message,
+            DEFRAGMENT_TIMEOUT,
+            rpc!(OperatorClient.defragment_etcd),
+        )
+        .await
+    }
+
+    /// Disarms the alarm NOSPACE, and returns the number of members that had it.
+    pub(crate) async fn disarm_etcd(&self) -> Result<u64, Error> {
+        let message = v1::DisarmEtcdRequest {};
+        let answer: v1::DisarmEtcdResponse = self
+            .call_until_answered(
+                "disarming etcd's alarm",
+                message,
+                rpc!(OperatorClient.disarm_etcd),
+            )
+            .await?;
+        Ok(answer.members)
     }
 }

@@ -19,6 +19,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Grace period for requests in progress during shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// History of the store: long enough for a reader of events that was stopped, short enough for memory.
+const DEV_HISTORY: Duration = Duration::from_secs(10 * 60);
+
 /// Poll interval while waiting for ready nodes.
 const READY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -93,7 +96,7 @@ impl Suite {
             Some(_) => embedded_etcd::Config::on_disk(directory.join("store.redb")),
             None => embedded_etcd::Config::in_memory(),
         };
-        let etcd = EmbeddedEtcd::start(storage)
+        let etcd = EmbeddedEtcd::start(storage.bounded())
             .await
             .map_err(|error| cannot_store(&directory, error))?;
         let (mut services, mut nodes) = (JoinSet::new(), JoinSet::new());
@@ -125,8 +128,9 @@ impl Suite {
             scheduler_worker::App::build(config!(scheduler_worker, etcd_config, any())).await?;
         let watcher =
             deployment_watcher::App::build(config!(deployment_watcher, etcd_config, any())).await?;
-        let controller =
-            cluster_controller::App::build(config!(cluster_controller, etcd_config, any())).await?;
+        let mut controller = config!(cluster_controller, etcd_config, any());
+        controller.compaction_history = DEV_HISTORY;
+        let controller = cluster_controller::App::build(controller).await?;
         for number in 0..args.nodes {
             let config = node_config(args, &directory, &gateway_address, number);
             let node = client_node::App::build(config).await?;

@@ -160,3 +160,59 @@ async fn bash_completes_flags_as_they_were_begun_and_files_where_one_is_wanted()
     let commands = completed(&["kafila", "job", ""]).await;
     assert!(commands.contains(&"stop".to_owned()), "{commands:?}");
 }
+
+fn member(number: u8, is_leader: bool) -> proto::v1::EtcdMember {
+    proto::v1::EtcdMember {
+        endpoint: format!("http://10.0.0.{number}:2379"),
+        version: "3.5.30".to_owned(),
+        is_leader,
+        db_bytes: 3 << 20,
+        in_use_bytes: 1 << 20,
+        quota_bytes: 4 << 20,
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn etcd_is_defragmented_member_after_member_with_the_leader_last() {
+    let state = FakeState {
+        etcd: proto::v1::GetEtcdStatusResponse {
+            members: vec![member(1, true), member(2, false), member(3, false)],
+            revision: 70,
+            refusal: String::new(),
+        },
+        ..FakeState::default()
+    };
+    let gateway = Gateway::start(state).await;
+    let run = async |arguments: &str| kafila(arguments).at(&gateway.address).await;
+    let status = run("operator etcd status").await;
+    for text in [
+        "Revision = 70",
+        "3.0 MiB (75 %)",
+        "1.0 MiB (25 %)",
+        "leader",
+    ] {
+        assert!(status.ended(0).stdout.contains(text), "{}", status.stdout);
+    }
+    let compacted = run("operator etcd compact").await;
+    assert!(compacted.ended(0).stdout.contains("revision 70"));
+    let one = run("operator etcd defrag -member=http://10.0.0.3:2379").await;
+    assert!(
+        one.ended(0)
+            .stdout
+            .contains("3.0 MiB before, 1.0 MiB after")
+    );
+    run("operator etcd defrag -member=nowhere")
+        .await
+        .ended(1)
+        .complained(&["nowhere is no member"]);
+    run("operator etcd defrag").await.ended(0);
+    let order = gateway.state().defragmented.clone();
+    let hosts: Vec<&str> = order.iter().map(|endpoint| &endpoint[7..15]).collect();
+    assert_eq!(hosts, ["10.0.0.3", "10.0.0.2", "10.0.0.3", "10.0.0.1"]);
+    let disarmed = run("operator etcd disarm").await;
+    assert!(disarmed.ended(0).stdout.contains("2 members"));
+    gateway.state().etcd.refusal = "etcd is full".to_owned();
+    let status = run("operator etcd status").await;
+    assert!(status.ended(1).stdout.contains("etcd is full"));
+}

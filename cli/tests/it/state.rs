@@ -29,6 +29,9 @@ pub(crate) struct FakeState {
     pub(crate) other_configs: VecDeque<v1::SchedulerConfiguration>,
     pub(crate) set_config_requests: Vec<v1::SetSchedulerConfigurationRequest>,
     pub(crate) garbage: v1::CollectGarbageResponse,
+    pub(crate) etcd: v1::GetEtcdStatusResponse,
+    /// Endpoints of defragmented members, in order.
+    pub(crate) defragmented: Vec<String>,
     /// Next states of an object, one for each read of it.
     pub(crate) next_evals: VecDeque<v1::Evaluation>,
     pub(crate) next_deployments: VecDeque<v1::Deployment>,

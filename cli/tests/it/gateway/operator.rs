@@ -29,6 +29,55 @@ impl Operator for Fake {
         Ok(Response::new(self.state().garbage))
     }
 
+    async fn get_etcd_status(
+        &self,
+        request: Request<GetEtcdStatusRequest>,
+    ) -> Answer<GetEtcdStatusResponse> {
+        self.seen("GetEtcdStatus", &request, None).await?;
+        Ok(Response::new(self.state().etcd.clone()))
+    }
+
+    async fn compact_etcd(
+        &self,
+        request: Request<CompactEtcdRequest>,
+    ) -> Answer<CompactEtcdResponse> {
+        self.seen("CompactEtcd", &request, None).await?;
+        let revision = match request.into_inner().revision {
+            0 => self.state().etcd.revision,
+            revision => revision,
+        };
+        Ok(Response::new(CompactEtcdResponse {
+            revision,
+            already_compacted: false,
+        }))
+    }
+
+    async fn defragment_etcd(
+        &self,
+        request: Request<DefragmentEtcdRequest>,
+    ) -> Answer<DefragmentEtcdResponse> {
+        self.seen("DefragmentEtcd", &request, None).await?;
+        let endpoint = request.into_inner().endpoint;
+        let mut state = self.state();
+        let found = state.etcd.members.iter_mut();
+        let mut found = found.filter(|member| member.endpoint == endpoint);
+        let member = found
+            .next()
+            .ok_or_else(|| Status::invalid_argument(endpoint.clone()))?;
+        let before = std::mem::replace(&mut member.db_bytes, member.in_use_bytes);
+        let after = member.db_bytes;
+        state.defragmented.push(endpoint);
+        Ok(Response::new(DefragmentEtcdResponse {
+            db_bytes_before: before,
+            db_bytes_after: after,
+        }))
+    }
+
+    async fn disarm_etcd(&self, request: Request<DisarmEtcdRequest>) -> Answer<DisarmEtcdResponse> {
+        self.seen("DisarmEtcd", &request, None).await?;
+        Ok(Response::new(DisarmEtcdResponse { members: 2 }))
+    }
+
     async fn get_version(&self, request: Request<GetVersionRequest>) -> Answer<GetVersionResponse> {
         self.seen("GetVersion", &request, None).await?;
         Ok(Response::new(GetVersionResponse {

@@ -1,0 +1,100 @@
+//! Members of etcd.
+
+use model::etcd::{Bytes, percent};
+use proto::v1;
+
+use crate::output::fields::Fields;
+use crate::output::table::Table;
+
+pub(crate) fn status(status: &v1::GetEtcdStatusResponse) -> String {
+    let mut table = Table::new([
+        "Member", "Version", "Role", "Size", "In Use", "Quota", "Status",
+    ]);
+    for member in &status.members {
+        if !member.error.is_empty() {
+            let cells = [&member.endpoint, "", "", "", "", "", &member.error];
+            table.row(cells.map(str::to_owned));
+            continue;
+        }
+        table.row([
+            member.endpoint.clone(),
+            member.version.clone(),
+            if member.is_leader {
+                "leader"
+            } else {
+                "follower"
+            }
+            .to_owned(),
+            of_quota(member.db_bytes, member.quota_bytes),
+            of_quota(member.in_use_bytes, member.quota_bytes),
+            match member.quota_bytes {
+                0 => "unlimited".to_owned(),
+                bytes => Bytes(bytes).to_string(),
+            },
+            if member.no_space { "NOSPACE" } else { "ok" }.to_owned(),
+        ]);
+    }
+    let mut fields = Fields::new();
+    fields.add("Revision", status.revision.to_string());
+    let is_refused = !status.refusal.is_empty();
+    fields.add("New Work", if is_refused { "refused" } else { "accepted" });
+    let mut text = format!("{}\n{}", fields.render(), table.render());
+    if is_refused {
+        text.push_str(&format!("\n{}\n", status.refusal));
+    }
+    text
+}
+
+fn of_quota(bytes: u64, quota: u64) -> String {
+    match quota {
+        0 => Bytes(bytes).to_string(),
+        quota => format!("{} ({} %)", Bytes(bytes), percent(bytes, quota)),
+    }
+}
+
+pub(crate) fn defragmented(endpoint: &str, done: &v1::DefragmentEtcdResponse) -> String {
+    format!(
+        "{endpoint}: {} before, {} after",
+        Bytes(done.db_bytes_before),
+        Bytes(done.db_bytes_after)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_member_and_one_that_is_away_are_told_apart() {
+        let full = v1::EtcdMember {
+            endpoint: "http://10.0.0.1:2379".to_owned(),
+            version: "3.5.30".to_owned(),
+            is_leader: true,
+            db_bytes: 2 << 30,
+            in_use_bytes: 1 << 30,
+            quota_bytes: 2 << 30,
+            no_space: true,
+            error: String::new(),
+        };
+        let away = v1::EtcdMember {
+            endpoint: "http://10.0.0.2:2379".to_owned(),
+            error: "no answer came".to_owned(),
+            ..Default::default()
+        };
+        let text = status(&v1::GetEtcdStatusResponse {
+            members: vec![full, away],
+            revision: 7,
+            refusal: "etcd is full".to_owned(),
+        });
+        for part in [
+            "New Work = refused",
+            "2.0 GiB (100 %)",
+            "1.0 GiB (50 %)",
+            "NOSPACE",
+            "no answer came",
+            "etcd is full",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

@@ -29,7 +29,7 @@ pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Er
 async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
     let options = page::options(context, "", &args.page);
     let namespaces = context.connection.namespaces(options).await?;
-    page::show::<_, json::namespace::Namespace<'_>>(context, &namespaces, args.json, |namespaces| {
+    page::show::<_, json::namespace::Namespace>(context, &namespaces, args.json, |namespaces| {
         render::namespace::table(namespaces).render()
     })
 }

@@ -26,7 +26,7 @@ pub(super) async fn run(context: &Context, command: &Command) -> Result<Exit, Er
 async fn list(context: &Context, args: &List) -> Result<Exit, Error> {
     let options = page::options(context, "", &args.page);
     let pools = context.connection.node_pools(options).await?;
-    page::show::<_, json::node_pool::NodePool<'_>>(context, &pools, args.json, |pools| {
+    page::show::<_, json::node_pool::NodePool>(context, &pools, args.json, |pools| {
         render::node_pool::table(pools).render()
     })
 }

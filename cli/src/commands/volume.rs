@@ -48,7 +48,7 @@ async fn list(context: &Context, args: &Status) -> Result<Exit, Error> {
         node_pool: args.node_pool.clone().unwrap_or_default(),
     };
     let volumes = connection.volumes(message).await?;
-    page::show::<_, json::volume::Volume<'_>>(context, &volumes, args.json, |volumes| {
+    page::show::<_, json::volume::Volume>(context, &volumes, args.json, |volumes| {
         if volumes.is_empty() {
             "No volumes".to_owned()
         } else {

@@ -1,20 +1,17 @@
 //! Namespace files: attributes and blocks at the top level, or JSON of the HTTP API.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use hcl::schema::{Kind, Refused, Schema, attribute, once, plain, refused_argument, refused_block};
 use hcl::settings::Layout;
 use proto::v1;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::settings::{self, Described};
 use crate::error::Error;
+use crate::json::namespace::{NO_QUOTAS, Namespace};
 use crate::output::colour::Colour;
 
-const NO_QUOTAS: &str = "a namespace may use the whole cluster; remove it";
 const NO_NETWORK_MODES: &str = "every group uses the host's network; remove it";
 
 static NAMESPACE: Schema = Schema {
@@ -84,51 +81,6 @@ pub(crate) fn read(path: &Path, json: bool, colour: Colour) -> Result<v1::Namesp
     settings::read::<Namespace>(path, json, colour)
 }
 
-/// The object of the HTTP API. Fields that the gateway sets are ignored, so that the output of
-/// `namespace inspect` can be applied.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Namespace {
-    name: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    meta: Option<HashMap<String, String>>,
-    #[serde(default)]
-    capabilities: Option<Capabilities>,
-    #[serde(default)]
-    node_pool_configuration: Option<NodePools>,
-    /// Nomad prints it with every namespace; only an empty one is accepted.
-    #[serde(default)]
-    quota: String,
-    #[serde(default, rename = "Hash")]
-    _hash: IgnoredAny,
-    #[serde(default, rename = "CreateIndex")]
-    _create_index: IgnoredAny,
-    #[serde(default, rename = "ModifyIndex")]
-    _modify_index: IgnoredAny,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Capabilities {
-    #[serde(default)]
-    enabled_task_drivers: Option<Vec<String>>,
-    #[serde(default)]
-    disabled_task_drivers: Option<Vec<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct NodePools {
-    #[serde(default)]
-    default: String,
-    #[serde(default)]
-    allowed: Option<Vec<String>>,
-    #[serde(default)]
-    denied: Option<Vec<String>>,
-}
-
 impl Described for Namespace {
     type Message = v1::Namespace;
 
@@ -137,25 +89,7 @@ impl Described for Namespace {
     const LAYOUT: Layout = Layout::Body;
 
     fn into_message(self) -> Result<v1::Namespace, String> {
-        if !self.quota.is_empty() {
-            return Err(format!("quotas are not supported: {NO_QUOTAS} (\"Quota\")"));
-        }
-        let rules = self.node_pool_configuration;
-        Ok(v1::Namespace {
-            name: self.name,
-            description: self.description,
-            meta: self.meta.unwrap_or_default(),
-            capabilities: self.capabilities.map(|it| v1::NamespaceCapabilities {
-                enabled_task_drivers: it.enabled_task_drivers.unwrap_or_default(),
-                disabled_task_drivers: it.disabled_task_drivers.unwrap_or_default(),
-            }),
-            node_pool_configuration: rules.map(|it| v1::NamespaceNodePoolConfiguration {
-                default: it.default,
-                allowed: it.allowed.map(|patterns| v1::NodePoolPatterns { patterns }),
-                denied: it.denied.unwrap_or_default(),
-            }),
-            ..v1::Namespace::default()
-        })
+        self.try_into()
     }
 }
 
@@ -200,11 +134,11 @@ node_pool_config {
     fn a_file_may_set_every_field_of_a_namespace() {
         assert_eq!(parse(DEV).unwrap(), dev());
         let namespace = fixtures::namespace();
-        let shown = crate::json::namespace::Namespace::from(&namespace);
+        let shown = Namespace::from(&namespace);
         let shown = crate::output::json::pretty(&shown);
         assert_eq!(parse(&shown).unwrap(), dev());
         let default = fixtures::default_namespace();
-        let shown = crate::json::namespace::Namespace::from(&default);
+        let shown = Namespace::from(&default);
         let shown = crate::output::json::pretty(&shown);
         assert_eq!(parse(&shown).unwrap(), default);
         let example = include_str!("../../../examples/namespaces/dev.hcl");

@@ -1,15 +1,14 @@
 //! Node pool files: a block `node_pool "name" { … }`, or JSON of the HTTP API.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use hcl::schema::{Kind, Label, Schema, attribute, once, plain};
 use hcl::settings::Layout;
 use proto::v1;
-use serde::Deserialize;
 
 use super::settings::{self, Described};
 use crate::error::Error;
+use crate::json::node_pool::NodePool;
 use crate::output::colour::Colour;
 
 /// The file that `node pool init` writes.
@@ -78,37 +77,10 @@ static SCHEDULER_CONFIG: Schema = plain(
 /// # Errors
 /// The file cannot be read, or its text describes no node pool.
 pub(crate) fn read(path: &Path, json: bool, colour: Colour) -> Result<v1::NodePool, Error> {
-    settings::read::<Pool>(path, json, colour)
+    settings::read::<NodePool>(path, json, colour)
 }
 
-/// The object of the HTTP API. Fields that the gateway sets are ignored, so that the output of
-/// `node pool info -json` can be applied.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Pool {
-    name: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    meta: Option<HashMap<String, String>>,
-    #[serde(default)]
-    scheduler_configuration: Option<Scheduling>,
-    #[serde(default, rename = "CreateIndex")]
-    _create_index: u64,
-    #[serde(default, rename = "ModifyIndex")]
-    _modify_index: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Scheduling {
-    #[serde(default)]
-    scheduler_algorithm: String,
-    #[serde(default)]
-    memory_oversubscription_enabled: Option<bool>,
-}
-
-impl Described for Pool {
+impl Described for NodePool {
     type Message = v1::NodePool;
 
     const NOUN: &'static str = "node pool";
@@ -116,17 +88,7 @@ impl Described for Pool {
     const LAYOUT: Layout = Layout::Block;
 
     fn into_message(self) -> Result<v1::NodePool, String> {
-        let configuration = self.scheduler_configuration;
-        Ok(v1::NodePool {
-            name: self.name,
-            description: self.description,
-            meta: self.meta.unwrap_or_default(),
-            scheduler_configuration: configuration.map(|it| v1::NodePoolSchedulerConfiguration {
-                scheduler_algorithm: it.scheduler_algorithm,
-                memory_oversubscription_enabled: it.memory_oversubscription_enabled,
-            }),
-            ..v1::NodePool::default()
-        })
+        Ok(self.into())
     }
 }
 
@@ -135,7 +97,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<v1::NodePool, String> {
-        settings::parse::<Pool>(text)
+        settings::parse::<NodePool>(text)
     }
 
     fn example() -> v1::NodePool {

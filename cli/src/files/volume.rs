@@ -5,12 +5,11 @@ use std::path::Path;
 use hcl::schema::{Kind, Refused, Schema, attribute, many, plain, refused_argument, refused_block};
 use hcl::settings::Layout;
 use proto::v1;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::settings::{self, Described};
 use crate::error::Error;
+use crate::json::volume::Volume;
 use crate::output::colour::Colour;
 
 /// The file that `volume init` writes.
@@ -47,9 +46,6 @@ pub(crate) const EXAMPLE_JSON: &str = r#"{
     ]
 }
 "#;
-
-/// The type of a volume whose file names none; there is no other.
-const DEFAULT_TYPE: &str = "host";
 
 const NO_PROVISIONING: &str = "Kafila creates no directories; remove it, create the directory on \
                                the node and name it in host_path";
@@ -109,47 +105,6 @@ pub(crate) fn read(path: &Path, json: bool, colour: Colour) -> Result<v1::Volume
     settings::read::<Volume>(path, json, colour)
 }
 
-/// The object of the HTTP API. Fields that the gateway sets are ignored, so that the output of
-/// `volume status -json` can be registered again.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Volume {
-    #[serde(default)]
-    namespace: String,
-    #[serde(default, rename = "ID")]
-    id: String,
-    name: String,
-    #[serde(default, rename = "Type")]
-    volume_type: String,
-    #[serde(default, rename = "NodeID")]
-    node_id: String,
-    #[serde(default)]
-    host_path: String,
-    #[serde(default)]
-    requested_capabilities: Vec<Capability>,
-    #[serde(default, rename = "NodePool")]
-    _node_pool: IgnoredAny,
-    #[serde(default, rename = "State")]
-    _state: IgnoredAny,
-    #[serde(default, rename = "CreateIndex")]
-    _create_index: IgnoredAny,
-    #[serde(default, rename = "CreateTime")]
-    _create_time: IgnoredAny,
-    #[serde(default, rename = "ModifyIndex")]
-    _modify_index: IgnoredAny,
-    #[serde(default, rename = "ModifyTime")]
-    _modify_time: IgnoredAny,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Capability {
-    #[serde(default)]
-    access_mode: String,
-    #[serde(default)]
-    attachment_mode: String,
-}
-
 impl Described for Volume {
     type Message = v1::Volume;
 
@@ -158,23 +113,7 @@ impl Described for Volume {
     const LAYOUT: Layout = Layout::Body;
 
     fn into_message(self) -> Result<v1::Volume, String> {
-        let volume_type = Some(self.volume_type).filter(|name| !name.is_empty());
-        let capabilities = self.requested_capabilities.into_iter();
-        Ok(v1::Volume {
-            namespace: self.namespace,
-            id: self.id,
-            name: self.name,
-            r#type: volume_type.unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
-            node_id: self.node_id,
-            host_path: self.host_path,
-            capabilities: capabilities
-                .map(|capability| v1::VolumeCapability {
-                    access_mode: capability.access_mode,
-                    attachment_mode: capability.attachment_mode,
-                })
-                .collect(),
-            ..v1::Volume::default()
-        })
+        Ok(self.into())
     }
 }
 

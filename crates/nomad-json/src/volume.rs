@@ -1,59 +1,97 @@
-//! Volumes, and claims of them.
+//! Volumes, as they are shown and as they are registered, and claims of them.
 
 use proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Volume<'a> {
-    namespace: &'a str,
-    #[serde(rename = "ID")]
-    id: &'a str,
-    name: &'a str,
-    #[serde(rename = "Type")]
-    volume_type: &'a str,
-    #[serde(rename = "NodeID")]
-    node_id: &'a str,
-    node_pool: &'a str,
-    host_path: &'a str,
-    requested_capabilities: Vec<Capability<'a>>,
-    state: &'a str,
+/// The type of a volume that names none.
+const DEFAULT_TYPE: &str = "host";
+
+/// What is shown can be registered again: the fields that the gateway sets are ignored then.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct Volume {
+    #[serde(default)]
+    namespace: String,
+    #[serde(default, rename = "ID")]
+    id: String,
+    name: String,
+    #[serde(default, rename = "Type")]
+    volume_type: String,
+    #[serde(default, rename = "NodeID")]
+    node_id: String,
+    #[serde(default)]
+    node_pool: String,
+    #[serde(default)]
+    host_path: String,
+    #[serde(default)]
+    requested_capabilities: Vec<Capability>,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
     create_index: u64,
     /// Unix nanoseconds, as are the other times.
+    #[serde(default)]
     create_time: u64,
+    #[serde(default)]
     modify_index: u64,
+    #[serde(default)]
     modify_time: u64,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Capability<'a> {
-    attachment_mode: &'a str,
-    access_mode: &'a str,
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Capability {
+    #[serde(default)]
+    attachment_mode: String,
+    #[serde(default)]
+    access_mode: String,
 }
 
-impl<'a> From<&'a v1::Volume> for Volume<'a> {
-    fn from(volume: &'a v1::Volume) -> Self {
-        let capabilities = volume.capabilities.iter();
+impl From<&v1::Volume> for Volume {
+    fn from(volume: &v1::Volume) -> Self {
+        let volume = volume.clone();
+        let capabilities = volume.capabilities.into_iter();
         Self {
-            namespace: &volume.namespace,
-            id: &volume.id,
-            name: &volume.name,
-            volume_type: &volume.r#type,
-            node_id: &volume.node_id,
-            node_pool: &volume.node_pool,
-            host_path: &volume.host_path,
+            namespace: volume.namespace,
+            id: volume.id,
+            name: volume.name,
+            volume_type: volume.r#type,
+            node_id: volume.node_id,
+            node_pool: volume.node_pool,
+            host_path: volume.host_path,
             requested_capabilities: capabilities
                 .map(|capability| Capability {
-                    attachment_mode: &capability.attachment_mode,
-                    access_mode: &capability.access_mode,
+                    attachment_mode: capability.attachment_mode,
+                    access_mode: capability.access_mode,
                 })
                 .collect(),
-            state: &volume.state,
+            state: volume.state,
             create_index: volume.create_index,
             create_time: volume.create_time_ns,
             modify_index: volume.modify_index,
             modify_time: volume.modify_time_ns,
+        }
+    }
+}
+
+impl From<Volume> for v1::Volume {
+    fn from(volume: Volume) -> Self {
+        let volume_type = Some(volume.volume_type).filter(|name| !name.is_empty());
+        let capabilities = volume.requested_capabilities.into_iter();
+        Self {
+            namespace: volume.namespace,
+            id: volume.id,
+            name: volume.name,
+            r#type: volume_type.unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
+            node_id: volume.node_id,
+            host_path: volume.host_path,
+            capabilities: capabilities
+                .map(|capability| v1::VolumeCapability {
+                    access_mode: capability.access_mode,
+                    attachment_mode: capability.attachment_mode,
+                })
+                .collect(),
+            ..Self::default()
         }
     }
 }

@@ -110,7 +110,8 @@ pub struct CertCreate {
     /// As Nomad's command: the same as -role=operator
     #[arg(long)]
     pub cli: bool,
-    /// ID of the node, which its certificate is bound to: the content of client-id in its data_dir
+    /// ID of the node, which its certificate is bound to: a new one, which the node takes at its first
+    /// start, or the content of client-id in its data_dir [default: a new one]
     #[arg(long, value_name = "ID")]
     pub node: Option<String>,
     /// Name within the role, for logs and messages [default: the role]
@@ -142,7 +143,8 @@ const CERT_CREATE_EXAMPLES: &str = "\
 Examples:
   kafila tls cert create -role=gateway -additional-dnsname=kafila.example.com
   kafila tls cert create -server -additional-ipaddress=10.0.0.1
-  kafila tls cert create -role=node -node=$(cat /var/lib/kafila/client-id)
+  kafila tls cert create -role=node
+  kafila tls cert create -role=node -node=$(cat /var/lib/kafila/client/client-id)
   kafila tls cert create -role=operator -name=alice -days=30
   kafila tls cert create -role=etcd -ca=etcd/kafila-ca.pem -key=etcd/kafila-ca-key.pem \\
     -additional-ipaddress=10.0.0.1

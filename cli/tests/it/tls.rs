@@ -162,7 +162,6 @@ async fn an_error_names_the_flag_and_the_fix() {
     let table = [
         ("", &["-role", "gateway", "-server", "-client", "-cli"][..]),
         ("-role=root", &["-role", "unknown role \"root\"", "gateway"]),
-        ("-client", &["-node=ID", "client-id"]),
         ("-role=node -node=n1", &["-node", "client-id"]),
         (
             "-role=gateway -node=n1",

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use model::NodeId;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: {what}", path.display())]
@@ -13,6 +15,19 @@ pub enum Error {
     },
     #[error("{} does not hold an id: restore it, or remove it to make this a new node", path.display())]
     BadIdentity { path: PathBuf },
+    #[error(
+        "{} says that this is node {node_id}, and the certificate in {} is for node {certified}: \
+         set `tls.cert_file` to the certificate of {node_id}, or remove the data directory to make \
+         this node {certified}",
+        id_file.display(),
+        cert_file.display()
+    )]
+    ForeignCertificate {
+        id_file: PathBuf,
+        node_id: NodeId,
+        cert_file: PathBuf,
+        certified: NodeId,
+    },
     #[error("another agent uses {}: stop it, or choose another `data_dir`", path.display())]
     DataDirInUse { path: PathBuf },
     #[error("cannot use the local state in {}", path.display())]

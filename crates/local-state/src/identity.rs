@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::NodeId;
 use service_kit::IdSource;
@@ -15,6 +15,14 @@ const ID_FILE: &str = "client-id";
 const SECRET_FILE: &str = "secret-id";
 /// Id of the machine that the identity was created on.
 const MACHINE_FILE: &str = "machine-id";
+
+/// The node's id in its certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertifiedId {
+    pub node_id: NodeId,
+    /// File of the certificate, for messages.
+    pub cert_file: PathBuf,
+}
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -33,16 +41,25 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Creates an identity in memory.
-    pub fn new(ids: &IdSource) -> Self {
+    /// Creates an identity in memory, with the id of the certificate if there is one.
+    pub fn new(ids: &IdSource, certified: Option<&CertifiedId>) -> Self {
+        let random = NodeId::from_random(ids.next_u128());
         Self {
-            node_id: NodeId::from_random(ids.next_u128()),
+            node_id: certified.map_or(random, |certified| certified.node_id),
             secret: NodeId::from_random(ids.next_u128()).to_string(),
         }
     }
 
-    /// Reads the identity in `directory`; creates and stores one at the first start.
-    pub(crate) fn load(directory: &Path, ids: &IdSource) -> Result<Self, Error> {
+    /// Reads the identity in `directory`; creates and stores one at the first start, with the id of the
+    /// certificate if there is one.
+    ///
+    /// # Errors
+    /// A file cannot be read or written, or the certificate is for another node.
+    pub(crate) fn load(
+        directory: &Path,
+        ids: &IdSource,
+        certified: Option<&CertifiedId>,
+    ) -> Result<Self, Error> {
         let path_error = |what| {
             move |source| Error::Path {
                 path: directory.to_owned(),
@@ -55,7 +72,7 @@ impl Identity {
             .mode(0o700)
             .create(directory)
             .map_err(path_error("cannot create the state directory"))?;
-        let fresh = Self::new(ids);
+        let fresh = Self::new(ids, certified);
         let id = read_or_create(directory, ID_FILE, &fresh.node_id.to_string())
             .map_err(path_error("cannot store the node's id"))?;
         let secret = read_or_create(directory, SECRET_FILE, &fresh.secret)
@@ -65,6 +82,14 @@ impl Identity {
             path: directory.join(file),
         };
         let node_id = id.parse().map_err(|_| bad(ID_FILE))?;
+        if let Some(certified) = certified.filter(|certified| certified.node_id != node_id) {
+            return Err(Error::ForeignCertificate {
+                id_file: directory.join(ID_FILE),
+                node_id,
+                cert_file: certified.cert_file.clone(),
+                certified: certified.node_id,
+            });
+        }
         if secret.is_empty() {
             return Err(bad(SECRET_FILE));
         }
@@ -122,8 +147,8 @@ mod tests {
     fn scenario_001_the_identity_is_created_once_and_readable_by_the_agent_alone() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("client");
-        let first = Identity::load(&directory, &IdSource::seeded(1)).unwrap();
-        let second = Identity::load(&directory, &IdSource::seeded(2)).unwrap();
+        let first = Identity::load(&directory, &IdSource::seeded(1), None).unwrap();
+        let second = Identity::load(&directory, &IdSource::seeded(2), None).unwrap();
         assert!(first == second);
         assert_ne!(first.node_id.to_string(), first.secret);
         for file in [ID_FILE, SECRET_FILE] {
@@ -140,10 +165,35 @@ mod tests {
     }
 
     #[test]
+    fn a_new_node_takes_the_id_of_its_certificate_and_refuses_that_of_another_node() {
+        let folder = tempfile::tempdir().unwrap();
+        let certified = |seed| CertifiedId {
+            node_id: NodeId::from_random(seed),
+            cert_file: PathBuf::from("/etc/kafila/node.pem"),
+        };
+        let load = |certified: Option<CertifiedId>| {
+            Identity::load(folder.path(), &IdSource::seeded(1), certified.as_ref())
+        };
+        let first = load(Some(certified(7))).unwrap();
+        assert_eq!(first.node_id, certified(7).node_id);
+        assert!(load(None).unwrap() == first);
+        assert!(load(Some(certified(7))).unwrap() == first);
+        let error = load(Some(certified(8))).unwrap_err().to_string();
+        for part in [
+            "client-id",
+            "/etc/kafila/node.pem",
+            &first.node_id.to_string(),
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(load(None).unwrap() == first);
+    }
+
+    #[test]
     fn an_invalid_id_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(ID_FILE), "not an id").unwrap();
-        let error = Identity::load(folder.path(), &IdSource::seeded(1))
+        let error = Identity::load(folder.path(), &IdSource::seeded(1), None)
             .err()
             .unwrap();
         assert!(error.to_string().contains("does not hold an id"), "{error}");

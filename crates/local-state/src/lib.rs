@@ -17,7 +17,7 @@ mod storage;
 mod writer;
 
 pub use error::Error;
-pub use identity::Identity;
+pub use identity::{CertifiedId, Identity};
 pub use memory::Memory;
 pub use metrics::Metrics;
 pub use records::{NodeState, Restored, Stored, decode};

@@ -49,7 +49,7 @@ impl Memory {
         let mut content = self.lock();
         content
             .identity
-            .get_or_insert_with(|| Identity::new(ids))
+            .get_or_insert_with(|| Identity::new(ids, None))
             .clone()
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use service_kit::IdSource;
 
 use crate::error::Error;
-use crate::identity::Identity;
+use crate::identity::{CertifiedId, Identity};
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::records::Restored;
@@ -37,13 +37,19 @@ pub struct Opened {
 }
 
 impl Storage {
-    /// Opens the storage, locks it, and reads every record. A new storage gets a new identity.
+    /// Opens the storage, locks it, and reads every record. A new storage gets a new identity,
+    /// with the id of the certificate if there is one.
     ///
     /// # Errors
-    /// The data directory is in use or cannot be used.
-    pub async fn open(self, ids: &IdSource, metrics: Metrics) -> Result<Opened, Error> {
+    /// The data directory is in use or cannot be used, or belongs to another node than the certificate.
+    pub async fn open(
+        self,
+        ids: &IdSource,
+        certified: Option<CertifiedId>,
+        metrics: Metrics,
+    ) -> Result<Opened, Error> {
         match self {
-            Self::None => Ok(Opened::without_storage(ids)),
+            Self::None => Ok(Opened::without_storage(ids, certified.as_ref())),
             Self::Memory(memory) => {
                 let (state, restored) = LocalState::open_in(&memory);
                 Ok(Opened {
@@ -57,9 +63,11 @@ impl Storage {
             Self::Directory(data_dir) => {
                 let ids = ids.clone();
                 // Opening waits for the disk, and for another agent that is just ending.
-                blocking::spawn(move || Opened::in_directory(&data_dir, &ids, metrics))
-                    .await
-                    .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+                blocking::spawn(move || {
+                    Opened::in_directory(&data_dir, &ids, certified.as_ref(), metrics)
+                })
+                .await
+                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
             }
         }
     }
@@ -67,9 +75,9 @@ impl Storage {
 
 impl Opened {
     /// A new identity, and a state that forgets every write.
-    pub fn without_storage(ids: &IdSource) -> Self {
+    pub fn without_storage(ids: &IdSource, certified: Option<&CertifiedId>) -> Self {
         Self {
-            identity: Identity::new(ids),
+            identity: Identity::new(ids, certified),
             state: LocalState::none(),
             restored: Restored::default(),
             alloc_dir: None,
@@ -77,7 +85,12 @@ impl Opened {
         }
     }
 
-    fn in_directory(data_dir: &Path, ids: &IdSource, metrics: Metrics) -> Result<Self, Error> {
+    fn in_directory(
+        data_dir: &Path,
+        ids: &IdSource,
+        certified: Option<&CertifiedId>,
+        metrics: Metrics,
+    ) -> Result<Self, Error> {
         create(data_dir, 0o755)?;
         // Tasks get absolute paths.
         let data_dir = data_dir.canonicalize().map_err(|source| Error::Path {
@@ -91,7 +104,7 @@ impl Opened {
         create(&alloc_dir, 0o711)?;
         // First, because the database is also the lock against a second agent.
         let (state, restored) = LocalState::open(&state_dir, metrics)?;
-        let identity = Identity::load(&state_dir, ids)?;
+        let identity = Identity::load(&state_dir, ids, certified)?;
         Ok(Self {
             identity,
             state,

@@ -4,6 +4,7 @@
 //! plaintext.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
 use identity::{Identity, Role};
 use tls::{Connector, Credentials, Expect, Files, KeyPair};
@@ -23,7 +24,8 @@ pub struct Transport {
 #[derive(Clone, Debug)]
 struct Secured {
     credentials: Credentials,
-    region: String,
+    /// The identity in the certificate of the start.
+    identity: Identity,
     metrics: tls::Metrics,
 }
 
@@ -33,7 +35,12 @@ impl Transport {
 
     /// Returns the region of the own certificate; `None` in plaintext.
     pub(crate) fn region(&self) -> Option<&str> {
-        self.secured.as_ref().map(|secured| secured.region.as_str())
+        self.identity().map(Identity::region)
+    }
+
+    /// Returns the identity in the own certificate; `None` in plaintext.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.secured.as_ref().map(|secured| &secured.identity)
     }
 
     /// Loads the certificate of a process of this role; plaintext without files.
@@ -68,15 +75,19 @@ impl Transport {
         // Also checks the region.
         let expected = Identity::new(role, &config.region, "any")
             .map_err(|error| invalid(format!("`tls.region`: {error}")))?;
-        let region = config.region.clone();
-        let is_ours = move |der: &[u8]| check_own(der, &expected);
+        let own = Arc::new(OnceLock::new());
+        let first = Arc::clone(&own);
+        let is_ours = move |der: &[u8]| check_own(der, &expected, &first);
         let verify = tls::Verify::Servers;
         let credentials = Credentials::load_with("services", files, verify, is_ours)
             .map_err(|error| invalid(crate::run::chain(&error)))?;
+        // The check of the first load has set it.
+        let identity = own.get().cloned();
+        let identity = identity.ok_or_else(|| invalid("`tls.cert_file` was not checked".into()))?;
         Ok(Self {
             secured: Some(Secured {
                 credentials,
-                region,
+                identity,
                 metrics: tls::Metrics::default(),
             }),
         })
@@ -102,12 +113,27 @@ impl Transport {
         let Some(secured) = &self.secured else {
             return channel::connect_lazy(address);
         };
-        let name = Identity::new(role, &secured.region, "any")
-            .ok()
-            .and_then(|identity| tls::ServerName::try_from(identity.dns_name()).ok())
-            .ok_or_else(|| BadAddress::name(address))?;
-        let connector = Connector::new(secured.credentials.clone(), Expect::Name(name));
-        channel::connect_lazy_with(&with_tls(address), connector)
+        let expected = Identity::new(role, secured.identity.region(), "any");
+        secured.connect_lazy(address, expected.ok().map(|expected| expected.dns_name()))
+    }
+
+    /// As [`Self::connect_lazy`], to one process: with TLS the server proves the role and this name. For
+    /// nodes, which all have the same role.
+    ///
+    /// # Errors
+    /// Those of [`Self::connect_lazy`], and a name that is no DNS label.
+    pub fn connect_lazy_to(
+        &self,
+        address: &str,
+        role: Role,
+        name: &str,
+    ) -> Result<TracedChannel, BadAddress> {
+        let Some(secured) = &self.secured else {
+            return channel::connect_lazy(address);
+        };
+        let expected = Identity::new(role, secured.identity.region(), name);
+        let own_name = expected.ok().and_then(|expected| expected.own_dns_name());
+        secured.connect_lazy(address, own_name)
     }
 
     /// Returns the address to announce, given the one that was bound: with the scheme of this
@@ -150,6 +176,21 @@ impl Transport {
     }
 }
 
+impl Secured {
+    /// Returns a channel to the server with this DNS name in its certificate.
+    fn connect_lazy(
+        &self,
+        address: &str,
+        dns_name: Option<String>,
+    ) -> Result<TracedChannel, BadAddress> {
+        let name = dns_name
+            .and_then(|name| tls::ServerName::try_from(name).ok())
+            .ok_or_else(|| BadAddress::name(address))?;
+        let connector = Connector::new(self.credentials.clone(), Expect::Name(name));
+        channel::connect_lazy_with(&with_tls(address), connector)
+    }
+}
+
 /// Returns `address` with the scheme of TLS.
 fn with_tls(address: &str) -> String {
     match address.strip_prefix("http://") {
@@ -158,16 +199,26 @@ fn with_tls(address: &str) -> String {
     }
 }
 
-fn check_own(der: &[u8], expected: &Identity) -> Result<(), String> {
+/// Checks the process's own certificate: its role and region are those of the process, and a node stays
+/// the node that it is at the first check, which sets `first`.
+fn check_own(der: &[u8], expected: &Identity, first: &OnceLock<Identity>) -> Result<(), String> {
     let identity = Identity::from_certificate(der).map_err(|error| crate::run::chain(&error))?;
-    if (identity.role(), identity.region()) == (expected.role(), expected.region()) {
-        return Ok(());
+    if (identity.role(), identity.region()) != (expected.role(), expected.region()) {
+        return Err(format!(
+            "it is for a {} in region {:?}, and this process is a {} in region {:?} (`tls.region`)",
+            identity.role(),
+            identity.region(),
+            expected.role(),
+            expected.region(),
+        ));
     }
-    Err(format!(
-        "it is for a {} in region {:?}, and this process is a {} in region {:?} (`tls.region`)",
-        identity.role(),
-        identity.region(),
-        expected.role(),
-        expected.region(),
-    ))
+    let first = first.get_or_init(|| identity.clone());
+    if identity.role() == Role::Node && identity.name() != first.name() {
+        return Err(format!(
+            "it is for node {}, and this process runs as node {}",
+            identity.name(),
+            first.name()
+        ));
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use integration_tests::suite::{SERVICES, own_address};
 use test_kit::etcd::Etcd;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The id of the node, as its agent and its certificate have it.
+/// The id of the node in its certificate, which its agent takes at the first start.
 const NODE: &str = "5f1c8a52-7b0e-4c6d-9a0f-3d2b1e4c5a69";
 const ROLES: [&str; 6] = [
     "gateway",
@@ -59,9 +59,6 @@ impl Secured {
             files,
             &["tls", "cert", "create", "-role", "node", "-node", NODE],
         )?;
-        let state = files.join("data/client");
-        std::fs::create_dir_all(&state)?;
-        std::fs::write(state.join("client-id"), NODE)?;
 
         let mut suite = Self {
             address: format!("{ip}:4646"),

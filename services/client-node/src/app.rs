@@ -12,7 +12,7 @@ use fingerprint::Offers;
 use futures::future::BoxFuture;
 use identity::Role;
 use lifecycle::Limits;
-use local_state::{Memory, Opened, Restored, Storage};
+use local_state::{CertifiedId, Memory, Opened, Restored, Storage};
 use model::Node;
 use proto::internal::v1::node_files_server::NodeFilesServer;
 use service_kit::server::{ServeOptions, bind, serve};
@@ -122,7 +122,10 @@ impl App {
         let bound = listeners.grpc.local_addr().map_err(Error::Address)?;
         let address = transport.advertised(&config.listen, bound)?;
         config.tls.warn_if_exposed(bound);
-        let opened = storage.open(&ids, metrics.local_state.clone()).await?;
+        let certified = certified_id(&config, &transport)?;
+        let opened = storage
+            .open(&ids, certified, metrics.local_state.clone())
+            .await?;
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
         let parts = Parts {
             metrics,
@@ -152,7 +155,7 @@ impl App {
             metrics,
             ids,
         } = light;
-        let opened = Opened::without_storage(&ids);
+        let opened = Opened::without_storage(&ids, None);
         let parts = Parts {
             metrics,
             registry: service_kit::Metrics::new(SERVICE),
@@ -307,6 +310,23 @@ struct Parts {
     address: String,
     listeners: Option<Listeners>,
     offers: Offers,
+}
+
+/// Returns the node's id in its certificate; `None` without TLS.
+fn certified_id(config: &Config, transport: &Transport) -> Result<Option<CertifiedId>, Error> {
+    let Some(identity) = transport.identity() else {
+        return Ok(None);
+    };
+    let node_id = identity.name().parse().map_err(|_| Error::Setting {
+        field: "tls.cert_file".to_owned(),
+        problem: format!(
+            "the certificate is for node {:?}, which is no node ID: create one with `kafila tls cert \
+             create -role=node -node=ID`",
+            identity.name()
+        ),
+    })?;
+    let cert_file = config.tls.cert_file.clone().unwrap_or_default();
+    Ok(Some(CertifiedId { node_id, cert_file }))
 }
 
 fn boot_id() -> String {

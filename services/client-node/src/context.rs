@@ -41,7 +41,7 @@ impl Context {
         let drivers: BTreeMap<&'static str, Arc<dyn Driver>> =
             BTreeMap::from([(driver.name(), Arc::new(driver) as Arc<dyn Driver>)]);
         Self {
-            identity: Identity::new(&ids),
+            identity: Identity::new(&ids, None),
             drivers,
             facts: NodeFacts::default(),
             limits: Limits::default(),

@@ -70,6 +70,7 @@ gateway_core::from_refusals!(LogRefusal);
 pub struct Source {
     pub alloc_id: AllocId,
     pub task: String,
+    pub node_id: NodeId,
     pub node_name: String,
     pub address: String,
     pub secret: String,
@@ -96,6 +97,7 @@ pub fn locate(snapshot: &Snapshot, view: &AllocView, task: &str) -> Result<Sourc
     Ok(Source {
         alloc_id,
         task,
+        node_id,
         node_name: node.value.name.clone(),
         address: node.value.address.clone(),
         secret: node.value.secret.clone(),
@@ -178,7 +180,7 @@ async fn ask_node(
     request: v1::LogsRequest,
 ) -> Result<Streaming<v1::LogsChunk>, Status> {
     let channel = transport
-        .connect_lazy(&source.address, Role::Node)
+        .connect_lazy_to(&source.address, Role::Node, &source.node_id.to_string())
         .map_err(|error| Error::from(unreachable_node(source, error.to_string())))?;
     let request = v1::LogsRequest {
         alloc_id: source.alloc_id.to_string(),

@@ -3,6 +3,7 @@
 use identity::{Identity, InvalidIdentity, Role};
 use model::NodeId;
 use pki::{Authority, CertificateRequest};
+use service_kit::IdSource;
 
 use super::files::{Pair, quoted, read};
 use super::moment::moment;
@@ -113,16 +114,14 @@ fn name(args: &CertCreate, role: Role) -> Result<String, Error> {
     if role != Role::Node {
         return Ok(args.name.clone().unwrap_or_else(|| role.to_string()));
     }
+    // The node takes the ID of its certificate at its first start.
     let Some(id) = &args.node else {
-        return Err(Error::text(
-            "Error: the certificate of a node is bound to its ID. Add -node=ID: the content of \
-             client-id in\nthe node's data_dir, which the node creates at its first start.",
-        ));
+        return Ok(NodeId::from_random(IdSource::from_os().next_u128()).to_string());
     };
     match id.trim().parse::<NodeId>() {
         Ok(id) => Ok(id.to_string()),
         Err(error) => Err(Error::text(format!(
-            "Error: -node: {error}. Pass the full ID, as in client-id in the node's data_dir."
+            "Error: -node: {error}. Pass the full ID, as in client/client-id in the node's data_dir."
         ))),
     }
 }

@@ -52,7 +52,8 @@ impl Authority {
     /// Returns the settings of a process with a new certificate.
     fn settings(&self, role: Role, name: &str) -> TlsConfig {
         let identity = Identity::new(role, "global", name).unwrap();
-        let mut params = CertificateParams::new(vec![identity.dns_name()]).unwrap();
+        let own_name = identity.own_dns_name().unwrap();
+        let mut params = CertificateParams::new(vec![identity.dns_name(), own_name]).unwrap();
         let uri = Ia5String::try_from(identity.uri()).unwrap();
         params.subject_alt_names.push(SanType::URI(uri));
         self.issue(params, name)
@@ -203,6 +204,17 @@ async fn refusals_have_their_reason() {
     let wrong_role = worker.connect_lazy(&address, Role::Broker).unwrap();
     let wrong_role = problem(wrong_role).await;
     assert!(matches!(wrong_role, Problem::WrongName { .. }));
+
+    // Of the right role, but not the process that was dialed.
+    let other = worker
+        .connect_lazy_to(&address, Role::Gateway, "g2")
+        .unwrap();
+    let other = problem(other).await;
+    assert!(matches!(other, Problem::WrongName { .. }), "{other:?}");
+    let same = worker
+        .connect_lazy_to(&address, Role::Gateway, "g1")
+        .unwrap();
+    check(same).await.unwrap();
 
     let stranger = Authority::new().transport(Role::Worker, "w7");
     let unknown = stranger.connect_lazy(&address, Role::Gateway).unwrap();

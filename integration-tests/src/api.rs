@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -13,6 +15,7 @@ use proto::v1::evaluations_client::EvaluationsClient;
 use proto::v1::jobs_client::JobsClient;
 use proto::v1::nodes_client::NodesClient;
 use proto::v1::operator_client::OperatorClient;
+use tls::Connector;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
@@ -22,37 +25,48 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// Retry pause of a call without an answer.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A client of one gateway. Cheap to clone.
+/// A client of one or several gateways. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Api {
-    channel: Channel,
+    channels: Arc<[Channel]>,
+    calls: Arc<AtomicUsize>,
 }
 
 impl Api {
+    /// A client of one gateway, in plaintext.
+    ///
     /// # Errors
     /// `address` is not a URL.
     pub fn new(address: &str) -> Result<Self> {
-        let channel = Endpoint::from_shared(address.to_owned())
-            .with_context(|| format!("{address} is not an address"))?
-            .connect_timeout(Duration::from_secs(2))
-            .connect_lazy();
-        Ok(Self { channel })
+        Ok(Self::of(vec![endpoint(address)?.connect_lazy()]))
     }
 
-    /// Returns a client that spreads its calls over several gateways. A call to one that is down
-    /// fails, and its retry may reach another.
+    /// Returns a client that takes several gateways by turns, over TLS. A call to one that is down
+    /// fails, and its retry reaches another.
     ///
     /// # Errors
     /// An address is not a URL.
-    pub fn of_several(addresses: &[String]) -> Result<Self> {
-        let endpoint = |address: &String| {
-            let endpoint = Endpoint::from_shared(address.clone());
-            let endpoint = endpoint.with_context(|| format!("{address} is not an address"))?;
-            Ok(endpoint.connect_timeout(Duration::from_secs(2)))
+    pub fn secured(addresses: &[String], connector: &Connector) -> Result<Self> {
+        let channel = |address: &String| {
+            let endpoint = endpoint(address)?;
+            Ok(endpoint.connect_with_connector_lazy(connector.clone()))
         };
-        let endpoints: Vec<Endpoint> = addresses.iter().map(endpoint).collect::<Result<_>>()?;
-        let channel = Channel::balance_list(endpoints.into_iter());
-        Ok(Self { channel })
+        Ok(Self::of(
+            addresses.iter().map(channel).collect::<Result<_>>()?,
+        ))
+    }
+
+    fn of(channels: Vec<Channel>) -> Self {
+        Self {
+            channels: channels.into(),
+            calls: Arc::default(),
+        }
+    }
+
+    /// Returns the channel of the next call.
+    fn channel(&self) -> Channel {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        self.channels[call % self.channels.len()].clone()
     }
 
     /// Registers a job, without retries: the outcome is unknown if the answer is lost.
@@ -69,7 +83,7 @@ impl Api {
             request_id: request_id.to_owned(),
             ..v1::RegisterJobRequest::default()
         };
-        let mut client = JobsClient::new(self.channel.clone());
+        let mut client = JobsClient::new(self.channel());
         client
             .register(with_deadline(request))
             .await
@@ -102,7 +116,7 @@ impl Api {
             ..v1::DeregisterJobRequest::default()
         };
         retry(&format!("stopping {job_id}"), timeout, || async {
-            let mut client = JobsClient::new(self.channel.clone());
+            let mut client = JobsClient::new(self.channel());
             client.deregister(with_deadline(request.clone())).await
         })
         .await
@@ -117,7 +131,7 @@ impl Api {
             ..Default::default()
         };
         self.read("job", || async {
-            let mut client = JobsClient::new(self.channel.clone());
+            let mut client = JobsClient::new(self.channel());
             client.get(with_deadline(request.clone())).await
         })
         .await
@@ -128,7 +142,7 @@ impl Api {
     pub async fn jobs(&self) -> Result<Vec<v1::JobStub>> {
         let answer = self
             .read("jobs", || async {
-                let mut client = JobsClient::new(self.channel.clone());
+                let mut client = JobsClient::new(self.channel());
                 client
                     .list(with_deadline(v1::ListJobsRequest::default()))
                     .await
@@ -148,7 +162,7 @@ impl Api {
         };
         let answer = self
             .read("allocations", || async {
-                let mut client = JobsClient::new(self.channel.clone());
+                let mut client = JobsClient::new(self.channel());
                 client
                     .list_allocations(with_deadline(request.clone()))
                     .await
@@ -166,7 +180,7 @@ impl Api {
         };
         let answer = self
             .read("allocation", || async {
-                let mut client = AllocationsClient::new(self.channel.clone());
+                let mut client = AllocationsClient::new(self.channel());
                 client.get(with_deadline(request.clone())).await
             })
             .await?;
@@ -178,7 +192,7 @@ impl Api {
     pub async fn evaluations(&self) -> Result<Vec<v1::Evaluation>> {
         let answer = self
             .read("evaluations", || async {
-                let mut client = EvaluationsClient::new(self.channel.clone());
+                let mut client = EvaluationsClient::new(self.channel());
                 client
                     .list(with_deadline(v1::ListEvaluationsRequest::default()))
                     .await
@@ -192,7 +206,7 @@ impl Api {
     pub async fn deployments(&self) -> Result<Vec<v1::Deployment>> {
         let answer = self
             .read("deployments", || async {
-                let mut client = DeploymentsClient::new(self.channel.clone());
+                let mut client = DeploymentsClient::new(self.channel());
                 client
                     .list(with_deadline(v1::ListDeploymentsRequest::default()))
                     .await
@@ -206,7 +220,7 @@ impl Api {
     pub async fn nodes(&self) -> Result<Vec<v1::Node>> {
         let answer = self
             .read("nodes", || async {
-                let mut client = NodesClient::new(self.channel.clone());
+                let mut client = NodesClient::new(self.channel());
                 client
                     .list(with_deadline(v1::ListNodesRequest::default()))
                     .await
@@ -220,7 +234,7 @@ impl Api {
     pub async fn leaders(&self) -> Result<BTreeMap<String, v1::Leader>> {
         let answer = self
             .read("leaders", || async {
-                let mut client = OperatorClient::new(self.channel.clone());
+                let mut client = OperatorClient::new(self.channel());
                 client
                     .list_leaders(with_deadline(v1::ListLeadersRequest::default()))
                     .await
@@ -244,7 +258,7 @@ impl Api {
             stream: v1::LogStream::Stdout.into(),
             ..v1::LogsRequest::default()
         };
-        let mut client = AllocationsClient::new(self.channel.clone());
+        let mut client = AllocationsClient::new(self.channel());
         let mut chunks = client.logs(with_deadline(request)).await?.into_inner();
         let mut bytes = Vec::new();
         while let Some(chunk) = chunks.message().await? {
@@ -261,6 +275,12 @@ impl Api {
         let answer = retry(what, Duration::from_secs(15), call).await?;
         Ok(answer.into_inner())
     }
+}
+
+fn endpoint(address: &str) -> Result<Endpoint> {
+    let endpoint = Endpoint::from_shared(address.to_owned());
+    let endpoint = endpoint.with_context(|| format!("{address} is not an address"))?;
+    Ok(endpoint.connect_timeout(Duration::from_secs(2)))
 }
 
 fn with_deadline<T>(message: T) -> Request<T> {

@@ -1,11 +1,13 @@
 //! Test of the images and of docker-compose.yml: the stack in containers, driven from outside.
 //!
 //! In reading order: [`command`] runs docker and the scripts, [`stack`] is one run of
-//! docker-compose.yml, [`user`] works meanwhile, [`trial`] lists the steps, [`dashboards`] checks
+//! docker-compose.yml with its [`secrets`], [`user`] works meanwhile, [`trial`] lists the steps, [`certificates`] lets some expire, [`dashboards`] checks
 //! that dashboards name existing metrics. The binary `container-tests` is the entry point.
 
+pub mod certificates;
 pub mod command;
 pub mod dashboards;
+pub mod secrets;
 pub mod stack;
 pub mod trial;
 pub mod user;

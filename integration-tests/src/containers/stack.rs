@@ -3,12 +3,15 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use super::command::{compose, docker, run};
+use super::secrets::Secrets;
 use crate::api::{Api, eventually};
+use crate::binary::{self, CommandOutput};
 
 /// Services with replicas, and how many docker-compose.yml starts.
 pub const REPLICATED: [(&str, usize); 6] = [
@@ -33,6 +36,7 @@ pub struct Stack {
     compose: &'static [&'static str],
     environment: Vec<(String, String)>,
     ports: [u16; 2],
+    secrets: Arc<Secrets>,
 }
 
 impl Stack {
@@ -51,6 +55,7 @@ impl Stack {
             compose: compose().await.context("Compose is missing")?,
             environment: Vec::new(),
             ports,
+            secrets: Arc::new(Secrets::new()?),
             project: project.clone(),
         };
         stack.set("COMPOSE_PROJECT_NAME", &project);
@@ -61,6 +66,8 @@ impl Stack {
         );
         stack.set("ETCD_IMAGE", &format!("{project}-etcd:test"));
         stack.set("KAFILA_PORTS", &format!("{}-{}", ports[0], ports[1]));
+        let secrets = stack.secrets.path().display().to_string();
+        stack.set("KAFILA_SECRETS", &secrets);
         stack.use_tag("first");
         Ok(stack)
     }
@@ -87,14 +94,54 @@ impl Stack {
         run("scripts/build-images", &arguments, &environment).await
     }
 
-    /// Returns the addresses of both gateways on this machine.
-    pub fn addresses(&self) -> [String; 2] {
-        self.ports.map(|port| format!("http://127.0.0.1:{port}"))
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
-    /// Returns a client that spreads its calls over both gateways.
+    /// Makes the secrets with the image of the current tag.
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub async fn make_secrets(&self) -> Result<()> {
+        run("scripts/compose-secrets", &[], &self.environment)
+            .await
+            .map(drop)
+    }
+
+    /// Replaces every certificate by a new one of the same authority.
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub async fn renew_secrets(&self) -> Result<()> {
+        run("scripts/compose-secrets", &["--renew"], &self.environment)
+            .await
+            .map(drop)
+    }
+
+    /// Returns the addresses of both gateways on this machine.
+    fn addresses(&self) -> [String; 2] {
+        self.ports.map(|port| format!("https://127.0.0.1:{port}"))
+    }
+
+    /// Returns a client of both gateways with the operator's certificate.
+    ///
+    /// # Errors
+    /// The certificate is missing.
     pub fn api(&self) -> Result<Api> {
-        Api::of_several(&self.addresses())
+        Api::secured(&self.addresses(), &self.secrets.connector()?)
+    }
+
+    /// Runs `kafila` on this machine against one of both gateways, with the operator's certificate.
+    ///
+    /// # Errors
+    /// The binary cannot be started.
+    pub async fn kafila(&self, gateway: usize, arguments: &[&str]) -> Result<CommandOutput> {
+        let environment = self.secrets.environment();
+        let environment: Vec<(&str, &str)> = environment
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        binary::run_with(&self.addresses()[gateway], arguments, &environment).await
     }
 
     /// Runs Compose.
@@ -157,6 +204,19 @@ impl Stack {
         let service = format!("label=com.docker.compose.service={service}");
         let found = docker(&["ps", "-q", "-f", &project, "-f", &service]).await?;
         Ok(found.lines().map(str::to_owned).collect())
+    }
+
+    /// Returns the ids of the running containers of a service with the times of their starts.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn starts(&self, service: &str) -> Result<Vec<String>> {
+        let mut starts = Vec::new();
+        for container in self.containers(service).await? {
+            let format = "{{.Id}} {{.State.StartedAt}}";
+            starts.push(docker(&["inspect", "-f", format, &container]).await?);
+        }
+        Ok(starts)
     }
 
     /// Kills a container with SIGKILL, keeps it away for a while, starts it again and waits until it

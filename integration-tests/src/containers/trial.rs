@@ -1,4 +1,5 @@
-//! The steps of the test, in order: start, examples, scaling, kills, a cut network, a rolling upgrade.
+//! The steps of the test, in order: start, examples, scaling, kills, a cut network, certificates, a rolling
+//! upgrade.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use proto::v1;
 use tokio::time::Instant;
 
+use super::certificates::expire_and_replace;
 use super::command::repository;
 use super::dashboards;
 use super::stack::{NODES, REPLICATED, Stack};
@@ -78,6 +80,7 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
     stack.build_images(&options.binary, "second").await?;
     stack.use_tag("first");
 
+    stack.make_secrets().await?;
     steps.step("starting the stack");
     let started = Instant::now();
     stack.up().await?;
@@ -102,6 +105,9 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
     steps.step(&format!("{} changes kept", user.actions));
     drop(user);
 
+    expire_and_replace(stack, &api).await?;
+    steps.step("the gateways' certificate expired and was replaced, without a restart");
+
     roll(stack, &api, options, &steps).await
 }
 
@@ -109,9 +115,8 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
 async fn run_job(stack: &Stack, file: &str) -> Result<()> {
     let path = repository().join("examples").join(file);
     let path = path.to_str().context("the repository's path is no text")?;
-    let address = &stack.addresses()[0];
     let arguments = ["job", "run", path];
-    let run = binary::run(address, &arguments);
+    let run = stack.kafila(0, &arguments);
     let output = tokio::time::timeout(SETTLE_TIMEOUT, run).await;
     output
         .with_context(|| format!("{file} takes too long"))??
@@ -132,10 +137,9 @@ async fn run_examples(stack: &Stack, is_short: bool) -> Result<()> {
     for file in files {
         run_job(stack, file).await?;
     }
-    let address = &stack.addresses()[1];
     // A gateway fetches logs from the node, under the name that the node advertises.
     eventually(Duration::from_secs(30), || async {
-        let logs = binary::run(address, &["alloc", "logs", "-job", "batch"]).await?;
+        let logs = stack.kafila(1, &["alloc", "logs", "-job", "batch"]).await?;
         ensure!(logs.stdout.contains("done"), "no output of batch: {logs:?}");
         Ok(())
     })
@@ -143,7 +147,7 @@ async fn run_examples(stack: &Stack, is_short: bool) -> Result<()> {
     for file in files.iter().chain(&["web.hcl"]) {
         let job = file.trim_end_matches(".hcl");
         let stop = ["job", "stop", "-purge", job];
-        binary::run(address, &stop).await?.ok()?;
+        stack.kafila(1, &stop).await?.ok()?;
     }
     Ok(())
 }
@@ -270,12 +274,11 @@ async fn replace_node(stack: &Stack, api: &Api, name: &str) -> Result<()> {
         .iter()
         .find(|node| node.name == name && node.status == "ready");
     let id = &node.with_context(|| format!("{name} is not ready"))?.id;
-    let address = &stack.addresses()[0];
     let drain = ["node", "drain", "-enable", "-yes", "-deadline", "60s", id];
-    binary::run(address, &drain).await?.ok()?;
+    stack.kafila(0, &drain).await?.ok()?;
     stack.roll(&[name]).await?;
     let eligible = ["node", "eligibility", "-enable", id];
-    binary::run(address, &eligible).await?.ok()?;
+    stack.kafila(0, &eligible).await?.ok()?;
     eventually(SETTLE_TIMEOUT, || async {
         let nodes = api.nodes().await?;
         let node = nodes.iter().find(|node| &node.id == id);
@@ -359,7 +362,7 @@ mod tests {
     #[test]
     fn the_host_of_an_address_is_its_container() {
         assert_eq!(
-            host_name("http://80b717574e8f:4646").unwrap(),
+            host_name("https://80b717574e8f:4646").unwrap(),
             "80b717574e8f"
         );
         assert!(host_name("80b717574e8f").is_err());

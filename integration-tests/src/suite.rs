@@ -194,6 +194,7 @@ impl Suite {
             ("LISTEN__GRPC", format!("{}:{port}", self.ip)),
             ("LISTEN__METRICS", self.metrics_address(name)),
             ("TELEMETRY__LOG", "info".to_owned()),
+            ("TLS__INSECURE", "true".to_owned()),
         ];
         if let Some(endpoint) = &self.options.otlp_endpoint {
             settings.push(("TELEMETRY__OTLP_ENDPOINT", endpoint.clone()));

@@ -18,6 +18,10 @@ pub struct Dev {
     /// Listen address of the gateway
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4646", value_parser = super::values::listen)]
     pub listen: SocketAddr,
+    /// Allow an address beyond loopback in -listen: each machine that reaches it controls the cluster,
+    /// and runs commands as this user
+    #[arg(long)]
+    pub dangerously_expose_plaintext: bool,
     /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub nodes: u16,

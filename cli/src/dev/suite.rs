@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use embedded_etcd::EmbeddedEtcd;
 use service_kit::run::BoxError;
-use service_kit::{CancellationToken, EtcdConfig, ListenConfig, connect_lazy, request};
+use service_kit::{CancellationToken, EtcdConfig, ListenConfig, TlsConfig, connect_lazy, request};
 use tokio::task::JoinSet;
 use tracing::error;
 
@@ -66,6 +66,7 @@ macro_rules! config {
         $service::Config {
             etcd: $etcd.clone(),
             listen: $listen,
+            tls: TlsConfig::insecure(),
             shutdown_grace_period: GRACE,
             ..$service::Config::default()
         }
@@ -76,8 +77,9 @@ impl Suite {
     /// Starts the store, every service and the nodes; returns once all ports are bound.
     ///
     /// # Errors
-    /// A port is taken, or the data directory cannot be used.
+    /// The gateway would listen beyond loopback, a port is taken, or the data directory cannot be used.
     pub(super) async fn start(args: &Dev) -> Result<Self, BoxError> {
+        check_exposure(args)?;
         let (directory, scratch) = match &args.data_dir {
             Some(directory) => (directory.clone(), None),
             None => {
@@ -118,7 +120,9 @@ impl Suite {
         };
         let any = ListenConfig::default;
         let listen = gateway_listens(args.listen)?;
-        let gateway = api_gateway::App::build(config!(api_gateway, etcd_config, listen))
+        let mut config = config!(api_gateway, etcd_config, listen);
+        config.tls.dangerously_expose_plaintext = args.dangerously_expose_plaintext;
+        let gateway = api_gateway::App::build(config)
             .await
             .map_err(|error| cannot_listen(args.listen, error.into()))?;
         let gateway_address = gateway.address().to_owned();
@@ -265,6 +269,20 @@ fn read(ended: Result<Ended, tokio::task::JoinError>) -> Ended {
     ended.unwrap_or_else(|error| ("a service", Err(error.into())))
 }
 
+/// Checks that plaintext beyond loopback is asked for.
+fn check_exposure(args: &Dev) -> Result<(), BoxError> {
+    if args.listen.ip().is_loopback() || args.dangerously_expose_plaintext {
+        return Ok(());
+    }
+    Err(format!(
+        "other machines reach {}, and kafila dev has neither encryption nor authentication: -listen \
+         chooses another address, as in 127.0.0.1:4646; -dangerously-expose-plaintext accepts that each \
+         machine that reaches it runs commands as this user",
+        args.listen
+    )
+    .into())
+}
+
 /// Returns the listen config of the gateway. A wildcard address cannot be dialled, so the gateway
 /// advertises the loopback address, which is enough for clients in this process.
 fn gateway_listens(address: SocketAddr) -> std::io::Result<ListenConfig> {
@@ -323,6 +341,7 @@ fn node_config(args: &Dev, directory: &Path, gateway: &str, number: u16) -> clie
     client_node::Config {
         gateways: vec![gateway.to_owned()],
         data_dir: Some(data_dir),
+        tls: TlsConfig::insecure(),
         name: Some(format!("dev-{number}")),
         // As reachable as the gateway: tasks' ports need not be open to the network.
         host_ip: Some(args.listen.ip()).filter(IpAddr::is_loopback),
@@ -360,6 +379,7 @@ mod tests {
                 data_dir: None,
                 job: Vec::new(),
                 listen: listen.parse().unwrap(),
+                dangerously_expose_plaintext: false,
                 nodes: 1,
                 log: String::new(),
             };

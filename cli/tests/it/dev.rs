@@ -35,7 +35,8 @@ async fn a_job_file_that_breaks_a_rule_stops_it_before_anything_starts() {
 #[tokio::test]
 async fn errors_of_dev_name_the_cause_and_the_fix() {
     // Reserved for documents: no machine has it.
-    let said = kafila("dev -listen 192.0.2.1:4646").run().await;
+    let line = "dev -dangerously-expose-plaintext -listen 192.0.2.1:4646";
+    let said = kafila(line).run().await;
     said.ended(1)
         .complained(&["Error running kafila dev: ", "-listen chooses another"]);
     for part in ["ERROR", "is another"] {
@@ -48,6 +49,15 @@ async fn errors_of_dev_name_the_cause_and_the_fix() {
         "Error running kafila dev: ",
         "is another `kafila dev` running?",
     ]);
+}
+
+#[tokio::test]
+async fn an_address_beyond_loopback_needs_a_flag() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:4646"] {
+        let said = kafila("dev -listen").arg(address).run().await;
+        said.ended(1)
+            .complained(&[address, "-dangerously-expose-plaintext", "127.0.0.1:4646"]);
+    }
 }
 
 #[tokio::test]
@@ -65,7 +75,8 @@ async fn a_reader_that_goes_away_ends_it_in_order() {
 
 #[tokio::test]
 async fn it_says_how_it_is_asked_and_may_answer_at_every_address() {
-    let mut child = kafila("dev -listen 0.0.0.0:0").start("");
+    let line = "dev -dangerously-expose-plaintext -listen 0.0.0.0:0";
+    let mut child = kafila(line).start("");
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut gateway = None;
     let advice = loop {

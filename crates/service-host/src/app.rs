@@ -46,13 +46,10 @@ impl<S: Service> App<S> {
     pub async fn build(config: S::Config) -> Result<Self, Error> {
         S::check(&config)?;
         let transport = match role_of(S::NAME) {
-            Some(role) => Transport::open(config.tls(), role)?,
+            Some(role) => Transport::open(config.tls(), config.listen(), role)?,
             None => Transport::PLAINTEXT,
         };
         let base = Base::build_with(S::NAME, config.etcd(), config.listen(), transport).await?;
-        config
-            .tls()
-            .warn_if_exposed(base.bound().map_err(Error::Address)?);
         Ok(Self { config, base })
     }
 

@@ -80,11 +80,6 @@ impl Base {
         &self.address
     }
 
-    /// Returns the address that its RPCs are bound to.
-    pub(crate) fn bound(&self) -> std::io::Result<SocketAddr> {
-        self.grpc.local_addr()
-    }
-
     /// Returns the address of its metrics.
     ///
     /// # Errors

@@ -114,25 +114,68 @@ pub struct TlsConfig {
     pub key_file: Option<PathBuf>,
     /// Region of the certificate, and of the servers that this process dials.
     pub region: String,
-    /// Plaintext is intended: the log does not warn of a plaintext address beyond loopback.
+    /// For development: plaintext, in which every caller has all rights. Needs loopback addresses in
+    /// `listen`.
     pub insecure: bool,
+    /// For development: with `insecure`, plaintext also beyond loopback. Each machine that reaches
+    /// `listen.grpc` then controls the cluster, and runs commands as root on nodes.
+    pub dangerously_expose_plaintext: bool,
 }
 
 impl TlsConfig {
-    /// Returns whether connections at `bound` are plaintext that other machines reach, unintended.
-    pub(crate) fn is_exposed(&self, bound: SocketAddr) -> bool {
-        self.ca_file.is_none() && !self.insecure && !bound.ip().is_loopback()
+    /// Plaintext on loopback addresses, for development and tests.
+    pub fn insecure() -> Self {
+        Self {
+            insecure: true,
+            ..Self::default()
+        }
     }
 
-    /// Warns if other machines reach `bound` in plaintext.
-    pub fn warn_if_exposed(&self, bound: SocketAddr) {
-        if self.is_exposed(bound) {
-            warn!(
-                address = %bound,
-                "connections are neither encrypted nor authenticated: set `tls.ca_file`, `cert_file` \
-                 and `key_file` (`kafila tls cert create`), or `tls.insecure = true` in a trusted network"
-            );
+    /// Plaintext on every address, for development and simulated networks.
+    pub fn exposed() -> Self {
+        Self {
+            dangerously_expose_plaintext: true,
+            ..Self::insecure()
         }
+    }
+
+    /// Checks that a process without certificates is meant to be one, and is reached from this machine
+    /// only.
+    ///
+    /// # Errors
+    /// See above; the problem names the setting and the fix.
+    pub(crate) fn check_plaintext(&self, listen: &ListenConfig) -> Result<(), String> {
+        const FILES: &str = "set `tls.ca_file`, `tls.cert_file` and `tls.key_file` (`kafila tls ca create`, \
+                             `kafila tls cert create`)";
+        if !self.insecure {
+            return Err(format!(
+                "`tls.ca_file` is not set, and connections are encrypted by default: {FILES}, or for \
+                 development on this machine alone `tls.insecure = true`"
+            ));
+        }
+        let addresses = [
+            ("listen.grpc", listen.grpc),
+            ("listen.metrics", listen.metrics),
+        ];
+        let mut exposed = addresses
+            .into_iter()
+            .filter(|(_, address)| !address.ip().is_loopback());
+        let Some((setting, address)) = exposed.next() else {
+            return Ok(());
+        };
+        if self.dangerously_expose_plaintext {
+            warn!(
+                %address,
+                "tls.dangerously_expose_plaintext is set: each machine that reaches this address controls \
+                 the cluster"
+            );
+            return Ok(());
+        }
+        Err(format!(
+            "`{setting}` is {address}, which other machines reach, and `tls.insecure` is plaintext \
+             without authentication: {FILES} instead, or a loopback address such as 127.0.0.1; \
+             `tls.dangerously_expose_plaintext = true` accepts the danger, for development"
+        ))
     }
 }
 
@@ -144,6 +187,7 @@ impl Default for TlsConfig {
             key_file: None,
             region: "global".to_owned(),
             insecure: false,
+            dangerously_expose_plaintext: false,
         }
     }
 }
@@ -184,18 +228,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plaintext_beyond_loopback_is_exposed_unless_it_is_intended() {
-        let outside = SocketAddr::from(([10, 0, 0, 7], 7101));
-        let everywhere = SocketAddr::from(([0, 0, 0, 0], 7101));
-        let loopback = SocketAddr::from(([127, 0, 0, 1], 7101));
-        let mut tls = TlsConfig::default();
-        assert!(tls.is_exposed(outside) && tls.is_exposed(everywhere));
-        assert!(!tls.is_exposed(loopback));
-        tls.insecure = true;
-        assert!(!tls.is_exposed(outside));
-        tls.insecure = false;
-        tls.ca_file = Some("ca.pem".into());
-        assert!(!tls.is_exposed(outside));
+    fn plaintext_is_asked_for_and_stays_on_loopback_unless_a_flag_accepts_the_danger() {
+        let listen = |grpc: [u8; 4], metrics: [u8; 4]| ListenConfig {
+            grpc: SocketAddr::from((grpc, 7101)),
+            metrics: SocketAddr::from((metrics, 9100)),
+            advertise: None,
+        };
+        let (own, everywhere) = ([127, 0, 0, 7], [0, 0, 0, 0]);
+        let loopback = listen(own, own);
+        let refusal = |tls: &TlsConfig, listen: &ListenConfig| -> String {
+            tls.check_plaintext(listen).unwrap_err()
+        };
+        let unasked = refusal(&TlsConfig::default(), &loopback);
+        assert!(unasked.contains("`tls.insecure = true`"), "{unasked}");
+        let insecure = TlsConfig::insecure();
+        assert_eq!(insecure.check_plaintext(&loopback), Ok(()));
+        for (listen, setting) in [
+            (listen([10, 0, 0, 7], own), "`listen.grpc` is 10.0.0.7:7101"),
+            (listen(everywhere, own), "`listen.grpc` is 0.0.0.0:7101"),
+            (listen(own, everywhere), "`listen.metrics` is 0.0.0.0:9100"),
+        ] {
+            let refused = refusal(&insecure, &listen);
+            assert!(refused.contains(setting), "{refused}");
+            assert!(refused.contains("tls.cert_file"), "{refused}");
+            assert_eq!(TlsConfig::exposed().check_plaintext(&listen), Ok(()));
+        }
+        let unasked = TlsConfig {
+            dangerously_expose_plaintext: true,
+            ..TlsConfig::default()
+        };
+        refusal(&unasked, &loopback);
     }
 
     #[test]

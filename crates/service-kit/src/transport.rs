@@ -46,17 +46,27 @@ impl Transport {
     /// Loads the certificate of a process of this role; plaintext without files.
     ///
     /// # Errors
-    /// Some files are missing from the configuration, a file cannot be used, or the certificate is for
-    /// another role or region.
-    pub fn open(config: &TlsConfig, role: Role) -> Result<Self, ConfigError> {
+    /// Some files are missing from the configuration, a file cannot be used, the certificate is for
+    /// another role or region, or plaintext is not asked for or leaves this machine.
+    pub fn open(
+        config: &TlsConfig,
+        listen: &ListenConfig,
+        role: Role,
+    ) -> Result<Self, ConfigError> {
         let invalid = |problem: String| ConfigError::Invalid {
             service: role.to_string(),
             problem,
         };
         let files = match (&config.ca_file, &config.cert_file, &config.key_file) {
-            (None, None, None) => return Ok(Self::PLAINTEXT),
-            (Some(_), Some(_), Some(_)) if config.insecure => {
-                let problem = "`tls.insecure` is set beside `tls.ca_file`: want one of them";
+            (None, None, None) => {
+                config.check_plaintext(listen).map_err(invalid)?;
+                return Ok(Self::PLAINTEXT);
+            }
+            (Some(_), Some(_), Some(_))
+                if config.insecure || config.dangerously_expose_plaintext =>
+            {
+                let problem = "`tls.insecure` or `tls.dangerously_expose_plaintext` is set beside \
+                               `tls.ca_file`: want certificates or plaintext";
                 return Err(invalid(problem.to_owned()));
             }
             (Some(ca), Some(cert), Some(key)) => Files {
@@ -221,4 +231,35 @@ fn check_own(der: &[u8], expected: &Identity, first: &OnceLock<Identity>) -> Res
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::string::Ia5String;
+    use rcgen::{CertificateParams, KeyPair as RcgenKey, SanType};
+
+    use super::*;
+
+    fn certificate(role: Role, name: &str) -> Vec<u8> {
+        let uri = Identity::new(role, "global", name).unwrap().uri();
+        let mut params = CertificateParams::default();
+        let uri = SanType::URI(Ia5String::try_from(uri).unwrap());
+        params.subject_alt_names.push(uri);
+        let key = RcgenKey::generate().unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn a_renewed_certificate_keeps_the_node_and_may_rename_a_service() {
+        for (role, is_accepted) in [(Role::Node, false), (Role::Worker, true)] {
+            let expected = Identity::new(role, "global", "any").unwrap();
+            let first = OnceLock::new();
+            let check = |name: &str| check_own(&certificate(role, name), &expected, &first);
+            assert_eq!(check("n1"), Ok(()));
+            assert_eq!(check("n1"), Ok(()));
+            let other = check("n2");
+            assert_eq!(other.is_ok(), is_accepted, "{role}: {other:?}");
+            assert_eq!(first.get().unwrap().name(), "n1");
+        }
+    }
 }

@@ -48,6 +48,9 @@
   "telemetry" $telemetry -}}
 {{- if $v.tls.enabled -}}
 {{- $_ := set $settings "tls" (dict "ca_file" "/etc/kafila-tls/ca.crt" "cert_file" "/etc/kafila-tls/tls.crt" "key_file" "/etc/kafila-tls/tls.key" "region" $v.region) -}}
+{{- else -}}
+{{- if not $v.tls.dangerouslyExposePlaintext }}{{ fail "tls.enabled is false, and services refuse plaintext between machines: set tls.enabled=true and tls.source, or in a cluster for development tls.dangerouslyExposePlaintext=true" }}{{ end -}}
+{{- $_ := set $settings "tls" (dict "insecure" true "dangerously_expose_plaintext" true) -}}
 {{- end -}}
 {{- if eq $name "client-node" -}}
 {{- $gateway := printf "%s://%s:%v" (include "kafila.scheme" $root) (include "kafila.host" (list $root "api-gateway")) (int $v.apiGateway.service.port) -}}

@@ -72,7 +72,7 @@ def series(text):
 
 def exported(service):
     port = free_port()
-    arguments = ["-set", f"listen.metrics=127.0.0.1:{port}", "-set", "listen.grpc=127.0.0.1:0"]
+    arguments = ["-set", f"listen.metrics=127.0.0.1:{port}", "-set", "listen.grpc=127.0.0.1:0", "-set", "tls.insecure=true"]
     return scrape([os.environ["KAFILA_BIN"], service, *arguments], port)
 
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use client_node::Memory;
 use embedded_etcd::{AutoCompaction, EmbeddedEtcd};
-use service_kit::{CancellationToken, EtcdConfig, ListenConfig};
+use service_kit::{CancellationToken, EtcdConfig, ListenConfig, TlsConfig};
 
 use crate::checker::Checker;
 use crate::environment::{Environment, HostId, Software};
@@ -79,6 +79,7 @@ impl Suite {
             let config = api_gateway::Config {
                 etcd: store.clone(),
                 listen: listen(environment),
+                tls: TlsConfig::exposed(),
                 gateways: gateway_addresses.clone(),
                 heartbeat_ttl: HEARTBEAT_TTL,
                 ..api_gateway::Config::default()
@@ -92,6 +93,7 @@ impl Suite {
             let config = eval_broker::Config {
                 etcd: store.clone(),
                 listen: listen(environment),
+                tls: TlsConfig::exposed(),
                 nack_timeout: Duration::from_secs(8),
                 follow_up_delay: Duration::from_secs(3),
                 follow_up_spread: Duration::from_secs(2),
@@ -103,6 +105,7 @@ impl Suite {
             let config = plan_applier::Config {
                 etcd: store.clone(),
                 listen: listen(environment),
+                tls: TlsConfig::exposed(),
                 verify_threads: 1,
                 ..plan_applier::Config::default()
             };
@@ -115,6 +118,7 @@ impl Suite {
             let config = deployment_watcher::Config {
                 etcd: store.clone(),
                 listen: listen(environment),
+                tls: TlsConfig::exposed(),
                 ..deployment_watcher::Config::default()
             };
             let id = environment.add(
@@ -126,6 +130,7 @@ impl Suite {
             let config = cluster_controller::Config {
                 etcd: store.clone(),
                 listen: listen(environment),
+                tls: TlsConfig::exposed(),
                 heartbeat_ttl: HEARTBEAT_TTL,
                 heartbeat_grace: HEARTBEAT_GRACE,
                 ..cluster_controller::Config::default()
@@ -139,6 +144,7 @@ impl Suite {
             let config = scheduler_worker::Config {
                 etcd: store.clone(),
                 listen: listen(environment),
+                tls: TlsConfig::exposed(),
                 workers: 2,
                 ..scheduler_worker::Config::default()
             };
@@ -213,6 +219,7 @@ fn node_config(number: usize, listen: ListenConfig, gateways: &[String]) -> clie
         gateways: gateways.to_vec(),
         data_dir: None,
         listen,
+        tls: TlsConfig::exposed(),
         name: Some(format!("node-{number}")),
         host_ip: Some(std::net::IpAddr::from([127, 0, 0, 1])),
         cpu_total_compute: 4_000,

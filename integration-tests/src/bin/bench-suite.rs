@@ -178,6 +178,7 @@ async fn simulate(suite: &Suite, nodes: usize, drain: &CancellationToken) -> Res
             gateways: vec![suite.address()],
             name: Some(format!("simulated-{number}")),
             data_dir: None,
+            tls: service_kit::TlsConfig::insecure(),
             ..client_node::Config::default()
         };
         let app = client_node::App::build(config).await?;

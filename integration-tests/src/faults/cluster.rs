@@ -148,6 +148,9 @@ impl Cluster {
         if service == "api-gateway" {
             settings.push(("GATEWAYS", self.gateways().join(",")));
         }
+        settings.push(("TLS__INSECURE", "true".to_owned()));
+        // A network of this machine alone.
+        settings.push(("TLS__DANGEROUSLY_EXPOSE_PLAINTEXT", "true".to_owned()));
         let mut command = self.network.command(host, &binary::kafila());
         command.arg(service);
         for (key, value) in settings {

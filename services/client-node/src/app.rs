@@ -110,7 +110,7 @@ impl App {
         }
         let offers = Offers::resolve(&config.fingerprint())?;
         config.check()?;
-        let transport = Transport::open(&config.tls, Role::Node)?;
+        let transport = Transport::open(&config.tls, &config.listen, Role::Node)?;
         let registry = service_kit::Metrics::new(SERVICE);
         let metrics = registry.register(Metrics::register);
         let ids = IdSource::from_os();
@@ -121,7 +121,6 @@ impl App {
         };
         let bound = listeners.grpc.local_addr().map_err(Error::Address)?;
         let address = transport.advertised(&config.listen, bound)?;
-        config.tls.warn_if_exposed(bound);
         let certified = certified_id(&config, &transport)?;
         let opened = storage
             .open(&ids, certified, metrics.local_state.clone())

@@ -12,8 +12,8 @@ use rcgen::{
 };
 use service_kit::server::{ServeOptions, bind, serve};
 use service_kit::{
-    CancellationToken, Incoming, Metrics, TlsConfig, TracedChannel, Transport, connect_lazy,
-    request,
+    CancellationToken, ConfigError, Incoming, ListenConfig, Metrics, TlsConfig, TracedChannel,
+    Transport, connect_lazy, request,
 };
 use tempfile::TempDir;
 use tls::Problem;
@@ -74,8 +74,13 @@ impl Authority {
     }
 
     fn transport(&self, role: Role, name: &str) -> Transport {
-        Transport::open(&self.settings(role, name), role).unwrap()
+        open(&self.settings(role, name), role).unwrap()
     }
+}
+
+/// Returns the transport of a process on loopback addresses.
+fn open(config: &TlsConfig, role: Role) -> Result<Transport, ConfigError> {
+    Transport::open(config, &ListenConfig::default(), role)
 }
 
 /// A method that workers may call.
@@ -226,7 +231,7 @@ async fn refusals_have_their_reason() {
     // Of our authority, but without an identity.
     let params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
     let settings = authority.issue(params, "nameless");
-    let error = Transport::open(&settings, Role::Worker).unwrap_err();
+    let error = open(&settings, Role::Worker).unwrap_err();
     assert!(error.to_string().contains("spiffe://"), "{error}");
     drain.cancel();
 }
@@ -260,7 +265,7 @@ async fn settings_that_make_no_transport_are_refused() {
     let authority = Authority::new();
     let complete = authority.settings(Role::Worker, "w7");
     let error = |config: &TlsConfig| {
-        let refused = Transport::open(config, Role::Gateway);
+        let refused = open(config, Role::Gateway);
         refused.unwrap_err().to_string()
     };
     assert!(error(&complete).contains("it is for a worker"));
@@ -270,8 +275,14 @@ async fn settings_that_make_no_transport_are_refused() {
     let mut both = complete.clone();
     both.insecure = true;
     assert!(error(&both).contains("insecure"));
+    assert!(error(&TlsConfig::default()).contains("tls.insecure"));
+    assert!(
+        !open(&TlsConfig::insecure(), Role::Gateway)
+            .unwrap()
+            .is_secured()
+    );
     let mut elsewhere = complete;
     elsewhere.region = "eu".to_owned();
-    let error = Transport::open(&elsewhere, Role::Worker).unwrap_err();
+    let error = open(&elsewhere, Role::Worker).unwrap_err();
     assert!(error.to_string().contains("region"), "{error}");
 }

@@ -106,6 +106,7 @@ impl Suite {
         let mut config = Config::default();
         config.etcd.endpoints = vec![self.proxy.endpoint()];
         config.listen = service_kit::ListenConfig::default();
+        config.tls = service_kit::TlsConfig::insecure();
         // Longer waits only slow tests down.
         config.request_timeout = Duration::from_secs(5);
         config.shutdown_grace_period = Duration::from_secs(5);

@@ -38,6 +38,7 @@ impl Place {
                 .map(|gateway| (*gateway).to_owned())
                 .collect(),
             data_dir: Some(self.path().to_owned()),
+            tls: service_kit::TlsConfig::insecure(),
             ..Config::default()
         };
         let agent = env!("CARGO_BIN_EXE_client-node");
@@ -208,6 +209,7 @@ impl Process {
         command
             .env("KAFILA_CLIENT_NODE__GATEWAYS", gateway)
             .env("KAFILA_CLIENT_NODE__DATA_DIR", place.path())
+            .env("KAFILA_CLIENT_NODE__TLS__INSECURE", "true")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);

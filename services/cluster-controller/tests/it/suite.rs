@@ -68,6 +68,7 @@ impl Suite {
         let mut config = Config {
             heartbeat_ttl: TTL,
             heartbeat_grace: SILENCE_LIMIT - TTL,
+            tls: service_kit::TlsConfig::insecure(),
             ..Config::default()
         };
         config.etcd.endpoints = vec![endpoint];

@@ -83,6 +83,7 @@ impl Suite {
     pub(crate) async fn watcher(&self) -> Watcher {
         let mut config = Config::default();
         config.etcd.endpoints = vec![self.endpoint.clone()];
+        config.tls = service_kit::TlsConfig::insecure();
         let app = App::build(config).await.unwrap();
         let address = app.address().to_owned();
         let drain = CancellationToken::new();

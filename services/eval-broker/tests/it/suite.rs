@@ -66,6 +66,7 @@ fn fast() -> Config {
         subsequent_nack_delay: Duration::from_millis(10),
         session_grace: Duration::from_millis(50),
         shutdown_grace_period: Duration::from_secs(5),
+        tls: service_kit::TlsConfig::insecure(),
         ..Config::default()
     }
 }

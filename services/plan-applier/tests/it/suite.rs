@@ -80,6 +80,7 @@ impl Suite {
     ) -> Running {
         let mut config = Config {
             shutdown_grace_period: Duration::from_secs(5),
+            tls: service_kit::TlsConfig::insecure(),
             ..Config::default()
         };
         config.etcd.endpoints = vec![endpoint.to_owned()];

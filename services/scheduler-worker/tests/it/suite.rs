@@ -78,6 +78,7 @@ impl Suite {
     pub(crate) async fn work(&mut self, edit: impl FnOnce(&mut Config)) {
         let mut config = Config {
             workers: 2,
+            tls: service_kit::TlsConfig::insecure(),
             ..Config::default()
         };
         config.etcd.endpoints = vec![self.endpoint.clone()];

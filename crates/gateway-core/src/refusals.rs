@@ -8,6 +8,7 @@ use admission::cluster::scheduler_config::SchedulerConfigRefusal;
 use admission::cluster::volumes::VolumeRefusal;
 use admission::jobs::JobRefusal;
 use admission::jobs::marks::VersionRefusal;
+use admission::nodes::heartbeats::HeartbeatRefusal;
 use admission::nodes::reports::ReportRefusal;
 use admission::nodes::session::SessionRefusal;
 use listing::prefix::NotFound;
@@ -60,6 +61,7 @@ from_refusals!(
     FieldErrors,
     EligibilityRefusal,
     EvaluationRefusal,
+    HeartbeatRefusal,
     JobRefusal,
     NamespaceRefusal,
     NodePoolRefusal,

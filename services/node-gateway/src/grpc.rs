@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use admission::cluster::node_pools;
+use admission::nodes::heartbeats::{self, HeartbeatRefusal, Relay};
 use admission::nodes::node_evals::{MAX_NODE_EVALS, node_evals};
 use admission::nodes::registration::{self, Registration};
 use admission::nodes::reports;
@@ -60,14 +61,8 @@ impl NodeSessions for NodeApi {
         request: Request<HeartbeatRequest>,
     ) -> Result<Response<HeartbeatResponse>, Status> {
         let caller = Caller::of(request.extensions());
-        let HeartbeatRequest { node_id, secret } = request.into_inner();
-        let node = self.open_session(&caller, &node_id, &secret).await?;
+        let node = self.beat(&caller, request.into_inner()).await?;
         let gateway = &self.gateway;
-        gateway
-            .heartbeats
-            .lock()
-            .record(node.value.id, Instant::now());
-        gateway.metrics.heartbeats.inc();
         Ok(Response::new(HeartbeatResponse {
             heartbeat_ttl: Some(duration_to_wire(gateway.config.heartbeat_ttl)),
             status: node.value.status.as_str().to_owned(),
@@ -124,6 +119,48 @@ impl NodeApi {
             }
             result => Ok(result?),
         }
+    }
+
+    /// Records a heartbeat of the calling node.
+    ///
+    /// # Errors
+    /// The caller is not the node; the relay to the cluster-controller does not work. A heartbeat that
+    /// is refused because of the relay is recorded as well: should the relay recover, it counts.
+    async fn beat(
+        &self,
+        caller: &Caller,
+        request: HeartbeatRequest,
+    ) -> Result<Arc<Indexed<Node>>, Error> {
+        let HeartbeatRequest { node_id, secret } = request;
+        let gateway = &self.gateway;
+        gateway.metrics.heartbeats.inc();
+        let Err(refusal) = self.check_relay() else {
+            let node = self.open_session(caller, &node_id, &secret).await?;
+            self.record(&node);
+            return Ok(node);
+        };
+        gateway.metrics.heartbeats_refused.inc();
+        // A gateway that is cut off does not wait for the store to look an unknown node up.
+        match session::open(&gateway.core.replica.snapshot(), caller, &node_id, &secret) {
+            Ok(node) => self.record(&node),
+            Err(SessionRefusal::Unknown(_)) => {}
+            Err(denied) => return Err(denied.into()),
+        }
+        Err(refusal.into())
+    }
+
+    fn check_relay(&self) -> Result<(), HeartbeatRefusal> {
+        let gateway = &self.gateway;
+        let relay = Relay {
+            unconfirmed_for: gateway.heartbeats.lock().unconfirmed_for(Instant::now()),
+            replica_age: gateway.core.replica.last_contact(),
+        };
+        heartbeats::check(gateway.config.heartbeat_ttl, relay)
+    }
+
+    fn record(&self, node: &Indexed<Node>) {
+        let mut heartbeats = self.gateway.heartbeats.lock();
+        heartbeats.record(node.value.id, Instant::now());
     }
 
     async fn register_node(

@@ -1,7 +1,8 @@
-//! Heartbeats that were not passed on to the cluster-controller yet.
+//! Heartbeats that were not passed on to the cluster-controller yet, and the state of the relay.
 //!
 //! A set, not a queue: it holds each node at most once, however long the controller is away, and
-//! drops heartbeats older than the TTL.
+//! drops heartbeats older than the TTL. Messages without heartbeats keep the relay confirmed while no
+//! node sends any, and tell the controller that the gateway is alive.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,26 +14,43 @@ use tokio::time::Instant;
 /// How many messages may be unacknowledged: several seconds' worth. Beyond it the leader is stuck, and
 /// heartbeats wait here.
 const MAX_UNACKED: usize = 32;
+/// Messages per TTL of a gateway without heartbeats: five of them fit into the time for which a relay
+/// may be unconfirmed, so that one late answer refuses no heartbeat.
+const KEEPALIVES_PER_TTL: u32 = 10;
 
 /// Nodes with a recent heartbeat.
 #[derive(Debug)]
 pub struct HeartbeatBuffer {
     /// The time of the last heartbeat; not sent yet.
     pending: HashMap<NodeId, Instant>,
-    /// Sent and not acknowledged, by sequence number.
-    unacked: VecDeque<(u64, Vec<(NodeId, Instant)>)>,
+    /// Sent and not acknowledged, in the order of their sequence numbers.
+    unacked: VecDeque<Message>,
     next_sequence: u64,
     /// The age at which a heartbeat is dropped.
     max_age: Duration,
+    sent_at: Option<Instant>,
+    /// The time at which the newest acknowledged message was sent; the start before the first.
+    confirmed_at: Instant,
+}
+
+/// A message that the leader has not acknowledged.
+#[derive(Debug)]
+struct Message {
+    sequence: u64,
+    sent_at: Instant,
+    nodes: Vec<(NodeId, Instant)>,
 }
 
 impl HeartbeatBuffer {
-    pub fn new(max_age: Duration) -> Self {
+    /// `max_age` is the TTL of heartbeats.
+    pub fn new(max_age: Duration, now: Instant) -> Self {
         Self {
             pending: HashMap::new(),
             unacked: VecDeque::new(),
             next_sequence: 1,
             max_age,
+            sent_at: None,
+            confirmed_at: now,
         }
     }
 
@@ -40,13 +58,19 @@ impl HeartbeatBuffer {
         self.pending.insert(node_id, now);
     }
 
-    /// Returns the next message: a sequence number and the nodes in it, ordered by id; `None` when
-    /// nothing is pending or too many messages are unacknowledged.
+    /// Returns the next message: a sequence number and the nodes in it, ordered by id. Without
+    /// pending heartbeats there is an empty message once in a while. `None`: nothing is due, or too
+    /// many messages are unacknowledged.
     pub fn next_message(&mut self, now: Instant) -> Option<(u64, Vec<NodeId>)> {
         let max_age = self.max_age;
         self.pending
             .retain(|_, heard| now.duration_since(*heard) <= max_age);
-        if self.pending.is_empty() || self.unacked.len() >= MAX_UNACKED {
+        let keepalive = self.max_age / KEEPALIVES_PER_TTL;
+        let is_keepalive_due = self
+            .sent_at
+            .is_none_or(|sent| now.duration_since(sent) >= keepalive);
+        let is_due = !self.pending.is_empty() || is_keepalive_due;
+        if !is_due || self.unacked.len() >= MAX_UNACKED {
             return None;
         }
         let mut nodes: Vec<(NodeId, Instant)> = self.pending.drain().collect();
@@ -54,27 +78,39 @@ impl HeartbeatBuffer {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         let ids = nodes.iter().map(|(node_id, _)| *node_id).collect();
-        self.unacked.push_back((sequence, nodes));
+        self.sent_at = Some(now);
+        self.unacked.push_back(Message {
+            sequence,
+            sent_at: now,
+            nodes,
+        });
         Some((sequence, ids))
     }
 
     /// Notes that all messages up to `sequence` have arrived.
     pub fn acked(&mut self, sequence: u64) {
-        while self
-            .unacked
-            .front()
-            .is_some_and(|(sent, _)| *sent <= sequence)
-        {
+        while let Some(message) = self.unacked.front() {
+            if message.sequence > sequence {
+                return;
+            }
+            self.confirmed_at = message.sent_at.max(self.confirmed_at);
             self.unacked.pop_front();
         }
     }
 
-    /// Notes that the stream has ended: unacknowledged heartbeats are pending again.
+    /// Notes that the stream has ended: unacknowledged heartbeats are pending again, and the next
+    /// message is due at once.
     pub fn disconnected(&mut self) {
-        for (node_id, heard) in self.unacked.drain(..).flat_map(|(_, nodes)| nodes) {
+        for (node_id, heard) in self.unacked.drain(..).flat_map(|message| message.nodes) {
             let newest = self.pending.entry(node_id).or_insert(heard);
             *newest = heard.max(*newest);
         }
+        self.sent_at = None;
+    }
+
+    /// Returns the time since the sending of the newest acknowledged message.
+    pub fn unconfirmed_for(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.confirmed_at)
     }
 
     pub fn pending_count(&self) -> usize {
@@ -88,7 +124,8 @@ pub struct Heartbeats(Arc<Mutex<HeartbeatBuffer>>);
 
 impl Heartbeats {
     pub fn new(max_age: Duration) -> Self {
-        Self(Arc::new(Mutex::new(HeartbeatBuffer::new(max_age))))
+        let buffer = HeartbeatBuffer::new(max_age, Instant::now());
+        Self(Arc::new(Mutex::new(buffer)))
     }
 
     pub fn lock(&self) -> MutexGuard<'_, HeartbeatBuffer> {
@@ -98,78 +135,4 @@ impl Heartbeats {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TTL: Duration = Duration::from_secs(10);
-
-    fn node(number: u128) -> NodeId {
-        NodeId::from_random(number)
-    }
-
-    #[test]
-    fn two_heartbeats_of_a_node_are_passed_on_once() {
-        let (mut heard, now) = (HeartbeatBuffer::new(TTL), Instant::now());
-        heard.record(node(1), now);
-        heard.record(node(1), now);
-        assert_eq!(heard.next_message(now), Some((1, vec![node(1)])));
-        assert_eq!(heard.next_message(now), None);
-    }
-
-    #[test]
-    fn unacknowledged_heartbeats_are_sent_to_the_next_leader() {
-        let (mut heard, now) = (HeartbeatBuffer::new(TTL), Instant::now());
-        for number in 1..=3 {
-            heard.record(node(number), now);
-            heard.next_message(now);
-        }
-        heard.acked(1);
-        heard.disconnected();
-        let mut again = vec![node(2), node(3)];
-        again.sort_unstable();
-        assert_eq!(heard.next_message(now), Some((4, again)));
-    }
-
-    #[test]
-    fn a_repeated_heartbeat_is_as_old_as_the_newest() {
-        let (mut heard, now) = (HeartbeatBuffer::new(TTL), Instant::now());
-        let later = now + TTL / 2;
-        heard.record(node(1), now);
-        heard.next_message(now);
-        heard.record(node(1), later);
-        heard.disconnected();
-        assert_eq!(heard.next_message(later + TTL), Some((2, vec![node(1)])));
-
-        heard.disconnected();
-        assert_eq!(heard.next_message(later + TTL * 2), None);
-    }
-
-    #[test]
-    fn an_old_heartbeat_is_not_passed_on() {
-        let (mut heard, now) = (HeartbeatBuffer::new(TTL), Instant::now());
-        heard.record(node(1), now);
-        heard.record(node(2), now + TTL);
-        let late = now + TTL + Duration::from_millis(1);
-        assert_eq!(heard.next_message(late), Some((1, vec![node(2)])));
-        assert_eq!(heard.pending_count(), 0);
-    }
-
-    #[test]
-    fn messages_to_a_leader_that_never_answers_are_limited() {
-        let (mut heard, now) = (HeartbeatBuffer::new(TTL), Instant::now());
-        let mut sent = 0;
-        for number in 0..1_000 {
-            heard.record(node(number), now);
-            sent += usize::from(heard.next_message(now).is_some());
-        }
-        assert_eq!(sent, MAX_UNACKED);
-        assert_eq!(heard.pending_count(), 1_000 - MAX_UNACKED);
-        heard.acked(1);
-        let (_, all) = heard.next_message(now).unwrap();
-        assert_eq!(
-            all.len(),
-            1_000 - MAX_UNACKED,
-            "what waited goes in one message"
-        );
-    }
-}
+mod tests;

@@ -29,6 +29,9 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// Messages that wait for the transport: one being sent, one queued.
 const SEND_AHEAD: usize = 2;
+/// The longest backoff between two streams: there is one leader and few gateways, and each second
+/// without a relay is one in which nodes leave this gateway.
+const RECONNECT_MAX: Duration = Duration::from_secs(1);
 /// The delay between two looks for a leader while there is none.
 const NO_LEADER_WAIT: Duration = Duration::from_millis(500);
 
@@ -47,7 +50,7 @@ pub async fn run(
         name,
         transport,
     };
-    let mut backoff = Backoff::default();
+    let mut backoff = Backoff::new(Backoff::DEFAULT.0, RECONNECT_MAX);
     let mut rng = passing.core.ids.child("liveness").rng();
     loop {
         let Some(leader) = passing.core.replica.leader(CONTROLLER) else {
@@ -130,12 +133,13 @@ impl Passing {
                         acked_at = Instant::now();
                     }
                     unanswered += 1;
+                    let has_heartbeats = !nodes.is_empty();
                     let node_ids = nodes.iter().map(ToString::to_string).collect();
                     let message = NodesAlive { gateway: self.name.clone(), node_ids, sequence };
                     if timeout(ANSWER_TIMEOUT, sender.send(message)).await.is_err() {
                         return Status::deadline_exceeded("the controller does not take messages");
                     }
-                    self.metrics.liveness_messages.inc();
+                    self.metrics.liveness_messages.inc_by(u64::from(has_heartbeats));
                 }
                 ack = acks.message() => match ack {
                     Ok(Some(ack)) => {

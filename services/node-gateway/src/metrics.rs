@@ -10,6 +10,8 @@ use prometheus_client::registry::Registry;
 pub struct Metrics {
     pub node_sessions: Gauge,
     pub heartbeats: Counter,
+    /// Heartbeats that were refused because the relay to the cluster-controller does not work.
+    pub heartbeats_refused: Counter,
     pub liveness_messages: Counter,
     pub liveness_pending: Gauge,
     pub liveness_reconnects: Counter,
@@ -26,6 +28,7 @@ impl Default for Metrics {
         Self {
             node_sessions: Gauge::default(),
             heartbeats: Counter::default(),
+            heartbeats_refused: Counter::default(),
             liveness_messages: Counter::default(),
             liveness_pending: Gauge::default(),
             liveness_reconnects: Counter::default(),
@@ -46,8 +49,13 @@ impl Metrics {
         let counters = [
             ("heartbeats", "Heartbeats of nodes", &metrics.heartbeats),
             (
+                "heartbeats_refused",
+                "Heartbeats refused for lack of a working relay to the cluster-controller",
+                &metrics.heartbeats_refused,
+            ),
+            (
                 "liveness_messages",
-                "Messages to the cluster-controller",
+                "Messages with heartbeats to the cluster-controller",
                 &metrics.liveness_messages,
             ),
             (

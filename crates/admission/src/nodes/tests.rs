@@ -1,3 +1,4 @@
+mod beating;
 mod registering;
 mod reporting;
 mod sessions;

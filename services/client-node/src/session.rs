@@ -3,9 +3,10 @@
 //! Four loops run side by side, so that none waits for another's call: [`register`] (again whenever a
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
 //! sender of [`crate::reports`]. All but the registration wait for the first registration. In reading
-//! order: [`gateway_order`] and [`gateways`] choose the gateway, [`retry`] is the backoff, [`shared`]
+//! order: [`gateway_order`] and [`gateways`] choose the gateway, [`failover`] that of a refused heartbeat, [`retry`] is the backoff, [`shared`]
 //! the loops' state.
 
+mod failover;
 pub(crate) mod gateway_order;
 pub(crate) mod gateways;
 mod heartbeat;

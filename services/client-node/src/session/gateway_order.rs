@@ -24,6 +24,17 @@ impl GatewayOrder {
         &self.addresses[0]
     }
 
+    /// Returns the current gateway, or the next one if that is `avoided` and there are others.
+    pub(super) fn current_but(&self, avoided: Option<&str>) -> &str {
+        let mut others = self.addresses.iter();
+        let other = others.find(|address| Some(address.as_str()) != avoided);
+        other.map_or(self.current(), String::as_str)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.addresses.len()
+    }
+
     pub(super) fn contains(&self, address: &str) -> bool {
         self.addresses.iter().any(|known| known == address)
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use identity::Role;
 use proto::internal::v1::node_sessions_client::NodeSessionsClient;
 use service_kit::{CancellationToken, IdSource, TracedChannel, Transport};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tonic::{Code, Response, Status};
 use tracing::{info, warn};
@@ -30,6 +30,8 @@ pub(crate) struct Gateways {
     connections: Mutex<Connections>,
     /// Notified by the first success after failures: waiting retries go on at once.
     recovered: Notify,
+    /// The gateway that accepted the last heartbeat.
+    beating_at: watch::Sender<Option<String>>,
     ids: IdSource,
     transport: Transport,
 }
@@ -63,6 +65,7 @@ impl Gateways {
         Self {
             connections: Mutex::new(connections),
             recovered: Notify::new(),
+            beating_at: watch::Sender::new(None),
             ids,
             transport: Transport::PLAINTEXT,
         }
@@ -73,8 +76,22 @@ impl Gateways {
         &self,
         call: impl AsyncFnOnce(Client) -> Result<Response<T>, Status>,
     ) -> Result<T, Status> {
-        let (address, client) = self.current()?;
-        match call(client).await {
+        self.call_avoiding(None, call).await.1
+    }
+
+    /// Calls the current gateway, or another one if that is `avoided`, and records the result. Returns
+    /// it with the gateway's address.
+    pub(crate) async fn call_avoiding<T>(
+        &self,
+        avoided: Option<&str>,
+        call: impl AsyncFnOnce(Client) -> Result<Response<T>, Status>,
+    ) -> (String, Result<T, Status>) {
+        let (address, client) = self.client(avoided);
+        let answer = match client {
+            Ok(client) => call(client).await,
+            Err(status) => return (address, Err(status)),
+        };
+        let result = match answer {
             Ok(response) => {
                 self.answered();
                 Ok(response.into_inner())
@@ -83,7 +100,34 @@ impl Gateways {
                 self.refused(&address, &status);
                 Err(naming(&address, &status))
             }
-        }
+        };
+        (address, result)
+    }
+
+    /// Records that the gateway at `address` accepted a heartbeat.
+    pub(crate) fn heartbeat_accepted(&self, address: &str) {
+        self.beating_at.send_if_modified(|known| {
+            let is_new = known.as_deref() != Some(address);
+            if is_new {
+                *known = Some(address.to_owned());
+            }
+            is_new
+        });
+    }
+
+    /// Returns a receiver of the gateway that accepts the node's heartbeats, as it changes.
+    pub(crate) fn beating_at(&self) -> watch::Receiver<Option<String>> {
+        self.beating_at.subscribe()
+    }
+
+    /// Moves the gateway at `address` to the end of the order.
+    pub(crate) fn leave(&self, address: &str) {
+        self.lock().order.failed(address);
+    }
+
+    /// Returns the number of known gateways.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().order.count()
     }
 
     /// Waits before a retry: at most `limit`, and no longer than until another call succeeds.
@@ -117,17 +161,7 @@ impl Gateways {
 
     /// Records a refusal. One that concerns the gateway, not the request, starts a failover.
     pub(crate) fn refused(&self, address: &str, status: &Status) {
-        let is_gateway_failure = matches!(
-            status.code(),
-            Code::Unavailable
-                | Code::DeadlineExceeded
-                | Code::Unknown
-                | Code::Cancelled
-                | Code::Internal
-                | Code::Unimplemented
-                | Code::ResourceExhausted
-        );
-        if !is_gateway_failure {
+        if !is_gateway_failure(status) {
             return;
         }
         if let Some(next) = self.lock().order.failed(address) {
@@ -142,8 +176,13 @@ impl Gateways {
 
     /// Returns the current gateway and a client for it.
     pub(crate) fn current(&self) -> Result<(String, Client), Status> {
+        let (address, client) = self.client(None);
+        Ok((address, client?))
+    }
+
+    fn client(&self, avoided: Option<&str>) -> (String, Result<Client, Status>) {
         let mut connections = self.lock();
-        let address = connections.order.current().to_owned();
+        let address = connections.order.current_but(avoided).to_owned();
         let known = connections
             .shared
             .clone()
@@ -151,11 +190,13 @@ impl Gateways {
         let channel = match known {
             Some(channel) => channel,
             None => {
-                let channel = self.transport.connect_lazy(&address, Role::Gateway);
-                let channel = channel.map_err(|error| {
-                    connections.order.skip();
-                    Status::unavailable(error.to_string())
-                })?;
+                let channel = match self.transport.connect_lazy(&address, Role::Gateway) {
+                    Ok(channel) => channel,
+                    Err(error) => {
+                        connections.order.failed(&address);
+                        return (address, Err(Status::unavailable(error.to_string())));
+                    }
+                };
                 connections
                     .channels
                     .insert(address.clone(), channel.clone());
@@ -164,7 +205,7 @@ impl Gateways {
         };
         drop(connections);
         let client = Client::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
-        Ok((address, client))
+        (address, Ok(client))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connections> {
@@ -173,6 +214,20 @@ impl Gateways {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns whether an error concerns the gateway, so that another one may answer otherwise.
+pub(crate) fn is_gateway_failure(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::Unavailable
+            | Code::DeadlineExceeded
+            | Code::Unknown
+            | Code::Cancelled
+            | Code::Internal
+            | Code::Unimplemented
+            | Code::ResourceExhausted
+    )
 }
 
 /// Returns the error with the gateway's address: an operator with several gateways looks for the one

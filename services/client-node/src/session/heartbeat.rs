@@ -2,23 +2,28 @@
 
 use std::time::Duration;
 
-use proto::internal::v1::HeartbeatRequest;
+use model::NodeStatus;
+use proto::internal::v1::{HeartbeatRequest, HeartbeatResponse};
 use proto::required_duration;
 use rand::RngExt;
 use service_kit::{Backoff, CancellationToken, request};
 use tokio::time::{Instant, sleep};
-use tracing::warn;
+use tonic::Status;
+use tracing::{info, warn};
 
+use super::failover::Failover;
+use super::gateways::is_gateway_failure;
 use super::retry::Retry;
 use super::shared::{Session, ttl_of};
 
 /// Heartbeats per time to live. With two, a heartbeat lost with its gateway leaves time for another
 /// gateway; Nomad's one leaves only the servers' grace.
 const BEATS_PER_TTL: u32 = 2;
-/// Timeouts per time to live: after one, another gateway is tried.
+/// Timeouts per time to live: after one, another gateway is tried. Also the longest backoff, which
+/// the servers' grace covers.
 const TIMEOUTS_PER_TTL: u32 = 4;
-/// Shortest and longest retry pause. Short, because servers mark the node down after a few seconds.
-const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
+/// Shortest retry pause, after every gateway has been tried.
+const RETRY_MIN: Duration = Duration::from_millis(200);
 
 /// Sends heartbeats until `ended`.
 pub(super) async fn run(session: &Session, ended: CancellationToken) {
@@ -26,7 +31,8 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
         return;
     };
     let mut rng = session.context.ids.rng();
-    let mut retry = Retry::new(Backoff::new(RETRY.0, RETRY.1));
+    let mut retry = Retry::new(Backoff::new(RETRY_MIN, ttl / TIMEOUTS_PER_TTL));
+    let mut failover = Failover::default();
     let mut last_ok = Instant::now();
     // The registration counts as a heartbeat. The first wait is random, to spread the heartbeats of
     // nodes that started together.
@@ -36,47 +42,65 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
             () = ended.cancelled() => return,
             () = sleep(wait) => {}
         }
-        match beat(session, ttl).await {
-            Ok(next_ttl) => {
+        let (address, answer) = beat(session, failover.avoids(), ttl).await;
+        match answer {
+            Ok(response) => {
                 let silence = last_ok.elapsed();
                 if silence > ttl {
                     let silence_ms = silence.as_millis();
                     warn!(silence_ms, ttl_ms = ttl.as_millis(), "missed heartbeats");
                 }
                 last_ok = Instant::now();
-                ttl = next_ttl;
                 retry.reset();
+                failover.accepted();
+                if response.status == NodeStatus::Down.as_str() {
+                    // The servers did not get the node's heartbeats, perhaps because of this gateway.
+                    info!(gateway = address, "the node is down; registering again");
+                    session.gateways.leave(&address);
+                    failover.refused(&address, session.gateways.count());
+                    session.unknown.notify_one();
+                }
+                ttl = ttl_of(required_duration("heartbeat_ttl", response.heartbeat_ttl));
                 // Jitter of a tenth keeps the heartbeats of a fleet spread.
                 wait = (ttl / BEATS_PER_TTL).mul_f64(rng.random_range(0.9..1.0));
             }
             Err(status) => {
                 session.context.metrics.heartbeat_failures.inc();
                 session.note_refusal(&status);
-                wait = Duration::ZERO;
                 let pause = retry.after("send a heartbeat", &status, &mut rng);
-                session.gateways.pause(pause, &ended).await;
+                let has_others = is_gateway_failure(&status)
+                    && failover.refused(&address, session.gateways.count());
+                // Not cut short by the success of another call: a gateway that refuses heartbeats may
+                // well accept reports.
+                wait = if has_others { Duration::ZERO } else { pause };
             }
         }
     }
 }
 
-/// Returns the time to live of the next heartbeat.
-async fn beat(session: &Session, ttl: Duration) -> Result<Duration, tonic::Status> {
+/// Sends one heartbeat, if possible not to `avoided`. Returns the gateway's address and answer.
+async fn beat(
+    session: &Session,
+    avoided: Option<&str>,
+    ttl: Duration,
+) -> (String, Result<HeartbeatResponse, Status>) {
     let identity = &session.context.identity;
     let message = HeartbeatRequest {
         node_id: identity.node_id.to_string(),
         secret: identity.secret.clone(),
     };
     let timeout = ttl / TIMEOUTS_PER_TTL;
-    let response = session
+    let (address, answer) = session
         .gateways
-        .call(async |mut client| client.heartbeat(request(message, timeout)).await)
-        .await?;
-    session.context.metrics.heartbeats.inc();
-    session.gateways.replace(&response.gateways);
-    session.agent.record_contact().await;
-    Ok(ttl_of(required_duration(
-        "heartbeat_ttl",
-        response.heartbeat_ttl,
-    )))
+        .call_avoiding(avoided, async |mut client| {
+            client.heartbeat(request(message, timeout)).await
+        })
+        .await;
+    if let Ok(response) = &answer {
+        session.context.metrics.heartbeats.inc();
+        session.gateways.heartbeat_accepted(&address);
+        session.gateways.replace(&response.gateways);
+        session.agent.record_contact().await;
+    }
+    (address, answer)
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto::internal::v1::{AllocationsUpdate, WatchAllocationsRequest};
 use service_kit::{Backoff, CancellationToken, request};
+use tokio::sync::watch as latest;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
@@ -45,6 +46,9 @@ async fn watch(session: &Session) -> Status {
         Ok(current) => current,
         Err(status) => return status,
     };
+    // Only later changes count: the stream's gateway may be newer than the last heartbeat.
+    let mut beating_at = session.gateways.beating_at();
+    beating_at.mark_unchanged();
     let identity = &session.context.identity;
     let seen_revision = session.agent.seen_revision();
     let message = WatchAllocationsRequest {
@@ -61,7 +65,8 @@ async fn watch(session: &Session) -> Status {
         Ok(response) => {
             session.context.metrics.watch_streams.inc();
             session.gateways.answered();
-            apply_all(session, response.into_inner()).await
+            let moved = has_moved(beating_at, address.clone());
+            apply_all(session, response.into_inner(), moved).await
         }
         Err(status) => status,
     };
@@ -73,10 +78,38 @@ fn stream_request(message: WatchAllocationsRequest) -> tonic::Request<WatchAlloc
     request(message, BEGIN_TIMEOUT)
 }
 
-async fn apply_all(session: &Session, mut stream: Streaming<AllocationsUpdate>) -> Status {
-    let mut reader = Reader::default();
+/// Waits until a gateway other than `address` accepts the node's heartbeats: the one at `address` may
+/// be cut off from the store, and its streams silent.
+async fn has_moved(mut beating_at: latest::Receiver<Option<String>>, address: String) {
     loop {
-        match stream.message().await {
+        if beating_at.changed().await.is_err() {
+            // The sender lives as long as the session.
+            std::future::pending::<()>().await;
+        }
+        let now_at = beating_at.borrow_and_update();
+        if now_at.as_ref().is_some_and(|at| *at != address) {
+            return;
+        }
+    }
+}
+
+/// Applies the updates of a stream until it breaks, or until `moved`.
+async fn apply_all(
+    session: &Session,
+    mut stream: Streaming<AllocationsUpdate>,
+    moved: impl Future<Output = ()>,
+) -> Status {
+    let mut reader = Reader::default();
+    let mut moved = std::pin::pin!(moved);
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = &mut moved => {
+                return Status::aborted("another gateway accepts the node's heartbeats");
+            }
+            message = stream.message() => message,
+        };
+        match message {
             Ok(Some(message)) => {
                 session.context.metrics.watch_updates.inc();
                 let is_usable = session.agent.apply(reader.read(message)).await;

@@ -50,6 +50,16 @@ pub(crate) struct Facts {
     pub(crate) registrations: Vec<Node>,
     known: BTreeSet<NodeId>,
     pub(crate) heartbeats: u64,
+    /// The gateways that refuse heartbeats.
+    pub(crate) refusing: BTreeSet<String>,
+    /// The gateway of each heartbeat, also of the refused ones.
+    pub(crate) beats: Vec<String>,
+    /// The gateway of each registration.
+    pub(crate) registered_at: Vec<String>,
+    /// The gateway of each stream.
+    pub(crate) watched_at: Vec<String>,
+    /// The node's status in the answers to heartbeats.
+    pub(crate) node_status: &'static str,
     pub(crate) ttl: Duration,
     /// Revisions that streams were opened with.
     pub(crate) seen: Vec<u64>,
@@ -72,6 +82,7 @@ impl Cluster {
         let facts = Facts {
             revision: 10,
             ttl: Duration::from_secs(2),
+            node_status: "ready",
             ..Facts::default()
         };
         Self {
@@ -279,6 +290,7 @@ impl Gateway {
         let cut = CancellationToken::new();
         let service = NodeSessionsServer::new(Api {
             cluster: cluster.clone(),
+            address: address.clone(),
             cut: cut.clone(),
         });
         let incoming = TcpListenerStream::new(listener);
@@ -303,6 +315,7 @@ impl Gateway {
 
 struct Api {
     cluster: Cluster,
+    address: String,
     cut: CancellationToken,
 }
 
@@ -329,6 +342,7 @@ impl NodeSessions for Api {
         let mut facts = self.cluster.facts();
         facts.known.insert(node.id);
         facts.registrations.push(node);
+        facts.registered_at.push(self.address.clone());
         Ok(Response::new(RegisterNodeResponse {
             heartbeat_ttl: Some(proto::duration_to_wire(facts.ttl)),
             status: "ready".to_owned(),
@@ -342,10 +356,14 @@ impl NodeSessions for Api {
     ) -> Result<Response<HeartbeatResponse>, Status> {
         self.check(&request.into_inner().node_id)?;
         let mut facts = self.cluster.facts();
+        facts.beats.push(self.address.clone());
+        if facts.refusing.contains(&self.address) {
+            return Err(Status::unavailable("no relay"));
+        }
         facts.heartbeats += 1;
         Ok(Response::new(HeartbeatResponse {
             heartbeat_ttl: Some(proto::duration_to_wire(facts.ttl)),
-            status: "ready".to_owned(),
+            status: facts.node_status.to_owned(),
             ..HeartbeatResponse::default()
         }))
     }
@@ -359,7 +377,10 @@ impl NodeSessions for Api {
     ) -> Result<Response<Self::WatchAllocationsStream>, Status> {
         let request = request.into_inner();
         self.check(&request.node_id)?;
-        self.cluster.facts().seen.push(request.seen_revision);
+        let mut facts = self.cluster.facts();
+        facts.seen.push(request.seen_revision);
+        facts.watched_at.push(self.address.clone());
+        drop(facts);
         let cluster = self.cluster.clone();
         let changes = tokio_stream::wrappers::WatchStream::new(self.cluster.changed.subscribe());
         let cut = self.cut.clone();

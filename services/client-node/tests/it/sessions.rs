@@ -103,6 +103,77 @@ async fn a_node_whose_gateway_dies_fails_over() {
 }
 
 #[tokio::test]
+async fn a_refused_heartbeat_goes_to_another_gateway_and_the_stream_follows() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    let [first, second, third] = [
+        Gateway::start(&cluster).await,
+        Gateway::start(&cluster).await,
+        Gateway::start(&cluster).await,
+    ];
+    let addresses = [&first, &second, &third].map(|gateway| gateway.address.clone());
+    let node = Running::start(place.config(&[&addresses[0], &addresses[1], &addresses[2]])).await;
+    let id = cluster.assign(1, &mock(serde_json::json!({"run_for": "1h"})));
+    let before = cluster.until(id, ClientStatus::Running).await;
+    let began = {
+        let mut facts = cluster.facts();
+        // The gateways answer everything else.
+        facts.refusing.extend(addresses[..2].iter().cloned());
+        facts.beats.len()
+    };
+    cluster
+        .until_fact("heartbeats and a stream at the third gateway", |facts| {
+            let is_there = facts.watched_at.last() == Some(&addresses[2]);
+            let beats = facts.beats[began..].iter();
+            let accepted = beats.filter(|at| **at == addresses[2]).count();
+            (is_there && accepted >= 3).then_some(())
+        })
+        .await;
+    // All refuse: every heartbeat goes to another gateway than the one before, with pauses.
+    let (refusals, refused_at) = {
+        let mut facts = cluster.facts();
+        facts.refusing.insert(addresses[2].clone());
+        (facts.beats.len(), tokio::time::Instant::now())
+    };
+    let beats = cluster
+        .until_fact("refusals", |facts| {
+            let beats = &facts.beats[refusals..];
+            (beats.len() >= 12).then(|| beats.to_vec())
+        })
+        .await;
+    for (position, pair) in beats.windows(2).enumerate() {
+        assert_ne!(pair[0], pair[1], "heartbeat {position} of {beats:?}");
+    }
+    // Four rounds, with pauses of at least 100, 200 and 250 ms in between.
+    assert!(refused_at.elapsed() >= Duration::from_millis(500));
+    assert_eq!(cluster.reported(id), before, "the task does not notice");
+    assert_eq!(cluster.facts().registrations.len(), 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_learns_that_it_is_down_registers_through_another_gateway() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    let [first, second] = [
+        Gateway::start(&cluster).await,
+        Gateway::start(&cluster).await,
+    ];
+    cluster.facts().node_status = "down";
+    let node = Running::start(place.config(&[&first.address, &second.address])).await;
+    cluster
+        .until_fact("another registration", |facts| {
+            (facts.registered_at.len() > 1).then_some(())
+        })
+        .await;
+    cluster.facts().node_status = "ready";
+    let registered_at = cluster.facts().registered_at.clone();
+    let expected = [first.address.clone(), second.address.clone()];
+    assert_eq!(registered_at[..2], expected);
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn scenario_004_a_node_without_servers_waits_for_them() {
     let place = Place::new();
     let cluster = Cluster::new();

@@ -93,3 +93,21 @@ async fn an_error_names_its_gateway() {
         assert_eq!(status.message(), format!("gateway {name}: gone"));
     }
 }
+
+#[tokio::test]
+async fn a_heartbeat_never_goes_to_the_same_gateway_twice_in_a_row_while_there_are_others() {
+    let gateways = gateways(&["http://a:1", "http://b:1"]);
+    let refused =
+        async |_client: Client| Err::<Response<()>, _>(Status::unavailable("not confirmed"));
+    let (first, _) = gateways.call_avoiding(None, refused).await;
+    assert_eq!(first, "http://a:1");
+    // Another loop fails at the next gateway in between, so that the first one is the current again.
+    gateways.refused("http://b:1", &Status::unavailable("gone"));
+    assert_eq!(asked(&gateways), "http://a:1");
+    let (second, _) = gateways.call_avoiding(Some(&first), refused).await;
+    assert_eq!(second, "http://b:1");
+
+    let single = self::gateways(&["http://a:1"]);
+    let (address, _) = single.call_avoiding(Some("http://a:1"), refused).await;
+    assert_eq!(address, "http://a:1", "there is no other");
+}

@@ -41,6 +41,10 @@ impl Config {
     }
 }
 
+/// The age of the replica from which on the controller does not judge: the store sends progress once a
+/// second on a quiet watch, and a loaded one is late.
+pub(crate) const STORE_SILENCE: Duration = Duration::from_secs(3);
+
 /// Timers that one step fires at most, so that a big wave does not delay heartbeats.
 pub(crate) const TIMERS_PER_STEP: usize = 1_000;
 

@@ -9,8 +9,9 @@
 //! the replica.
 //!
 //! In reading order: [`config`] has the timeouts; `liveness` is the state machine; `node_status` is
-//! the status that a node should have; `mass_failure` delays it when too many nodes stop sending
-//! heartbeats at once; [`evals`] and [`transition`] make the writes.
+//! the status that a node should have; `fair_clock` leaves out the time in which the controller could
+//! not hear nodes, `streams` watches the gateways, `mass_failure` delays the rest when too many nodes
+//! stop sending heartbeats at once, and `pace` limits the writes; [`evals`] and [`transition`] make the writes.
 //!
 //! [`drain`], [`garbage`], [`periodic`] and [`deletions`] (deletion timeouts) are deciders of their
 //! own that read the same snapshots. [`etcd`] decides on the maintenance of etcd, from the status of its
@@ -21,16 +22,20 @@ pub mod deletions;
 pub mod drain;
 pub mod etcd;
 pub mod evals;
+mod fair_clock;
 pub mod garbage;
 mod liveness;
 mod mass_failure;
 mod node_status;
+mod pace;
 pub mod periodic;
+mod streams;
 pub mod transition;
 
 #[cfg(test)]
 mod tests;
 
 pub use config::Config;
-pub use liveness::{Effect, Event, Liveness, Stats};
+pub use liveness::{Effect, Event, Liveness, Stats, Vitals};
+pub use streams::StreamId;
 pub use transition::Transition;

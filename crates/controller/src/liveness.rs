@@ -1,24 +1,51 @@
 //! The liveness state machine: a timer for each node, restarted by its heartbeats.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use model::{Indexed, Node, NodeId, NodeStatus, Timestamp};
 use rustc_hash::FxHashMap;
 use state::{Change, Entity, Key, Snapshot};
 
-use crate::config::{Config, TIMERS_PER_STEP};
+use crate::config::{Config, STORE_SILENCE, TIMERS_PER_STEP};
+use crate::fair_clock::FairClock;
 use crate::mass_failure::{MassFailureGuard, Verdict};
+use crate::pace::Pace;
+use crate::streams::{StreamId, Streams};
 use crate::transition::Transition;
 use crate::{evals, node_status};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A gateway has received heartbeats of these nodes.
-    Heard { nodes: Vec<NodeId> },
-    /// The number of connected gateways has changed.
-    Gateways { connected: usize },
+    /// A gateway has connected.
+    Connected { stream: StreamId },
+    /// A message of a gateway: it has received heartbeats of these nodes, perhaps of none.
+    Heard {
+        stream: StreamId,
+        nodes: Vec<NodeId>,
+    },
+    /// A gateway's stream has ended.
+    Disconnected { stream: StreamId },
+    /// A write that an effect requested has ended, successfully or not.
+    Written,
     /// Time has passed.
     Tick,
+}
+
+/// The controller's own condition. While it is bad, the time does not count against nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vitals {
+    /// The time since the last message from the store.
+    pub store_silent_for: Duration,
+    /// How long this process certainly leads without another renewal of its lease.
+    pub leads_for: Duration,
+}
+
+impl Vitals {
+    /// Tells whether a decision can be based on the replica and be written.
+    fn are_good(&self) -> bool {
+        self.store_silent_for <= STORE_SILENCE && !self.leads_for.is_zero()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +64,11 @@ pub enum Effect {
     },
     /// No gateway is connected, so missing heartbeats mean nothing; inform the operator.
     Blind,
+    /// A gateway has fallen silent or disconnected, and some of its nodes get more time to use another
+    /// one; inform the operator.
+    GatewayLost { stream: StreamId, nodes: usize },
+    /// This process was stalled, which does not count against nodes; inform the operator.
+    Stalled { stall: Duration },
 }
 
 /// Counts for metrics.
@@ -45,6 +77,8 @@ pub struct Stats {
     /// Nodes with a running timer.
     pub active: usize,
     pub gateways: usize,
+    /// The time that did not count against nodes.
+    pub lost: Duration,
 }
 
 /// The timers of all nodes for one leadership term.
@@ -53,12 +87,18 @@ pub struct Stats {
 #[derive(Debug)]
 pub struct Liveness {
     config: Config,
+    /// The clock of all deadlines of nodes.
+    clock: FairClock,
     nodes: FxHashMap<NodeId, Tracked>,
+    /// By the time of `clock`.
     timers: BTreeSet<(Timestamp, NodeId)>,
     /// Nodes to examine with the next step, because of a heartbeat or a change in the store.
     changed: BTreeSet<NodeId>,
+    /// Nodes that are down, send heartbeats and wait for their turn.
+    returning: BTreeSet<NodeId>,
     mass_failure_guard: MassFailureGuard,
-    gateways: usize,
+    streams: Streams,
+    pace: Pace,
     /// Nodes that are down and may lack evaluations, with the time of the next check: the store may
     /// reject the evaluations for longer than the timeout of a write.
     owed: BTreeMap<NodeId, Timestamp>,
@@ -66,8 +106,12 @@ pub struct Liveness {
 
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
-    /// How long it counts as alive without another heartbeat.
+    /// How long it counts as alive without another heartbeat, by the [`FairClock`].
     alive_until: Timestamp,
+    /// The stream of the last heartbeat.
+    stream: Option<StreamId>,
+    /// Whether it has been given time because of the loss of that stream, which happens once.
+    is_excused: bool,
     /// Whether this leader has received a heartbeat; if not, it only assumes that the node is alive.
     heard: bool,
     /// The time of the next check: the end of `alive_until`, or of a delay after it.
@@ -78,13 +122,17 @@ struct Tracked {
 
 impl Liveness {
     pub fn new(config: Config) -> Self {
+        let ttl = config.heartbeat_ttl;
         Self {
             config,
+            clock: FairClock::new(ttl),
             nodes: FxHashMap::default(),
             timers: BTreeSet::new(),
             changed: BTreeSet::new(),
+            returning: BTreeSet::new(),
             mass_failure_guard: MassFailureGuard::default(),
-            gateways: 0,
+            streams: Streams::new(ttl),
+            pace: Pace::default(),
             owed: BTreeMap::new(),
         }
     }
@@ -110,7 +158,7 @@ impl Liveness {
                 self.owed.insert(id, now);
                 self.look_at_owed(now, id, snapshot, &mut effects);
             } else if !self.nodes.contains_key(&id) {
-                self.believe(id, self.after_takeover(now));
+                self.believe(id, self.after_takeover(self.clock.counted(now)));
             }
             self.changed.insert(id);
         }
@@ -132,7 +180,8 @@ impl Liveness {
                     let is_down = matches!(entity, Entity::Node(node) if is_down(node));
                     if !is_down && !self.nodes.contains_key(id) {
                         // New, so it has just registered: assume that it is alive.
-                        self.believe(*id, now.plus(self.config.silence_limit()));
+                        let counted = self.clock.counted(now);
+                        self.believe(*id, counted.plus(self.config.silence_limit()));
                     }
                 }
                 Change::Delete { key: Key::Node(id) } => self.forget(*id),
@@ -141,24 +190,41 @@ impl Liveness {
         }
     }
 
-    /// Records one event and returns its consequences for the nodes in `snapshot`.
-    pub fn step(&mut self, now: Timestamp, event: Event, snapshot: &Snapshot) -> Vec<Effect> {
+    /// Records events and returns their consequences for the nodes in `snapshot`.
+    ///
+    /// Each [`Effect::Transition`] and [`Effect::Evaluate`] is one write, whose end the caller reports
+    /// as [`Event::Written`].
+    pub fn step(
+        &mut self,
+        now: Timestamp,
+        vitals: Vitals,
+        events: Vec<Event>,
+        snapshot: &Snapshot,
+    ) -> Vec<Effect> {
         let mut effects = Vec::new();
-        match event {
-            Event::Heard { nodes } => {
-                for id in nodes {
-                    self.hear(id, now.plus(self.config.silence_limit()));
-                }
+        let has_gateways = self.streams.count() > 0;
+        if has_gateways {
+            let speaks = self.streams.any_speaks(self.clock.counted(now));
+            let can_judge = vitals.are_good() && speaks;
+            if let Some(stall) = self.clock.advance(now, can_judge) {
+                effects.push(Effect::Stalled { stall });
             }
-            Event::Gateways { connected } => {
-                self.count_gateways(now, connected, snapshot, &mut effects);
-            }
-            Event::Tick => {}
+        } else {
+            // The timers rest, and start anew with the first gateway.
+            self.clock.skip(now);
         }
-        for id in std::mem::take(&mut self.changed) {
-            self.look_at_living(now, id, snapshot, &mut effects);
+        let counted = self.clock.counted(now);
+        for event in events {
+            self.record(counted, event, snapshot, &mut effects);
         }
-        if self.gateways > 0 {
+        if has_gateways && self.streams.count() == 0 {
+            effects.push(Effect::Blind);
+        }
+        for stream in self.streams.newly_silent(counted) {
+            self.excuse(counted, stream, &mut effects);
+        }
+        self.look_at_changed(now, snapshot, &mut effects);
+        if self.streams.count() > 0 && !self.clock.is_frozen() {
             self.fire_timers(now, snapshot, &mut effects);
         }
         let owed = self.owed.iter().filter(|(_, at)| **at <= now);
@@ -167,6 +233,73 @@ impl Liveness {
             self.look_at_owed(now, id, snapshot, &mut effects);
         }
         effects
+    }
+
+    fn record(
+        &mut self,
+        counted: Timestamp,
+        event: Event,
+        snapshot: &Snapshot,
+        effects: &mut Vec<Effect>,
+    ) {
+        match event {
+            Event::Connected { stream } => {
+                if self.streams.count() == 0 {
+                    self.believe_all(counted, snapshot);
+                }
+                self.streams.open(stream, counted);
+            }
+            Event::Heard { stream, nodes } => {
+                self.streams.hear(stream, counted);
+                for id in nodes {
+                    self.hear(id, stream, counted.plus(self.config.silence_limit()));
+                }
+            }
+            Event::Disconnected { stream } => {
+                if self.streams.close(stream) {
+                    self.excuse(counted, stream, effects);
+                }
+            }
+            Event::Written => self.pace.end(),
+            Event::Tick => {}
+        }
+    }
+
+    /// Gives the nodes of a lost stream the time to send a heartbeat to another gateway.
+    fn excuse(&mut self, counted: Timestamp, stream: StreamId, effects: &mut Vec<Effect>) {
+        let until = counted.plus(self.config.heartbeat_ttl);
+        let mut excused = Vec::new();
+        for (id, tracked) in &mut self.nodes {
+            let is_alive = tracked.alive_until > counted;
+            if tracked.stream == Some(stream) && is_alive && !tracked.is_excused {
+                tracked.is_excused = true;
+                if tracked.alive_until < until {
+                    tracked.alive_until = until;
+                    excused.push(*id);
+                }
+            }
+        }
+        self.look_later(&excused, until);
+        let nodes = excused.len();
+        if nodes > 0 {
+            effects.push(Effect::GatewayLost { stream, nodes });
+        }
+    }
+
+    /// Examines the nodes that were heard of or have changed, at the pace of the store.
+    fn look_at_changed(&mut self, now: Timestamp, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
+        while self.pace.has_room() {
+            let Some(id) = self.changed.pop_first() else {
+                break;
+            };
+            self.look_at_living(now, id, snapshot, effects);
+        }
+        while self.pace.has_room() && self.pace.may_return_at() <= now {
+            let Some(id) = self.returning.pop_first() else {
+                break;
+            };
+            self.look_at_living(now, id, snapshot, effects);
+        }
     }
 
     /// Requests the evaluations of a node that is down again, if some are missing.
@@ -179,6 +312,11 @@ impl Liveness {
     ) {
         let node = snapshot.node(id).filter(|node| is_down(&node.value));
         if node.is_some_and(|node| evals::is_owed(snapshot, node, now)) {
+            if !self.pace.has_room() {
+                self.owed.insert(id, now);
+                return;
+            }
+            self.pace.begin();
             effects.push(Effect::Evaluate { node_id: id });
             self.owed.insert(id, now.plus(self.config.write_retry));
         } else {
@@ -188,44 +326,40 @@ impl Liveness {
 
     /// Returns the time of the next [`Event::Tick`]; `None`: only another event requires a step.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let timer = self.timers.first().map(|(at, _)| *at);
-        let timer = timer.filter(|_| self.gateways > 0);
+        let is_watching = self.streams.count() > 0 && !self.nodes.is_empty();
+        let tick = self.clock.next_tick().filter(|_| is_watching);
+        if !self.pace.has_room() {
+            // The end of a write requires a step.
+            return tick;
+        }
+        let timer = self.timers.first().filter(|_| self.streams.count() > 0);
+        let timer = timer.and_then(|(at, _)| self.clock.when(*at));
         let owed = self.owed.values().min().copied();
-        timer.into_iter().chain(owed).min()
+        let turn = (!self.returning.is_empty()).then(|| self.pace.may_return_at());
+        [tick, timer, owed, turn].into_iter().flatten().min()
     }
 
     pub fn stats(&self) -> Stats {
         Stats {
             active: self.timers.len(),
-            gateways: self.gateways,
+            gateways: self.streams.count(),
+            lost: self.clock.lost(),
         }
     }
 
-    fn after_takeover(&self, now: Timestamp) -> Timestamp {
-        now.plus(self.config.takeover_grace + self.config.silence_limit())
+    fn after_takeover(&self, counted: Timestamp) -> Timestamp {
+        counted.plus(self.config.takeover_grace + self.config.silence_limit())
     }
 
-    /// Without any gateway, missing heartbeats mean nothing. When the first one reconnects, every node
+    /// Without any gateway, missing heartbeats mean nothing. When the first one connects, every node
     /// that is not down gets the time for another heartbeat.
-    fn count_gateways(
-        &mut self,
-        now: Timestamp,
-        connected: usize,
-        snapshot: &Snapshot,
-        effects: &mut Vec<Effect>,
-    ) {
-        if self.gateways > 0 && connected == 0 {
-            effects.push(Effect::Blind);
+    fn believe_all(&mut self, counted: Timestamp, snapshot: &Snapshot) {
+        let until = self.after_takeover(counted);
+        let lives = |id: &NodeId| snapshot.node(*id).is_none_or(|node| !is_down(&node.value));
+        let nodes: Vec<NodeId> = self.nodes.keys().copied().filter(lives).collect();
+        for id in nodes {
+            self.believe(id, until);
         }
-        if self.gateways == 0 && connected > 0 {
-            let until = self.after_takeover(now);
-            let lives = |id: &NodeId| snapshot.node(*id).is_none_or(|node| !is_down(&node.value));
-            let nodes: Vec<NodeId> = self.nodes.keys().copied().filter(lives).collect();
-            for id in nodes {
-                self.believe(id, until);
-            }
-        }
-        self.gateways = connected;
     }
 
     fn look_at_living(
@@ -235,21 +369,27 @@ impl Liveness {
         snapshot: &Snapshot,
         effects: &mut Vec<Effect>,
     ) {
+        let counted = self.clock.counted(now);
         let lives = self
             .nodes
             .get(&id)
-            .is_some_and(|tracked| tracked.heard && tracked.alive_until > now);
+            .is_some_and(|tracked| tracked.heard && tracked.alive_until > counted);
         let Some(node) = snapshot.node(id).filter(|_| lives) else {
             return;
         };
         if let Some(to) = node_status::when_heard(&self.config, now, snapshot, node) {
+            if is_down(&node.value) && !self.is_asked(now, node) && !self.pace.take_return(now) {
+                self.returning.insert(id);
+                return;
+            }
             self.ask(now, node, to, effects);
         }
     }
 
     fn fire_timers(&mut self, now: Timestamp, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
+        let counted = self.clock.counted(now);
         // The nil id is the smallest, so the range has every timer up to now.
-        let end = (Timestamp(now.0.saturating_add(1)), NodeId::default());
+        let end = (Timestamp(counted.0.saturating_add(1)), NodeId::default());
         let due: Vec<NodeId> = self
             .timers
             .range(..end)
@@ -259,13 +399,17 @@ impl Liveness {
         if due.is_empty() {
             return;
         }
-        let (silent, nodes) = self.silent(now);
+        let (silent, nodes) = self.silent(counted);
         match self
             .mass_failure_guard
-            .rule(now, silent, nodes, self.config.heartbeat_ttl)
+            .rule(counted, silent, nodes, self.config.heartbeat_ttl)
         {
             Verdict::Proceed => {
                 for id in due {
+                    // The others stay due, and may be heard of before their turn.
+                    if !self.pace.has_room() {
+                        break;
+                    }
                     self.expire(now, id, snapshot, effects);
                 }
             }
@@ -273,7 +417,7 @@ impl Liveness {
                 effects.push(Effect::MassFailure {
                     silent,
                     nodes,
-                    held_until: until,
+                    held_until: until.plus(self.clock.lost()),
                 });
                 self.look_later(&due, until);
             }
@@ -283,11 +427,11 @@ impl Liveness {
 
     /// Returns how many nodes have missed a heartbeat within the last two TTLs, and how many nodes there
     /// are without those that missed it earlier.
-    fn silent(&self, now: Timestamp) -> (usize, usize) {
-        let late_by = now.plus(self.config.heartbeat_grace);
+    fn silent(&self, counted: Timestamp) -> (usize, usize) {
+        let late_by = counted.plus(self.config.heartbeat_grace);
         let (mut silent, mut nodes) = (0, 0);
         for tracked in self.nodes.values() {
-            if now.since(tracked.alive_until) > self.config.heartbeat_ttl * 2 {
+            if counted.since(tracked.alive_until) > self.config.heartbeat_ttl * 2 {
                 continue;
             }
             nodes += 1;
@@ -317,7 +461,14 @@ impl Liveness {
         }
         // Check again once the store should show it, or (disconnected) after another TTL.
         let again = self.config.write_retry.max(self.config.heartbeat_ttl);
-        self.look_later(&[id], now.plus(again));
+        self.look_later(&[id], self.clock.counted(now).plus(again));
+    }
+
+    /// Tells whether a transition of the node as it is now was requested a moment ago.
+    fn is_asked(&self, now: Timestamp, node: &Indexed<Node>) -> bool {
+        let tracked = self.nodes.get(&node.value.id);
+        let asked = tracked.and_then(|tracked| tracked.asked);
+        asked.is_some_and(|(index, again)| index == node.modify_index && now < again)
     }
 
     /// Requests a transition, unless the same was requested a moment ago.
@@ -328,15 +479,11 @@ impl Liveness {
         to: NodeStatus,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(tracked) = self.nodes.get_mut(&node.value.id) else {
+        let is_asked = self.is_asked(now, node);
+        let Some(tracked) = self.nodes.get_mut(&node.value.id).filter(|_| !is_asked) else {
             return;
         };
-        if tracked
-            .asked
-            .is_some_and(|(index, again)| index == node.modify_index && now < again)
-        {
-            return;
-        }
+        self.pace.begin();
         tracked.asked = Some((node.modify_index, now.plus(self.config.write_retry)));
         effects.push(Effect::Transition(Transition {
             node_id: node.value.id,
@@ -347,17 +494,17 @@ impl Liveness {
     }
 
     /// Records a heartbeat.
-    fn hear(&mut self, id: NodeId, alive_until: Timestamp) {
-        self.set(id, alive_until, true);
+    fn hear(&mut self, id: NodeId, stream: StreamId, alive_until: Timestamp) {
+        self.set(id, alive_until, Some(stream));
         self.changed.insert(id);
     }
 
     /// Assumes that a node is alive until then, without a heartbeat.
     fn believe(&mut self, id: NodeId, alive_until: Timestamp) {
-        self.set(id, alive_until, false);
+        self.set(id, alive_until, None);
     }
 
-    fn set(&mut self, id: NodeId, alive_until: Timestamp, heard: bool) {
+    fn set(&mut self, id: NodeId, alive_until: Timestamp, stream: Option<StreamId>) {
         let old = self.nodes.get(&id).copied();
         if let Some(old) = old {
             self.timers.remove(&(old.timer, id));
@@ -368,7 +515,9 @@ impl Liveness {
             id,
             Tracked {
                 alive_until,
-                heard,
+                stream,
+                is_excused: false,
+                heard: stream.is_some(),
                 timer: alive_until,
                 asked,
             },

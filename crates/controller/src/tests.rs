@@ -7,3 +7,4 @@ mod liveness;
 mod mass_failure;
 mod periodic;
 mod returning;
+mod self_watch;

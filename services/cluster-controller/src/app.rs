@@ -85,7 +85,7 @@ impl Service for ClusterController {
             let launching = periodic::launch(term.clone(), Clock::real(), drained.clone());
             let watching = run::lead(
                 term,
-                liveness.clone(),
+                leadership,
                 replica.clone(),
                 reports.open(),
                 drained.clone(),

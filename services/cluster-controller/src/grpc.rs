@@ -21,8 +21,8 @@ use crate::report::Reports;
 /// Buffered acknowledgements for one gateway; it reads them at once unless it is gone.
 const WAITING_ACKS: usize = 16;
 
-/// How long a gateway's stream may be silent: it reports several times a second while it has nodes.
-/// The timeout ends the streams of vanished gateways, and of those without nodes, which reconnect.
+/// How long a gateway's stream may be silent: it sends several messages per TTL. The timeout ends the
+/// streams of vanished gateways.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
@@ -63,7 +63,7 @@ impl Liveness for Service {
                 };
                 metrics.heartbeats.inc_by(message.node_ids.len() as u64);
                 let nodes = read_ids(&message);
-                let answer = if connection.send(nodes).await {
+                let answer = if connection.put(&message.gateway, nodes) {
                     Ok(LivenessAck {
                         sequence: message.sequence,
                     })

@@ -2,6 +2,8 @@
 
 pub mod etcd;
 
+use std::sync::atomic::AtomicU64;
+
 use controller::garbage::Counts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -14,6 +16,8 @@ use etcd::EtcdMetrics;
 pub struct Metrics {
     pub heartbeat_active: Gauge,
     pub gateways: Gauge,
+    /// In seconds.
+    pub heartbeat_time_lost: Gauge<f64, AtomicU64>,
     pub heartbeats: Counter,
     pub mass_failures: Counter,
     pub heartbeat_invalidate: Counter,
@@ -43,6 +47,11 @@ impl Metrics {
             metrics.heartbeat_active.clone(),
         );
         registry.register("gateways", "Connected gateways", metrics.gateways.clone());
+        registry.register(
+            "heartbeat_time_lost_seconds",
+            "Time of this term that did not count against nodes: stalls of this process, no contact with the store or gateways",
+            metrics.heartbeat_time_lost.clone(),
+        );
         registry.register(
             "mass_failures",
             "Times that most nodes stopped sending heartbeats at once",

@@ -3,19 +3,16 @@
 
 use std::time::Duration;
 
-use controller::{Effect, Event, Liveness};
-use model::{NodeId, Timestamp};
-use store::{Delta, Replica};
+use controller::{Effect, Event, Liveness, Vitals};
+use model::Timestamp;
+use store::{Delta, Leadership, Replica};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error, info, info_span, warn};
 
 use crate::report::Inbox;
 use crate::term::Term;
-
-/// Concurrent transitions: a rack that reconnects is written within a second, and a whole cluster
-/// does not flood the store.
-const WRITES_IN_FLIGHT: usize = 32;
 
 /// The longest sleep; an idle tick is cheap.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -23,9 +20,9 @@ const SLEEP_MAX: Duration = Duration::from_secs(5);
 /// Runs until drained or deposed; the caller drops it when the term is lost.
 pub(crate) async fn lead(
     term: Term,
-    config: controller::Config,
+    leadership: Leadership,
     replica: Replica,
-    mut inbox: Inbox,
+    inbox: Inbox,
     drain: CancellationToken,
 ) {
     let (snapshot, mut changes) = replica.subscribe();
@@ -34,15 +31,12 @@ pub(crate) async fn lead(
         nodes = snapshot.node_count(),
         "watching nodes"
     );
-    let mut liveness = Liveness::new(config);
+    let mut liveness = Liveness::new(term.config.clone());
     let mut effects = liveness.resync(term.now(), &snapshot);
     let mut writes = JoinSet::new();
     loop {
         for effect in effects {
-            if writes.len() >= WRITES_IN_FLIGHT {
-                writes.join_next().await;
-            }
-            perform(effect, &term, &mut writes);
+            perform(effect, &term, &inbox, &mut writes);
         }
         let stats = liveness.stats();
         term.metrics
@@ -51,16 +45,15 @@ pub(crate) async fn lead(
         term.metrics
             .gateways
             .set(i64::try_from(stats.gateways).unwrap_or(i64::MAX));
+        term.metrics
+            .heartbeat_time_lost
+            .set(stats.lost.as_secs_f64());
         let pause = until(liveness.next_deadline(), term.now());
-        // Reports before the clock: a node with a report in the queue is not silent.
         let event = tokio::select! {
-            biased;
             () = drain.cancelled() => break,
             () = term.deposed.cancelled() => break,
-            Ok(()) = inbox.gateways.changed() => {
-                Event::Gateways { connected: *inbox.gateways.borrow_and_update() }
-            }
-            Some(nodes) = inbox.reports.recv() => merge_waiting(nodes, &mut inbox),
+            () = inbox.arrived() => Event::Tick,
+            Some(_) = writes.join_next(), if !writes.is_empty() => Event::Written,
             delta = changes.next() => match delta {
                 Some(Delta::Changes { changes, .. }) => {
                     liveness.note(term.now(), &changes);
@@ -72,25 +65,31 @@ pub(crate) async fn lead(
                 }
                 None => break,
             },
-            Some(_) = writes.join_next(), if !writes.is_empty() => Event::Tick,
             () = tokio::time::sleep(pause) => Event::Tick,
         };
-        effects = liveness.step(term.now(), event, &replica.snapshot());
+        // Whatever the loop woke for, heartbeats come first: a node whose heartbeat waits is not silent.
+        let mut events = inbox.take();
+        events.push(event);
+        while writes.try_join_next().is_some() {
+            events.push(Event::Written);
+        }
+        let vitals = vitals(&leadership, &replica);
+        effects = liveness.step(term.now(), vitals, events, &replica.snapshot());
     }
     // Finish the started writes; the process's grace period bounds this.
     while writes.join_next().await.is_some() {}
 }
 
-/// Merges all waiting reports into one event. Otherwise, after a pause of this process, the nodes of
-/// the second report would look silent while the first is processed.
-fn merge_waiting(mut nodes: Vec<NodeId>, inbox: &mut Inbox) -> Event {
-    while let Ok(more) = inbox.reports.try_recv() {
-        nodes.extend(more);
+fn vitals(leadership: &Leadership, replica: &Replica) -> Vitals {
+    let now = Instant::now();
+    let deadline = leadership.deadline();
+    Vitals {
+        store_silent_for: replica.last_contact().unwrap_or_default(),
+        leads_for: deadline.saturating_duration_since(now),
     }
-    Event::Heard { nodes }
 }
 
-fn perform(effect: Effect, term: &Term, writes: &mut JoinSet<()>) {
+fn perform(effect: Effect, term: &Term, inbox: &Inbox, writes: &mut JoinSet<()>) {
     let term = term.clone();
     match effect {
         Effect::Transition(transition) => {
@@ -115,6 +114,18 @@ fn perform(effect: Effect, term: &Term, writes: &mut JoinSet<()>) {
             );
         }
         Effect::Blind => warn!("no gateway is connected: nodes are not marked down until one is"),
+        Effect::GatewayLost { stream, nodes } => {
+            let gateway = inbox.name(stream);
+            warn!(
+                gateway,
+                nodes,
+                "no messages from a gateway: its nodes have one heartbeat TTL to use another"
+            );
+        }
+        Effect::Stalled { stall } => warn!(
+            stall_ms = stall.as_millis(),
+            "this process was stalled: the time does not count against nodes"
+        ),
     }
 }
 

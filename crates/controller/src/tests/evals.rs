@@ -5,9 +5,9 @@ use model::{ClientStatus, DesiredStatus, EvalId, Job, JobType, TriggeredBy};
 use state::{Entity, Key, Write};
 use test_kit::builders::{batch, service};
 
-use super::fleet::{Fleet, SECOND, id};
+use super::fleet::{Fleet, GATEWAY, SECOND, id};
 use crate::evals::affects_jobs;
-use crate::{Config, Effect, Event, Transition};
+use crate::{Config, Effect, Transition};
 
 fn jobs_of(fleet: &mut Fleet, node: u128) -> Vec<String> {
     fleet
@@ -206,7 +206,7 @@ fn evaluations_that_the_store_refused_are_asked_for_again() {
     fleet.pass(10 * SECOND);
     assert_eq!(std::mem::take(&mut fleet.effects), owed());
     // Refused again, also while no gateway reports.
-    fleet.step(Event::Gateways { connected: 0 });
+    fleet.disconnect(GATEWAY);
     fleet.effects.clear();
     fleet.pass(10 * SECOND);
     assert_eq!(std::mem::take(&mut fleet.effects), owed());

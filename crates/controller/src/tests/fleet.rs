@@ -12,7 +12,7 @@ use placement::NodeEvals;
 use state::{Change, Entity, Key, Snapshot, State};
 use test_kit::builders::{allocation, evaluation, node, service};
 
-use crate::{Config, Effect, Event, Liveness, Transition};
+use crate::{Config, Effect, Event, Liveness, StreamId, Transition, Vitals};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MS: Duration = Duration::from_millis(1);
@@ -29,7 +29,13 @@ pub(super) struct Fleet {
     /// Nodes that are heard of every half TTL while time passes.
     pub(super) beating: BTreeSet<u128>,
     beat_at: Timestamp,
+    /// Gateways whose messages arrive while time passes. The first one brings the heartbeats.
+    pub(super) speaking: BTreeSet<StreamId>,
+    pub(super) vitals: Vitals,
 }
+
+/// The gateway that the nodes use.
+pub(super) const GATEWAY: StreamId = StreamId(1);
 
 pub(super) fn id(number: u128) -> NodeId {
     NodeId::from_random(number)
@@ -71,6 +77,11 @@ impl Fleet {
             effects: Vec::new(),
             beating: BTreeSet::new(),
             beat_at: now,
+            speaking: BTreeSet::new(),
+            vitals: Vitals {
+                store_silent_for: Duration::ZERO,
+                leads_for: SECOND,
+            },
         };
         for number in 1..=count {
             fleet.put_node(number, NodeStatus::Ready);
@@ -84,17 +95,47 @@ impl Fleet {
         self.liveness = Liveness::new(self.config.clone());
         let effects = self.liveness.resync(self.now, &self.snapshot());
         self.effects.extend(effects);
-        self.step(Event::Gateways { connected: 1 });
+        self.connect(GATEWAY);
+    }
+
+    pub(super) fn connect(&mut self, stream: StreamId) {
+        self.speaking.insert(stream);
+        self.step(Event::Connected { stream });
+    }
+
+    pub(super) fn disconnect(&mut self, stream: StreamId) {
+        self.speaking.remove(&stream);
+        self.step(Event::Disconnected { stream });
     }
 
     pub(super) fn step(&mut self, event: Event) {
-        let effects = self.liveness.step(self.now, event, &self.snapshot());
+        self.step_all(vec![event]);
+    }
+
+    pub(super) fn step_all(&mut self, events: Vec<Event>) {
+        let snapshot = self.snapshot();
+        let effects = self.liveness.step(self.now, self.vitals, events, &snapshot);
         self.effects.extend(effects);
     }
 
     pub(super) fn hear(&mut self, numbers: &[u128]) {
+        self.hear_at(GATEWAY, numbers);
+    }
+
+    pub(super) fn hear_at(&mut self, stream: StreamId, numbers: &[u128]) {
         let nodes = numbers.iter().map(|number| id(*number)).collect();
-        self.step(Event::Heard { nodes });
+        self.step(Event::Heard { stream, nodes });
+    }
+
+    /// Ticks, with a message of every gateway that speaks.
+    fn tick(&mut self) {
+        let heard = |stream: &StreamId| Event::Heard {
+            stream: *stream,
+            nodes: Vec::new(),
+        };
+        let mut events: Vec<Event> = self.speaking.iter().map(heard).collect();
+        events.push(Event::Tick);
+        self.step_all(events);
     }
 
     /// Lets time pass: live nodes beat, and the loop ticks whenever it is asked to.
@@ -122,7 +163,7 @@ impl Fleet {
                 .next_deadline()
                 .is_some_and(|at| at <= self.now)
             {
-                self.step(Event::Tick);
+                self.tick();
             }
             let idle = self.liveness.next_deadline().is_none_or(|at| at > end)
                 && (self.beating.is_empty() || self.beat_at > end);
@@ -239,10 +280,20 @@ impl Fleet {
         taken
     }
 
+    /// Takes the transitions, whose writes fail.
+    pub(super) fn refuse(&mut self) -> Vec<Transition> {
+        let refused = self.transitions();
+        for _ in &refused {
+            self.step(Event::Written);
+        }
+        refused
+    }
+
     /// Takes the transitions as (node, status), writes them, and returns them.
     pub(super) fn perform(&mut self) -> Vec<(u128, NodeStatus)> {
         let mut performed = Vec::new();
         for transition in self.transitions() {
+            self.step(Event::Written);
             let snapshot = self.snapshot();
             let mut next_id = || EvalId::from_random(0);
             let txns = transition.writes(&self.config, &snapshot, self.now, &mut next_id);
@@ -255,7 +306,7 @@ impl Fleet {
             assert_eq!(update.expected_index(), node.modify_index);
             let entity = update.entity().expect("an update").clone();
             self.write(update.key().clone(), entity);
-            let number = (1..100).find(|number| id(*number) == transition.node_id);
+            let number = (1..10_000).find(|number| id(*number) == transition.node_id);
             performed.push((number.expect("one of ours"), transition.to));
         }
         performed

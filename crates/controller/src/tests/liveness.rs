@@ -3,8 +3,8 @@
 use model::NodeStatus::{Down, Initializing, Ready};
 use state::Key;
 
-use super::fleet::{Fleet, MS, SECOND, id};
-use crate::{Effect, Event};
+use super::fleet::{Fleet, GATEWAY, MS, SECOND, id};
+use crate::Effect;
 
 #[test]
 fn a_silent_node_is_down_after_its_ttl_and_the_grace() {
@@ -153,13 +153,13 @@ fn a_purged_node_is_forgotten() {
 fn without_gateways_silence_means_nothing() {
     let mut fleet = Fleet::new(3);
     fleet.beating.clear();
-    fleet.step(Event::Gateways { connected: 0 });
+    fleet.disconnect(GATEWAY);
     assert_eq!(std::mem::take(&mut fleet.effects), [Effect::Blind]);
     fleet.pass(3_600 * SECOND);
     assert_eq!(fleet.effects, []);
 
     // Back again: every node gets the time to find a gateway.
-    fleet.step(Event::Gateways { connected: 2 });
+    fleet.connect(GATEWAY);
     fleet.pass(20 * SECOND);
     fleet.hear(&[1, 3]);
     fleet.beating.extend([1, 3]);
@@ -174,8 +174,8 @@ fn a_node_believed_alive_is_not_taken_for_one_that_was_heard_of() {
     fleet.beating.remove(&2);
     fleet.pass(15 * SECOND);
     fleet.perform();
-    fleet.step(Event::Gateways { connected: 0 });
-    fleet.step(Event::Gateways { connected: 1 });
+    fleet.disconnect(GATEWAY);
+    fleet.connect(GATEWAY);
     fleet.put_node(2, Down);
     assert_eq!(fleet.transitions(), []);
     assert_eq!(fleet.status(2), Down);

@@ -2,8 +2,8 @@
 
 use model::NodeStatus::{Down, Ready};
 
-use super::fleet::{Fleet, MS, SECOND};
-use crate::{Effect, Event};
+use super::fleet::{Fleet, GATEWAY, MS, SECOND};
+use crate::Effect;
 
 fn mass_failures(fleet: &mut Fleet) -> Vec<(usize, usize)> {
     let mut seen = Vec::new();
@@ -137,8 +137,8 @@ fn nodes_that_have_just_gone_down_are_not_believed_when_a_gateway_returns() {
     }
     fleet.pass(15 * SECOND);
     assert_eq!(fleet.perform().len(), 2);
-    fleet.step(Event::Gateways { connected: 0 });
-    fleet.step(Event::Gateways { connected: 1 });
+    fleet.disconnect(GATEWAY);
+    fleet.connect(GATEWAY);
     fleet.pass(20 * SECOND);
     fleet.effects.clear();
     assert_eq!(fleet.liveness.stats().active, 3);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClientStatus, DeploymentStatus, EvalStatus, Indexed, Job, JobType};
+use model::{ClientStatus, DeploymentGroup, DeploymentStatus, EvalStatus, Indexed, Job, JobType};
 use state::Snapshot;
 
 use crate::violation::{Fact, Violation};
@@ -12,6 +12,8 @@ use crate::violation::{Fact, Violation};
 ///
 /// A job with a failed rollout may run less: no more of that version is placed until the job is
 /// changed. Source: Nomad's public behaviour.
+/// The same holds for a group whose canaries wait for room: nothing else is placed before they are
+/// promoted, also if the old allocations had to leave their nodes.
 /// Batch jobs are left out of the counts: successful allocations do not run again.
 pub fn check_at_rest(snapshot: &Snapshot) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -73,7 +75,9 @@ fn wrong_counts(snapshot: &Snapshot) -> Vec<String> {
                 .map(|summary| summary.queued)
                 .unwrap_or_default();
             let wanted = if job.value.stop { 0 } else { group.count };
-            let least = if has_failed(snapshot, job) { 0 } else { wanted };
+            let may_be_fewer = has_failed(snapshot, job)
+                || (waits > 0 && awaits_canaries(snapshot, job, &group.name));
+            let least = if may_be_fewer { 0 } else { wanted };
             // An outdated one stays until its update has room, and is not in excess.
             let is_met =
                 least <= runs.all + waits && runs.all <= wanted && runs.current + waits <= wanted;
@@ -108,6 +112,17 @@ struct Live {
     all: u32,
     /// Of the current version.
     current: u32,
+}
+
+/// Whether the rollout of the current version has canaries in the group that are not promoted yet.
+fn awaits_canaries(snapshot: &Snapshot, job: &Indexed<Job>, group: &str) -> bool {
+    let rollout = snapshot.latest_deployment(&job.value.key());
+    let rollout = rollout.filter(|rollout| {
+        rollout.value.job_version == job.value.version
+            && rollout.value.status == DeploymentStatus::Running
+    });
+    let group = rollout.and_then(|rollout| rollout.value.groups.get(group));
+    group.is_some_and(DeploymentGroup::awaits_promotion)
 }
 
 /// Whether the rollout of the current version has failed.

@@ -22,6 +22,7 @@ pub(crate) fn check_pace(
             continue;
         };
         let old = new.alloc.previous_alloc.and_then(|old| before.alloc(old));
+        let old = old.filter(|old| !is_lost(after, old));
         if old.is_some_and(|old| is_updated(before, old, new)) {
             let alloc = &new.alloc;
             let group = (
@@ -47,7 +48,7 @@ pub(crate) fn check_pace(
         let unproven = before
             .allocs_by_job(&job)
             .filter(|view| *view.alloc.task_group == *group && view.alloc.job_version == version)
-            .filter(|view| is_unproven(before, view))
+            .filter(|view| is_unproven(before, view) && !is_lost(after, view))
             .count();
         let unproven = u32::try_from(unproven).unwrap_or(u32::MAX);
         if replaced + unproven > limit {
@@ -71,6 +72,13 @@ fn is_updated(before: &Snapshot, old: &AllocView, new: &AllocView) -> bool {
         && !old.alloc.transition.migrate
         && old.client_status() == ClientStatus::Running
         && is_on_a_node_that_is_up(before, old)
+}
+
+/// Whether the revision gave the allocation up as lost. Its node may be ready again by then: the plan
+/// was made while it was down.
+fn is_lost(after: &Snapshot, view: &AllocView) -> bool {
+    let now = after.alloc(view.alloc.id);
+    now.is_some_and(|now| now.client_status() == ClientStatus::Lost)
 }
 
 /// Whether a new allocation of a deployment may still become unhealthy.

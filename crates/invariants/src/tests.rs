@@ -571,6 +571,52 @@ fn at_rest_an_old_one_may_wait_for_its_update() {
 }
 
 #[test]
+fn at_rest_a_job_whose_canaries_wait_for_room_may_run_less() {
+    let node = builders::node(1);
+    // (canaries wanted, promoted, queued) -> met
+    for (desired_canaries, promoted, queued, is_met) in [
+        (2, false, 2, true),
+        (0, false, 2, false),
+        (2, true, 2, false),
+        (2, false, 0, false),
+    ] {
+        let mut job = web(4);
+        job.version = 1;
+        let mut eval = builders::evaluation(1, &job);
+        eval.status = EvalStatus::Blocked;
+        eval.queued_allocs = [("app".to_owned(), queued)].into();
+        let Change::Put {
+            key, mut entity, ..
+        } = put_rollout(1, DeploymentStatus::Running)
+        else {
+            unreachable!("it is a put")
+        };
+        let Entity::Deployment(rollout) = &mut entity else {
+            unreachable!("of a deployment")
+        };
+        let group = model::DeploymentGroup {
+            auto_revert: false,
+            auto_promote: false,
+            progress_deadline: std::time::Duration::ZERO,
+            promoted,
+            desired_canaries,
+            desired_total: 4,
+            placed_canaries: Vec::new(),
+            final_counts: None,
+        };
+        rollout.groups.insert("app".to_owned(), group);
+        let found = at_rest(vec![
+            put_alloc(&alloc(1, &node, 0)),
+            put_job(&job),
+            put(key, entity),
+            put(Key::Eval(eval.id), Entity::Eval(Box::new(eval))),
+        ]);
+        let expected: &[Fact] = if is_met { &[] } else { &[Fact::CountIsMet] };
+        assert_eq!(found, expected, "{desired_canaries} {promoted} {queued}");
+    }
+}
+
+#[test]
 fn at_rest_a_job_whose_rollout_has_failed_may_run_less() {
     let node = builders::node(1);
     let with = |job: &Job, rolled_out: u64, status| {
@@ -766,6 +812,22 @@ fn an_update_that_replaces_too_many_at_once_is_found() {
     // The second has to wait until the first is healthy.
     let one_by_one = vec![replaced(0).to_vec(), replaced(1).to_vec()];
     assert_eq!(found(one_by_one), [Fact::UpdatesKeepTheirPace]);
+    // Given up with a node that was down when the plan was made, and is ready again: no update.
+    let lost = |position: usize| {
+        let [old, new] = replaced(position);
+        let Change::Put {
+            key,
+            entity: Entity::Alloc(mut value),
+            ..
+        } = old
+        else {
+            unreachable!("it is an allocation")
+        };
+        value.client_status_override = Some(ClientStatus::Lost);
+        [put(key, Entity::Alloc(value)), new]
+    };
+    assert_eq!(found(vec![[lost(0), lost(1)].concat()]), []);
+    assert_eq!(found(vec![[lost(0), replaced(1)].concat()]), []);
     // A lost allocation is replaced at once.
     let mut down = node.clone();
     down.status = model::NodeStatus::Down;

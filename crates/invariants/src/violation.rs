@@ -81,6 +81,9 @@ pub enum Fact {
     DrainsEnd,
     /// A node never acts on a revision lower than one that it has acted on.
     NodesGoForward,
+    /// A node that has long been able to reach the cluster-controller through a gateway is not marked
+    /// down or disconnected.
+    LiveNodesStayUp,
     /// An update replaces no more than `max_parallel` that are not yet healthy.
     UpdatesKeepTheirPace,
     /// No service ends by itself.
@@ -128,6 +131,7 @@ impl fmt::Display for Fact {
             Self::PlacedWhereAllowed => "allocations are placed where allowed",
             Self::DrainsEnd => "a drain ends with a record",
             Self::NodesGoForward => "nodes go forward",
+            Self::LiveNodesStayUp => "a live node stays up",
             Self::UpdatesKeepTheirPace => "updates keep their pace",
             Self::ServicesKeepRunning => "services keep running",
             Self::DeploymentsEnd => "every deployment ends",

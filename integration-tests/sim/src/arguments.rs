@@ -1,6 +1,7 @@
 //! Command line of the simulation.
 
 use clap::{Parser, Subcommand};
+use simulation::script::Script;
 
 /// Prefix of the line with a seed's totals.
 pub(crate) const TOTALS: &str = "totals: ";
@@ -59,4 +60,8 @@ pub(crate) struct Options {
     /// No faults.
     #[arg(long)]
     pub(crate) calm: bool,
+    /// These faults instead of random ones; no node may go down. Plays for 30,000 ms or longer to see
+    /// the end of them.
+    #[arg(long, conflicts_with = "calm")]
+    pub(crate) script: Option<Script>,
 }

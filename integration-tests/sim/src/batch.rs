@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum as _;
 use simulation::totals::Totals;
 
 use crate::arguments::{Options, TOTALS};
@@ -120,6 +121,9 @@ impl Batch {
         words.extend(["--length".to_owned(), self.options.length.to_string()]);
         if self.options.calm {
             words.push("--calm".to_owned());
+        }
+        if let Some(name) = self.options.script.and_then(|it| it.to_possible_value()) {
+            words.extend(["--script".to_owned(), name.get_name().to_owned()]);
         }
         words
     }

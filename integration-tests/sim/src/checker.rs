@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use embedded_etcd::record::Record;
 use invariants::{Fact, History, Violation};
-use model::{DeploymentStatus, Job, JobKey};
+use model::{DeploymentStatus, Job, JobKey, NodeStatus};
 use state::{Change, Entity, Key, Snapshot};
 use store::Keyspace;
 
 use crate::clock;
 use crate::failover::Failovers;
+use crate::liveness::is_fall;
 
 /// The meta key with the name of the request that wrote a job: see [`crate::workload`].
 pub const REQUEST: &str = "request";
@@ -41,6 +42,17 @@ pub enum Writer {
     Controller,
 }
 
+/// A node that was marked down or disconnected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fallen {
+    /// The node's name.
+    pub(crate) node: String,
+    pub(crate) status: NodeStatus,
+    pub(crate) revision: u64,
+    /// The time of the write, in milliseconds.
+    pub(crate) at: u64,
+}
+
 /// Cheap to clone; clones share the history.
 #[derive(Clone)]
 pub struct Checker {
@@ -58,6 +70,7 @@ struct Inner {
     /// Dispatch token → child.
     dispatched: BTreeMap<String, JobKey>,
     failovers: Failovers,
+    fallen: Vec<Fallen>,
     fingerprint: u64,
     found: Vec<Violation>,
     last: i64,
@@ -74,6 +87,7 @@ impl Checker {
             jobs: BTreeMap::new(),
             dispatched: BTreeMap::new(),
             failovers: Failovers::default(),
+            fallen: Vec::new(),
             fingerprint: 0xcbf2_9ce4_8422_2325,
             found: Vec::new(),
             last: 0,
@@ -98,6 +112,34 @@ impl Checker {
             fact,
             found,
         });
+    }
+
+    /// Records that a live node was marked down at `revision`.
+    pub(crate) fn report_at(&self, revision: u64, found: String) {
+        self.lock().found.push(Violation {
+            revision,
+            fact: Fact::LiveNodesStayUp,
+            found,
+        });
+    }
+
+    /// Takes the nodes that were marked down or disconnected since the last call.
+    pub(crate) fn take_fallen(&self) -> Vec<Fallen> {
+        std::mem::take(&mut self.lock().fallen)
+    }
+
+    /// Returns the machine of the leader of `service`.
+    pub(crate) fn leader(&self, service: &str) -> Option<IpAddr> {
+        let inner = self.lock();
+        let snapshot = inner.history.snapshot();
+        let mut machines = inner.roles.keys().copied();
+        machines.find(|machine| leads(&snapshot, service, *machine))
+    }
+
+    /// Returns the term of the leader of `service`.
+    pub(crate) fn term(&self, service: &str) -> Option<u64> {
+        let snapshot = self.snapshot();
+        snapshot.leader(service).map(|leader| leader.create_index)
     }
 
     /// Returns the content of the store.
@@ -283,6 +325,22 @@ impl Inner {
                     ..Written::default()
                 };
                 self.jobs.insert((job.clone(), revision), written);
+            }
+            Change::Put {
+                key: Key::Node(id),
+                entity: Entity::Node(node),
+                ..
+            } => {
+                let snapshot = self.history.snapshot();
+                let before = snapshot.node(*id).map(|node| node.value.status);
+                if before.is_some_and(|before| is_fall(before, node.status)) {
+                    self.fallen.push(Fallen {
+                        node: node.name.clone(),
+                        status: node.status,
+                        revision,
+                        at: now_ms(),
+                    });
+                }
             }
             Change::Put {
                 entity: Entity::ScalingEvents(scaled),

@@ -63,6 +63,7 @@ fn one(seed: u64, options: &Options, is_verbose: bool, prints_totals: bool) -> E
         seed,
         length: options.length,
         is_calm: options.calm,
+        script: options.script,
         is_verbose,
     };
     let verdict = trial.play();

@@ -22,6 +22,8 @@ const METRICS_PORT: u16 = 9000;
 /// trial of half a minute.
 const HEARTBEAT_TTL: Duration = Duration::from_secs(3);
 const HEARTBEAT_GRACE: Duration = Duration::from_secs(2);
+/// The silence after which a node is marked down, in milliseconds.
+pub(crate) const SILENCE_LIMIT: u64 = (HEARTBEAT_TTL.as_secs() + HEARTBEAT_GRACE.as_secs()) * 1_000;
 
 /// Age of the revisions that etcd compacts, in trials with compaction: shorter than a network cut.
 const COMPACTION_AGE: Duration = Duration::from_secs(3);
@@ -31,7 +33,8 @@ pub struct Suite {
     pub etcd: HostId,
     pub disk: Disk,
     pub gateways: Vec<HostId>,
-    /// The other stateless services.
+    pub controllers: Vec<HostId>,
+    /// All other services, the cluster-controllers among them.
     pub services: Vec<HostId>,
     pub nodes: Vec<(HostId, Memory)>,
 }
@@ -89,6 +92,7 @@ impl Suite {
             );
         }
         let mut services = Vec::new();
+        let mut controllers = Vec::new();
         for number in 0..2 {
             let config = eval_broker::Config {
                 etcd: store.clone(),
@@ -141,6 +145,7 @@ impl Suite {
             );
             checker.add_role(environment.address(id), cluster_controller::SERVICE);
             services.push(id);
+            controllers.push(id);
             let config = scheduler_worker::Config {
                 etcd: store.clone(),
                 listen: listen(environment),
@@ -165,6 +170,7 @@ impl Suite {
             etcd,
             disk,
             gateways,
+            controllers,
             services,
             nodes,
         }

@@ -6,20 +6,26 @@ mod tests;
 use std::collections::BTreeMap;
 
 use invariants::{Fact, Violation, check_at_rest, check_indexes};
-use model::{ClientStatus, Deployment, DeploymentGroup, EvalStatus, NodeStatus};
+use model::{ClientStatus, Deployment, DeploymentGroup, EvalStatus, JobType, NodeStatus};
 use state::{AllocView, Snapshot};
 
 use crate::checker::Checker;
 use crate::environment::Environment;
 use crate::faults::Faults;
+use crate::liveness::Oracle;
+use crate::script::{Played, Script};
 use crate::suite::Suite;
 use crate::totals::Totals;
 use crate::workload::{self, Ledger};
 
 /// Time limit of the start, in milliseconds.
 const START_LIMIT: u64 = 20_000;
-/// Time limit to come to rest after the last repair: a few times the longest timeouts of the suite.
+/// Time limit to come to rest after the last repair, or after the last end of batch work: a few times
+/// the longest timeouts of the suite.
 const REST_LIMIT: u64 = 120_000;
+/// Time limit to come to rest in all. The attempts of batch work are limited, so a backlog ends, but
+/// with little room beside the services it takes minutes.
+const REST_MAX: u64 = 900_000;
 /// Duration of rest that ends a trial.
 const REST: u64 = 3_000;
 /// Interval of the checks for rest.
@@ -35,6 +41,8 @@ pub struct Trial {
     pub length: u64,
     /// Without faults.
     pub is_calm: bool,
+    /// Instead of random faults.
+    pub script: Option<Script>,
     /// Prints every write and every fault.
     pub is_verbose: bool,
 }
@@ -110,21 +118,28 @@ impl Trial {
             environment.add(&format!("user-{number}"), software);
         }
         let mut nodes = Nodes::default();
+        let mut oracle = Oracle::new(self.script.is_some() || self.is_calm);
+        let mut played = self.script.map(|it| Played::new(it, environment.now()));
         faults.begin(environment.now() + 1_000);
         let end = environment.now() + self.length;
         while environment.now() < end {
-            if !self.is_calm {
-                faults.act(environment, &suite, checker);
-            }
-            let next = match self.is_calm {
-                true => end,
-                false => faults.next().min(end),
+            let next = match &mut played {
+                Some(played) => {
+                    played.act(environment, &suite, checker);
+                    end
+                }
+                None if self.is_calm => end,
+                None => {
+                    faults.act(environment, &suite, checker);
+                    faults.next().min(end)
+                }
             };
             let most = next
                 .saturating_sub(environment.now())
                 .clamp(1, CHECK_INTERVAL);
             environment.run(most)?;
             nodes.check(&suite, checker);
+            oracle.check(environment, &suite, checker);
             if checker.has_found() {
                 // Later violations follow from the first.
                 return Ok(());
@@ -132,7 +147,10 @@ impl Trial {
         }
         ledger.end();
         faults.heal(environment, &suite);
-        self.come_to_rest(environment, &suite, checker, &mut nodes)
+        if let Some(mut played) = played {
+            played.heal();
+        }
+        self.come_to_rest(environment, &suite, checker, (&mut nodes, &mut oracle))
     }
 
     fn come_to_rest(
@@ -140,13 +158,20 @@ impl Trial {
         environment: &mut Environment,
         suite: &Suite,
         checker: &Checker,
-        nodes: &mut Nodes,
+        (nodes, oracle): (&mut Nodes, &mut Oracle),
     ) -> Result<(), String> {
-        let limit = environment.now() + REST_LIMIT;
+        let last = environment.now() + REST_MAX;
+        let mut limit = environment.now() + REST_LIMIT;
+        let mut ended = 0;
         let mut since = None;
         loop {
             environment.run(CHECK_INTERVAL)?;
+            let ended_before = std::mem::replace(&mut ended, ended_work(&checker.snapshot()));
+            if ended != ended_before {
+                limit = last.min(environment.now() + REST_LIMIT);
+            }
             nodes.check(suite, checker);
+            oracle.check(environment, suite, checker);
             if checker.has_found() {
                 return Ok(());
             }
@@ -179,6 +204,17 @@ fn ready_nodes(checker: &Checker) -> usize {
         .nodes()
         .filter(|node| node.value.status == NodeStatus::Ready);
     ready.count()
+}
+
+/// Returns the number of allocations of batch work that have ended.
+fn ended_work(snapshot: &Snapshot) -> usize {
+    let is_work = |view: &&AllocView| {
+        let job = snapshot.job_version(&view.alloc.job_key(), view.alloc.job_version);
+        let job_type = job.map(|job| job.value.job_type);
+        matches!(job_type, Some(JobType::Batch | JobType::Sysbatch))
+    };
+    let ended = snapshot.allocs().filter(|view| view.is_client_terminal());
+    ended.filter(is_work).count()
 }
 
 /// Returns the violations that keep an undisturbed suite from being at rest.

@@ -11,6 +11,9 @@ const SECONDS: &str = "240";
 /// Number of seeds from 0 on, if there is time.
 const SEEDS: &str = "250";
 
+/// Number of fresh seeds, and their time limit in seconds.
+const FRESH: (&str, &str) = ("10", "120");
+
 /// Seeds with former findings, fixed since, and their lengths.
 const KEPT: &[(u64, &str)] = &[
     // A canceled evaluation reported queued allocations.
@@ -70,6 +73,20 @@ fn seeds_with_former_findings_pass() {
 }
 
 #[test]
+fn no_node_goes_down_while_one_gateway_or_the_leader_is_in_trouble() {
+    let _cores = CORES
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    for script in ["relay-cut", "answers-cut", "store-cut", "leader-stalls"] {
+        for seed in ["1", "2"] {
+            passes(&[
+                "one", "--seed", seed, "--length", "30000", "--script", script,
+            ]);
+        }
+    }
+}
+
+#[test]
 fn seeds_pass() {
     let _cores = CORES
         .lock()
@@ -79,4 +96,40 @@ fn seeds_pass() {
     // Not `println!`, whose output a passing test hides.
     let last = text.lines().last().unwrap_or_default();
     writeln!(std::io::stderr(), "simulation: {last}").expect("there is a terminal or a file");
+}
+
+/// Returns the first of the seeds that the commit decides; `None`: these sources are not in git.
+fn fresh_seed() -> Option<u64> {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "HEAD"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = git.output().ok().filter(|output| output.status.success())?;
+    let commit = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number = u64::from_str_radix(commit.get(..10)?, 16).ok()?;
+    // Beyond the fixed seeds, and without overlaps between commits.
+    Some(1_000_000 + number * 1_000)
+}
+
+#[test]
+fn seeds_that_nobody_chose_pass() {
+    let _cores = CORES
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut errors = std::io::stderr();
+    let Some(from) = fresh_seed() else {
+        writeln!(errors, "simulation: no commit, so no fresh seeds").expect("there is a terminal");
+        return;
+    };
+    let (from, (seeds, seconds)) = (from.to_string(), FRESH);
+    let text = passes(&[
+        "run",
+        "--from",
+        &from,
+        "--seeds",
+        seeds,
+        "--seconds",
+        seconds,
+    ]);
+    let last = text.lines().last().unwrap_or_default();
+    writeln!(errors, "simulation: fresh {last}").expect("there is a terminal or a file");
 }

@@ -25,6 +25,8 @@ pub struct Host {
     /// The time it has run up to.
     now: u64,
     paused_until: u64,
+    /// The time of the last start, or of the end of the last pause.
+    sound_since: u64,
     skew: i64,
 }
 
@@ -47,6 +49,7 @@ impl Host {
             running: None,
             now: 0,
             paused_until: 0,
+            sound_since: 0,
             skew: 0,
         }
     }
@@ -73,6 +76,13 @@ impl Host {
 
     pub(super) fn pause(&mut self, until: u64) {
         self.paused_until = self.paused_until.max(until);
+        self.sound_since = self.sound_since.max(until);
+    }
+
+    /// Returns since when it has run without a pause, in milliseconds, which may be later than now;
+    /// `None`: it is down.
+    pub fn sound_since(&self) -> Option<u64> {
+        self.running.as_ref().map(|_| self.sound_since)
     }
 
     /// Returns the time of its next step without a message; `None`: it is down.
@@ -84,6 +94,7 @@ impl Host {
     pub(super) fn start(&mut self, now: u64) {
         self.enter(now);
         self.now = now;
+        self.sound_since = now;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)

@@ -17,9 +17,11 @@ pub(super) struct Link {
     cuts: u32,
     held: VecDeque<Message>,
     /// Upper bound of the additional delay of a message, in milliseconds.
-    pub(super) slowness: u64,
+    slowness: u64,
     /// Lost transmissions per thousand.
-    pub(super) loss: u32,
+    loss: u32,
+    /// The time of the last repair, in milliseconds.
+    repaired_at: u64,
 }
 
 impl Link {
@@ -27,14 +29,27 @@ impl Link {
         self.cuts += 1;
     }
 
-    /// Ends a cut. Returns the messages to send now.
-    pub(super) fn repair(&mut self) -> VecDeque<Message> {
+    /// Ends a cut at `now`. Returns the messages to send.
+    pub(super) fn repair(&mut self, now: u64) -> VecDeque<Message> {
         self.cuts = self.cuts.saturating_sub(1);
+        self.repaired_at = now;
         if self.cuts == 0 {
             std::mem::take(&mut self.held)
         } else {
             VecDeque::new()
         }
+    }
+
+    /// Sets the additional delay in milliseconds, and the losses per thousand.
+    pub(super) fn impair(&mut self, slowness: u64, loss: u32, now: u64) {
+        (self.slowness, self.loss) = (slowness, loss);
+        self.repaired_at = now;
+    }
+
+    /// Returns since when messages pass without faults; `None`: they do not at present.
+    pub(super) fn sound_since(&self) -> Option<u64> {
+        let is_sound = self.cuts == 0 && self.slowness == 0 && self.loss == 0;
+        is_sound.then_some(self.repaired_at)
     }
 
     /// Returns the message with its delay; `None`: it is held back.

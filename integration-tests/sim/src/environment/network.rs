@@ -190,17 +190,28 @@ pub fn cut(from: HostId, to: HostId) {
 /// Ends one such cut.
 pub fn repair(from: HostId, to: HostId) {
     with(|state| {
-        for message in state.link(from, to).repair() {
+        let now = state.now;
+        for message in state.link(from, to).repair(now) {
             state.send(message);
         }
     });
 }
 
+/// Returns since when messages pass between two machines in both directions, in milliseconds; `None`:
+/// they do not at present.
+pub fn sound_since(one: HostId, other: HostId) -> Option<u64> {
+    with(|state| {
+        let there = state.link(one, other).sound_since()?;
+        let back = state.link(other, one).sound_since()?;
+        Some(there.max(back))
+    })
+}
+
 /// Sets the additional delay of messages in milliseconds, and the losses per thousand.
 pub fn impair(from: HostId, to: HostId, slowness: u64, loss: u32) {
     with(|state| {
-        let link = state.link(from, to);
-        (link.slowness, link.loss) = (slowness, loss);
+        let now = state.now;
+        state.link(from, to).impair(slowness, loss, now);
     });
 }
 

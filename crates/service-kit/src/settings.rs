@@ -105,8 +105,8 @@ impl ListenConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
-    /// Certificates of the authorities that issue the certificates of this cluster, as PEM; unset: no
-    /// TLS.
+    /// Certificates of the authorities that issue the certificates of this cluster, as PEM; unset:
+    /// plaintext, which needs `insecure`.
     pub ca_file: Option<PathBuf>,
     /// Certificate of this process, as PEM, with the role of its service.
     pub cert_file: Option<PathBuf>,

@@ -1,5 +1,7 @@
 //! A nearly full and a full etcd: refusals of new work, and maintenance through the gateway.
 
+use std::time::Duration;
+
 use proto::v1;
 use test_kit::etcd::{self, Etcd};
 use test_kit::wait_for;
@@ -9,6 +11,8 @@ use crate::support::{PATIENCE, Suite, ask, job};
 
 const QUOTA: u64 = 16 << 20;
 const VALUE: usize = 500_000;
+/// Longer than etcd takes between two commits of its database, 100 ms.
+const SYNC_INTERVAL: Duration = Duration::from_millis(150);
 
 async fn suite() -> (Suite, etcd_client::Client) {
     let quota = QUOTA.to_string();
@@ -89,11 +93,15 @@ async fn new_work_is_refused_before_etcd_is_full_and_accepted_once_there_is_spac
     let (suite, mut raw) = suite().await;
     register(&suite, "web").await.unwrap();
     scale(&suite, 3).await.unwrap();
-    // In small steps, because the limit is below the quota by few of them.
-    for number in 0.. {
-        raw.put(format!("fill/{number}"), vec![b'x'; VALUE / 20], None)
-            .await
-            .unwrap();
+    for number in 0..16 {
+        let (key, value) = (format!("fill/{number}"), vec![b'x'; VALUE]);
+        raw.put(key, value, None).await.unwrap();
+    }
+    // Then in small steps: etcd tells its size when it has synced, ten times a second.
+    for number in 16.. {
+        let (key, value) = (format!("fill/{number}"), vec![b'x'; VALUE / 5]);
+        raw.put(key, value, None).await.unwrap();
+        tokio::time::sleep(SYNC_INTERVAL).await;
         let member = status(&suite).await.members.remove(0);
         if member.in_use_bytes >= QUOTA * 85 / 100 || member.db_bytes >= QUOTA * 95 / 100 {
             break;

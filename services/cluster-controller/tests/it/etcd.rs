@@ -35,6 +35,7 @@ async fn controller(etcd: &Etcd) -> Running {
         ..Config::default()
     };
     config.etcd.endpoints = etcd.endpoints();
+    config.tls = service_kit::TlsConfig::insecure();
     let app = App::build(config).await.unwrap();
     let drain = CancellationToken::new();
     let running = tokio::spawn(app.run(drain.clone()));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::pin::Pin;
 
 use model::job::LogConfig;
-use model::{AllocId, ExitResult, Timestamp};
+use model::{AllocId, AllocatedPort, ExitResult, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,17 @@ pub trait Driver: Send + Sync {
 
     /// Returns whether the driver works on this node.
     fn fingerprint(&self) -> Fingerprint;
+
+    /// Probes what the fingerprint depends on, and clears what no record names. Called before the first
+    /// fingerprint and at every interval.
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// Returns the paths of a task's directories as the task sees them.
+    fn inside(&self, dirs: &TaskDirs) -> TaskDirs {
+        dirs.clone()
+    }
 
     /// Returns whether the driver can mount volumes into tasks.
     fn can_mount(&self) -> bool {
@@ -116,8 +127,62 @@ pub struct TaskConfig {
     pub dirs: Option<TaskDirs>,
     pub resources: ResourceLimits,
     pub logs: LogConfig,
+    /// The allocation's ports.
+    pub ports: Vec<AllocatedPort>,
+    /// The task's mounts of the group's volumes.
+    pub mounts: Vec<TaskMount>,
+    pub names: TaskNames,
+    pub machine: MachineSize,
+    /// Queue for messages of the start.
+    pub messages: Messages,
     /// Cancelled when the start becomes obsolete.
     pub cancel: CancellationToken,
+}
+
+/// A volume in a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskMount {
+    /// The directory on the node.
+    pub source: String,
+    pub destination: String,
+    pub read_only: bool,
+}
+
+/// Names of a task's surroundings, for labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskNames {
+    pub namespace: String,
+    pub job_id: String,
+    pub job_name: String,
+    pub group: String,
+}
+
+/// Cpu of the whole node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MachineSize {
+    pub cpu_mhz: u64,
+    pub cores: u64,
+}
+
+impl TaskConfig {
+    /// A task without options, directories or limits. Its messages are dropped.
+    pub fn new(id: TaskId) -> Self {
+        Self {
+            id,
+            user: String::new(),
+            config: serde_json::Map::new(),
+            env: BTreeMap::new(),
+            dirs: None,
+            resources: ResourceLimits::default(),
+            logs: LogConfig::default(),
+            ports: Vec::new(),
+            mounts: Vec::new(),
+            names: TaskNames::default(),
+            machine: MachineSize::default(),
+            messages: mpsc::channel(1).0,
+            cancel: CancellationToken::new(),
+        }
+    }
 }
 
 /// Result of a recovery.
@@ -169,6 +234,8 @@ pub enum DriverError {
         #[source]
         source: std::io::Error,
     },
+    #[error("the container engine fails for task {id}: {reason}")]
+    Engine { id: TaskId, reason: String },
     #[error("the supervisor of task {id} refuses: {reason}")]
     Refused { id: TaskId, reason: String },
     #[error("cannot remove the records of task {id}")]

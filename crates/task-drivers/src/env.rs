@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::core_list;
 use crate::dirs::TaskDirs;
+use crate::driver::MachineSize;
 use crate::resource_limits::ResourceLimits;
 
 /// Values of `${node.…}`, `${attr.…}` and `${meta.…}`, volumes, cores and devices of one node.
@@ -21,6 +22,7 @@ pub struct NodeFacts {
     /// Name → host volume.
     volumes: BTreeMap<String, HostVolume>,
     core_mhz: BTreeMap<u16, u32>,
+    machine: MachineSize,
     /// Devices that set a variable for their tasks.
     devices: Vec<NodeDevice>,
 }
@@ -54,6 +56,14 @@ impl NodeFacts {
             datacenter: node.datacenter.clone(),
             volumes: node.host_volumes.clone(),
             core_mhz: node.cores.clone(),
+            machine: MachineSize {
+                cpu_mhz: node.resources.cpu_mhz,
+                cores: node
+                    .attributes
+                    .get("cpu.numcores")
+                    .and_then(|cores| cores.parse().ok())
+                    .unwrap_or(1),
+            },
             devices: node
                 .devices
                 .iter()
@@ -61,6 +71,11 @@ impl NodeFacts {
                 .cloned()
                 .collect(),
         }
+    }
+
+    /// Returns the node's cpu.
+    pub fn machine(&self) -> MachineSize {
+        self.machine
     }
 
     /// Returns these facts plus registered volumes, name → path. Volumes of the node's own

@@ -31,9 +31,11 @@ pub mod volumes;
 
 pub use dirs::{AllocDirs, TaskDirs};
 pub use driver::{
-    BoxFuture, Driver, DriverError, Fingerprint, Messages, Recovery, StartError, TaskConfig, TaskId,
+    BoxFuture, Driver, DriverError, Fingerprint, MachineSize, Messages, Recovery, StartError,
+    TaskConfig, TaskId, TaskMount, TaskNames,
 };
 pub use env::{NodeFacts, TaskEnv, UnknownVariable};
 pub use mock_driver::MockDriver;
+pub use process_id::boot_id;
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};
 pub use resource_limits::ResourceLimits;

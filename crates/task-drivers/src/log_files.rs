@@ -7,6 +7,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes that a file may stay below its limit to keep a line whole. Source: Nomad 2.0 behaviour.
 const LINE_WINDOW_BYTES: u64 = 32 * 1024;
 
@@ -47,6 +49,22 @@ pub fn numbers(logs: &Path, task: &str, stream: LogStream) -> io::Result<Vec<u64
     Ok(numbers)
 }
 
+/// End of a stream's output: a file and its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilePosition {
+    pub number: u64,
+    pub bytes: u64,
+}
+
+/// Returns how many bytes of a task's stream lie behind a position.
+pub fn bytes_since(logs: &Path, task: &str, stream: LogStream, since: FilePosition) -> u64 {
+    let length = |number| fs::metadata(path(logs, task, stream, number)).map_or(0, |it| it.len());
+    let numbers = numbers(logs, task, stream).unwrap_or_default();
+    let later = numbers.into_iter().filter(|number| *number > since.number);
+    let rest = length(since.number).saturating_sub(since.bytes);
+    rest + later.map(length).sum::<u64>()
+}
+
 /// Writer of one stream of one task.
 #[derive(Debug)]
 pub struct RotatingLog {
@@ -84,6 +102,21 @@ impl RotatingLog {
             file: None,
             file_bytes: 0,
             dropped_bytes: 0,
+        }
+    }
+
+    /// Returns the end of the output.
+    pub fn position(&self) -> FilePosition {
+        let bytes = match &self.file {
+            Some(_) => self.file_bytes,
+            None => {
+                let path = path(&self.logs, &self.task, self.stream, self.number);
+                fs::metadata(path).map_or(0, |file| file.len())
+            }
+        };
+        FilePosition {
+            number: self.number,
+            bytes,
         }
     }
 
@@ -203,6 +236,26 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn positions_measure_what_was_written_since() {
+        let logs = tempfile::tempdir().unwrap();
+        let mut log = log(logs.path(), 9, 4);
+        let start = log.position();
+        log.write(b"abcdef");
+        let middle = log.position();
+        assert_eq!(
+            middle,
+            FilePosition {
+                number: 1,
+                bytes: 2
+            }
+        );
+        log.write(b"ghijk");
+        let since = |position| bytes_since(logs.path(), "web", LogStream::Stdout, position);
+        assert_eq!((since(start), since(middle)), (11, 5));
+        assert_eq!(since(log.position()), 0);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl ProcessId {
 }
 
 /// Returns the id of the current boot.
-pub(crate) fn boot_id() -> String {
+pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()

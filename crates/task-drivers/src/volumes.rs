@@ -9,32 +9,33 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, TaskMount};
 use crate::env::NodeFacts;
 use model::{Allocation, Task, TaskGroup};
 
-/// Checks the volume mounts of `task`.
+/// Resolves the volume mounts of `task`.
 ///
 /// # Errors
 /// The volume that the task cannot get, and how to correct it.
-pub fn check_mounts(
+pub fn mounts(
     group: &TaskGroup,
     task: &Task,
     alloc: &Allocation,
     driver: &dyn Driver,
     node: &NodeFacts,
-) -> Result<(), String> {
+) -> Result<Vec<TaskMount>, String> {
+    let mut mounts = Vec::new();
     for mount in &task.volume_mounts {
         let name = &mount.volume;
         let request = group.volumes.get(name);
         let request = request.ok_or_else(|| format!("the group has no volume {name:?}"))?;
         let source = request.source_for(alloc.name_index);
-        if node.volume(&source).is_none() {
+        let Some(volume) = node.volume(&source) else {
             return Err(format!(
                 "volume {name:?}: this node has no host volume {source:?}: add it to host_volumes \
                  in the node's configuration"
             ));
-        }
+        };
         if !driver.can_mount() {
             return Err(format!(
                 "volume {name:?}: task driver {:?} does not support host volumes: remove the \
@@ -42,8 +43,13 @@ pub fn check_mounts(
                 driver.name()
             ));
         }
+        mounts.push(TaskMount {
+            source: volume.path.clone(),
+            destination: mount.destination.clone(),
+            read_only: volume.read_only || request.read_only || mount.read_only,
+        });
     }
-    Ok(())
+    Ok(mounts)
 }
 
 /// Checks that the directory of every volume of the group exists.

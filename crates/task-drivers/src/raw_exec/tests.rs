@@ -1,12 +1,10 @@
 //! Control groups of tasks, with plain files in place of the kernel's.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use model::AllocId;
 use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
 
 use super::tasks::make_directory;
 use super::*;
@@ -46,9 +44,7 @@ fn config(state_dir: &Path, number: u128, cores: &[u16]) -> TaskConfig {
     };
     let command = ("command".to_owned(), "/bin/true".into());
     TaskConfig {
-        user: String::new(),
         config: [command].into_iter().collect(),
-        env: BTreeMap::new(),
         dirs: Some(AllocDirs::new(state_dir, id.alloc_id).task("web")),
         resources: ResourceLimits {
             cpu_mhz: 100,
@@ -57,8 +53,7 @@ fn config(state_dir: &Path, number: u128, cores: &[u16]) -> TaskConfig {
             ..ResourceLimits::default()
         },
         logs: test_kit::builders::task("web").logs,
-        cancel: CancellationToken::new(),
-        id,
+        ..TaskConfig::new(id)
     }
 }
 

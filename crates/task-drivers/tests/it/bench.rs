@@ -13,7 +13,6 @@ use task_drivers::{
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
 /// Timeout of these tests; an idle machine takes milliseconds.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
@@ -78,8 +77,6 @@ impl Bench {
 
     pub(crate) fn config(&self, config: serde_json::Value) -> TaskConfig {
         TaskConfig {
-            id: self.id(1),
-            user: String::new(),
             config: config.as_object().unwrap().clone(),
             env: [("NOMAD_TASK_NAME".to_owned(), "web".to_owned())].into(),
             dirs: Some(self.dirs()),
@@ -93,7 +90,7 @@ impl Bench {
                 max_file_size_mib: 10,
                 disabled: false,
             },
-            cancel: CancellationToken::new(),
+            ..TaskConfig::new(self.id(1))
         }
     }
 

@@ -10,7 +10,6 @@ use task_drivers::{
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 fn id(attempt: u32) -> TaskId {
     TaskId {
@@ -22,11 +21,7 @@ fn id(attempt: u32) -> TaskId {
 
 fn config(config: serde_json::Value) -> TaskConfig {
     TaskConfig {
-        id: id(1),
-        user: String::new(),
         config: config.as_object().unwrap().clone(),
-        env: std::collections::BTreeMap::new(),
-        dirs: None,
         resources: ResourceLimits {
             cpu_mhz: 100,
             memory_mib: 300,
@@ -37,7 +32,7 @@ fn config(config: serde_json::Value) -> TaskConfig {
             max_file_size_mib: 10,
             disabled: false,
         },
-        cancel: CancellationToken::new(),
+        ..TaskConfig::new(id(1))
     }
 }
 

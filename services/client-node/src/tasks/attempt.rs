@@ -6,7 +6,8 @@ use lifecycle::{Assignment, Event, StartFailure, StartStep};
 use model::Timestamp;
 use service_kit::SpanParent;
 use task_drivers::{
-    AllocDirs, Driver, Recovery, StartError, TaskConfig, TaskEnv, TaskId, dispatch_payload, volumes,
+    AllocDirs, Driver, Messages, Recovery, StartError, TaskConfig, TaskEnv, TaskId, TaskNames,
+    dispatch_payload, volumes,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -53,7 +54,9 @@ impl Attempt {
         );
         span.set_parent_from(&self.assignment.trace_parent);
         let began = Instant::now();
-        let started = self.start_process().instrument(span).await;
+        let (messages, queue) = mpsc::channel(MESSAGES);
+        let starting = self.start_process(messages).instrument(span);
+        let started = self.forward(starting, queue, &answers).await;
         let metrics = &self.context.metrics;
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
         match started {
@@ -80,9 +83,9 @@ impl Attempt {
         }
     }
 
-    async fn start_process(&self) -> Result<Arc<dyn Driver>, StartFailure> {
+    async fn start_process(&self, messages: Messages) -> Result<Arc<dyn Driver>, StartFailure> {
         self.check_directories()?;
-        let (driver, config) = self.config()?;
+        let (driver, config) = self.config(messages)?;
         self.put_payload(&config)?;
         driver.start(config).await.map_err(|error| match error {
             StartError::Config(message) => StartFailure {
@@ -121,7 +124,8 @@ impl Attempt {
     /// Finds the task that an earlier run of the agent started, then waits for its end.
     pub(super) async fn recover(self, started_at: Timestamp, answers: mpsc::Sender<Event>) {
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
-        let found = match self.config() {
+        // A recovery has no messages besides its note.
+        let found = match self.config(mpsc::channel(1).0) {
             Ok((driver, config)) => {
                 let now = self.context.clocks.wall();
                 let found = driver.recover(config, started_at, now).await;
@@ -164,18 +168,9 @@ impl Attempt {
 
     async fn wait(&self, driver: &dyn Driver, answers: &mpsc::Sender<Event>) {
         self.context.metrics.tasks_running.inc();
-        let (sender, mut messages) = mpsc::channel(MESSAGES);
+        let (sender, messages) = mpsc::channel(MESSAGES);
         let waiting = driver.wait(&self.id, &sender);
-        tokio::pin!(waiting);
-        let ended = loop {
-            tokio::select! {
-                ended = &mut waiting => break ended,
-                Some(message) = messages.recv() => {
-                    let task = self.id.task.clone();
-                    let _ = answers.send(Event::DriverMessage { task, message }).await;
-                }
-            }
-        };
+        let ended = self.forward(waiting, messages, answers).await;
         self.context.metrics.tasks_running.dec();
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
         let event = match ended {
@@ -201,6 +196,31 @@ impl Attempt {
         let _ = answers.send(event).await;
     }
 
+    /// Runs an operation of the driver, and sends its messages as events meanwhile.
+    async fn forward<T>(
+        &self,
+        operation: impl Future<Output = T>,
+        mut messages: mpsc::Receiver<String>,
+        answers: &mpsc::Sender<Event>,
+    ) -> T {
+        tokio::pin!(operation);
+        let send = async |message| {
+            let task = self.id.task.clone();
+            let _ = answers.send(Event::DriverMessage { task, message }).await;
+        };
+        let result = loop {
+            tokio::select! {
+                result = &mut operation => break result,
+                Some(message) = messages.recv() => send(message).await,
+            }
+        };
+        // Messages of its last moment come before its result.
+        while let Ok(message) = messages.try_recv() {
+            send(message).await;
+        }
+        result
+    }
+
     /// Checks that the volumes exist. Not repeated on recovery, because a running task has them.
     fn check_directories(&self) -> Result<(), StartFailure> {
         let Assignment { alloc, job, .. } = &self.assignment;
@@ -213,7 +233,7 @@ impl Attempt {
     }
 
     /// Returns the driver and the task's configuration.
-    fn config(&self) -> Result<(Arc<dyn Driver>, TaskConfig), StartFailure> {
+    fn config(&self, messages: Messages) -> Result<(Arc<dyn Driver>, TaskConfig), StartFailure> {
         let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
         let group = job
             .task_group(&alloc.task_group)
@@ -230,10 +250,12 @@ impl Attempt {
             .context
             .facts
             .with_volumes(&self.assignment.volume_paths);
-        volumes::check_mounts(group, task, alloc, driver.as_ref(), &facts).map_err(invalid)?;
+        let mounts =
+            volumes::mounts(group, task, alloc, driver.as_ref(), &facts).map_err(invalid)?;
         let base = self.context.alloc_dir.as_deref();
         let dirs = base.map(|base| AllocDirs::new(base, alloc.id).task(&task.name));
-        let env = TaskEnv::new(job, group, task, alloc, &facts, dirs.as_ref());
+        let inside = dirs.as_ref().map(|dirs| driver.inside(dirs));
+        let env = TaskEnv::new(job, group, task, alloc, &facts, inside.as_ref());
         let config = env
             .interpolate_config(&task.config)
             .map_err(|error| invalid(error.to_string()))?;
@@ -245,6 +267,16 @@ impl Attempt {
             dirs,
             resources: facts.resource_limits(task, alloc),
             logs: task.logs,
+            ports: alloc.resources.ports.clone(),
+            mounts,
+            names: TaskNames {
+                namespace: job.namespace.clone(),
+                job_id: job.id.clone(),
+                job_name: job.name.clone(),
+                group: group.name.clone(),
+            },
+            machine: facts.machine(),
+            messages,
             cancel: self.cancel.clone(),
         };
         Ok((Arc::clone(driver), config))

@@ -73,6 +73,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["model", "net", "blocking", "state", "tls"]),
     ("embedded-etcd", &["net", "blocking"]),
     ("task-drivers", &["model", "blocking"]),
+    ("docker-driver", &["model", "blocking", "task-drivers"]),
     ("fingerprint", &["model", "task-drivers"]),
     (
         "local-state",
@@ -118,6 +119,7 @@ const SERVICE: &[&str] = &[
     "broker",
     "controller",
     "cron",
+    "docker-driver",
     "event-stream",
     "fingerprint",
     "gateway-core",

@@ -1,0 +1,208 @@
+//! Names, labels and states of containers.
+
+use std::collections::HashMap;
+
+use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum as Status};
+use model::ExitResult;
+use model::glob::glob_matches;
+use task_drivers::{TaskConfig, TaskId};
+
+use crate::options::Options;
+use crate::settings::Settings;
+
+/// The label by which log shippers and scripts for Nomad find an allocation.
+const ALLOC: &str = "com.hashicorp.nomad.alloc_id";
+const EXTRA: &str = "com.hashicorp.nomad.";
+/// The node that owns the container.
+pub(crate) const NODE: &str = "io.kafila.node_id";
+const TASK: &str = "io.kafila.task";
+const ATTEMPT: &str = "io.kafila.attempt";
+
+/// Returns the container's name: `<task>-<alloc id>`. Attempts follow each other under one name.
+pub(crate) fn name(id: &TaskId) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let is_name =
+        id.task.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.task.chars().all(is_plain);
+    if is_name {
+        return format!("{}-{}", id.task, id.alloc_id);
+    }
+    // The code points keep names apart that differ in replaced characters alone.
+    let plain = id.task.chars().map(|c| match c {
+        c if is_plain(c) => c.to_string(),
+        c => format!("_{:x}", u32::from(c)),
+    });
+    format!("task-{}-{}", plain.collect::<String>(), id.alloc_id)
+}
+
+pub(crate) fn labels(
+    task: &TaskConfig,
+    options: &Options,
+    settings: &Settings,
+) -> HashMap<String, String> {
+    let names = &task.names;
+    let mut labels: HashMap<String, String> = options.labels.clone().into_iter().collect();
+    let facts = [
+        ("job_id", &names.job_id),
+        ("job_name", &names.job_name),
+        ("task_group_name", &names.group),
+        ("task_name", &task.id.task),
+        ("namespace", &names.namespace),
+        ("node_id", &settings.node_id),
+        ("node_name", &settings.node_name),
+    ];
+    let patterns = || settings.extra_labels.iter().chain(&options.extra_labels);
+    for (fact, value) in facts {
+        if patterns().any(|pattern| glob_matches(pattern, fact)) {
+            labels.insert(format!("{EXTRA}{fact}"), value.clone());
+        }
+    }
+    for (label, value) in [
+        (ALLOC, task.id.alloc_id.to_string()),
+        (NODE, settings.node_id.clone()),
+        (TASK, task.id.task.clone()),
+        (ATTEMPT, task.id.attempt.to_string()),
+    ] {
+        labels.insert(label.to_owned(), value);
+    }
+    labels
+}
+
+/// Reads the attempt from a container's labels; `None`: it is none of a node's.
+pub(crate) fn task_id(labels: &HashMap<String, String>) -> Option<TaskId> {
+    Some(TaskId {
+        alloc_id: labels.get(ALLOC)?.parse().ok()?,
+        task: labels.get(TASK)?.clone(),
+        attempt: labels.get(ATTEMPT)?.parse().ok()?,
+    })
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Never started.
+    Created,
+    Running,
+    Ended(ExitResult),
+}
+
+/// An existing container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) id: String,
+    /// `None`: made by another program.
+    pub(crate) task_id: Option<TaskId>,
+    pub(crate) state: State,
+    /// The image's stop signal; empty: none.
+    pub(crate) stop_signal: String,
+}
+
+pub(crate) fn found(inspected: ContainerInspectResponse) -> Found {
+    let state = state(&inspected);
+    let config = inspected.config.unwrap_or_default();
+    Found {
+        id: inspected.id.unwrap_or_default(),
+        task_id: task_id(&config.labels.unwrap_or_default()),
+        state,
+        stop_signal: config.stop_signal.unwrap_or_default(),
+    }
+}
+
+fn state(inspected: &ContainerInspectResponse) -> State {
+    let state = inspected.state.clone().unwrap_or_default();
+    match state.status {
+        Some(Status::CREATED) if state.exit_code.unwrap_or(0) == 0 => return State::Created,
+        Some(Status::CREATED | Status::EXITED | Status::DEAD | Status::REMOVING) => {}
+        _ => return State::Running,
+    }
+    let code = i32::try_from(state.exit_code.unwrap_or(-1)).unwrap_or(-1);
+    let error = state.error.unwrap_or_default();
+    let message = match (code, error.is_empty()) {
+        (_, false) => format!("Docker: {error}"),
+        (0, true) => String::new(),
+        (code, true) => format!("Docker container exited with non-zero exit code: {code}"),
+    };
+    State::Ended(ExitResult {
+        code,
+        signal: 0,
+        oom_killed: state.oom_killed.unwrap_or(false),
+        message,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bollard::models::ContainerState;
+    use model::AllocId;
+
+    use super::*;
+
+    fn id(task: &str) -> TaskId {
+        TaskId {
+            alloc_id: AllocId::from_random(7),
+            task: task.to_owned(),
+            attempt: 1,
+        }
+    }
+
+    #[test]
+    fn names_are_the_tasks_and_allocations_and_differ_for_different_tasks() {
+        let alloc_id = AllocId::from_random(7);
+        for (task, want) in [
+            ("web", format!("web-{alloc_id}")),
+            ("a_b.c-1", format!("a_b.c-1-{alloc_id}")),
+            ("a b", format!("task-a_20b-{alloc_id}")),
+            ("é", format!("task-_e9-{alloc_id}")),
+            ("-x", format!("task--x-{alloc_id}")),
+        ] {
+            assert_eq!(name(&id(task)), want);
+        }
+    }
+
+    #[test]
+    fn a_container_is_found_again_by_its_labels() {
+        let mut task = TaskConfig::new(id("web"));
+        task.names.job_id = "shop".to_owned();
+        let mut settings = Settings::new("/".into(), "node-1".to_owned());
+        settings.extra_labels = vec!["job_*".to_owned()];
+        let labels = labels(&task, &Options::default(), &settings);
+        assert_eq!(task_id(&labels), Some(task.id.clone()));
+        assert_eq!(labels[NODE], "node-1");
+        assert_eq!(labels["com.hashicorp.nomad.job_id"], "shop");
+        assert!(!labels.contains_key("com.hashicorp.nomad.namespace"));
+        assert_eq!(task_id(&HashMap::new()), None);
+    }
+
+    #[test]
+    fn states_tell_a_start_from_an_end() {
+        let of = |status, exit_code, oom_killed| {
+            state(&ContainerInspectResponse {
+                state: Some(ContainerState {
+                    status: Some(status),
+                    exit_code: Some(exit_code),
+                    oom_killed: Some(oom_killed),
+                    ..ContainerState::default()
+                }),
+                ..ContainerInspectResponse::default()
+            })
+        };
+        assert_eq!(of(Status::CREATED, 0, false), State::Created);
+        for status in [Status::RUNNING, Status::PAUSED, Status::RESTARTING] {
+            assert_eq!(of(status, 0, false), State::Running, "{status}");
+        }
+        assert_eq!(
+            of(Status::EXITED, 0, false),
+            State::Ended(ExitResult::default())
+        );
+        let killed = ExitResult {
+            code: 137,
+            signal: 0,
+            oom_killed: true,
+            message: "Docker container exited with non-zero exit code: 137".to_owned(),
+        };
+        assert_eq!(of(Status::EXITED, 137, true), State::Ended(killed));
+        // A command that does not exist.
+        assert!(matches!(
+            of(Status::CREATED, 127, false),
+            State::Ended(ExitResult { code: 127, .. })
+        ));
+    }
+}

@@ -1,0 +1,91 @@
+//! The interface of drivers, for [`Docker`].
+
+use std::time::Duration;
+
+use model::{AllocId, ExitResult, Timestamp};
+use task_drivers::{
+    BoxFuture, Driver, DriverError, Fingerprint, Messages, Recovery, StartError, TaskConfig,
+    TaskDirs, TaskId,
+};
+
+use crate::settings::NAME;
+use crate::tasks::Docker;
+
+impl Driver for Docker {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        self.last_fingerprint()
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.probe())
+    }
+
+    fn can_mount(&self) -> bool {
+        true
+    }
+
+    fn inside(&self, _: &TaskDirs) -> TaskDirs {
+        TaskDirs {
+            shared: "/alloc".into(),
+            logs: "/alloc/logs".into(),
+            root: "/".into(),
+            local: "/local".into(),
+            secrets: "/secrets".into(),
+            tmp: "/tmp".into(),
+        }
+    }
+
+    fn start(&self, config: TaskConfig) -> BoxFuture<'_, Result<(), StartError>> {
+        Box::pin(self.start_task(config))
+    }
+
+    fn recover(
+        &self,
+        config: TaskConfig,
+        _started_at: Timestamp,
+        _now: Timestamp,
+    ) -> BoxFuture<'_, Recovery> {
+        Box::pin(async move { self.recover_task(&config.id).await })
+    }
+
+    fn wait<'a>(
+        &'a self,
+        id: &'a TaskId,
+        messages: &'a Messages,
+    ) -> BoxFuture<'a, Result<ExitResult, DriverError>> {
+        Box::pin(self.wait_task(id, messages))
+    }
+
+    fn stop<'a>(
+        &'a self,
+        id: &'a TaskId,
+        signal: &'a str,
+        grace: Duration,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(self.stop_task(id, signal, grace))
+    }
+
+    fn signal<'a>(
+        &'a self,
+        id: &'a TaskId,
+        signal: &'a str,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(self.signal_task(id, signal))
+    }
+
+    fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(self.forget_task(id))
+    }
+
+    fn leftovers(&self) -> Vec<TaskId> {
+        self.records.all()
+    }
+
+    fn leftovers_of(&self, alloc_id: AllocId) -> Vec<TaskId> {
+        self.records.of(alloc_id)
+    }
+}

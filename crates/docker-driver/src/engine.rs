@@ -1,0 +1,185 @@
+//! Link to the engine: one client, made when the socket first answers, and its errors by kind.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::models::{ContainerCreateBody, ContainerSummary};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder, StartContainerOptions, WaitContainerOptionsBuilder,
+};
+use bollard::{API_DEFAULT_VERSION, Docker};
+use futures::StreamExt;
+
+use crate::container::{self, Found};
+
+/// Timeout for the head of an answer. The engine serializes starts, so a busy one takes long.
+const ANSWER_LIMIT: Duration = Duration::from_secs(300);
+
+/// A failed request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    NotFound(String),
+    /// The engine answered with another error.
+    Refused {
+        status: u16,
+        message: String,
+    },
+    /// No answer: nothing is known about the request's effect.
+    Unreachable(String),
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotFound(message) => write!(f, "{message}"),
+            Self::Refused { status, message } => write!(f, "{message} (status {status})"),
+            Self::Unreachable(message) => write!(f, "cannot reach the engine: {message}"),
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::DockerResponseServerError {
+                status_code: 404,
+                message,
+            } => Self::NotFound(message),
+            Error::DockerResponseServerError {
+                status_code: status,
+                message,
+            } => Self::Refused { status, message },
+            other => {
+                let mut text = other.to_string();
+                let mut source = std::error::Error::source(&other);
+                while let Some(error) = source {
+                    text = format!("{text}: {error}");
+                    source = error.source();
+                }
+                Self::Unreachable(text)
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    socket: PathBuf,
+    client: Mutex<Option<Docker>>,
+}
+
+impl Engine {
+    pub(crate) fn new(socket: PathBuf) -> Self {
+        Self {
+            socket,
+            client: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Returns a client that speaks the engine's version of the API.
+    pub(crate) async fn client(&self) -> Result<Docker, Problem> {
+        let known = self.lock().clone();
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        let socket = self.socket.display().to_string();
+        let client =
+            Docker::connect_with_unix(&socket, ANSWER_LIMIT.as_secs(), API_DEFAULT_VERSION)?;
+        let client = client.negotiate_version().await?;
+        *self.lock() = Some(client.clone());
+        Ok(client)
+    }
+
+    /// Makes the next client negotiate again: the engine may be replaced by another version.
+    pub(crate) fn reset(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Docker>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<Found>, Problem> {
+        let client = self.client().await?;
+        match client.inspect_container(name, None).await {
+            Ok(inspected) => Ok(Some(container::found(inspected))),
+            Err(error) => match error.into() {
+                Problem::NotFound(_) => Ok(None),
+                problem => Err(problem),
+            },
+        }
+    }
+
+    /// Lists the containers that a node made, running or not.
+    pub(crate) async fn list(&self, node_id: &str) -> Result<Vec<ContainerSummary>, Problem> {
+        let label = format!("{}={node_id}", container::NODE);
+        let filters = std::collections::HashMap::from([("label", vec![label.as_str()])]);
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&filters)
+            .build();
+        Ok(self.client().await?.list_containers(Some(options)).await?)
+    }
+
+    /// Returns the new container's id.
+    pub(crate) async fn create(
+        &self,
+        name: &str,
+        body: ContainerCreateBody,
+    ) -> Result<String, Problem> {
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        let client = self.client().await?;
+        Ok(client.create_container(Some(options), body).await?.id)
+    }
+
+    /// Starts a container; one that runs already is left alone.
+    pub(crate) async fn start(&self, container: &str) -> Result<(), Problem> {
+        let client = self.client().await?;
+        let options = None::<StartContainerOptions>;
+        Ok(client.start_container(container, options).await?)
+    }
+
+    pub(crate) async fn kill(&self, container: &str, signal: &str) -> Result<(), Problem> {
+        let options = KillContainerOptionsBuilder::default()
+            .signal(signal)
+            .build();
+        let client = self.client().await?;
+        Ok(client.kill_container(container, Some(options)).await?)
+    }
+
+    /// Removes a container and its anonymous volumes. A missing one is not an error.
+    pub(crate) async fn remove(&self, container: &str, force: bool) -> Result<(), Problem> {
+        let options = RemoveContainerOptionsBuilder::default()
+            .force(force)
+            .v(true)
+            .build();
+        let client = self.client().await?;
+        match client.remove_container(container, Some(options)).await {
+            Ok(()) => Ok(()),
+            Err(error) => match error.into() {
+                Problem::NotFound(_) => Ok(()),
+                problem => Err(problem),
+            },
+        }
+    }
+
+    /// Returns when the container does not run, or when the engine does not answer any more. The
+    /// caller inspects the container.
+    pub(crate) async fn wait(&self, container: &str) {
+        let Ok(client) = self.client().await else {
+            return;
+        };
+        let options = WaitContainerOptionsBuilder::default()
+            .condition("not-running")
+            .build();
+        let mut ended = Box::pin(client.wait_container(container, Some(options)));
+        let _ = ended.next().await;
+    }
+}

@@ -1,0 +1,34 @@
+//! The driver `docker`: each task is a container of a Docker Engine, reached over its socket.
+//!
+//! In reading order: [`settings`] are the node operator's; `options` are a task's, in `blocks` as job
+//! files write them; `request` turns both into the engine's create request, without I/O; `image` reads
+//! image names, `auth` finds a registry's credentials, `pull` fetches images; `records` on disk name
+//! every container before it exists; `container` are names, labels and states, `engine` the link to the
+//! engine; `tasks` is the driver's state, and `images`, `start`, `wait` and `stop` its operations behind
+//! the interface in `driver`; `logs` copies output into the task's log files;
+//! `upkeep` probes the engine and removes unknown containers.
+//!
+//! **Invariant**: a container of this node without a record is of no use, because the record is
+//! written before the container is created and removed after it.
+
+mod auth;
+mod blocks;
+mod container;
+mod driver;
+mod engine;
+mod image;
+mod images;
+mod logs;
+mod options;
+mod pull;
+mod records;
+mod request;
+pub mod settings;
+mod start;
+mod stop;
+mod tasks;
+mod upkeep;
+mod wait;
+
+pub use settings::Settings;
+pub use tasks::Docker;

@@ -1,0 +1,143 @@
+//! Records of attempts on disk: `<state>/<alloc id>/<task>/<attempt>/`, with the container's name and
+//! log files, and how far its output was copied.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use model::AllocId;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use task_drivers::TaskId;
+
+const RECORD: &str = "container.json";
+const POSITION: &str = "logs.json";
+
+/// An attempt's container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) name: String,
+    /// The boot of the machine that it was started in.
+    pub(crate) boot_id: String,
+    /// `None`: the output is not collected.
+    pub(crate) logs: Option<LogFiles>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LogFiles {
+    pub(crate) directory: PathBuf,
+    pub(crate) task: String,
+    pub(crate) max_files: u32,
+    pub(crate) max_file_bytes: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Records {
+    base: PathBuf,
+}
+
+impl Records {
+    pub(crate) fn new(base: PathBuf) -> Self {
+        Self { base }
+    }
+
+    fn directory(&self, id: &TaskId) -> PathBuf {
+        self.base
+            .join(id.alloc_id.to_string())
+            .join(&id.task)
+            .join(id.attempt.to_string())
+    }
+
+    /// Writes an attempt's record. The directory is for the agent's user alone.
+    pub(crate) fn put(&self, id: &TaskId, record: &Record) -> io::Result<()> {
+        let directory = self.directory(id);
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)?;
+        write(&directory.join(RECORD), record, true)
+    }
+
+    /// Returns the record; `None`: there is none, or it is unreadable.
+    pub(crate) fn get(&self, id: &TaskId) -> Option<Record> {
+        read(&self.directory(id).join(RECORD))
+    }
+
+    pub(crate) fn has(&self, id: &TaskId) -> bool {
+        self.directory(id).exists()
+    }
+
+    /// Returns how far the output was copied.
+    pub(crate) fn position<T: DeserializeOwned>(&self, id: &TaskId) -> Option<T> {
+        read(&self.directory(id).join(POSITION))
+    }
+
+    /// Returns the file of [`Self::position`], for [`write_position`].
+    pub(crate) fn position_file(&self, id: &TaskId) -> PathBuf {
+        self.directory(id).join(POSITION)
+    }
+
+    pub(crate) fn remove(&self, id: &TaskId) -> io::Result<()> {
+        let directory = self.directory(id);
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // The directories of the task and the allocation, if this was their last attempt.
+        for parent in directory.ancestors().skip(1).take(2) {
+            if fs::remove_dir(parent).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn all(&self) -> Vec<TaskId> {
+        let allocs = list(&self.base);
+        let ids = allocs.iter().filter_map(|name| name.parse().ok());
+        ids.flat_map(|alloc_id| self.of(alloc_id)).collect()
+    }
+
+    pub(crate) fn of(&self, alloc_id: AllocId) -> Vec<TaskId> {
+        let alloc = self.base.join(alloc_id.to_string());
+        let mut found = Vec::new();
+        for task in list(&alloc) {
+            let attempts = list(&alloc.join(&task));
+            for attempt in attempts.iter().filter_map(|name| name.parse().ok()) {
+                found.push(TaskId {
+                    alloc_id,
+                    task: task.clone(),
+                    attempt,
+                });
+            }
+        }
+        found
+    }
+}
+
+/// Writes how far the output was copied. It need not survive a power cut.
+pub(crate) fn write_position(file: &Path, position: &impl Serialize) -> io::Result<()> {
+    write(file, position, false)
+}
+
+/// Replaces a file as a whole.
+fn write(file: &Path, value: &impl Serialize, is_durable: bool) -> io::Result<()> {
+    let new = file.with_extension("new");
+    fs::write(&new, serde_json::to_vec(value)?)?;
+    if is_durable {
+        fs::File::open(&new)?.sync_all()?;
+    }
+    fs::rename(&new, file)
+}
+
+fn read<T: DeserializeOwned>(file: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
+}
+
+fn list(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect()
+}

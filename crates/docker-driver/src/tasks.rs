@@ -1,0 +1,58 @@
+//! State of the driver.
+
+use std::sync::{Mutex, PoisonError};
+
+use task_drivers::{Fingerprint, boot_id};
+
+use crate::engine::Engine;
+use crate::pull::Pulls;
+use crate::records::Records;
+use crate::settings::Settings;
+
+/// Runs tasks as containers. Dropping it leaves them running.
+#[derive(Debug)]
+pub struct Docker {
+    pub(crate) settings: Settings,
+    pub(crate) engine: Engine,
+    pub(crate) records: Records,
+    pub(crate) pulls: Pulls,
+    pub(crate) boot_id: String,
+    /// The result of the last probe.
+    fingerprint: Mutex<Fingerprint>,
+}
+
+impl Docker {
+    pub fn new(settings: Settings) -> Self {
+        let description = if settings.enabled {
+            "not probed yet"
+        } else {
+            "disabled"
+        };
+        Self {
+            engine: Engine::new(settings.socket.clone()),
+            records: Records::new(settings.state_dir.clone()),
+            pulls: Pulls::default(),
+            boot_id: boot_id(),
+            fingerprint: Mutex::new(Fingerprint {
+                description: description.to_owned(),
+                ..Fingerprint::default()
+            }),
+            settings,
+        }
+    }
+
+    /// Returns the result of the last probe.
+    pub(crate) fn last_fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn set_fingerprint(&self, found: Fingerprint) {
+        *self
+            .fingerprint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = found;
+    }
+}

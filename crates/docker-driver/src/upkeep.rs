@@ -1,0 +1,116 @@
+//! Probe of the engine, and removal of containers that no record names.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use task_drivers::Fingerprint;
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use crate::container;
+use crate::engine::Problem;
+use crate::settings::NAME;
+use crate::tasks::Docker;
+
+/// Timeout of a probe. A healthy engine takes milliseconds.
+const PROBE_LIMIT: Duration = Duration::from_secs(20);
+
+impl Docker {
+    /// Asks the engine for its version, and removes dangling containers.
+    pub(crate) async fn probe(&self) {
+        if !self.settings.enabled {
+            return;
+        }
+        // The engine may have been replaced since.
+        self.engine.reset();
+        let probed = timeout(PROBE_LIMIT, self.attributes()).await;
+        let probed = probed.unwrap_or_else(|_| {
+            let message = format!("no answer within {PROBE_LIMIT:?}");
+            Err(Problem::Unreachable(message))
+        });
+        let found = match probed {
+            Ok(attributes) => Fingerprint {
+                detected: true,
+                healthy: true,
+                description: "Healthy".to_owned(),
+                attributes,
+            },
+            Err(problem) => self.unreachable(&problem),
+        };
+        let is_healthy = found.healthy;
+        self.set_fingerprint(found);
+        if is_healthy && timeout(PROBE_LIMIT, self.remove_dangling()).await.is_err() {
+            warn!("the engine does not list its containers in time");
+        }
+    }
+
+    /// An engine that answered before is unhealthy, because its tasks may still run; on a machine
+    /// without one the driver is not detected.
+    fn unreachable(&self, problem: &Problem) -> Fingerprint {
+        let before = self.last_fingerprint();
+        let socket = self.engine.socket();
+        let description = if socket.exists() {
+            problem.to_string()
+        } else {
+            format!("no Docker socket at {}", socket.display())
+        };
+        Fingerprint {
+            detected: before.detected,
+            healthy: false,
+            description,
+            attributes: before.attributes,
+        }
+    }
+
+    async fn attributes(&self) -> Result<BTreeMap<String, String>, Problem> {
+        let client = self.engine.client().await?;
+        let (version, about) = (client.version().await?, client.info().await?);
+        let mut runtimes: Vec<String> = about.runtimes.unwrap_or_default().into_keys().collect();
+        runtimes.sort();
+        let flag = |flag: bool| if flag { "true" } else { "" }.to_owned();
+        let attributes = [
+            ("", "1".to_owned()),
+            (".version", version.version.unwrap_or_default()),
+            (".os_type", about.os_type.unwrap_or_default()),
+            (".runtimes", runtimes.join(",")),
+            (".privileged.enabled", flag(self.settings.allow_privileged)),
+            (".volumes.enabled", flag(self.settings.volumes)),
+        ];
+        Ok(attributes
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| (format!("driver.{NAME}{name}"), value))
+            .collect())
+    }
+
+    /// Removes this node's containers without a record: their agent lost its records, or died while it
+    /// removed them.
+    async fn remove_dangling(&self) {
+        let Some(grace) = self.settings.dangling_grace else {
+            return;
+        };
+        let listed = match self.engine.list(&self.settings.node_id).await {
+            Ok(listed) => listed,
+            Err(problem) => {
+                warn!(%problem, "cannot list the engine's containers");
+                return;
+            }
+        };
+        let now = jiff::Timestamp::now().as_second();
+        let grace = i64::try_from(grace.as_secs()).unwrap_or(i64::MAX);
+        for found in listed {
+            let is_old = found.created.is_some_and(|created| now - created > grace);
+            let task = container::task_id(&found.labels.unwrap_or_default());
+            let (Some(id), Some(container)) = (task, found.id) else {
+                continue;
+            };
+            if !is_old || self.records.has(&id) {
+                continue;
+            }
+            info!(%id, container, "removing a container without a record");
+            if let Err(problem) = self.engine.remove(&container, true).await {
+                warn!(%id, %problem, "cannot remove a container without a record");
+            }
+        }
+    }
+}

@@ -12,7 +12,7 @@ OWN = {"etcd", "listen", "telemetry", "tls"}
 OWN_OF_NODE = OWN | {"gateways", "data_dir", "region", "stop_tasks_on_exit", "host_volumes"}
 OWN_DRIVERS = {"raw_exec", "mock_driver", "cgroup_parent"}
 # Tables with keys of the operator's choice.
-FREE = {"meta", "host_networks"}
+FREE = {"meta", "host_networks", "log_options"}
 
 # What could not be compared, for the last lines of the output.
 NOTES = set()

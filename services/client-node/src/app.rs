@@ -17,7 +17,7 @@ use model::Node;
 use proto::internal::v1::node_files_server::NodeFilesServer;
 use service_kit::server::{ServeOptions, bind, serve};
 use service_kit::{Clock, IdSource, Incoming, TracedChannel, Transport};
-use task_drivers::{Fingerprint, NodeFacts};
+use task_drivers::{Driver, NodeFacts};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -126,15 +126,20 @@ impl App {
             .open(&ids, certified, metrics.local_state.clone())
             .await?;
         let gateways = Gateways::new(config.gateways.clone(), ids.clone(), transport.clone());
+        let drivers = make_drivers(&config, &opened);
         let parts = Parts {
             metrics,
             registry,
             ids,
             gateways,
-            address,
+            machine: Machine {
+                address,
+                drivers,
+                offers,
+            },
             listeners: Some(listeners),
-            offers,
         };
+        parts.machine.refresh().await;
         let app = Self::assemble(config, opened, parts);
         // Every gateway would refuse it.
         if let Some(dimension) = app.node.reserved.exceeds(app.node.resources) {
@@ -160,33 +165,23 @@ impl App {
             registry: service_kit::Metrics::new(SERVICE),
             gateways: Gateways::shared(channel, ids.clone()),
             ids,
-            address: NO_SERVER.to_owned(),
+            machine: Machine {
+                address: NO_SERVER.to_owned(),
+                drivers: make_drivers(&config, &opened),
+                offers: Offers::default(),
+            },
             listeners: None,
-            offers: Offers::default(),
         };
         Self::assemble(config, opened, parts)
     }
 
     fn assemble(config: Config, opened: Opened, parts: Parts) -> Self {
-        let drivers = drivers::drivers(
-            &config.drivers,
-            opened.state_dir.as_deref(),
-            SUPERVISOR_SUBCOMMAND,
-        );
-        let fingerprints: BTreeMap<&'static str, Fingerprint> = drivers
-            .iter()
-            .map(|(name, driver)| (*name, driver.fingerprint()))
-            .collect();
-        let machine = Machine {
-            address: parts.address,
-            drivers: fingerprints,
-            offers: parts.offers,
-        };
+        let machine = parts.machine;
         let alloc_dir = opened.alloc_dir.as_deref();
         let node = machine.node(&config.fingerprint(), &opened.identity, alloc_dir);
         let context = Context {
             identity: opened.identity,
-            drivers,
+            drivers: machine.drivers.clone(),
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
                 max_kill_timeout: config.max_kill_timeout,
@@ -306,9 +301,17 @@ struct Parts {
     registry: service_kit::Metrics,
     ids: IdSource,
     gateways: Gateways,
-    address: String,
+    machine: Machine,
     listeners: Option<Listeners>,
-    offers: Offers,
+}
+
+fn make_drivers(config: &Config, opened: &Opened) -> BTreeMap<&'static str, Arc<dyn Driver>> {
+    let about = drivers::About {
+        state_dir: opened.state_dir.as_deref(),
+        node_id: opened.identity.node_id.to_string(),
+        node_name: config.name.clone().unwrap_or_default(),
+    };
+    drivers::drivers(&config.drivers, &about, SUPERVISOR_SUBCOMMAND)
 }
 
 /// Returns the node's id in its certificate; `None` without TLS.

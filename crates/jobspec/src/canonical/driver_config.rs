@@ -2,60 +2,25 @@
 //!
 //! The agent's drivers read the same options; a job that passes here can be started by them.
 
+mod docker;
+mod option;
+
 use model::duration::parse_nanoseconds;
 use prost_types::Struct;
 use serde_json::{Map, Value};
 
+use self::option::{Driver, DriverOption, Kind, option, required};
 use super::check::{Check, Path};
 use super::environment;
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Text,
-    TextList,
-    /// An integer within these bounds.
-    Whole(i64, i64),
-    /// true or false.
-    Flag,
-    /// A text such as "10s", or integer nanoseconds, which it becomes: [`nanoseconds`].
-    Duration,
-    /// A path from the root.
-    AbsolutePath,
-}
 
 const I32: Kind = Kind::Whole(i32::MIN as i64, i32::MAX as i64);
 const U32: Kind = Kind::Whole(0, u32::MAX as i64);
 
-struct DriverOption {
-    name: &'static str,
-    kind: Kind,
-    required: bool,
-}
-
-struct Driver {
-    name: &'static str,
-    options: &'static [DriverOption],
-    /// Options of Nomad's driver that this version does not carry out.
-    refused: &'static [&'static str],
-}
-
-const fn option(name: &'static str, kind: Kind) -> DriverOption {
-    DriverOption {
-        name,
-        kind,
-        required: false,
-    }
-}
-
-const DRIVERS: [Driver; 2] = [
+const DRIVERS: [Driver; 3] = [
     Driver {
         name: "raw_exec",
         options: &[
-            DriverOption {
-                name: "command",
-                kind: Kind::Text,
-                required: true,
-            },
+            required("command", "/bin/sh"),
             option("args", Kind::TextList),
             option("work_dir", Kind::AbsolutePath),
             // What Linux takes.
@@ -64,6 +29,7 @@ const DRIVERS: [Driver; 2] = [
         ],
         refused: &["cgroup_v1_override", "cgroup_v2_override"],
     },
+    docker::DOCKER,
     Driver {
         name: "mock_driver",
         options: &[
@@ -99,7 +65,7 @@ pub(super) fn is_known(driver: &str) -> bool {
     DRIVERS.iter().any(|known| known.name == driver)
 }
 
-/// Returns the known drivers for a message: `"raw_exec" or "mock_driver"`.
+/// Returns the known drivers for a message: `"raw_exec", "docker" or "mock_driver"`.
 pub(super) fn names() -> String {
     let quoted: Vec<String> = DRIVERS
         .iter()
@@ -132,19 +98,27 @@ pub(super) fn config(
             Err(message) => check.error(path.field(name), message),
         }
     }
-    for option in driver.options.iter().filter(|option| option.required) {
-        let present = config
-            .get(option.name)
-            .is_some_and(|value| !is_blank(value));
-        if !present {
-            let message = format!(
-                "missing {}: the driver {} needs it, as in {} = \"/bin/sh\"",
-                option.name, driver.name, option.name,
-            );
-            check.error(path.field(option.name), message);
-        }
+    for (name, example) in missing(driver.options, &config) {
+        let message = format!(
+            "missing {name}: the driver {} needs it, as in {name} = {example:?}",
+            driver.name,
+        );
+        check.error(path.field(name), message);
     }
     canonical
+}
+
+/// Returns the required options without a value, with an example of one.
+fn missing<'a>(
+    options: &'a [DriverOption],
+    values: &'a Map<String, Value>,
+) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
+    options.iter().filter_map(|option| {
+        let example = option.required?;
+        let value = values.get(option.name);
+        let is_present = value.is_some_and(|value| !is_blank(value));
+        (!is_present).then_some((option.name, example))
+    })
 }
 
 fn is_blank(value: &Value) -> bool {
@@ -209,6 +183,64 @@ fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
             )),
             None => Err(mismatch("an absolute path", value)),
         },
+        Kind::TextMap => each_object(value, |fields| {
+            let mut texts = Map::new();
+            for (name, value) in fields {
+                let value = convert(Kind::Text, value).map_err(|why| format!("{name} {why}"))?;
+                texts.insert(name.clone(), value);
+            }
+            Ok(texts)
+        }),
+        Kind::Block(options) => {
+            if value.as_array().is_some_and(|blocks| blocks.len() > 1) {
+                return Err("can be written only once: remove the others".to_owned());
+            }
+            each_object(value, |fields| block(options, fields))
+        }
+        Kind::Blocks(options) => each_object(value, |fields| block(options, fields)),
+    }
+}
+
+/// Converts a block, or a list of blocks, and keeps which of them it is.
+fn each_object(
+    value: &Value,
+    convert: impl Fn(&Map<String, Value>) -> Result<Map<String, Value>, String>,
+) -> Result<Value, String> {
+    let one = |value: &Value| match value {
+        Value::Object(fields) => convert(fields).map(Value::Object),
+        _ => Err(mismatch("a block: { name = value }", value)),
+    };
+    match value {
+        Value::Array(blocks) => blocks.iter().map(one).collect(),
+        block => one(block),
+    }
+}
+
+/// Converts the options of a block inside the config.
+fn block(
+    options: &[DriverOption],
+    fields: &Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
+    let mut canonical = Map::new();
+    for (name, value) in fields {
+        let Some(option) = options.iter().find(|option| option.name == name) else {
+            let known = || options.iter().map(|option| option.name);
+            return Err(format!(
+                "has an unknown option {name:?}: expected are {}.{}",
+                hcl::suggest::list(known(), "and"),
+                hcl::suggest::hint(name, known()),
+            ));
+        };
+        match convert(option.kind, value).map_err(|why| format!("{name} {why}"))? {
+            Value::Null => {}
+            value => drop(canonical.insert(name.clone(), value)),
+        }
+    }
+    match missing(options, fields).next() {
+        Some((name, example)) => Err(format!(
+            "has no {name}: it needs one, as in {name} = {example:?}"
+        )),
+        None => Ok(canonical),
     }
 }
 
@@ -289,8 +321,11 @@ mod tests {
     use super::DRIVERS;
 
     #[test]
-    fn the_page_on_job_files_names_every_option() {
-        let page = include_str!("../../../../docs/job-files.md");
+    fn the_pages_on_job_files_and_drivers_name_every_option() {
+        let page = concat!(
+            include_str!("../../../../docs/job-files.md"),
+            include_str!("../../../../docs/drivers/docker.md"),
+        );
         for driver in &DRIVERS {
             assert!(page.contains(&format!("`{}`", driver.name)));
             for option in driver.options {

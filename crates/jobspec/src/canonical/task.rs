@@ -105,7 +105,7 @@ fn driver(check: &mut Check, path: &Path, driver: Option<&str>) -> String {
         check.error(field, message);
     } else if !driver_config::is_known(driver) {
         let message = match driver {
-            "docker" | "exec" | "java" | "qemu" | "podman" | "exec2" => {
+            "exec" | "java" | "qemu" | "podman" | "exec2" => {
                 format!("driver {driver:?} is not supported by this version of Kafila: use {known}",)
             }
             _ => format!("unknown driver {driver:?}: use {known}"),

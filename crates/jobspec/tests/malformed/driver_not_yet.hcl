@@ -1,10 +1,10 @@
 job "web" {
   group "server" {
     task "http" {
-      driver = "docker"
+      driver = "exec"
 
       config {
-        image = "redis:7"
+        command = "redis"
       }
     }
   }

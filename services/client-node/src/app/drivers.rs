@@ -4,23 +4,32 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use docker_driver::Docker;
 use task_drivers::{Driver, MockDriver, RawExec, RawExecSettings, SupervisorCommand};
 
-use crate::config::DriversConfig;
+use crate::config::{DockerConfig, DriversConfig};
 
-/// Returns the drivers by name. `state_dir`: the agent's directory; `None`: only simulated tasks.
+/// Facts about the node for its drivers.
+pub(super) struct About<'a> {
+    /// The agent's directory; `None`: only simulated tasks.
+    pub(super) state_dir: Option<&'a Path>,
+    pub(super) node_id: String,
+    pub(super) node_name: String,
+}
+
+/// Returns the drivers by name.
 /// `own_subcommand`: the subcommand of the agent's program that runs a supervisor.
 pub(super) fn drivers(
     config: &DriversConfig,
-    state_dir: Option<&Path>,
+    about: &About<'_>,
     own_subcommand: &str,
 ) -> BTreeMap<&'static str, Arc<dyn Driver>> {
     let mut drivers: BTreeMap<&'static str, Arc<dyn Driver>> = BTreeMap::new();
-    if config.mock_driver || state_dir.is_none() {
+    if config.mock_driver || about.state_dir.is_none() {
         let mock = MockDriver::default();
         drivers.insert(mock.name(), Arc::new(mock));
     }
-    if let Some(state_dir) = state_dir {
+    if let Some(state_dir) = about.state_dir {
         let supervisor = match config.supervisor.as_slice() {
             [] => SupervisorCommand::own_program(own_subcommand),
             [program, args @ ..] => SupervisorCommand {
@@ -34,6 +43,37 @@ pub(super) fn drivers(
         settings.cgroup_parent = parent.filter(|parent| !parent.is_empty());
         let raw_exec = RawExec::new(settings);
         drivers.insert(raw_exec.name(), Arc::new(raw_exec));
+        let docker = Docker::new(docker_settings(&config.docker, state_dir, about));
+        drivers.insert(docker.name(), Arc::new(docker));
     }
     drivers
+}
+
+fn docker_settings(
+    config: &DockerConfig,
+    state_dir: &Path,
+    about: &About<'_>,
+) -> docker_driver::Settings {
+    let config = config.clone();
+    docker_driver::Settings {
+        enabled: config.enabled,
+        socket: config.socket,
+        state_dir: state_dir.join("containers"),
+        node_id: about.node_id.clone(),
+        node_name: about.node_name.clone(),
+        allow_privileged: config.allow_privileged,
+        allow_caps: config.allow_caps,
+        allow_runtimes: config.allow_runtimes,
+        allow_host_modes: config.allow_host_modes,
+        volumes: config.volumes,
+        pids_limit: config.pids_limit,
+        extra_labels: config.extra_labels,
+        log_driver: config.log_driver,
+        log_options: config.log_options,
+        image_pull_timeout: config.image_pull_timeout,
+        pull_activity_timeout: config.pull_activity_timeout,
+        auth_config: config.auth_config,
+        auth_helper: config.auth_helper,
+        dangling_grace: config.remove_dangling.then_some(config.dangling_grace),
+    }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use fingerprint::{Agent, Offers};
+use futures::future::join_all;
 use model::Node;
 use service_kit::CancellationToken;
-use task_drivers::Fingerprint;
+use task_drivers::{Driver, Fingerprint};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::info;
@@ -14,10 +16,10 @@ use tracing::info;
 use crate::config::Config;
 use crate::context::Context;
 
-/// The constant part of the node's record.
+/// Parts of the node's record besides the hardware.
 pub(super) struct Machine {
     pub(super) address: String,
-    pub(super) drivers: BTreeMap<&'static str, Fingerprint>,
+    pub(super) drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
     pub(super) offers: Offers,
 }
 
@@ -28,14 +30,24 @@ impl Machine {
         identity: &local_state::Identity,
         alloc_dir: Option<&Path>,
     ) -> Node {
+        let drivers: BTreeMap<&'static str, Fingerprint> = self
+            .drivers
+            .iter()
+            .map(|(name, driver)| (*name, driver.fingerprint()))
+            .collect();
         let agent = Agent {
             node_id: identity.node_id,
             secret: &identity.secret,
             address: &self.address,
             alloc_dir,
-            drivers: &self.drivers,
+            drivers: &drivers,
         };
         fingerprint::node(config, agent, &self.offers)
+    }
+
+    /// Lets the drivers probe their environment, all at once.
+    pub(super) async fn refresh(&self) {
+        join_all(self.drivers.values().map(|driver| driver.refresh())).await;
     }
 
     /// Fingerprints the machine at every interval until `ended`, and publishes changed records.
@@ -55,6 +67,10 @@ impl Machine {
             tokio::select! {
                 () = ended.cancelled() => return,
                 () = sleep(config.fingerprint_interval) => {}
+            }
+            tokio::select! {
+                () = ended.cancelled() => return,
+                () = self.refresh() => {}
             }
             let found = self.node(&settings, &context.identity, Some(alloc_dir));
             let is_changed = node.send_if_modified(|known| {

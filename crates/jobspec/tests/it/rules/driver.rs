@@ -37,6 +37,43 @@ fn configs_of_drivers() {
         ("", mock("plugin_exit_after = \"1s\""), "",
             c("plugin_exit_after"), "is not supported by this version"),
     ]);
+    let docker = |config: &str| -> &'static str {
+        format!("    task \"u\" {{\n      driver = \"docker\"\n      config {{\nimage = \"redis:7\"\n{config}\n      }}\n    }}").leak()
+    };
+    check(&[
+        ("", docker("image = \"\"").replacen("image = \"redis:7\"\n", "", 1).leak(), "", c("image"), "missing image"),
+        ("", docker("imagee = \"x\""), "", c("imagee"), "Did you mean \"image\""),
+        ("", docker("load = \"x.tar\""), "", c("load"), "is not supported by this version"),
+        ("", docker("privileged = \"maybe\""), "", c("privileged"), "must be true or false; got a"),
+        ("", docker("ports = \"http\""), "", c("ports"), "must be a list of strings; got a"),
+        ("", docker("labels = \"x\""), "", c("labels"), "must be a block: { name = value }; got a"),
+        ("", docker("labels {\na = [1]\n}"), "", c("labels"), "a must be a string; got a"),
+        ("", docker("mount {\ntarget = \"/x\"\nsize = 1\n}"), "", c("mount"), "unknown option \"size\""),
+        ("", docker("mount {\ntype = \"tmpfs\"\n}"), "", c("mount"), "has no target"),
+        ("", docker("mount {\ntarget = \"/x\"\ntmpfs_options {\nsize = \"big\"\n}\n}"), "",
+            c("mount"), "tmpfs_options size must be a whole number"),
+        ("", docker("logging {\n}\nlogging {\n}"), "", c("logging"), "can be written only once"),
+        ("", docker("devices = [\"/dev/x\"]"), "", c("devices"), "must be a block: { name = value }; got a"),
+        ("", docker("image_pull_timeout = \"soon\""), "", c("image_pull_timeout"), "is not a duration"),
+    ]);
+    let job = admit(&file(
+        "",
+        docker("labels {\na = 1\n}\nmount {\ntarget = \"/x\"\nreadonly = \"true\"\ntmpfs_options {\nsize = \"5\"\n}\n}\nport_map {\nhttp = 80\n}"),
+        "",
+    ))
+    .unwrap()
+    .job;
+    let tasks = &job.task_groups[0].tasks;
+    let config = &tasks.iter().find(|t| t.name == "u").unwrap().config;
+    assert_eq!(
+        serde_json::Value::Object(config.clone()),
+        serde_json::json!({
+            "image": "redis:7",
+            "labels": [{"a": "1"}],
+            "mount": [{"target": "/x", "readonly": true, "tmpfs_options": [{"size": 5}]}],
+            "port_map": [{"http": "80"}],
+        })
+    );
     let job = admit(&file(
         "",
         mock("run_for = \"10s\"\nexit_code = \"3\"\nkill_after = 5\nstart_block_for = \"10000h\"\nstart_error_recoverable = \"true\"\nstdout_repeat_duration = \"${meta.x}\""),

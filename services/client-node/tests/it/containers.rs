@@ -1,0 +1,109 @@
+//! Tasks of the driver `docker`, from their assignment to their end.
+//!
+//! Without a Docker Engine they are skipped with a notice, unless `KAFILA_REQUIRE_CONTAINERS=1` is set.
+
+use std::process::Command;
+use std::time::Duration;
+
+use model::{ClientStatus, Job};
+use test_kit::wait_for;
+
+use crate::gateway::LIMIT;
+use crate::node::{Place, Running, service, start};
+
+/// Image of this machine's shell.
+const IMAGE: &str = "kafila-agent-test:1";
+const IMPORT: &str = r#"
+    files="/bin/sh /bin/sleep"
+    libraries=$(for file in $files; do ldd $file; done | grep -o '/[^ ]*')
+    tar --create --dereference --directory=/ $(printf '%s\n' $files $libraries | sort -u | cut -c2-) |
+        docker import - "$1"
+"#;
+
+fn has_engine() -> bool {
+    let asked = Command::new("docker").arg("version").output();
+    let found = asked.is_ok_and(|answer| answer.status.success());
+    let is_required = std::env::var("KAFILA_REQUIRE_CONTAINERS").is_ok();
+    assert!(found || !is_required, "no Docker Engine");
+    if !found {
+        eprintln!("skipped: no Docker Engine");
+    }
+    found
+}
+
+fn docker(arguments: &[&str]) -> String {
+    let run = Command::new("docker").args(arguments).output().unwrap();
+    assert!(run.status.success(), "docker {arguments:?}: {run:?}");
+    String::from_utf8(run.stdout).unwrap().trim().to_owned()
+}
+
+/// Removes a node's containers, also after a failed test.
+struct Containers(String);
+
+impl Containers {
+    fn names(&self) -> String {
+        let filter = format!("label=io.kafila.node_id={}", self.0);
+        docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"])
+    }
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        for name in self.names().lines() {
+            let _ = Command::new("docker").args(["rm", "-f", name]).output();
+        }
+    }
+}
+
+fn container(script: &str) -> Job {
+    let mut job = service("");
+    let task = &mut job.task_groups[0].tasks[0];
+    task.driver = "docker".to_owned();
+    let config = serde_json::json!({"image": IMAGE, "command": "/bin/sh", "args": ["-c", script]});
+    task.config = config.as_object().unwrap().clone();
+    task.kill_timeout = Duration::from_secs(60);
+    job
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_outlives_the_agent_and_ends_with_its_allocation() {
+    if !has_engine() {
+        return;
+    }
+    let imported = Command::new("sh")
+        .args(["-ec", IMPORT, "sh", IMAGE])
+        .output();
+    assert!(imported.unwrap().status.success());
+    let place = Place::new();
+    let (cluster, gateway, node) = start(&place).await;
+    let record = cluster.facts().registrations.last().cloned().unwrap();
+    assert!(record.drivers["docker"].healthy);
+    assert_eq!(record.attributes["driver.docker"], "1");
+    let containers = Containers(record.id.to_string());
+
+    let script = "trap 'echo bye; exit 0' TERM; echo $NOMAD_TASK_DIR; while :; do sleep 0.1; done";
+    let id = cluster.assign(1, &container(script));
+    cluster.until(id, ClientStatus::Running).await;
+    let name = format!("server-{id}");
+    assert_eq!(containers.names(), name);
+    place.said(id, "/local\n").await;
+    let started_at = || docker(&["inspect", "--format", "{{.State.StartedAt}}", &name]);
+    let before = started_at();
+
+    node.stop().await;
+    let streams = cluster.facts().seen.len();
+    let node = Running::start(place.config(&[&gateway.address])).await;
+    cluster
+        .until_fact("another stream", |facts| facts.seen.get(streams).copied())
+        .await;
+    assert_eq!(started_at(), before, "the same container");
+    cluster.stop(id);
+    let client = cluster.until(id, ClientStatus::Complete).await;
+    assert_eq!(client.task_states["server"].restarts, 0);
+    assert_eq!(place.said(id, "bye").await, "/local\nbye\n");
+    wait_for("the container to be removed", LIMIT, async || {
+        containers.names().is_empty().then_some(())
+    })
+    .await;
+    node.stop().await;
+}

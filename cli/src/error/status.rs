@@ -42,16 +42,23 @@ pub(super) fn foreign(status: &Status) -> Option<&'static str> {
     None
 }
 
-/// Tells whether the deadline passed, on either side. A gateway that notices it first answers
-/// "cancelled", which it does for no other reason.
+/// Message of a gateway that notices the passed deadline first; its code is "cancelled". Source: tonic.
+const GATEWAY_TIMEOUT: &str = "Timeout expired";
+
+/// Tells whether the deadline passed, on either side. A connection that breaks during a call also ends
+/// it as "cancelled", with a cause.
 pub(super) fn is_timeout(status: &Status) -> bool {
-    matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled)
+    let is_gateways = status.code() == Code::Cancelled
+        && StdError::source(status).is_none()
+        && status.message() == GATEWAY_TIMEOUT;
+    status.code() == Code::DeadlineExceeded
+        || is_gateways
         || causes(status).any(|cause| cause.is::<TimeoutExpired>())
 }
 
 /// Tells whether a retry may succeed.
 pub(crate) fn is_transient(status: &Status) -> bool {
-    status.code() == Code::Unavailable
+    matches!(status.code(), Code::Unavailable | Code::Cancelled)
         || is_timeout(status)
         || connect_problem(status).is_some()
         // A status with a cause was created on this side: the connection broke.
@@ -137,6 +144,22 @@ mod tests {
         for (status, expected) in table {
             assert_eq!(is_transient(&status), expected, "{status}");
         }
+    }
+
+    #[test]
+    fn a_cancelled_call_is_a_timeout_only_if_the_deadline_passed() {
+        let mut broken = Status::cancelled("h2 protocol error: http2 error");
+        let reset = std::io::Error::other("stream no longer needed");
+        broken.set_source(std::sync::Arc::new(reset));
+        assert!(!is_timeout(&broken) && is_transient(&broken));
+        assert_eq!(
+            describe(&broken),
+            "the connection broke: stream no longer needed"
+        );
+        let relayed = Status::cancelled("node n1: the agent is ending");
+        assert!(!is_timeout(&relayed) && is_transient(&relayed));
+        assert!(is_timeout(&Status::cancelled("Timeout expired")));
+        assert!(is_timeout(&Status::deadline_exceeded("")));
     }
 
     #[test]

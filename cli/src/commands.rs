@@ -51,6 +51,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Job(job_args::Command::Validate(args)) | Command::Validate(args) => {
             job::validate::run(context, &args).await
         }
+        Command::Job(job_args::Command::Restart(args)) => {
+            Box::pin(job::restart::run(context, &args)).await
+        }
         Command::Job(job_args::Command::Promote(args)) => job::promote::run(context, &args).await,
         Command::Job(job_args::Command::Revert(args)) => job::revert::run(context, &args).await,
         Command::Job(job_args::Command::History(args)) => job::history::run(context, &args).await,
@@ -76,6 +79,10 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Alloc(alloc_args::Command::Logs(args)) | Command::Logs(args) => {
             alloc::logs::run(context, &args).await
         }
+        Command::Alloc(alloc_args::Command::Restart(args)) => {
+            alloc::restart::run(context, &args).await
+        }
+        Command::Alloc(alloc_args::Command::Stop(args)) => alloc::stop::run(context, &args).await,
         Command::Node(crate::args::node::Command::Status(args)) | Command::NodeStatus(args) => {
             node::status(context, &args).await
         }
@@ -135,6 +142,12 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Operator(crate::args::operator::Command::Etcd(command)) => {
             etcd::run(context, &command).await
+        }
+        Command::Operator(crate::args::operator::Command::Debug(args)) => {
+            Box::pin(operator::debug::run(context, &args)).await
+        }
+        Command::Operator(crate::args::operator::Command::Snapshot(command)) => {
+            Box::pin(operator::snapshot::run(context, &command)).await
         }
         Command::Scaling(command) => scaling::run(context, &command).await,
         Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,

@@ -219,16 +219,32 @@ fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a 
         .map(|(_, name)| name)
 }
 
-/// Returns the message for a command or flag that only Nomad has.
+/// Returns the message for a command or flag that only Nomad has, and for other errors whose text by
+/// clap misleads.
 fn unsupported(error: &clap::Error, line: &Normalised) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => unsupported::of_command(&line.words),
+        // clap's own text, "no more were expected", sounds like a wrong number of values.
+        ErrorKind::TooManyValues => switch_with_value(error),
         ErrorKind::UnknownArgument => match error.get(ContextKind::InvalidArg)? {
             ContextValue::String(flag) => unsupported::of_flag(&line.command, flag),
             _ => None,
         },
         _ => None,
     }
+}
+
+/// Returns the message for a flag without a value that was given one, as in `-detach=maybe`.
+fn switch_with_value(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let flag = text(ContextKind::InvalidArg)?.strip_prefix("--")?;
+    let value = text(ContextKind::InvalidValue)?;
+    Some(format!(
+        "The flag -{flag} takes no value, but was given {value:?}: write -{flag}, or leave it out."
+    ))
 }
 
 /// Refuses a global flag for a command that does not call a gateway.

@@ -167,9 +167,24 @@ pub(crate) async fn node(
     prefix: &str,
     style: &Style,
 ) -> Result<v1::Node, Error> {
-    let prefix = checked(&NODE, prefix)?;
-    let options = starting_with(connection, &prefix);
-    let (nodes, _) = connection.nodes(options).await?;
+    let name = prefix;
+    let id = checked(&NODE, prefix);
+    let nodes = match &id {
+        Ok(prefix) => connection.nodes(starting_with(connection, prefix)).await?.0,
+        Err(_) => Vec::new(),
+    };
+    if nodes.is_empty() && name.chars().count() >= MIN_PREFIX {
+        // Names are not unique, so a change by name could reach another node.
+        let mut all = connection.all_nodes().await?.into_iter();
+        if let Some(node) = all.find(|node| node.name == name) {
+            return Err(Error::text(format!(
+                "{}\nThe node named {name:?} has the ID {}: use the ID.",
+                none(&NODE, name),
+                node.id
+            )));
+        }
+    }
+    let prefix = id?;
     let found = found(nodes);
     one(&NODE, &prefix, found, |nodes| {
         render::node::table(nodes, render::node::Columns::default(), &full(style))

@@ -70,16 +70,8 @@ const COMMANDS: &[Command] = &[
     ),
     command("alloc pause", NO_ENTERPRISE),
     command(
-        "alloc restart",
-        "change the job, for example a meta value, and use kafila job run FILE",
-    ),
-    command(
         "alloc signal",
         "log in to the node, which 'kafila alloc status ID' shows",
-    ),
-    command(
-        "alloc stop",
-        "lower the count of the group, or stop the job with kafila job stop JOB",
     ),
     command(
         "check",
@@ -111,10 +103,6 @@ const COMMANDS: &[Command] = &[
         "job init",
         "copy one of the files in examples/, such as web.hcl",
     ),
-    command(
-        "job restart",
-        "change the job, for example a meta value, and use kafila job run FILE",
-    ),
     command("job start", "use kafila job run FILE"),
     command("license", "Kafila needs no license"),
     command("login", NO_USERS),
@@ -130,10 +118,6 @@ const COMMANDS: &[Command] = &[
     command("operator api", "the API is gRPC: use grpcurl"),
     command("operator autopilot", ETCD),
     command(
-        "operator debug",
-        "read the logs (standard error) and metrics of each service",
-    ),
-    command(
         "operator gossip",
         "services discover each other through etcd: use etcdctl",
     ),
@@ -144,10 +128,6 @@ const COMMANDS: &[Command] = &[
     ),
     command("operator raft", ETCD),
     command("operator root", NO_PART),
-    command(
-        "operator snapshot",
-        "the state is in etcd: etcdctl snapshot save FILE",
-    ),
     command("operator utilization", NO_ENTERPRISE),
     command("plugin", NO_STORAGE),
     command("quota", NO_ENTERPRISE),
@@ -305,8 +285,8 @@ mod tests {
     #[test]
     fn a_command_is_found_by_its_name_or_its_group() {
         let table = [
-            ("kafila job restart web", Some("'job restart'")),
-            ("kafila --address=a:1 job restart", Some("'job restart'")),
+            ("kafila job start web", Some("'job start'")),
+            ("kafila --address=a:1 job start", Some("'job start'")),
             ("kafila acl token create --name=x", Some("'acl'")),
             ("kafila exec 8a3f sh", Some("'exec'")),
             (

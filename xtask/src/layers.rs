@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("state", &["model"]),
     ("spec", &["model"]),
     ("cron", &[]),
+    ("etcd-snapshot", &[]),
     ("jobdiff", &["model", "spec"]),
     ("hcl", &["model"]),
     ("jobspec", &["model", "cron", "hcl", "spec"]),

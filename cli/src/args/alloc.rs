@@ -8,7 +8,66 @@ pub enum Command {
     Status(Status),
     /// Print the output of a task
     Logs(Logs),
+    /// Restart tasks of an allocation in place
+    Restart(Restart),
+    /// Stop an allocation; the scheduler replaces it
+    Stop(Stop),
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = RESTART_EXAMPLES)]
+pub struct Restart {
+    /// The allocation, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
+    pub id: String,
+    /// The task [default: all running tasks]
+    #[arg(value_parser = super::values::id)]
+    pub task: Option<String>,
+    /// Same as the argument TASK
+    #[arg(long = "task", value_name = "TASK", conflicts_with = "task", value_parser = super::values::id)]
+    pub task_flag: Option<String>,
+    /// Restart all tasks, also those that have ended, in the order of a first start
+    #[arg(long, conflicts_with_all = ["task", "task_flag"])]
+    pub all_tasks: bool,
+    /// Show full IDs
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+const RESTART_EXAMPLES: &str = "\
+Examples:
+  kafila alloc restart 8a3f2c1e                all running tasks
+  kafila alloc restart 8a3f2c1e server         one task
+  kafila alloc restart -all-tasks 8a3f2c1e     also tasks that have ended
+
+The tasks restart on the same node, in the same directory; the restart policy does not count it.
+
+Exit codes: 0 restarted; 1 no such allocation or task, it does not run, or its node cannot be reached.";
+
+#[derive(Debug, Args)]
+#[command(after_help = STOP_EXAMPLES)]
+pub struct Stop {
+    /// The allocation, or a unique prefix of its ID
+    #[arg(value_parser = super::values::id)]
+    pub id: String,
+    /// Return once the stop is stored, without watching the replacement
+    #[arg(long)]
+    pub detach: bool,
+    /// Show full IDs
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+const STOP_EXAMPLES: &str = "\
+Examples:
+  kafila alloc stop 8a3f2c1e
+  kafila alloc stop -detach 8a3f2c1e
+
+The job still needs as many allocations as before, so the scheduler places a replacement, on any node
+that fits. 'kafila job stop' stops a job, 'kafila job scale' changes a count.
+
+Exit codes: 0 stopped and replaced; 1 an error; 2 the replacement could not be placed; 130 stopped
+watching with Ctrl-C.";
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]

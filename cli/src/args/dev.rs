@@ -23,7 +23,7 @@ pub struct Dev {
     #[arg(long)]
     pub dangerously_expose_plaintext: bool,
     /// Number of nodes
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = super::values::nodes)]
     pub nodes: u16,
     /// Log filter, for example info or info,store=debug
     #[arg(long, value_name = "FILTER", default_value = "warn")]

@@ -1,6 +1,7 @@
 //! `kafila job …`
 
 pub mod operations;
+pub mod restart;
 pub mod versions;
 
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub enum Command {
     Status(Status),
     /// Stop jobs
     Stop(Stop),
+    /// Restart the allocations of a job, in batches
+    Restart(restart::Restart),
     /// Print a job as JSON with all defaults
     Inspect(Inspect),
     /// Validate a job file without running it
@@ -69,6 +72,9 @@ pub struct Run {
     /// Keep the task resources of the stored job
     #[arg(long)]
     pub preserve_resources: bool,
+    /// Store a new version even if the job is unchanged: a failed deployment is tried again
+    #[arg(long)]
+    pub force: bool,
     /// Print the job as JSON instead of running it
     #[arg(long)]
     pub output: bool,
@@ -82,6 +88,7 @@ Examples:
   kafila job run web.hcl
   kafila job run -detach -var image=web:2 -var-file prod.vars web.hcl
   kafila job run -check-index 17 web.hcl       only if the job is unchanged
+  kafila job run -force web.hcl                try again after a failed deployment
   kafila job run -output web.hcl               print the job as JSON
   generate-job | kafila job run -              read standard input
 
@@ -163,6 +170,8 @@ pub struct Status {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub page: super::page::Page,
 }
 
 const STATUS_EXAMPLES: &str = "\
@@ -170,6 +179,7 @@ Examples:
   kafila job status
   kafila job status web
   kafila job status -namespace='*'             jobs in all namespaces
+  kafila job status -per-page 50               the first page of the list
   kafila job status -json web | jq -r .Status
 
 Exit codes: 0 shown; 1 no such job, ambiguous, or the gateway did not answer.";

@@ -1,5 +1,8 @@
 //! `kafila operator …`
 
+pub mod debug;
+pub mod snapshot;
+
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
@@ -14,6 +17,11 @@ pub enum Command {
     /// Show and maintain etcd, which stores the state of the cluster
     #[command(subcommand)]
     Etcd(Etcd),
+    /// Collect an archive for bug reports, without secrets
+    Debug(debug::Debug),
+    /// Save, inspect and restore snapshots of etcd
+    #[command(subcommand)]
+    Snapshot(snapshot::Command),
 }
 
 #[derive(Debug, Args)]

@@ -47,8 +47,15 @@ pub(crate) fn priority(text: &str) -> Result<u32, String> {
 
 /// Parses a listen address.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "expected an IP address and a port, for example 127.0.0.1:5646".to_owned())
+    text.parse().map_err(|_| {
+        "expected an IP address and a port up to 65535, for example 127.0.0.1:5646".to_owned()
+    })
+}
+
+/// Parses the number of nodes of `kafila dev`.
+pub(crate) fn nodes(text: &str) -> Result<u16, String> {
+    let nodes = text.parse().ok().filter(|it| (1..=100).contains(it));
+    nodes.ok_or_else(|| "expected a whole number from 1 to 100, for example 3".to_owned())
 }
 
 #[cfg(test)]
@@ -68,6 +75,15 @@ mod tests {
         for text in ["0", "101", "200", "high"] {
             assert!(priority(text).unwrap_err().contains("1 to 100"), "{text}");
         }
+        assert_eq!(nodes("100"), Ok(100));
+        for text in ["x", "0", "101", "70000"] {
+            assert!(nodes(text).unwrap_err().contains("1 to 100"), "{text}");
+        }
+        assert!(
+            listen("127.0.0.1:99999")
+                .unwrap_err()
+                .contains("up to 65535")
+        );
         assert!(listen("127.0.0.1:5646").is_ok());
         assert!(listen(":5646").unwrap_err().contains("127.0.0.1:5646"));
     }

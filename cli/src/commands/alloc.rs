@@ -1,5 +1,7 @@
 //! `kafila alloc …`
 
 pub(crate) mod logs;
+pub(crate) mod restart;
 pub(crate) mod status;
+pub(crate) mod stop;
 mod tail;

@@ -2,8 +2,11 @@
 
 use std::io::Write as _;
 
+use proto::v1;
+
 use crate::context::Context;
 use crate::error::Error;
+use crate::exit::Exit;
 
 /// The answer to a prompt.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,6 +15,29 @@ pub(super) enum Answer {
     No,
     /// Neither; the user has been told.
     Unclear,
+}
+
+/// Asks before a job is changed that was named by a prefix of its ID; `verb` is the change, such as
+/// "stop". Returns the command's end; `None`: it goes on.
+///
+/// # Errors
+/// Standard input has ended.
+pub(super) fn job(
+    context: &Context,
+    (job, typed): (&v1::JobStub, &str),
+    yes: bool,
+    verb: &str,
+) -> Result<Option<Exit>, Error> {
+    if job.id == typed || yes {
+        return Ok(None);
+    }
+    let question = format!("Are you sure you want to {verb} job {:?}?", job.id);
+    let unanswered = format!("Error: to {verb} job {:?} needs a confirmation", job.id);
+    match ask(context, &question, &unanswered)? {
+        Answer::Yes => Ok(None),
+        Answer::No => context.finish(&format!("Cancelling job {verb}")).map(Some),
+        Answer::Unclear => Ok(Some(Exit::Failure)),
+    }
 }
 
 /// Asks a question that an exact `y` confirms.

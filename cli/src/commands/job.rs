@@ -7,6 +7,7 @@ pub(crate) mod inspect;
 pub(crate) mod lists;
 pub(crate) mod plan;
 pub(crate) mod promote;
+pub(crate) mod restart;
 pub(crate) mod revert;
 pub(crate) mod run;
 pub(crate) mod scale;

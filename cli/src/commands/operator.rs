@@ -1,5 +1,8 @@
 //! `kafila operator …`
 
+pub(super) mod debug;
+pub(super) mod snapshot;
+
 use std::time::Duration;
 
 use proto::v1;

@@ -70,6 +70,11 @@ async fn register(context: &Context, args: &Register) -> Result<Exit, Error> {
     }
     let volume = connection.register_volume(volume).await?;
     let (name, id) = (&volume.name, &volume.id);
+    context.printer.err(&format!(
+        "The node was not asked for the directory {:?}: a task that uses the volume fails if it is \
+         missing.",
+        volume.host_path
+    ));
     context.finish(&format!("Registered host volume {name} with ID {id}"))
 }
 

@@ -60,6 +60,30 @@ impl Connection {
             .await
     }
 
+    /// Restarts tasks in place. Not retried after an unknown outcome, which would restart them twice.
+    pub(crate) async fn restart_allocation(
+        &self,
+        message: v1::RestartAllocationRequest,
+    ) -> Result<v1::RestartAllocationResponse, Error> {
+        let doing = format!("restarting allocation {}", message.alloc_id);
+        self.call(&doing, message, rpc!(AllocationsClient.restart))
+            .await
+    }
+
+    /// Stops an allocation. Idempotent by the ID of the request.
+    pub(crate) async fn stop_allocation(
+        &self,
+        alloc_id: &str,
+    ) -> Result<v1::StopAllocationResponse, Error> {
+        let message = v1::StopAllocationRequest {
+            alloc_id: alloc_id.to_owned(),
+            request_id: self.request_id(),
+        };
+        let doing = format!("stopping allocation {alloc_id}");
+        self.call_until_answered(&doing, message, rpc!(AllocationsClient.stop))
+            .await
+    }
+
     /// Describes the error of an open stream.
     pub(crate) fn logs_error(&self, task: &str, status: tonic::Status) -> Error {
         self.error(&format!("reading logs of task {task:?}"), status)

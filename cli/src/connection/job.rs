@@ -35,13 +35,21 @@ impl Connection {
             per_page,
             ..self.options(namespace)
         };
+        Ok(self.job_page(options).await?.0)
+    }
+
+    /// Lists a page of jobs; returns the token of the next one as well.
+    pub(crate) async fn job_page(
+        &self,
+        options: v1::QueryOptions,
+    ) -> Result<(Vec<v1::JobStub>, String), Error> {
         let message = v1::ListJobsRequest {
             options: Some(options),
         };
         let answer: v1::ListJobsResponse = self
             .call("querying jobs", message, rpc!(JobsClient.list))
             .await?;
-        Ok(answer.jobs)
+        Ok((answer.jobs, answer.meta.unwrap_or_default().next_token))
     }
 
     /// Returns a job with its summary; `version` selects an earlier one.

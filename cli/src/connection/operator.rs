@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto::v1;
 use proto::v1::operator_client::OperatorClient;
+use tonic::{Status, Streaming};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
@@ -14,6 +15,8 @@ use crate::error::Error;
 /// How long a member of etcd may take, beyond the timeout of requests: it rewrites some 100 MB a
 /// second.
 const DEFRAGMENT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// Completes "Error …".
+const SAVING: &str = "saving a snapshot";
 
 impl Connection {
     pub(crate) async fn leaders(&self) -> Result<Vec<v1::Leader>, Error> {
@@ -49,6 +52,18 @@ impl Connection {
             rpc!(OperatorClient.collect_garbage),
         )
         .await
+    }
+
+    /// Starts a snapshot of etcd; the timeout applies to the start.
+    pub(crate) async fn save_snapshot(&self) -> Result<Streaming<v1::SnapshotChunk>, Error> {
+        let message = v1::SaveSnapshotRequest {};
+        let send = rpc!(OperatorClient.save_snapshot);
+        self.call(SAVING, message, send).await
+    }
+
+    /// Describes the error of a snapshot under way.
+    pub(crate) fn snapshot_error(&self, status: Status) -> Error {
+        self.error(SAVING, status)
     }
 
     pub(crate) async fn gateway_version(&self) -> Result<String, Error> {

@@ -5,6 +5,9 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use proto::v1;
@@ -28,6 +31,9 @@ const MAX_ATTEMPTS: u32 = 4;
 /// add up to 3–7 s, enough for a restart of the gateway.
 const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
+/// Time without an answer after which the command says what it waits for.
+const SLOW: Duration = Duration::from_secs(3);
+
 /// Upper bound of a delay that the gateway advises.
 const MAX_ADVISED_WAIT: Duration = Duration::from_secs(5);
 
@@ -44,6 +50,8 @@ pub(crate) struct Connection {
     ids: IdSource,
     /// Reads take the gateway's replica as it is.
     stale: bool,
+    /// Whether a slow answer was reported.
+    has_noted_delay: Arc<AtomicBool>,
 }
 
 /// The closure that makes one call of a generated client, for [`Connection::call`] and its siblings.
@@ -105,6 +113,7 @@ impl Connection {
             timeout,
             ids,
             stale: false,
+            has_noted_delay: Arc::default(),
         })
     }
 
@@ -195,7 +204,15 @@ impl Connection {
         let mut attempt = 1;
         loop {
             let request = service_kit::request(message.clone(), self.timeout + wait);
-            let status = match send(self.channel.clone(), request).await {
+            // Boxed, because every command contains this future.
+            let sent = Box::pin(send(self.channel.clone(), request));
+            // A blocking query is expected to wait.
+            let answer = if wait.is_zero() {
+                self.noting_delay(doing, sent).await
+            } else {
+                sent.await
+            };
+            let status = match answer {
                 Ok(response) => return Ok(response.into_inner()),
                 Err(status) => status,
             };
@@ -206,6 +223,23 @@ impl Connection {
             }
             attempt += 1;
         }
+    }
+
+    /// Awaits an answer; says on standard error what is waited for when it takes long, once for all
+    /// calls of the command.
+    async fn noting_delay<T>(&self, doing: &str, mut sent: Pin<Box<impl Future<Output = T>>>) -> T {
+        tokio::select! {
+            answer = &mut sent => return answer,
+            () = tokio::time::sleep(SLOW) => {}
+        }
+        if !self.has_noted_delay.swap(true, Ordering::Relaxed) {
+            eprintln!(
+                "Waiting for the gateway at {} ({doing}). It may be waiting for etcd: 'kafila operator \
+                 health' tells.",
+                self.address.url
+            );
+        }
+        sent.await
     }
 
     /// Makes one idempotent call; also retries it if the connection broke during the call.

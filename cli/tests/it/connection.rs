@@ -191,3 +191,15 @@ async fn a_stale_read_asks_for_no_fresh_state() {
     kafila("job status").at(&gateway.address).await.ended(0);
     assert_eq!(gateway.state().seen[0].options.consistency, 0);
 }
+
+#[tokio::test]
+async fn a_slow_answer_is_explained_while_it_is_awaited() {
+    let mut state = FakeState::running();
+    state.mute = true;
+    let gateway = Gateway::start(state).await;
+    let said = kafila("job status -timeout=5s").at(&gateway.address).await;
+    let stderr = &said.ended(1).stderr;
+    let note = stderr.find("Waiting for the gateway").unwrap();
+    assert!(note < stderr.find("no answer").unwrap(), "{stderr}");
+    assert_eq!(stderr.matches("Waiting for").count(), 1, "{stderr}");
+}

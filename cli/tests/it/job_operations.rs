@@ -279,3 +279,31 @@ async fn a_count_below_none_is_refused_as_one() {
             .complained(&[&format!("{count:?} is no count: expected a whole number")]);
     }
 }
+
+/// In a script, the prefix of another job's ID must not change that job.
+#[tokio::test]
+async fn a_change_by_prefix_names_the_job_and_needs_a_confirmation() {
+    let mut state = FakeState::running();
+    state.evaluated.eval_id = fixtures::EVAL.to_owned();
+    state.scaled.eval_id = fixtures::EVAL.to_owned();
+    let gateway = Gateway::start(state).await;
+    for (line, verb) in [
+        ("job eval -detach we", "evaluate"),
+        ("job scale -detach we 3", "scale"),
+    ] {
+        let said = kafila(line).at(&gateway.address).await;
+        let question = format!("Are you sure you want to {verb} job \"web\"?");
+        said.ended(1).printed(&[&question]);
+        let refused = kafila(line).stdin("n\n").at(&gateway.address).await;
+        refused.ended(0).printed(&["Cancelling job"]);
+    }
+    assert!(gateway.state().evaluate_requests.is_empty());
+    assert!(gateway.state().scale_requests.is_empty());
+    for line in ["job eval -detach -yes we", "job scale -detach -yes we 3"] {
+        kafila(line).at(&gateway.address).await.ended(0);
+    }
+    let said = kafila("job eval -detach we").stdin("y\n");
+    said.at(&gateway.address).await.ended(0);
+    assert_eq!(gateway.state().evaluate_requests.len(), 2);
+    assert_eq!(gateway.state().scale_requests.len(), 1);
+}

@@ -35,6 +35,26 @@ async fn jobs_are_listed_or_there_are_none() {
 }
 
 #[tokio::test]
+async fn a_long_list_has_pages() {
+    let state = FakeState {
+        stubs: vec![named("api", "default"), named("web", "default")],
+        ..FakeState::running()
+    };
+    let gateway = Gateway::start(state).await;
+    let said = kafila("job status -per-page 1").at(&gateway.address).await;
+    let stdout = &said.ended(0).stdout;
+    assert!(
+        stdout.contains("api") && !stdout.contains("web"),
+        "{stdout}"
+    );
+    assert!(said.stderr.contains("-page-token="), "{}", said.stderr);
+    let token = said.stderr.rsplit('=').next().unwrap().trim();
+    let line = format!("job status -per-page 1 -page-token={token}");
+    let said = kafila(&line).at(&gateway.address).await;
+    assert!(said.ended(0).stdout.contains("web"), "{said:?}");
+}
+
+#[tokio::test]
 async fn scenario_041_a_list_of_all_namespaces_tells_them_apart() {
     let state = FakeState {
         stubs: vec![named("web", "default"), named("web", "ops")],

@@ -143,3 +143,16 @@ async fn the_node_of_this_machine_is_found_by_its_host_name() {
     let said = kafila("node status -self").at(&gateway.address).await;
     said.ended(1).complained(&["no node has the host name"]);
 }
+
+#[tokio::test]
+async fn a_name_instead_of_an_id_names_the_id() {
+    let gateway = Gateway::start(FakeState::running()).await;
+    let node = fixtures::node();
+    let line = format!("node status {}", node.name);
+    let said = kafila(&line).at(&gateway.address).await;
+    let stderr = &said.ended(1).stderr;
+    assert!(
+        stderr.contains(&format!("has the ID {}", node.id)),
+        "{stderr}"
+    );
+}

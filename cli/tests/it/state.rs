@@ -32,6 +32,9 @@ pub(crate) struct FakeState {
     pub(crate) etcd: v1::GetEtcdStatusResponse,
     /// Endpoints of defragmented members, in order.
     pub(crate) defragmented: Vec<String>,
+    /// The bytes of a saved snapshot, and the revision in its header.
+    pub(crate) snapshot: Vec<u8>,
+    pub(crate) snapshot_min_revision: u64,
     /// Next states of an object, one for each read of it.
     pub(crate) next_evals: VecDeque<v1::Evaluation>,
     pub(crate) next_deployments: VecDeque<v1::Deployment>,
@@ -60,6 +63,10 @@ pub(crate) struct FakeState {
     pub(crate) deregister_requests: Vec<v1::DeregisterJobRequest>,
     pub(crate) explain_requests: Vec<v1::ExplainEvaluationRequest>,
     pub(crate) logs_requests: Vec<v1::LogsRequest>,
+    pub(crate) restart_requests: Vec<v1::RestartAllocationRequest>,
+    /// Refusals of the next restarts.
+    pub(crate) restart_refusals: VecDeque<Status>,
+    pub(crate) stop_requests: Vec<v1::StopAllocationRequest>,
     pub(crate) promote_requests: Vec<v1::PromoteDeploymentRequest>,
     pub(crate) revert_requests: Vec<v1::RevertJobRequest>,
     pub(crate) tag_requests: Vec<v1::TagJobVersionRequest>,

@@ -64,7 +64,7 @@ async fn wrong_usage_ends_with_1_and_names_the_commands_help() {
 #[tokio::test]
 async fn unsupported_commands_and_flags_of_nomad_name_an_alternative() {
     let table = [
-        ("job restart web", 127, "'job restart'", "kafila job run"),
+        ("job start web", 127, "'job start'", "kafila job run"),
         (
             "alloc exec 8a3f sh",
             127,
@@ -202,4 +202,14 @@ async fn a_command_with_swapped_letters_is_recognised() {
         let said = kafila(line).at(UNREACHABLE).await;
         said.ended(127).complained(&[&format!("'{meant}'")]);
     }
+}
+
+#[tokio::test]
+async fn a_flag_without_a_value_says_so() {
+    let said = kafila("job run -detach=maybe web.hcl").run().await;
+    let stderr = &said.ended(1).stderr;
+    assert!(stderr.contains("-detach takes no value"), "{stderr}");
+    let said = kafila("dev -nodes x").run().await;
+    let stderr = &said.ended(1).stderr;
+    assert!(stderr.contains("from 1 to 100"), "{stderr}");
 }

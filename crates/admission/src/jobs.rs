@@ -3,7 +3,7 @@
 //! In reading order: [`decision`] is what every decider takes and returns; [`mod@register`],
 //! [`mod@revert`] and [`mod@deregister`] (which purges, too) write versions of a job, [`versions`]
 //! prunes them, and [`marks`] calls them stable and tags them. [`mod@dispatch`], [`mod@force`],
-//! [`mod@evaluate`] and [`mod@scale`] are the other operations. [`namespace_rules`] restricts a job
+//! [`mod@evaluate`], [`mod@scale`] and [`mod@stop_alloc`] are the other operations. [`namespace_rules`] restricts a job
 //! to what its namespace allows; [`request_id`] makes a retry find the first attempt.
 
 pub mod decision;
@@ -19,6 +19,7 @@ pub mod register;
 pub mod request_id;
 pub mod revert;
 pub mod scale;
+pub mod stop_alloc;
 #[cfg(test)]
 mod tests;
 pub mod versions;

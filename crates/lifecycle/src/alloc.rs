@@ -1,8 +1,11 @@
 //! State machine of one allocation: owns a machine per task and makes the decisions across tasks.
 
 mod apply;
+mod restart;
 mod settle;
 mod view;
+
+pub use restart::RestartRefusal;
 
 use std::collections::BTreeMap;
 

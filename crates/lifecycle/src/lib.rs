@@ -34,7 +34,7 @@ pub mod time;
 #[cfg(test)]
 mod tests;
 
-pub use alloc::{AllocRunner, AllocState, Boot};
+pub use alloc::{AllocRunner, AllocState, Boot, RestartRefusal};
 pub use assignment::{
     Assigned, Assignment, Changes, InvalidAssignment, JoblessAssignment, Known, Update, changes,
     predecessors_first,

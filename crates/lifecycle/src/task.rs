@@ -134,6 +134,11 @@ impl TaskRunner {
         self.phase == Phase::Waiting
     }
 
+    /// Returns whether a requested restart replaces its process.
+    pub(crate) fn can_restart(&self) -> bool {
+        self.phase == Phase::Running && self.kill.is_none()
+    }
+
     /// Returns whether a process may exist.
     pub(crate) fn may_have_process(&self) -> bool {
         matches!(

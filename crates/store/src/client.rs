@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use etcd_client::{ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, WatchClient};
+use etcd_client::{ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient};
+use etcd_client::{MaintenanceClient, WatchClient};
 use etcd_client::{Txn as EtcdTxn, TxnOp};
 use futures::future::BoxFuture;
 use rand::RngExt as _;
@@ -78,6 +79,8 @@ pub struct Client {
     pub(crate) kv: KvClient,
     pub(crate) watch: WatchClient,
     pub(crate) lease: LeaseClient,
+    /// For snapshots, which any member can send.
+    pub(crate) snapshots: MaintenanceClient,
     pub(crate) keyspace: Keyspace,
     pub(crate) request_timeout: Duration,
     pub(crate) limits: Limits,
@@ -206,6 +209,7 @@ impl Client {
                 .watch_client()
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             lease: client.lease_client(),
+            snapshots: client.maintenance_client(),
             keyspace: Keyspace::new(&options.prefix),
             request_timeout: options.request_timeout,
             limits: options.limits,

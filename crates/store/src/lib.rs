@@ -10,13 +10,14 @@
 //! everything into [`state::Snapshot`]s; [`election`] makes one process the leader, with a fence
 //! that its writes carry; [`history`] replays committed changes, [`change_stream`] follows them;
 //! [`maintenance`] compacts and defragments etcd, over a connection to each `member`, and `quota` reads its
-//! quota.
+//! quota; [`backup`] streams a snapshot of the database.
 //!
 //! **Invariant**: no write without a compare. There is no put, only `create`, `update` and `delete`,
 //! and each of them names the expected state of its key.
 //!
 //! **Invariant**: a write without an answer ends in [`Error::Unknown`], never in a failure.
 
+pub mod backup;
 pub mod change_stream;
 pub mod client;
 pub mod codec;
@@ -39,6 +40,7 @@ pub mod txn;
 mod watch;
 pub mod writer;
 
+pub use backup::Backup;
 pub use change_stream::{ChangeStream, RevisionChanges, StreamItem};
 pub use client::{Client, ClientOptions, Stored};
 pub use codec::Value;

@@ -10,6 +10,7 @@ use service_kit::{CancellationToken, Clock, ConfigError, IdSource};
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info, info_span};
 
+use crate::backup::slot::BackupSlot;
 use crate::concurrency_limit::ConcurrencyLimit;
 use crate::config::Config;
 use crate::events::slots::StreamSlots;
@@ -128,6 +129,7 @@ fn gateway(config: Config, host: &Host, drain: &CancellationToken) -> (Shared, M
         drain: drain.clone(),
         dry_runs: ConcurrencyLimit::for_this_machine(),
         streams: StreamSlots::default(),
+        backups: BackupSlot::default(),
     });
     (gateway, nodes)
 }

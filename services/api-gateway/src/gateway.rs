@@ -6,6 +6,7 @@ use gateway_core::{Core, Error};
 use node_gateway::NodeGateway;
 use service_kit::CancellationToken;
 
+use crate::backup::slot::BackupSlot;
 use crate::concurrency_limit::ConcurrencyLimit;
 use crate::config::Config;
 use crate::events::slots::StreamSlots;
@@ -28,6 +29,7 @@ pub struct Gateway {
     pub streams: StreamSlots,
     /// Refuses new work while etcd is nearly full.
     pub space: Arc<Space>,
+    pub backups: BackupSlot,
 }
 
 impl Gateway {

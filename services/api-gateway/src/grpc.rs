@@ -2,6 +2,7 @@
 //!
 //! `query` has the list and get that all nouns share, `deletion` the deletion in two steps.
 
+mod allocation_operations;
 mod allocations;
 mod deletion;
 mod deployment_updates;

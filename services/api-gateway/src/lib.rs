@@ -4,11 +4,13 @@
 //! decisions; [`grpc`] translates between the wire and both. [`reads`] answers from the replica;
 //! [`events`] streams committed writes; [`dry_run`] runs the scheduler on a registration, and
 //! [`concurrency_limit`] bounds how many run at once; [`space`] refuses new work while etcd is nearly
-//! full; `maintenance` forwards requests to the cluster-controller. `node_gateway` has the sessions of nodes. [`gateway`] is the state that the
+//! full; `maintenance` forwards requests to the
+//! cluster-controller, and `backup` streams snapshots of etcd. `node_gateway` has the sessions of nodes. [`gateway`] is the state that the
 //! handlers share, and [`app`] wires it from a [`Config`]. A gateway is stateless: its memory is a
 //! view of the store.
 
 pub mod app;
+pub mod backup;
 pub mod concurrency_limit;
 pub mod config;
 pub mod dry_run;

@@ -4,7 +4,8 @@
 //! `crates/local-state` keeps the identity and the state that survives the agent; `session` talks to
 //! the gateways (register, heartbeat, watch, report) with failover; `allocations` applies assignments
 //! and keeps a runner per allocation; `tasks` is a runner, the loop around the machine in
-//! `crates/lifecycle`, which decides; `reports` batches reports; `logs` serves tasks' output.
+//! `crates/lifecycle`, which decides; `reports` batches reports; `logs` serves tasks' output,
+//! and `restart` restarts tasks on request.
 //!
 //! **Invariant**: a task never depends on the agent's life. When the agent dies, its tasks go on under
 //! their supervisors (`crates/task-drivers`), and the next run of the agent finds them.
@@ -20,6 +21,7 @@ mod error;
 mod logs;
 pub mod metrics;
 mod reports;
+mod restart;
 mod session;
 mod tasks;
 

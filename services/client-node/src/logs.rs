@@ -1,5 +1,5 @@
-//! gRPC service `kafila.internal.v1.NodeFiles`: tasks' output, for gateways that know the node's
-//! secret.
+//! gRPC service `kafila.internal.v1.NodeFiles`: tasks' output and restarts of tasks, for gateways
+//! that know the node's secret.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::Stream;
 use futures::stream::unfold;
 use model::AllocId;
-use proto::internal::v1::NodeLogsRequest;
 use proto::internal::v1::node_files_server::NodeFiles;
+use proto::internal::v1::{NodeLogsRequest, NodeRestartRequest, NodeRestartResponse};
 use proto::v1;
 use service_kit::CancellationToken;
 use task_drivers::AllocDirs;
@@ -19,6 +19,7 @@ use tonic::{Request, Response, Status};
 
 use crate::allocations::agent::Agent;
 use crate::context::Context;
+use crate::restart;
 
 /// Poll interval of a following stream. Source: Nomad's public behaviour.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
@@ -41,9 +42,7 @@ impl NodeFiles for Files {
         request: Request<NodeLogsRequest>,
     ) -> Result<Response<Self::LogsStream>, Status> {
         let NodeLogsRequest { request, secret } = request.into_inner();
-        if !is_equal(&secret, &self.context.identity.secret) {
-            return Err(Status::permission_denied("the secret is not this node's"));
-        }
+        self.check_secret(&secret)?;
         let request = request.unwrap_or_default();
         let (alloc_id, stream, origin) = read_request(&request)?;
         let (assignment, _) = self.agent.find(alloc_id).ok_or_else(|| {
@@ -73,6 +72,25 @@ impl NodeFiles for Files {
             _open: OpenStream::new(&self.context),
         };
         Ok(Response::new(Box::pin(unfold(following, next_chunk))))
+    }
+
+    async fn restart(
+        &self,
+        request: Request<NodeRestartRequest>,
+    ) -> Result<Response<NodeRestartResponse>, Status> {
+        let request = request.into_inner();
+        self.check_secret(&request.secret)?;
+        let tasks = restart::restart(&self.agent, request).await?;
+        Ok(Response::new(NodeRestartResponse { tasks }))
+    }
+}
+
+impl Files {
+    fn check_secret(&self, secret: &str) -> Result<(), Status> {
+        if is_equal(secret, &self.context.identity.secret) {
+            return Ok(());
+        }
+        Err(Status::permission_denied("the secret is not this node's"))
     }
 }
 

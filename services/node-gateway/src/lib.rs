@@ -1,4 +1,5 @@
-//! Sessions of nodes: registration, heartbeats, assignments, reports, and the relay of task output.
+//! Sessions of nodes: registration, heartbeats, assignments, reports, the relay of task output, and
+//! restarts of tasks.
 //!
 //! A library that the api-gateway mounts; it has no process of its own yet.
 //!
@@ -6,7 +7,8 @@
 //! nodes, and [`watch`] is the stream of one node. [`sessions`] remembers what each stream still has
 //! to send, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
 //! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
-//! reports, which [`packing`] puts into transactions. [`logs`] finds a task's output and relays it.
+//! reports, which [`packing`] puts into transactions. [`logs`] finds a task's output and relays it,
+//! and [`restart`] restarts tasks.
 
 pub mod assignments;
 pub mod dispatch_loop;
@@ -20,6 +22,7 @@ pub mod node_gateway;
 pub mod packing;
 pub mod report_loop;
 mod requests;
+pub mod restart;
 pub mod sessions;
 pub mod watch;
 

@@ -122,6 +122,18 @@ fn task_names(snapshot: &Snapshot, view: &AllocView) -> Vec<String> {
     names
 }
 
+/// Checks that the allocation has a task.
+///
+/// # Errors
+/// It has none of this name.
+pub(crate) fn check_task(
+    snapshot: &Snapshot,
+    view: &AllocView,
+    task: &str,
+) -> Result<(), FieldErrors> {
+    choose_task(&task_names(snapshot, view), task).map(|_| ())
+}
+
 fn choose_task(names: &[String], task: &str) -> Result<String, FieldErrors> {
     let mut errors = FieldErrors::default();
     let known = names.join(", ");
@@ -143,13 +155,21 @@ fn choose_task(names: &[String], task: &str) -> Result<String, FieldErrors> {
 }
 
 fn check_status(node: &Indexed<Node>) -> Result<(), LogRefusal> {
-    match node.value.status {
-        NodeStatus::Initializing | NodeStatus::Ready => Ok(()),
-        status @ (NodeStatus::Disconnected | NodeStatus::Down) => Err(LogRefusal::NodeAway {
-            node_id: node.value.id,
-            name: node.value.name.clone(),
-            status: status.as_str(),
-        }),
+    if !is_away(node.value.status) {
+        return Ok(());
+    }
+    Err(LogRefusal::NodeAway {
+        node_id: node.value.id,
+        name: node.value.name.clone(),
+        status: node.value.status.as_str(),
+    })
+}
+
+/// Returns whether a node with this status cannot be reached.
+pub(crate) fn is_away(status: NodeStatus) -> bool {
+    match status {
+        NodeStatus::Initializing | NodeStatus::Ready => false,
+        NodeStatus::Disconnected | NodeStatus::Down => true,
     }
 }
 

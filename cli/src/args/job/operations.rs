@@ -58,6 +58,9 @@ pub struct Scale {
     /// Return once the job is stored, without watching it
     #[arg(long)]
     pub detach: bool,
+    /// Skip the confirmation that an ID prefix requires
+    #[arg(long)]
+    pub yes: bool,
     /// Show full IDs and the allocations of the deployment
     #[arg(long)]
     pub verbose: bool,
@@ -135,6 +138,9 @@ pub struct Eval {
     /// Return once the evaluation is stored, without watching it
     #[arg(long)]
     pub detach: bool,
+    /// Skip the confirmation that an ID prefix requires
+    #[arg(long)]
+    pub yes: bool,
     /// Show full IDs
     #[arg(long)]
     pub verbose: bool,

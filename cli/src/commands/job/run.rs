@@ -40,6 +40,7 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<Exit, Error> {
         request_id: context.connection.request_id(),
         preserve_counts: args.preserve_counts,
         preserve_resources: args.preserve_resources,
+        force: args.force,
     };
     let answer = match Box::pin(context.connection.register(request)).await {
         Ok(answer) => answer,

@@ -4,6 +4,7 @@ use proto::v1;
 
 use super::watch;
 use crate::args::job::operations::{Scale, ScalingEvents};
+use crate::commands::confirm;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -25,6 +26,9 @@ pub(crate) async fn scale(context: &Context, args: &Scale) -> Result<Exit, Error
     let connection = &context.connection;
     let style = context.style_err(args.verbose);
     let job = resolve::job(connection, &args.id, &style).await?;
+    if let Some(end) = confirm::job(context, (&job, &args.id), args.yes, "scale")? {
+        return Ok(end);
+    }
     let task_group = match group {
         Some(group) => group.clone(),
         None => only_group(context, &job).await?,

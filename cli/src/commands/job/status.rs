@@ -4,6 +4,7 @@ use proto::v1;
 
 use super::inspect::to_json;
 use crate::args::job::Status;
+use crate::commands::page;
 use crate::connection::Blocking;
 use crate::context::Context;
 use crate::error::Error;
@@ -27,18 +28,16 @@ pub(crate) async fn run(context: &Context, args: &Status) -> Result<Exit, Error>
 async fn list(context: &Context, args: &Status) -> Result<Exit, Error> {
     let connection = &context.connection;
     let namespace = connection.namespace();
-    let jobs = connection.jobs(namespace, "", 0).await?;
-    let text = if args.json {
-        let jobs: Vec<json::job::JobStub<'_>> = jobs.iter().map(Into::into).collect();
-        pretty(&jobs)
-    } else if jobs.is_empty() {
-        "No running jobs".to_owned()
-    } else {
-        let style = context.style(args.verbose);
-        render::job::table(&jobs, namespace == "*", &style).render()
-    };
-    context.printer.out(&text)?;
-    Ok(Exit::Success)
+    let options = page::options(context, namespace, &args.page);
+    let jobs = connection.job_page(options).await?;
+    page::show::<_, json::job::JobStub<'_>>(context, &jobs, args.json, |jobs| {
+        if jobs.is_empty() {
+            "No running jobs".to_owned()
+        } else {
+            let style = context.style(args.verbose);
+            render::job::table(jobs, namespace == "*", &style).render()
+        }
+    })
 }
 
 /// Shows one job.

@@ -33,6 +33,51 @@ impl Allocations for Fake {
         Ok(Response::new(ListAllocationsResponse { meta, allocations }))
     }
 
+    async fn restart(
+        &self,
+        request: Request<RestartAllocationRequest>,
+    ) -> Answer<RestartAllocationResponse> {
+        self.seen("Restart", &request, None).await?;
+        let message = request.into_inner();
+        let mut state = self.state();
+        state.restart_requests.push(message.clone());
+        if let Some(refused) = state.restart_refusals.pop_front() {
+            return Err(refused);
+        }
+        let mut allocs = state.allocs.iter_mut();
+        let alloc = allocs.find(|alloc| alloc.id == message.alloc_id).unwrap();
+        let mut tasks = Vec::new();
+        for (name, task) in &mut alloc.task_states {
+            if message.task.is_empty() || message.task == *name {
+                task.started_at_ns += 1;
+                tasks.push(name.clone());
+            }
+        }
+        tasks.sort();
+        Ok(Response::new(RestartAllocationResponse { tasks }))
+    }
+
+    async fn stop(
+        &self,
+        request: Request<StopAllocationRequest>,
+    ) -> Answer<StopAllocationResponse> {
+        self.seen("Stop", &request, None).await?;
+        let message = request.into_inner();
+        let mut state = self.state();
+        state.stop_requests.push(message.clone());
+        let mut allocs = state.allocs.iter_mut();
+        let alloc = allocs.find(|alloc| alloc.id == message.alloc_id).unwrap();
+        let mut next = alloc.clone();
+        next.id = "99998888-7777-6666-5555-444433332222".to_owned();
+        alloc.next_alloc_id.clone_from(&next.id);
+        alloc.desired_status = "stop".to_owned();
+        state.allocs.push(next);
+        Ok(Response::new(StopAllocationResponse {
+            eval_id: crate::fixtures::EVAL.to_owned(),
+            ..StopAllocationResponse::default()
+        }))
+    }
+
     async fn logs(&self, request: Request<LogsRequest>) -> Answer<Self::LogsStream> {
         self.seen("Logs", &request, None).await?;
         let message = request.into_inner();

@@ -1,5 +1,6 @@
 //! Operator RPCs of the fake gateway.
 
+use futures::stream::{self, BoxStream, StreamExt as _};
 use proto::v1::operator_server::Operator;
 use proto::v1::*;
 use tonic::{Request, Response, Status};
@@ -8,6 +9,32 @@ use super::fake::{Answer, Fake, meta};
 
 #[tonic::async_trait]
 impl Operator for Fake {
+    type SaveSnapshotStream = BoxStream<'static, Result<SnapshotChunk, Status>>;
+
+    async fn save_snapshot(
+        &self,
+        request: Request<SaveSnapshotRequest>,
+    ) -> Answer<Self::SaveSnapshotStream> {
+        self.seen("SaveSnapshot", &request, None).await?;
+        let state = self.state();
+        let header = SnapshotChunk {
+            min_revision: state.snapshot_min_revision,
+            data: Vec::new(),
+        };
+        let parts: Vec<SnapshotChunk> = state
+            .snapshot
+            .chunks(10_000)
+            .map(|data| SnapshotChunk {
+                min_revision: 0,
+                data: data.to_vec(),
+            })
+            .collect();
+        let chunks = std::iter::once(header).chain(parts).map(Ok);
+        Ok(Response::new(
+            stream::iter(chunks.collect::<Vec<_>>()).boxed(),
+        ))
+    }
+
     async fn list_leaders(
         &self,
         request: Request<ListLeadersRequest>,

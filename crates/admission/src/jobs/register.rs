@@ -1,5 +1,5 @@
 //! Registration: a job and an evaluation in one transaction. An unchanged job only gets the
-//! evaluation.
+//! evaluation, unless the request forces a version.
 
 use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, TriggeredBy};
 use state::{Entity, Key, Snapshot, Write};
@@ -20,6 +20,8 @@ pub struct RegisterRequest {
     pub eval_priority: u32,
     /// Values of the stored job that stay.
     pub preserve: Preserve,
+    /// An unchanged job gets a new version, too.
+    pub force: bool,
     /// With this many open evaluations it is refused.
     pub max_open_evals: usize,
 }
@@ -103,7 +105,7 @@ fn propose(
         writes.push(create_eval(eval));
     }
     let changed = match stored {
-        Some(stored) if !stored.value.spec_differs(job) => {
+        Some(stored) if !request.force && !stored.value.spec_differs(job) => {
             writes.extend(evaluated(snapshot, stored));
             false
         }

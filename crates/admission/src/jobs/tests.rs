@@ -8,4 +8,5 @@ mod marking;
 mod registering;
 mod reverting;
 mod scaling;
+mod stopping;
 mod versioning;

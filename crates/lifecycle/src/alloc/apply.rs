@@ -7,8 +7,7 @@ use rand::Rng;
 
 use super::{AllocRunner, Prerun, Step};
 use crate::effect::Effect;
-use crate::event::{Event, RestartScope};
-use crate::gates::Stage;
+use crate::event::Event;
 use crate::kill::{AllocKill, KillReason};
 use crate::spec::AllocSpec;
 use crate::task::TaskRunner;
@@ -158,25 +157,6 @@ impl AllocRunner {
         self.state
             .health
             .watch(spec.deployment_id, spec.health, now);
-    }
-
-    fn restart(&mut self, step: &mut Step<'_>, scope: &RestartScope, reason: &str) {
-        if self.state.kill.is_some() || self.state.stage == Stage::Poststop {
-            return;
-        }
-        match scope {
-            RestartScope::Task(name) => {
-                self.with_task(step, name, |runner, cx| runner.restart(cx, reason));
-            }
-            RestartScope::Running => self.each_task(step, |runner, cx| runner.restart(cx, reason)),
-            RestartScope::All => {
-                self.each_task(step, |runner, cx| {
-                    runner.restart(cx, reason);
-                    runner.revive(cx.now, reason);
-                });
-                self.state.stage = Stage::Prestart;
-            }
-        }
     }
 
     fn tick(&mut self, step: &mut Step<'_>) {

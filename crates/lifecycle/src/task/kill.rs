@@ -49,7 +49,7 @@ impl TaskRunner {
 
     /// Replaces the process, if one runs.
     pub(crate) fn restart(&mut self, cx: &mut Context<'_>, reason: &str) {
-        if self.phase == Phase::Running && self.kill.is_none() {
+        if self.can_restart() {
             self.record(task_event::restart_signaled(cx.now.wall, reason));
             self.begin_kill(cx, Purpose::Restart(reason.to_owned()), true);
         }

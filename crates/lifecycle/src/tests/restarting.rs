@@ -187,3 +187,35 @@ fn a_stop_overtakes_a_restart() {
     );
     assert_eq!(play.exited("main", 1, 0), ["ended", "forget main 1"]);
 }
+
+/// Returns the tasks that a restart affects, or the refusal's text.
+fn restartable(play: &Play, scope: crate::RestartScope) -> Result<Vec<String>, String> {
+    play.runner
+        .restartable(&scope)
+        .map_err(|refusal| refusal.to_string())
+}
+
+#[test]
+fn a_requested_restart_names_its_tasks_or_the_reason_against_it() {
+    use crate::RestartScope::{All, Running, Task};
+    let task = |name: &str| Task(name.to_owned());
+    let spec = service()
+        .with("init", Role::Prestart)
+        .with("main", Role::Main);
+    let mut play = Play::running(spec);
+    assert_eq!(restartable(&play, Running).unwrap(), ["init"]);
+    let waiting = restartable(&play, task("main")).unwrap_err();
+    assert!(waiting.contains("\"main\" is not running"), "{waiting}");
+    let unknown = restartable(&play, task("db")).unwrap_err();
+    assert!(unknown.contains("want one of init, main"), "{unknown}");
+    play.exited("init", 1, 0);
+    assert!(restartable(&play, Running).unwrap_err().contains("no task"));
+    play.started("main", 1);
+    assert_eq!(restartable(&play, Running).unwrap(), ["main"]);
+    assert_eq!(restartable(&play, All).unwrap(), ["init", "main"]);
+    play.stop();
+    for scope in [Running, All, task("main")] {
+        let ending = restartable(&play, scope.clone()).unwrap_err();
+        assert!(ending.contains("is ending"), "{scope:?}: {ending}");
+    }
+}

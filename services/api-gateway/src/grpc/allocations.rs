@@ -1,4 +1,4 @@
-//! `kafila.v1.Allocations`: reads, and the relay of tasks' output.
+//! `kafila.v1.Allocations`: reads, the relay of tasks' output, restarts and stops.
 
 use gateway_core::Error;
 use listing::prefix;
@@ -9,7 +9,7 @@ use proto::v1::allocations_server::Allocations;
 use state::{AllocView, Snapshot, Table};
 use tonic::{Request, Response, Status};
 
-use super::query::{Api, List, Parts, Read, open};
+use super::query::{Api, List, Parts, Read, open, reply};
 
 const TABLES: [Table; 1] = [Table::Allocs];
 
@@ -65,6 +65,21 @@ impl Allocations for Api {
         let relayed = logs::relay(&self.gateway.node, source, request).await?;
         Ok(Response::new(Box::pin(relayed)))
     }
+
+    async fn restart(
+        &self,
+        request: Request<v1::RestartAllocationRequest>,
+    ) -> Result<Response<v1::RestartAllocationResponse>, Status> {
+        let answer = Box::pin(self.restart_allocation(request.into_inner())).await?;
+        Ok(Response::new(answer))
+    }
+
+    async fn stop(
+        &self,
+        request: Request<v1::StopAllocationRequest>,
+    ) -> Result<Response<v1::StopAllocationResponse>, Status> {
+        reply(Box::pin(self.stop_allocation(request.into_inner())).await)
+    }
 }
 
 impl Api {
@@ -97,7 +112,7 @@ pub(super) fn page_of_allocs<'s>(
     list.page(keyed, |view| api_view::allocation(snapshot, view))
 }
 
-fn find(snapshot: &Snapshot, text: &str) -> Result<AllocId, prefix::NotFound> {
+pub(super) fn find(snapshot: &Snapshot, text: &str) -> Result<AllocId, prefix::NotFound> {
     let exists = |id| snapshot.alloc(id).is_some();
     let all = snapshot
         .allocs()

@@ -21,7 +21,7 @@ use crate::reads::index::{self, JOB_TABLES};
 use crate::reads::options::job_key as checked_job_key;
 
 /// The receipt of an operation, and its revision.
-type Done = (Receipt, u64);
+pub(super) type Done = (Receipt, u64);
 
 impl Api {
     pub(super) async fn dispatch_job(
@@ -187,7 +187,7 @@ impl Api {
     }
 }
 
-fn step(outcome: Outcome) -> Step<Done> {
+pub(super) fn step(outcome: Outcome) -> Step<Done> {
     match outcome {
         // The child of a dispatch token may have been purged meanwhile.
         Outcome::Done { receipt, index } => Step::IfFresh((receipt, index)),

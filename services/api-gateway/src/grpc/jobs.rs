@@ -240,6 +240,7 @@ impl Api {
                 counts: request.preserve_counts,
                 resources: request.preserve_resources,
             },
+            force: request.force,
             max_open_evals: gateway.config.max_open_evals,
         };
         let decide = |snapshot: &Snapshot| {

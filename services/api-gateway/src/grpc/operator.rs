@@ -9,12 +9,22 @@ use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::query::{Api, Read, open, reply, step};
-use crate::maintenance;
+use super::query::{Api, Parts, Read, open, reply, step};
 use crate::reads::index;
+use crate::{backup, maintenance};
 
 #[tonic::async_trait]
 impl Operator for Api {
+    type SaveSnapshotStream = Parts<v1::SnapshotChunk>;
+
+    async fn save_snapshot(
+        &self,
+        _request: Request<v1::SaveSnapshotRequest>,
+    ) -> Result<Response<Self::SaveSnapshotStream>, Status> {
+        let chunks = Box::pin(backup::save(&self.gateway)).await?;
+        Ok(Response::new(Box::pin(chunks)))
+    }
+
     async fn list_leaders(
         &self,
         request: Request<v1::ListLeadersRequest>,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{AllocClient, ClientStatus, Node, NodeStatus, TaskState};
-use proto::internal::v1::NodeLogsRequest;
 use proto::internal::v1::node_files_server::{NodeFiles, NodeFilesServer};
+use proto::internal::v1::{NodeLogsRequest, NodeRestartRequest, NodeRestartResponse};
 use proto::v1;
 use state::{Entity, Key};
 use test_kit::wait_for;
@@ -21,6 +21,7 @@ const CHUNK: usize = 64 << 10;
 #[derive(Clone, Default)]
 struct Files {
     chunks: Arc<AtomicUsize>,
+    restarts: Arc<AtomicUsize>,
     endless: bool,
 }
 
@@ -61,6 +62,24 @@ impl NodeFiles for Files {
             }
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn restart(
+        &self,
+        request: Request<NodeRestartRequest>,
+    ) -> Result<Response<NodeRestartResponse>, Status> {
+        let request = request.into_inner();
+        if request.secret != "secret-1" {
+            return Err(Status::permission_denied("not the node's secret"));
+        }
+        self.restarts.fetch_add(1, Ordering::SeqCst);
+        match request.task.as_str() {
+            "" => Ok(Response::new(NodeRestartResponse {
+                tasks: vec!["server".to_owned()],
+            })),
+            // A connection that ends without an answer.
+            _ => Err(Status::unavailable("the connection broke")),
+        }
     }
 }
 
@@ -208,4 +227,56 @@ async fn what_stands_in_the_way_is_explained() {
     })
     .await;
     assert_eq!(down.code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn a_restart_reaches_the_node_once() {
+    let files = Files::default();
+    let (suite, node, request) = world(&files).await;
+    let restart = |task: &str| v1::RestartAllocationRequest {
+        alloc_id: request.alloc_id[..8].to_owned(),
+        task: task.to_owned(),
+        all_tasks: false,
+    };
+    let mut allocations = suite.allocations(0);
+    let answer = allocations.restart(ask(restart(""))).await.unwrap();
+    assert_eq!(answer.into_inner().tasks, ["server"]);
+
+    // Without an answer it is unknown whether the node has restarted the task.
+    let unknown = allocations.restart(ask(restart("server"))).await;
+    let unknown = unknown.unwrap_err();
+    assert_eq!(unknown.code(), Code::Unknown, "{unknown}");
+    assert!(unknown.message().contains("may have been restarted"));
+    assert_eq!(files.restarts.load(Ordering::SeqCst), 2);
+
+    let gone = Node {
+        address: "http://127.0.0.1:1".to_owned(),
+        ..node
+    };
+    suite.put_node(&gone).await;
+    let refused = wait_for("the gateway to see the change", PATIENCE, async || {
+        let refused = allocations.restart(ask(restart(""))).await.err()?;
+        (refused.code() == Code::Unavailable).then_some(refused)
+    });
+    assert!(refused.await.message().contains("nothing was restarted"));
+}
+
+#[tokio::test]
+async fn a_stopped_allocation_is_marked_once_for_one_request_id() {
+    let (suite, _, request) = world(&Files::default()).await;
+    let stop = v1::StopAllocationRequest {
+        alloc_id: request.alloc_id.clone(),
+        request_id: "r1".to_owned(),
+    };
+    let mut allocations = suite.allocations(0);
+    let first = allocations.stop(ask(stop.clone())).await.unwrap();
+    let again = allocations.stop(ask(stop)).await.unwrap();
+    assert_eq!(first.into_inner(), again.into_inner());
+    let get = v1::GetAllocationRequest {
+        alloc_id: request.alloc_id,
+        ..v1::GetAllocationRequest::default()
+    };
+    let stopped = allocations.get(ask(get)).await.unwrap().into_inner();
+    let transition = stopped.allocation.unwrap().desired_transition.unwrap();
+    assert!(transition.migrate);
 }

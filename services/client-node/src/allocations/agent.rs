@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lifecycle::gc::Candidate;
-use lifecycle::{AllocState, Assignment, Boot, predecessors_first};
+use lifecycle::{AllocState, Assignment, Boot, RestartRefusal, RestartScope, predecessors_first};
 use local_state::{NodeState, Restored, decode};
 use model::{AllocClient, AllocId, ClientStatus, DeploymentHealth, DeploymentId};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
@@ -266,6 +267,20 @@ impl Agent {
         };
         handle.send(Command::Collect).await;
         Some(handle)
+    }
+
+    /// Restarts tasks of an allocation in place, and returns their names once the restart is stored.
+    /// `None`: the allocation is not on this node.
+    pub(crate) async fn restart(
+        &self,
+        alloc_id: AllocId,
+        scope: RestartScope,
+    ) -> Option<Result<Vec<String>, RestartRefusal>> {
+        let handle = self.lock().allocs.get(&alloc_id)?.handle.clone();
+        let (answer, answered) = oneshot::channel();
+        handle.send(Command::Restart { scope, answer }).await;
+        // Without an answer the runner is gone, and its allocation with it.
+        answered.await.ok()
     }
 
     /// Drops the runners whose allocation is removed.

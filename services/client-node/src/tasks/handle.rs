@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lifecycle::Assignment;
+use lifecycle::{Assignment, RestartRefusal, RestartScope};
 use model::Timestamp;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A command to a runner.
 #[derive(Debug)]
@@ -17,6 +17,11 @@ pub(crate) enum Command {
     Contact { age: Duration },
     /// The servers may have lost its last report.
     ReportAgain,
+    /// Restart tasks in place; the answer names them.
+    Restart {
+        scope: RestartScope,
+        answer: oneshot::Sender<Result<Vec<String>, RestartRefusal>>,
+    },
     /// Stop the allocation and remove its files and records.
     Collect,
 }

@@ -26,6 +26,8 @@ use crate::context::Context;
 const QUEUE: usize = 64;
 /// Timeout of a stop at the end of the agent, beyond the tasks' own kill timeouts.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// Reason of a requested restart, in the task's events.
+const RESTART_REASON: &str = "Restart requested by an operator";
 /// The pause before a failed removal is retried.
 const REMOVE_PAUSE: Duration = Duration::from_secs(30);
 
@@ -180,6 +182,16 @@ impl Runner {
                 Some(Event::Stop { skip_delays: false })
             }
             Command::Update(assignment) => self.update(assignment).await,
+            Command::Restart { scope, answer } => {
+                let affected = self.machine.restartable(&scope);
+                if affected.is_ok() {
+                    let reason = RESTART_REASON.to_owned();
+                    self.step(Event::Restart { scope, reason }).await;
+                }
+                // The caller may have gone.
+                let _ = answer.send(affected);
+                None
+            }
         }
     }
 

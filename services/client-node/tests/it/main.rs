@@ -11,6 +11,7 @@ mod logs;
 mod node;
 mod offers;
 mod reporting;
+mod restart_request;
 mod restarting;
 mod running;
 mod sessions;

@@ -120,6 +120,20 @@ fn a_changed_job_gets_the_next_version_and_compares_the_one_it_replaces() {
 }
 
 #[test]
+fn a_forced_registration_of_an_unchanged_job_is_a_new_version() {
+    let (mut fixture, job) = (Fixture::default(), builders::service("web", 3));
+    fixture.register(&job);
+    let forced = RegisterRequest {
+        force: true,
+        ..request()
+    };
+    let forced = proposal(fixture.decide(&job, &forced).unwrap());
+    assert!(forced.changed);
+    fixture.commit(&forced);
+    assert_eq!(fixture.kept(&job.key()), [0, 1]);
+}
+
+#[test]
 fn a_stopped_job_that_is_registered_again_starts_again() {
     let (mut fixture, job) = (Fixture::default(), builders::service("web", 3));
     fixture.register(&job);

@@ -1,0 +1,34 @@
+//! `kafila operator debug`
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Debug {
+    /// The archive, which must not exist [default: kafila-debug-TIME.tar.gz in the current directory]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Address of the metrics of a service or node, such as 10.0.0.7:7111; repeatable
+    #[arg(long = "metrics", value_name = "HOST:PORT", action = ArgAction::Append)]
+    pub metrics: Vec<String>,
+    /// Log file on this machine, whose last MiB is added; repeatable
+    #[arg(long = "log-file", value_name = "FILE", action = ArgAction::Append)]
+    pub log_files: Vec<PathBuf>,
+    /// Configuration file on this machine, added without secrets; repeatable
+    #[arg(long = "config-file", value_name = "FILE", action = ArgAction::Append)]
+    pub config_files: Vec<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kafila operator debug
+  kafila operator debug -metrics 10.0.0.7:7111 -metrics 10.0.0.8:7111
+  kafila operator debug -log-file /var/log/kafila.log -config-file /etc/kafila/api-gateway.toml
+
+Collects versions, leaders, the scheduler configuration, counts, nodes, failed allocations and open
+evaluations for a bug report. Job specifications, environments and output of tasks are left out. What
+cannot be collected is named in manifest.json. Log files are added as they are: read them first.
+
+Exit codes: 0 written, also when some parts are missing; 1 nothing was written.";

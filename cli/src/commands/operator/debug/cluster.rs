@@ -1,0 +1,162 @@
+//! The cluster in a debug archive: only fields that hold no secrets are copied.
+
+use std::collections::BTreeMap;
+
+use proto::v1;
+use serde_json::{Value, json};
+
+use super::part::Part;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::json::operator::{Leader, SchedulerConfig};
+
+/// Longest list of failed allocations and of evaluations: the newest.
+const LISTED: usize = 100;
+
+pub(super) async fn parts(connection: &Connection) -> Vec<Part> {
+    let version = connection.gateway_version().await;
+    let leaders = connection.leaders().await;
+    let config = connection.scheduler_config().await;
+    let nodes = connection.all_nodes().await;
+    let jobs = connection.jobs("*", "", 0).await;
+    let allocs = connection.all_allocations().await;
+    let evals = connection
+        .evaluations(connection.options("*"), "", "")
+        .await;
+    let evals = evals.map(|(evals, _)| evals);
+    let deployments = connection.deployments("*", "", 0).await;
+    vec![
+        Part::json(
+            "gateway.json",
+            version.map(|version| json!({ "Version": version })),
+        ),
+        Part::json(
+            "leaders.json",
+            leaders.map(|leaders| json!(leaders.iter().map(Leader::from).collect::<Vec<_>>())),
+        ),
+        Part::json(
+            "scheduler-config.json",
+            config.map(|config| json!(SchedulerConfig::from(&config))),
+        ),
+        counted("jobs.json", &jobs, |job| {
+            format!("{} {}", job.r#type, job.status)
+        }),
+        counted("nodes-count.json", &nodes, |node| {
+            format!("{} {}", node.status, node.eligibility)
+        }),
+        counted("allocations.json", &allocs, |alloc| {
+            alloc.client_status.clone()
+        }),
+        counted("evaluations.json", &evals, |eval| {
+            format!("{} {}", eval.status, eval.triggered_by)
+        }),
+        counted("deployments.json", &deployments, |deployment| {
+            deployment.status.clone()
+        }),
+        listed("nodes.json", nodes, |_| true, node),
+        listed("failed-allocations.json", allocs, is_failed, alloc),
+        listed("open-evaluations.json", evals, is_open, eval),
+    ]
+}
+
+/// Counts objects by what `key` returns.
+fn counted<T>(name: &str, objects: &Result<Vec<T>, Error>, key: impl Fn(&T) -> String) -> Part {
+    let content = match objects {
+        Ok(objects) => {
+            let mut counts = BTreeMap::<String, u64>::new();
+            for object in objects {
+                *counts.entry(key(object)).or_default() += 1;
+            }
+            Ok(format!("{:#}", json!(counts)).into_bytes())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    Part::new(name, content)
+}
+
+/// Lists the newest objects that `is_wanted` accepts; the lists of the gateway begin with the oldest.
+fn listed<T>(
+    name: &str,
+    objects: Result<Vec<T>, Error>,
+    is_wanted: impl Fn(&T) -> bool,
+    show: impl Fn(&T) -> Value,
+) -> Part {
+    let shown = objects.map(|objects| {
+        let newest = objects.iter().rev().filter(|object| is_wanted(object));
+        newest.take(LISTED).map(show).collect::<Value>()
+    });
+    Part::json(name, shown)
+}
+
+/// Attributes and metadata are left out: operators write them.
+fn node(node: &v1::Node) -> Value {
+    let drivers = node.drivers.iter();
+    let drivers: BTreeMap<&String, bool> = drivers.map(|(name, it)| (name, it.healthy)).collect();
+    json!({
+        "ID": node.id,
+        "Name": node.name,
+        "Datacenter": node.datacenter,
+        "NodePool": node.node_pool,
+        "Status": node.status,
+        "StatusDescription": node.status_description,
+        "Eligibility": node.eligibility,
+        "IsDraining": node.drain.is_some(),
+        "HealthyDrivers": drivers,
+        "ModifyIndex": node.modify_index,
+    })
+}
+
+fn is_failed(alloc: &v1::Allocation) -> bool {
+    matches!(alloc.client_status.as_str(), "failed" | "lost" | "unknown")
+}
+
+fn alloc(alloc: &v1::Allocation) -> Value {
+    let tasks = alloc.task_states.iter().map(|(name, task)| {
+        // Messages may quote commands and templates, so only the kinds of the events are kept.
+        let events: Vec<&str> = task
+            .events
+            .iter()
+            .map(|event| event.r#type.as_str())
+            .collect();
+        let shown = json!({
+            "State": task.state,
+            "Failed": task.failed,
+            "Restarts": task.restarts,
+            "Events": events,
+        });
+        (name.clone(), shown)
+    });
+    json!({
+        "ID": alloc.id,
+        "Namespace": alloc.namespace,
+        "JobID": alloc.job_id,
+        "JobVersion": alloc.job_version,
+        "TaskGroup": alloc.task_group,
+        "NodeID": alloc.node_id,
+        "ClientStatus": alloc.client_status,
+        "DesiredStatus": alloc.desired_status,
+        "Tasks": tasks.collect::<serde_json::Map<_, _>>(),
+        "ModifyIndex": alloc.modify_index,
+    })
+}
+
+fn is_open(eval: &v1::Evaluation) -> bool {
+    matches!(eval.status.as_str(), "pending" | "blocked" | "failed")
+}
+
+fn eval(eval: &v1::Evaluation) -> Value {
+    let queued: BTreeMap<&String, &u32> = eval.queued_allocations.iter().collect();
+    json!({
+        "ID": eval.id,
+        "Namespace": eval.namespace,
+        "JobID": eval.job_id,
+        "Type": eval.r#type,
+        "Priority": eval.priority,
+        "TriggeredBy": eval.triggered_by,
+        "Status": eval.status,
+        "StatusDescription": eval.status_description,
+        "QueuedAllocations": queued,
+        "SnapshotIndex": eval.snapshot_index,
+        "ModifyIndex": eval.modify_index,
+    })
+}

@@ -1,0 +1,84 @@
+//! `kafila operator debug`
+
+use std::io::Read as _;
+
+use tempfile::TempDir;
+
+use crate::command::{UNREACHABLE, kafila};
+use crate::gateway::Gateway;
+use crate::state::FakeState;
+
+/// Path below the folder -> content.
+fn unpack(path: &std::path::Path) -> std::collections::BTreeMap<String, String> {
+    let file = std::fs::File::open(path).unwrap();
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
+    let mut files = std::collections::BTreeMap::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let name = entry.path().unwrap().to_str().unwrap().to_owned();
+        let (_, name) = name.split_once('/').unwrap();
+        let mut content = String::new();
+        let name = name.to_owned();
+        entry.read_to_string(&mut content).unwrap();
+        files.insert(name, content);
+    }
+    files
+}
+
+#[tokio::test]
+async fn an_archive_describes_the_cluster_without_secrets() {
+    let directory = TempDir::new().unwrap();
+    let output = directory.path().join("debug.tar.gz");
+    let config = directory.path().join("gateway.toml");
+    std::fs::write(&config, "name = \"g1\"\n[etcd]\npassword = \"hunter2\"\n").unwrap();
+    let mut state = FakeState::running();
+    state.nodes[0]
+        .meta
+        .insert("password".to_owned(), "hunter2".to_owned());
+    state.allocs[0].client_status = "failed".to_owned();
+    let gateway = Gateway::start(state).await;
+    let line = format!(
+        "operator debug -output {} -config-file {} -log-file /no/such/file -metrics 127.0.0.1:1",
+        output.display(),
+        config.display()
+    );
+    let said = kafila(&line).at(&gateway.address).await;
+    said.ended(0).printed(&["Created debug archive: "]);
+    assert!(
+        said.stderr.contains("Missing: logs/no_such_file"),
+        "{said:?}"
+    );
+    let files = unpack(&output);
+    let read = |name: &str| -> serde_json::Value { serde_json::from_str(&files[name]).unwrap() };
+    assert_eq!(read("gateway.json")["Version"], "9.8.7");
+    assert_eq!(read("allocations.json")["failed"], 1);
+    assert_eq!(read("nodes.json")[0]["Name"], "n1");
+    assert_eq!(read("failed-allocations.json").as_array().unwrap().len(), 1);
+    let manifest = read("manifest.json");
+    let missing = manifest["Missing"].as_object().unwrap();
+    assert_eq!(missing.len(), 2, "{manifest}");
+    let config = files
+        .iter()
+        .find(|(name, _)| name.starts_with("config/"))
+        .unwrap();
+    assert!(config.1.contains("\"g1\""), "{config:?}");
+    for (name, content) in &files {
+        assert!(!content.contains("hunter2"), "{name}: {content}");
+    }
+    let again = kafila(&line).at(&gateway.address).await;
+    assert!(again.ended(1).stderr.contains("exists"), "{again:?}");
+}
+
+#[tokio::test]
+async fn an_archive_is_written_while_no_gateway_answers() {
+    let directory = TempDir::new().unwrap();
+    let output = directory.path().join("debug.tar.gz");
+    let line = format!("operator debug -output {}", output.display());
+    kafila(&line).at(UNREACHABLE).await.ended(0);
+    let manifest: serde_json::Value =
+        serde_json::from_str(&unpack(&output)["manifest.json"]).unwrap();
+    assert!(
+        manifest["Missing"]["leaders.json"].is_string(),
+        "{manifest}"
+    );
+}

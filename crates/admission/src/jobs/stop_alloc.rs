@@ -1,0 +1,86 @@
+//! Stop of one allocation by request: its transition asks the scheduler to stop and replace it.
+
+use model::{AllocId, Allocation, ClientStatus, DesiredTransition, TriggeredBy};
+use state::{AllocView, Entity, Key, Snapshot, Write};
+
+use super::decision::{Outcome, Receipt, RequestContext};
+use super::limits::check_open_evals;
+use super::refusal::JobRefusal;
+use super::writes::{create_eval, evaluated, evaluation};
+
+/// Decides on the stop of `alloc_id`. With `max_open_evals` open evaluations it is refused.
+///
+/// # Errors
+/// There is no such allocation, it has ended, its job is purged, or too many evaluations are open.
+pub fn stop_alloc(
+    snapshot: &Snapshot,
+    alloc_id: AllocId,
+    max_open_evals: usize,
+    context: &RequestContext,
+) -> Result<Outcome, JobRefusal> {
+    let Some(view) = snapshot.alloc(alloc_id) else {
+        return Err(JobRefusal::state(format!(
+            "allocation {alloc_id} has been garbage collected"
+        )));
+    };
+    let stored = snapshot.job(&view.alloc.job_key());
+    if let Some(eval) = snapshot.eval(context.eval_id) {
+        return Ok(Outcome::Done {
+            receipt: Receipt {
+                job_id: view.alloc.job_id.to_string(),
+                eval_id: Some(context.eval_id),
+                job_index: stored.map(|job| job.modify_index),
+            },
+            index: eval.create_index,
+        });
+    }
+    if let Some(reason) = ended(view) {
+        return Err(JobRefusal::state(format!(
+            "allocation {alloc_id} {reason}: there is nothing to stop"
+        )));
+    }
+    let stored = stored.ok_or_else(|| {
+        JobRefusal::state(format!(
+            "the job of allocation {alloc_id} is purged, so its allocations are being stopped already"
+        ))
+    })?;
+    check_open_evals(snapshot, max_open_evals)?;
+    let job = &stored.value;
+    let triggered_by = TriggeredBy::AllocStop;
+    let eval = evaluation(context, job, job.job_type, job.priority, triggered_by);
+    let receipt = Receipt {
+        job_id: job.id.clone(),
+        eval_id: Some(eval.id),
+        job_index: Some(stored.modify_index),
+    };
+    let mut writes = evaluated(snapshot, stored);
+    writes.push(create_eval(eval));
+    writes.push(mark(view, context));
+    Ok(Outcome::Commit { writes, receipt })
+}
+
+/// Returns the state of an allocation that cannot be stopped any more.
+fn ended(view: &AllocView) -> Option<String> {
+    let status = view.client_status();
+    if status.is_terminal() {
+        return Some(format!("has ended already ({})", status.as_str()));
+    }
+    let is_stopping = view.alloc.is_server_terminal() && status != ClientStatus::Unknown;
+    is_stopping.then(|| "is being stopped already".to_owned())
+}
+
+fn mark(view: &AllocView, context: &RequestContext) -> Write {
+    let alloc = Allocation {
+        transition: DesiredTransition {
+            migrate: true,
+            ..view.alloc.transition
+        },
+        modify_time: context.now,
+        ..(*view.alloc).clone()
+    };
+    Write::Update {
+        key: Key::Alloc(alloc.id),
+        modify_index: view.alloc_modify_index,
+        entity: Entity::Alloc(Box::new(alloc)),
+    }
+}

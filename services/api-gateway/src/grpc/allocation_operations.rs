@@ -1,0 +1,81 @@
+//! `kafila.v1.Allocations`: restart and stop.
+
+use admission::jobs::{RequestContext, request_id, stop_alloc::stop_alloc};
+use gateway_core::Error;
+use node_gateway::restart::{self, Target};
+use proto::v1;
+use service_kit::current_trace_parent;
+use state::Snapshot;
+use store::Room;
+use tonic::Status;
+use tracing::info;
+
+use super::allocations::find;
+use super::job_operations::step;
+use super::query::Api;
+
+impl Api {
+    pub(super) async fn restart_allocation(
+        &self,
+        request: v1::RestartAllocationRequest,
+    ) -> Result<v1::RestartAllocationResponse, Status> {
+        let target = self.find_restart(&request).await?;
+        let tasks = restart::restart(&self.gateway.node, &target).await?;
+        info!(alloc_id = %target.alloc_id, ?tasks, "tasks restarted");
+        Ok(v1::RestartAllocationResponse { tasks })
+    }
+
+    /// Finds the node to ask. What seems missing is looked up again in a fresh snapshot, unless the
+    /// store cannot be reached.
+    async fn find_restart(&self, request: &v1::RestartAllocationRequest) -> Result<Target, Error> {
+        let look = |snapshot: &Snapshot| {
+            let id = find(snapshot, &request.alloc_id)?;
+            let view = snapshot.alloc(id).expect("found in this snapshot");
+            let target = restart::locate(snapshot, view, &request.task, request.all_tasks)?;
+            Ok::<Target, Error>(target)
+        };
+        let stale = self.gateway.core.snapshot(true).await?;
+        match look(&stale) {
+            Ok(target) => Ok(target),
+            Err(error) => match self.gateway.core.fresh().await {
+                Ok(fresh) => look(&fresh),
+                Err(_) => Err(error),
+            },
+        }
+    }
+
+    pub(super) async fn stop_allocation(
+        &self,
+        request: v1::StopAllocationRequest,
+    ) -> Result<v1::StopAllocationResponse, Error> {
+        let core = &self.gateway.core;
+        let alloc_id = find(&core.fresh().await?, &request.alloc_id)?;
+        let eval_id = if request.request_id.is_empty() {
+            core.next_eval_id()
+        } else {
+            request_id::eval_id_of("stop-alloc", &alloc_id.to_string(), &request.request_id)?
+        };
+        let context = RequestContext {
+            eval_id,
+            now: core.now(),
+            trace_parent: current_trace_parent(),
+        };
+        let max_open_evals = self.gateway.config.max_open_evals;
+        let decide = |snapshot: &Snapshot| {
+            Ok(step(stop_alloc(
+                snapshot,
+                alloc_id,
+                max_open_evals,
+                &context,
+            )?))
+        };
+        let what = || format!("allocation {alloc_id}");
+        let (_, index) = core.execute_in(Room::FollowUp, what, decide).await?;
+        info!(%alloc_id, %eval_id, index, "allocation stopped");
+        Ok(v1::StopAllocationResponse {
+            eval_id: eval_id.to_string(),
+            eval_create_index: index,
+            index,
+        })
+    }
+}

@@ -1,0 +1,252 @@
+//! The client: a channel to each gateway, and the calls.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use http::uri::PathAndQuery;
+use prost::Message;
+use rand::RngExt as _;
+use tonic::client::Grpc;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use crate::address::InvalidAddress;
+use crate::attempts::{Attempts, Next};
+use crate::config::{Config, ConfigError};
+use crate::error::Error;
+use crate::method::Method;
+
+/// The largest accepted answer: a list of 100,000 allocations with their task events. Tonic's default
+/// of 4 MiB holds 4,000.
+const MAX_ANSWER_BYTES: usize = 256 << 20;
+
+/// A machine that answers does so in milliseconds, and the call needs time for another gateway.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// A gateway that vanished without closing its connections is noticed within 6 s.
+const KEEPALIVE: Duration = Duration::from_secs(3);
+
+/// Calls the gateways of a cluster. Connects with the first call; cheap to clone, and clones share the
+/// connections.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: Config,
+    gateways: Vec<Gateway>,
+    /// Position of the gateway in use.
+    current: AtomicUsize,
+}
+
+/// A gateway with its connection.
+#[derive(Clone)]
+pub(crate) struct Gateway {
+    position: usize,
+    pub(crate) address: String,
+    channel: Channel,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.shared.config).finish()
+    }
+}
+
+impl Client {
+    /// Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// An address or a file of TLS cannot be used.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        let urls = config.urls()?;
+        let connector = match urls.iter().any(|url| url.starts_with("https://")) {
+            true => Some(config.tls.connector()?),
+            false => None,
+        };
+        let mut gateways = Vec::new();
+        for (position, address) in urls.into_iter().enumerate() {
+            let endpoint = endpoint(&address)?;
+            let channel = match &connector {
+                Some(connector) if address.starts_with("https://") => {
+                    endpoint.connect_with_connector_lazy(connector.clone())
+                }
+                _ => net::connect_lazy(&endpoint),
+            };
+            gateways.push(Gateway {
+                position,
+                address,
+                channel,
+            });
+        }
+        Ok(Self {
+            shared: Arc::new(Shared {
+                config,
+                gateways,
+                current: AtomicUsize::new(0),
+            }),
+        })
+    }
+
+    /// Returns a client with the settings of [`Config::from_env`].
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::new(Config::from_env())
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// Returns the gateway that answered last.
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.shared.gateways[self.shared.current.load(Ordering::Relaxed)]
+    }
+
+    /// Switches to the next gateway, unless another call has done so.
+    pub(crate) fn leave(&self, gateway: &Gateway) {
+        let next = (gateway.position + 1) % self.shared.gateways.len();
+        let _ = self.shared.current.compare_exchange(
+            gateway.position,
+            next,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Leaves the gateway of a stream that broke.
+    pub(crate) fn leave_for(&self, error: &Error) {
+        let mut gateways = self.shared.gateways.iter();
+        if let Some(gateway) = gateways.find(|gateway| gateway.address == error.address()) {
+            self.leave(gateway);
+        }
+    }
+
+    /// Makes a call with its retries. `wait`: the time for which the gateway may block.
+    pub(crate) async fn unary<Q, A>(
+        &self,
+        method: Method<Q, A>,
+        mut message: Q,
+        timeout: Duration,
+        wait: Duration,
+    ) -> Result<A, Error>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        (method.prepare)(&mut message);
+        let repeat = (method.repeat)(&message);
+        let mut attempts = Attempts::new(self.config(), repeat, timeout, wait, Instant::now());
+        // An unknown outcome says more than the refused connection of a later attempt.
+        let mut unknown: Option<Error> = None;
+        loop {
+            let gateway = self.gateway().clone();
+            let limit = attempts.timeout(Instant::now());
+            let status = match self.attempt(&gateway, method, message.clone(), limit).await {
+                Ok(answer) => return Ok(answer),
+                Err(status) => status,
+            };
+            let error = Error::new(method.path, &gateway.address, status, limit);
+            if error.is_failover() {
+                self.leave(&gateway);
+            }
+            let chance = rand::rng().random_range(0.0..=1.0);
+            match attempts.after(&error, Instant::now(), chance) {
+                Next::Again(delay) => {
+                    if error.may_have_happened() {
+                        unknown = Some(error);
+                    }
+                    tokio::time::sleep(delay).await;
+                }
+                Next::GiveUp if error.may_have_happened() || !error.is_failover() => {
+                    return Err(error);
+                }
+                Next::GiveUp => return Err(unknown.unwrap_or(error)),
+            }
+        }
+    }
+
+    async fn attempt<Q, A>(
+        &self,
+        gateway: &Gateway,
+        method: Method<Q, A>,
+        message: Q,
+        limit: Duration,
+    ) -> Result<A, Status>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut request = Request::new(message);
+        request.set_timeout(limit);
+        self.add_metadata(&mut request);
+        let mut grpc = self.ready(gateway).await?;
+        let path = PathAndQuery::from_static(method.path);
+        let codec = ProstCodec::<Q, A>::default();
+        let answer = grpc.unary(request, path, codec).await?;
+        Ok(answer.into_inner())
+    }
+
+    /// Opens a stream at the present gateway; `limit` is the time until it begins.
+    pub(crate) async fn open<Q, A>(
+        &self,
+        method: Method<Q, A>,
+        message: Q,
+        limit: Duration,
+    ) -> Result<(Gateway, Streaming<A>), Error>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let gateway = self.gateway().clone();
+        let opening = async {
+            let mut request = Request::new(message);
+            self.add_metadata(&mut request);
+            let mut grpc = self.ready(&gateway).await?;
+            let path = PathAndQuery::from_static(method.path);
+            let codec = ProstCodec::<Q, A>::default();
+            grpc.server_streaming(request, path, codec).await
+        };
+        let error = match tokio::time::timeout(limit, opening).await {
+            Ok(Ok(stream)) => return Ok((gateway, stream.into_inner())),
+            Ok(Err(status)) => Error::new(method.path, &gateway.address, status, limit),
+            Err(_) => Error::silent(method.path, &gateway.address, limit),
+        };
+        if error.is_failover() {
+            self.leave(&gateway);
+        }
+        Err(error)
+    }
+
+    async fn ready(&self, gateway: &Gateway) -> Result<Grpc<Channel>, Status> {
+        let grpc = Grpc::new(gateway.channel.clone());
+        let mut grpc = grpc.max_decoding_message_size(MAX_ANSWER_BYTES);
+        let ready = grpc.ready().await;
+        ready.map_err(|error| Status::from_error(Box::new(error)))?;
+        Ok(grpc)
+    }
+
+    fn add_metadata<Q>(&self, request: &mut Request<Q>) {
+        if let Some(source) = &self.config().metadata {
+            source(request.metadata_mut());
+        }
+    }
+}
+
+fn endpoint(address: &str) -> Result<Endpoint, InvalidAddress> {
+    let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|_| InvalidAddress {
+        text: address.to_owned(),
+        problem: "it is not a URI".to_owned(),
+    })?;
+    Ok(endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE)
+        .keep_alive_while_idle(true)
+        .tcp_nodelay(true))
+}

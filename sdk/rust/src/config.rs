@@ -1,0 +1,261 @@
+//! Settings of a client: gateways, TLS, timeouts and retries.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tls::{Connector, Credentials, Expect, Files, KeyPair, ServerName, Verify};
+use tonic::metadata::MetadataMap;
+
+use crate::address::{self, InvalidAddress};
+
+/// Adds metadata to each attempt of each call, for example the caller's trace.
+pub type MetadataSource = Arc<dyn Fn(&mut MetadataMap) + Send + Sync>;
+
+/// Settings of a [`crate::Client`].
+#[derive(Clone)]
+pub struct Config {
+    /// Gateways such as `http://10.0.0.1:4646`, in the order of preference.
+    pub gateways: Vec<String>,
+    /// Used for `https://` addresses only.
+    pub tls: Tls,
+    /// Namespace of the helpers of the client; RPCs name theirs in the request.
+    pub namespace: String,
+    /// For one call with all its attempts.
+    pub timeout: Duration,
+    /// For one attempt of a call that may be repeated, before another gateway is asked.
+    pub attempt_timeout: Duration,
+    pub retry: RetryPolicy,
+    pub metadata: Option<MetadataSource>,
+}
+
+/// Retries of one call. Delays double and are drawn from the upper half of their range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Attempts in all, the first one included. The defaults span 11 s, enough for a restart.
+    pub attempts: u32,
+    pub first_delay: Duration,
+    /// Also bounds the delay that a gateway advises.
+    pub max_delay: Duration,
+    /// Whether a call waits for a gateway while none can be reached. A command that a person types
+    /// should fail at once.
+    pub wait_for_gateway: bool,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            attempts: 8,
+            first_delay: Duration::from_millis(100),
+            max_delay: Duration::from_secs(5),
+            wait_for_gateway: true,
+        }
+    }
+}
+
+/// Files and names for `https://` addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Certificates of the authorities of gateways (PEM). `None`: the system's.
+    pub ca_cert: Option<PathBuf>,
+    /// The client's certificate (PEM).
+    pub client_cert: Option<PathBuf>,
+    /// The key of `client_cert` (PEM).
+    pub client_key: Option<PathBuf>,
+    /// The name in gateways' certificates, such as `gateway.global.kafila`. `None`: the host of the
+    /// address.
+    pub server_name: Option<String>,
+    /// Accepts every certificate: a machine on the path can read and change the traffic.
+    pub skip_verify: bool,
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("no gateway address is set")]
+    NoGateway,
+    #[error(transparent)]
+    Address(#[from] InvalidAddress),
+    #[error("a client certificate needs its key: set both")]
+    CertificateWithoutKey,
+    #[error("the server name {0:?} is not a DNS name")]
+    ServerName(String),
+    #[error("cannot use the files of TLS: {}", chain(.0))]
+    Tls(#[source] tls::Error),
+}
+
+fn chain(error: &tls::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            gateways: vec![address::DEFAULT.to_owned()],
+            tls: Tls::default(),
+            namespace: "default".to_owned(),
+            timeout: Duration::from_secs(30),
+            attempt_timeout: Duration::from_secs(10),
+            retry: RetryPolicy::default(),
+            metadata: None,
+        }
+    }
+}
+
+impl Config {
+    /// Reads `KAFILA_ADDR` (several addresses with commas), `KAFILA_NAMESPACE` and the files of
+    /// [`Tls::from_env`], each with Nomad's name as the second choice.
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let first = |names: [&str; 2]| first(&variable, names);
+        let mut config = Self {
+            tls: Tls::from_variables(&variable),
+            ..Self::default()
+        };
+        if let Some(addresses) = first(["KAFILA_ADDR", "NOMAD_ADDR"]) {
+            config.gateways = addresses.split(',').map(|text| text.trim().to_owned()).collect();
+        }
+        if let Some(namespace) = first(["KAFILA_NAMESPACE", "NOMAD_NAMESPACE"]) {
+            config.namespace = namespace;
+        }
+        config
+    }
+
+    /// Returns the addresses of the gateways as URLs.
+    pub(crate) fn urls(&self) -> Result<Vec<String>, ConfigError> {
+        let urls: Vec<String> = self
+            .gateways
+            .iter()
+            .map(|text| address::parse(text))
+            .collect::<Result<_, _>>()?;
+        if urls.is_empty() {
+            return Err(ConfigError::NoGateway);
+        }
+        Ok(urls)
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("gateways", &self.gateways)
+            .field("tls", &self.tls)
+            .field("namespace", &self.namespace)
+            .field("timeout", &self.timeout)
+            .field("attempt_timeout", &self.attempt_timeout)
+            .field("retry", &self.retry)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the value of the first variable that is set and not empty.
+fn first(variable: impl Fn(&str) -> Option<String>, names: [&str; 2]) -> Option<String> {
+    let mut set = names.into_iter().filter_map(variable);
+    set.find(|text| !text.is_empty())
+}
+
+impl Tls {
+    /// Reads `KAFILA_CACERT`, `KAFILA_CLIENT_CERT`, `KAFILA_CLIENT_KEY`, `KAFILA_TLS_SERVER_NAME` and
+    /// `KAFILA_SKIP_VERIFY`, each with Nomad's name as the second choice.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let first = |names| first(&variable, names);
+        let is_true = |text: String| !matches!(text.as_str(), "0" | "false" | "f");
+        Self {
+            ca_cert: first(["KAFILA_CACERT", "NOMAD_CACERT"]).map(PathBuf::from),
+            client_cert: first(["KAFILA_CLIENT_CERT", "NOMAD_CLIENT_CERT"]).map(PathBuf::from),
+            client_key: first(["KAFILA_CLIENT_KEY", "NOMAD_CLIENT_KEY"]).map(PathBuf::from),
+            server_name: first(["KAFILA_TLS_SERVER_NAME", "NOMAD_TLS_SERVER_NAME"]),
+            skip_verify: first(["KAFILA_SKIP_VERIFY", "NOMAD_SKIP_VERIFY"]).is_some_and(is_true),
+        }
+    }
+
+    /// Loads the files.
+    pub(crate) fn connector(&self) -> Result<Connector, ConfigError> {
+        let own = match (&self.client_cert, &self.client_key) {
+            (None, None) => None,
+            (Some(cert), Some(key)) => Some(KeyPair {
+                cert: cert.clone(),
+                key: key.clone(),
+            }),
+            _ => return Err(ConfigError::CertificateWithoutKey),
+        };
+        let files = Files {
+            ca: self.ca_cert.clone(),
+            own,
+        };
+        let verify = match self.skip_verify {
+            true => Verify::Nothing,
+            false => Verify::Servers,
+        };
+        let credentials = Credentials::load_with("gateway", files, verify, |_| Ok(()))
+            .map_err(ConfigError::Tls)?;
+        let expect = match &self.server_name {
+            None => Expect::Host,
+            Some(name) => {
+                let parsed = ServerName::try_from(name.clone());
+                Expect::Name(parsed.map_err(|_| ConfigError::ServerName(name.clone()))?)
+            }
+        };
+        Ok(Connector::new(credentials, expect))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Config {
+        Config::from_variables(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn variables_name_gateways_namespace_and_files() {
+        let config = read(&[
+            ("NOMAD_ADDR", "http://n:1"),
+            ("KAFILA_ADDR", "http://a:1, b"),
+            ("KAFILA_NAMESPACE", ""),
+            ("NOMAD_NAMESPACE", "shop"),
+            ("KAFILA_CACERT", "ca.pem"),
+            ("NOMAD_SKIP_VERIFY", "true"),
+        ]);
+        assert_eq!(config.urls().unwrap(), ["http://a:1", "http://b:4646"]);
+        assert_eq!(config.namespace, "shop");
+        assert_eq!(config.tls.ca_cert, Some(PathBuf::from("ca.pem")));
+        assert!(config.tls.skip_verify);
+        assert_eq!(read(&[]).urls().unwrap(), [address::DEFAULT]);
+    }
+
+    #[test]
+    fn settings_that_cannot_be_used_are_refused() {
+        let none = Config {
+            gateways: Vec::new(),
+            ..Config::default()
+        };
+        assert!(matches!(none.urls(), Err(ConfigError::NoGateway)));
+        let keyless = Tls {
+            client_cert: Some(PathBuf::from("c.pem")),
+            ..Tls::default()
+        };
+        let error = keyless.connector().unwrap_err();
+        assert!(matches!(error, ConfigError::CertificateWithoutKey));
+        let missing = Tls {
+            ca_cert: Some(PathBuf::from("/no/such.pem")),
+            ..Tls::default()
+        };
+        let text = missing.connector().unwrap_err().to_string();
+        assert!(text.contains("/no/such.pem"), "{text}");
+    }
+}

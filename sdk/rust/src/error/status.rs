@@ -1,0 +1,192 @@
+//! Causes of failed calls, from gRPC statuses.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use tls::Problem;
+use tonic::{Code, ConnectError, Status, TimeoutExpired};
+
+use super::Kind;
+
+/// Message of a gateway whose own deadline for the call passed first. Source: tonic's server.
+const GATEWAY_TIMEOUT: &str = "Timeout expired";
+
+pub(super) fn classify(status: Status, timeout: Duration) -> Kind {
+    // A status without a cause is the gateway's, which may tell of connections of its own.
+    if let Some(problem) = StdError::source(&status).and_then(Problem::of) {
+        return Kind::Tls(problem);
+    }
+    if let Some(problem) = connect_problem(&status) {
+        return Kind::Unreachable { problem };
+    }
+    if let Some(evidence) = foreign(&status) {
+        return Kind::Foreign { evidence };
+    }
+    if status.code() == Code::Unimplemented {
+        return Kind::UnknownRpc;
+    }
+    if is_timeout(&status) {
+        return Kind::Timeout { after: timeout };
+    }
+    Kind::Status(Box::new(status))
+}
+
+/// Returns the reason if the connection could not be established.
+fn connect_problem(status: &Status) -> Option<String> {
+    let connect = causes(status).find(|cause| cause.is::<ConnectError>())?;
+    // The innermost cause is the system's: connection refused, no route to host.
+    let mut innermost = connect;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    Some(text.to_lowercase())
+}
+
+/// Returns the evidence that the server is not a gateway, if there is any.
+fn foreign(status: &Status) -> Option<&'static str> {
+    // The HTTP/2 library's messages for a peer that breaks the protocol. A gateway that shuts down
+    // causes "closed", "reset" or "received", never "detected".
+    let breaks_http2 = |cause: &(dyn StdError + 'static)| {
+        let text = cause.to_string();
+        text.contains("connection error detected") || text.contains("stream error detected")
+    };
+    if causes(status).any(breaks_http2) {
+        return Some("does not speak gRPC");
+    }
+    let words = status.message();
+    // A web server over HTTP/2. An unavailable one may be a proxy in front of a gateway.
+    if words.contains("grpc-status header missing") && status.code() != Code::Unavailable {
+        return Some("speaks HTTP, but not gRPC");
+    }
+    // gRPC servers of other libraries, such as etcd, send this message; ours send none.
+    if status.code() == Code::Unimplemented && words.starts_with("unknown service") {
+        return Some("speaks gRPC, but not Kafila's API");
+    }
+    None
+}
+
+/// Tells whether the deadline passed, on either side.
+fn is_timeout(status: &Status) -> bool {
+    status.code() == Code::DeadlineExceeded
+        || (status.code() == Code::Cancelled && status.message() == GATEWAY_TIMEOUT)
+        || causes(status).any(|cause| cause.is::<TimeoutExpired>())
+}
+
+/// Tells whether the connection broke: the status has a cause, so this side made it.
+pub(super) fn is_broken(status: &Status) -> bool {
+    StdError::source(status).is_some()
+}
+
+/// Describes a status: the message of the gateway, else the meaning of the code.
+pub(super) fn describe(status: &Status) -> String {
+    let words = status.message().trim();
+    let meaning = match status.code() {
+        Code::Unavailable => "the gateway cannot be reached right now",
+        Code::PermissionDenied => "Permission denied",
+        Code::Unauthenticated => "authentication required",
+        code => code.description(),
+    };
+    match (words.is_empty(), is_broken(status)) {
+        (true, _) => meaning.to_owned(),
+        // Created on this side: only the innermost cause of "transport error" is informative.
+        (false, true) => match causes(status).last() {
+            Some(cause) => format!("the connection broke: {cause}"),
+            None => words.to_owned(),
+        },
+        (false, false) => words.to_owned(),
+    }
+}
+
+/// Returns the causes of `status`, the innermost last.
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    let mut next = StdError::source(status);
+    std::iter::from_fn(move || {
+        let cause = next?;
+        next = cause.source();
+        Some(cause)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    fn error(status: Status) -> Error {
+        Error::new("/kafila.v1.Jobs/Get", "http://g:1", status, Duration::from_secs(1))
+    }
+
+    fn broken(text: &str) -> Status {
+        Status::from_error(Box::new(std::io::Error::other(text)))
+    }
+
+    #[test]
+    fn the_message_wins_over_the_code() {
+        assert_eq!(error(Status::not_found("no job")).message(), "no job");
+        let silent = Status::new(Code::PermissionDenied, "");
+        assert_eq!(error(silent).message(), "Permission denied");
+        let text = error(broken("reset by peer")).message();
+        assert_eq!(text, "the connection broke: reset by peer");
+    }
+
+    #[test]
+    fn errors_tell_whether_a_retry_may_succeed_and_a_write_have_happened() {
+        let busy = proto::status::exhausted("too many evaluations", Duration::from_secs(2));
+        assert_eq!(error(busy.clone()).retry_after(), Some(Duration::from_secs(2)));
+        let refused = Status::from_error(Box::new(ConnectError("refused".into())));
+        // (status, transient, may have happened)
+        let table = [
+            (busy, true, false),
+            (Status::unavailable("etcd has no leader"), true, true),
+            (Status::deadline_exceeded(""), true, true),
+            (Status::cancelled("Timeout expired"), true, true),
+            (refused, true, false),
+            (Status::from_error(Box::new(TimeoutExpired(()))), true, true),
+            (broken("connection reset by peer"), true, true),
+            (Status::resource_exhausted("message too large"), false, false),
+            (Status::not_found(""), false, false),
+            (Status::unimplemented("unknown service kafila.v1.Jobs"), false, false),
+        ];
+        for (status, transient, happened) in table {
+            let error = error(status);
+            assert_eq!(error.is_transient(), transient, "{error}");
+            assert_eq!(error.may_have_happened(), happened, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_breaks_is_no_timeout() {
+        let mut status = Status::cancelled("operation was canceled");
+        assert!(!matches!(error(status.clone()).kind(), Kind::Timeout { .. }));
+        status.set_source(std::sync::Arc::new(std::io::Error::other("reset")));
+        assert!(!matches!(error(status).kind(), Kind::Timeout { .. }));
+        let late = error(Status::cancelled("Timeout expired"));
+        assert!(matches!(late.kind(), Kind::Timeout { .. }), "{late}");
+    }
+
+    #[test]
+    fn foreign_servers_are_recognised() {
+        let no_grpc = "grpc-status header missing, mapped from HTTP status code";
+        let table = [
+            (broken("connection error detected: frame with invalid size"), true),
+            (broken("connection error received: not a result of an error"), false),
+            (Status::unimplemented("unknown service kafila.v1.Jobs"), true),
+            (Status::unimplemented(""), false),
+            (Status::unimplemented(format!("{no_grpc} 404")), true),
+            (Status::unavailable(format!("{no_grpc} 503")), false),
+        ];
+        for (status, expected) in table {
+            let error = error(status);
+            assert_eq!(matches!(error.kind(), Kind::Foreign { .. }), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_failed_connection_has_its_reason() {
+        let refused = std::io::Error::from_raw_os_error(111);
+        let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
+        assert_eq!(error(status).message(), "connection refused");
+    }
+}

@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-/// The address of `kafila dev`.
-pub const DEFAULT: &str = "http://127.0.0.1:4646";
-
-/// Default port of gateways.
-const DEFAULT_PORT: u16 = 4646;
+pub use kafila_client::address::DEFAULT;
+use kafila_client::address::parse;
 
 /// Environment variables with the address, by precedence; the second is Nomad's.
 const VARIABLES: [&str; 2] = ["KAFILA_ADDR", "NOMAD_ADDR"];
@@ -14,7 +11,7 @@ const VARIABLES: [&str; 2] = ["KAFILA_ADDR", "NOMAD_ADDR"];
 /// A gateway's address and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// For example `http://127.0.0.1:4646`.
+    /// For example `http://127.0.0.1:4646`; several gateways are separated by commas.
     pub url: String,
     pub source: Source,
 }
@@ -70,48 +67,22 @@ impl Address {
         Self::read(DEFAULT, Source::Default)
     }
 
-    /// Parses an address. Without a scheme the default port is the gateway's; a URL without a port
-    /// has port 80 or 443, as URLs do.
+    /// Parses an address, or several with commas.
     fn read(text: &str, source: Source) -> Result<Self, InvalidAddress> {
-        let bad = |problem: &str| InvalidAddress {
-            text: text.to_owned(),
-            origin: source,
-            problem: problem.to_owned(),
-        };
-        let (scheme, rest) = match text.split_once("://") {
-            None => ("http", text),
-            Some((scheme @ ("http" | "https"), rest)) => (scheme, rest),
-            Some((scheme, _)) => return Err(bad(&format!("{scheme} is not supported"))),
-        };
-        let host = rest.split('/').next().unwrap_or_default();
-        if host.is_empty() || host.contains(char::is_whitespace) {
-            return Err(bad("it names no host"));
-        }
-        if let Some((_, port)) = port_of(host)
-            && port.parse::<u16>().is_err()
-        {
-            return Err(bad(&format!(
-                "the port {port:?} is not a number up to 65535"
-            )));
-        }
-        let rest = rest.trim_end_matches('/');
-        let port = if text.contains("://") || port_of(host).is_some() || rest != host {
-            String::new()
-        } else {
-            format!(":{DEFAULT_PORT}")
-        };
+        let urls = text.split(',').map(|text| parse(text.trim()));
+        let urls: Vec<String> = urls.collect::<Result<_, _>>().map_err(|error| {
+            let kafila_client::address::InvalidAddress { text, problem } = error;
+            InvalidAddress {
+                text,
+                origin: source,
+                problem,
+            }
+        })?;
         Ok(Self {
-            url: format!("{scheme}://{rest}{port}"),
+            url: urls.join(","),
             source,
         })
     }
-}
-
-/// Splits `host` at its port; colons inside the brackets of `[::1]` do not count.
-fn port_of(host: &str) -> Option<(&str, &str)> {
-    let name_end = host.rfind(']').unwrap_or_default();
-    let colon = name_end + host[name_end..].find(':')?;
-    Some((&host[..colon], &host[colon + 1..]))
 }
 
 #[cfg(test)]
@@ -171,6 +142,7 @@ mod tests {
             // A proxy in front of a gateway.
             ("http://foo", "http://foo"),
             ("https://foo:4646/", "https://foo:4646"),
+            ("foo, https://bar:1", "http://foo:4646,https://bar:1"),
         ];
         for (text, expected) in table {
             assert_eq!(choose(Some(text), &[]).unwrap().url, expected, "{text}");

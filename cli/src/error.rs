@@ -6,17 +6,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::FieldErrors;
-use proto::v1::ErrorDetail;
-use tonic::{Code, Status};
+use kafila_client::{Code, ConfigError, Kind};
+use model::{FieldError, FieldErrors};
 
 use crate::address::{Address, InvalidAddress};
 use crate::exit::Exit;
 
-mod status;
 mod tls;
-
-pub(crate) use status::{is_transient, retry_after};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -61,8 +57,11 @@ pub enum Error {
         timeout: Duration,
     },
 
-    #[error("Error {doing}: {}", status::describe(.status))]
-    Rpc { doing: String, status: Box<Status> },
+    #[error("Error {doing}: {}", .error.message())]
+    Rpc {
+        doing: String,
+        error: Box<kafila_client::Error>,
+    },
 
     /// Any other message.
     #[error("{0}")]
@@ -97,52 +96,65 @@ impl Error {
         Self::Text(text.into())
     }
 
-    /// Describes the error of an RPC; `doing` completes "Error …".
-    pub(crate) fn from_status(
+    /// Describes the error of a call; `doing` completes "Error …".
+    pub(crate) fn from_call(
         doing: &str,
-        status: Status,
+        error: kafila_client::Error,
         address: &Address,
         timeout: Duration,
     ) -> Self {
         let doing = doing.to_owned();
-        // A status without a cause is the gateway's, which may tell of connections of its own.
-        if let Some(problem) = std::error::Error::source(&status).and_then(::tls::Problem::of) {
-            return Self::Tls {
+        // The gateway that was called, of those that are set.
+        let address = Address {
+            url: error.address().to_owned(),
+            source: address.source,
+        };
+        match error.kind().clone() {
+            Kind::Unreachable { problem } => Self::Unreachable {
                 doing,
-                address: address.clone(),
+                address,
                 problem,
-            };
-        }
-        if let Some(problem) = status::connect_problem(&status) {
-            return Self::Unreachable {
+            },
+            Kind::Tls(problem) => Self::Tls {
                 doing,
-                address: address.clone(),
+                address,
                 problem,
-            };
-        }
-        if let Some(problem) = status::foreign(&status) {
-            return Self::Foreign {
+            },
+            Kind::Foreign { evidence } => Self::Foreign {
                 doing,
-                address: address.clone(),
-                problem,
-            };
-        }
-        if status.code() == Code::Unimplemented {
-            return Self::UnknownCall {
+                address,
+                problem: evidence,
+            },
+            Kind::UnknownRpc => Self::UnknownCall { doing, address },
+            Kind::Timeout { .. } => Self::Timeout {
                 doing,
-                address: address.clone(),
-            };
-        }
-        if status::is_timeout(&status) {
-            return Self::Timeout {
-                doing,
-                url: address.url.clone(),
+                url: address.url,
                 timeout,
-            };
+            },
+            Kind::Status(_) => Self::Rpc {
+                doing,
+                error: Box::new(error),
+            },
         }
-        Self::Rpc {
-            doing,
-            status: Box::new(status),
+    }
+
+    /// Describes settings of the connection that cannot be used.
+    pub(crate) fn config(error: ConfigError, address: &Address) -> Self {
+        match error {
+            ConfigError::Address(error) => InvalidAddress {
+                text: error.text,
+                origin: address.source,
+                problem: error.problem,
+            }
+            .into(),
+            ConfigError::CertificateWithoutKey => Self::text(
+                "A client certificate needs its key: set both -client-cert and -client-key, or \
+                 KAFILA_CLIENT_CERT and KAFILA_CLIENT_KEY.",
+            ),
+            ConfigError::ServerName(name) => {
+                Self::text(format!("-tls-server-name: {name:?} is not a DNS name."))
+            }
+            other => Self::text(other.to_string()),
         }
     }
 
@@ -150,7 +162,7 @@ impl Error {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Timeout { .. } => true,
-            Self::Rpc { status, .. } => is_transient(status),
+            Self::Rpc { error, .. } => error.is_transient(),
             _ => false,
         }
     }
@@ -161,36 +173,39 @@ impl Error {
             | Self::Tls { .. }
             | Self::Foreign { .. }
             | Self::Timeout { .. } => true,
-            Self::Rpc { status, .. } => status.code() == Code::Unavailable,
+            Self::Rpc { error, .. } => error.code() == Code::Unavailable,
             _ => false,
         }
     }
 
     pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Rpc { status, .. } if status.code() == Code::NotFound)
+        matches!(self, Self::Rpc { error, .. } if error.code() == Code::NotFound)
     }
 
     /// Tells whether a conditional write lost: the index does not match.
     pub(crate) fn is_aborted(&self) -> bool {
-        matches!(self, Self::Rpc { status, .. } if status.code() == Code::Aborted)
+        matches!(self, Self::Rpc { error, .. } if error.code() == Code::Aborted)
     }
 
-    /// Tells whether the outcome of a write is unknown: it may have been executed without an answer.
+    /// Tells whether a write may have been executed although there is no answer.
     pub(crate) fn may_have_happened(&self) -> bool {
         match self {
             Self::Timeout { .. } => true,
-            Self::Rpc { status, .. } => is_transient(status) && retry_after(status).is_none(),
+            Self::Rpc { error, .. } => error.may_have_happened(),
             _ => false,
         }
     }
 
     /// Returns the errors of fields in the request, if they are the reason.
     pub(crate) fn field_errors(&self) -> Option<FieldErrors> {
-        let Self::Rpc { status, .. } = self else {
+        let Self::Rpc { error, .. } = self else {
             return None;
         };
-        let errors = ErrorDetail::from_status(status)?.field_errors();
-        (!errors.0.is_empty()).then_some(errors)
+        let violations = error.violations().into_iter();
+        let errors: Vec<_> = violations
+            .map(|violation| FieldError::new(violation.field, violation.message))
+            .collect();
+        (!errors.is_empty()).then_some(FieldErrors(errors))
     }
 
     /// Returns the reason without the failed operation.
@@ -201,7 +216,7 @@ impl Error {
             Self::Foreign { problem, .. } => format!("the server there {problem}"),
             Self::UnknownCall { .. } => UNKNOWN_CALL.to_owned(),
             Self::Timeout { timeout, .. } => format!("no answer within {}", seconds(*timeout)),
-            Self::Rpc { status, .. } => status::describe(status),
+            Self::Rpc { error, .. } => error.message(),
             other => other.to_string(),
         }
     }
@@ -295,9 +310,12 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_server_is_named_and_has_stored_nothing() {
-        let status = Status::unimplemented("unknown service kafila.v1.Jobs");
-        let error = Error::from_status("submitting job", status, &address(), Duration::ZERO);
+    fn a_foreign_server_is_named_with_the_origin_of_its_address() {
+        let error = Error::Foreign {
+            doing: "submitting job".to_owned(),
+            address: address(),
+            problem: "speaks gRPC, but not Kafila's API",
+        };
         let text = error.to_string();
         for part in [
             "http://127.0.0.1:4646",
@@ -307,14 +325,15 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(!error.may_have_happened() && !error.is_transient());
+        assert!(!error.is_transient());
     }
 
     #[test]
     fn a_server_without_the_call_is_named_with_the_origin_of_its_address() {
-        // The answer of Kafila's store, which is no gateway.
-        let status = Status::unimplemented("");
-        let error = Error::from_status("querying jobs", status, &address(), Duration::ZERO);
+        let error = Error::UnknownCall {
+            doing: "querying jobs".to_owned(),
+            address: address(),
+        };
         let text = error.to_string();
         for part in [
             "Error querying jobs: ",
@@ -326,7 +345,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(!error.may_have_happened() && !error.is_transient());
+        assert!(!error.is_transient());
     }
 
     #[test]

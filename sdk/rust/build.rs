@@ -35,7 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={}", root.display());
     let mut names = Vec::new();
     for entry in fs::read_dir(root.join("kafila/v1"))? {
-        let name = entry?.file_name().into_string().map_err(|_| "a file name")?;
+        let name = entry?
+            .file_name()
+            .into_string()
+            .map_err(|_| "a file name")?;
         if name.ends_with(".proto") {
             names.push(format!("kafila/v1/{name}"));
         }
@@ -126,7 +129,10 @@ impl Api<'_> {
         service: &str,
         method: &MethodDescriptorProto,
     ) -> Result<(), Box<dyn Error>> {
-        let (input, output) = (message(method.input_type())?, message(method.output_type())?);
+        let (input, output) = (
+            message(method.input_type())?,
+            message(method.output_type())?,
+        );
         let rpc = method.name();
         let (kind, call) = if method.server_streaming() {
             ("StreamCall", "StreamCall")
@@ -192,7 +198,7 @@ impl Api<'_> {
         for input in inputs
             .iter()
             .filter(|input| self.has_message(input, "options", "QueryOptions"))
-         {
+        {
             writeln!(
                 code,
                 "impl Read for v1::{input} {{\n    fn options_mut(&mut self) -> &mut v1::QueryOptions \
@@ -245,9 +251,16 @@ fn comment(
     file: &FileDescriptorProto,
     path: &[i32],
 ) -> Result<(), Box<dyn Error>> {
-    let info = file.source_code_info.as_ref().ok_or("no source code info")?;
+    let info = file
+        .source_code_info
+        .as_ref()
+        .ok_or("no source code info")?;
     let location = info.location.iter().find(|found| found.path == path);
-    for line in location.map(|found| found.leading_comments().lines()).into_iter().flatten() {
+    for line in location
+        .map(|found| found.leading_comments().lines())
+        .into_iter()
+        .flatten()
+    {
         writeln!(code, "{indent}///{line}")?;
     }
     Ok(())

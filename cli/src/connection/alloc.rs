@@ -1,10 +1,9 @@
 //! RPCs on allocations.
 
+use kafila_client::Opened;
 use proto::v1;
-use proto::v1::allocations_client::AllocationsClient;
-use tonic::Streaming;
 
-use super::transport::{Connection, rpc};
+use super::transport::Connection;
 use crate::error::Error;
 
 /// The part of a log to read.
@@ -28,8 +27,7 @@ impl Connection {
         let answer: v1::ListAllocationsResponse = self
             .call(
                 "querying allocations",
-                message,
-                rpc!(AllocationsClient.list),
+                self.api().allocations().list(message),
             )
             .await?;
         Ok(answer.allocations)
@@ -43,20 +41,16 @@ impl Connection {
         let answer: v1::ListAllocationsResponse = self
             .call(
                 "querying allocations",
-                message,
-                rpc!(AllocationsClient.list),
+                self.api().allocations().list(message),
             )
             .await?;
         Ok(answer.allocations)
     }
 
     /// Opens the stream of a task's output; the timeout applies to opening it.
-    pub(crate) async fn logs(
-        &self,
-        message: LogsRequest,
-    ) -> Result<Streaming<v1::LogsChunk>, Error> {
+    pub(crate) async fn logs(&self, message: LogsRequest) -> Result<Opened<v1::LogsChunk>, Error> {
         let doing = format!("reading logs of task {:?}", message.task);
-        self.call(&doing, message, rpc!(AllocationsClient.logs))
+        self.call(&doing, self.api().allocations().logs(message))
             .await
     }
 
@@ -66,7 +60,7 @@ impl Connection {
         message: v1::RestartAllocationRequest,
     ) -> Result<v1::RestartAllocationResponse, Error> {
         let doing = format!("restarting allocation {}", message.alloc_id);
-        self.call(&doing, message, rpc!(AllocationsClient.restart))
+        self.call(&doing, self.api().allocations().restart(message))
             .await
     }
 
@@ -80,12 +74,17 @@ impl Connection {
             request_id: self.request_id(),
         };
         let doing = format!("stopping allocation {alloc_id}");
-        self.call_until_answered(&doing, message, rpc!(AllocationsClient.stop))
+        self.call(&doing, self.api().allocations().stop(message))
             .await
     }
 
-    /// Describes the error of an open stream.
-    pub(crate) fn logs_error(&self, task: &str, status: tonic::Status) -> Error {
-        self.error(&format!("reading logs of task {task:?}"), status)
+    /// Returns the next part of a task's output; `None` at the end.
+    pub(crate) async fn next_chunk(
+        &self,
+        task: &str,
+        stream: &mut Opened<v1::LogsChunk>,
+    ) -> Result<Option<v1::LogsChunk>, Error> {
+        let doing = format!("reading logs of task {task:?}");
+        self.call_waiting(&doing, stream.next()).await
     }
 }

@@ -1,9 +1,8 @@
 //! RPCs that read deployments.
 
 use proto::v1;
-use proto::v1::deployments_client::DeploymentsClient;
 
-use super::transport::{Blocking, Connection, rpc};
+use super::transport::{Blocking, Connection};
 use crate::error::Error;
 
 impl Connection {
@@ -25,8 +24,7 @@ impl Connection {
         let answer: v1::ListDeploymentsResponse = self
             .call(
                 "querying deployments",
-                message,
-                rpc!(DeploymentsClient.list),
+                self.api().deployments().list(message),
             )
             .await?;
         Ok(answer.deployments)
@@ -46,7 +44,13 @@ impl Connection {
         };
         let doing = format!("reading deployment {deployment_id:?}");
         let answer: v1::GetDeploymentResponse = self
-            .call_within(&doing, message, blocking.wait, rpc!(DeploymentsClient.get))
+            .call_waiting(
+                &doing,
+                self.api()
+                    .deployments()
+                    .get(message)
+                    .blocking(blocking.after, blocking.wait),
+            )
             .await?;
         let index = answer.meta.unwrap_or_default().index;
         Ok((answer.deployment.unwrap_or_default(), index))

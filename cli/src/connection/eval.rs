@@ -1,9 +1,8 @@
 //! RPCs on evaluations.
 
 use proto::v1;
-use proto::v1::evaluations_client::EvaluationsClient;
 
-use super::transport::{Blocking, Connection, rpc};
+use super::transport::{Blocking, Connection};
 use crate::error::Error;
 
 impl Connection {
@@ -22,8 +21,7 @@ impl Connection {
         let answer: v1::ListEvaluationsResponse = self
             .call(
                 "querying evaluations",
-                message,
-                rpc!(EvaluationsClient.list),
+                self.api().evaluations().list(message),
             )
             .await?;
         let next_token = answer.meta.unwrap_or_default().next_token;
@@ -44,7 +42,13 @@ impl Connection {
         };
         let doing = format!("reading evaluation {eval_id:?}");
         let answer: v1::GetEvaluationResponse = self
-            .call_within(&doing, message, blocking.wait, rpc!(EvaluationsClient.get))
+            .call_waiting(
+                &doing,
+                self.api()
+                    .evaluations()
+                    .get(message)
+                    .blocking(blocking.after, blocking.wait),
+            )
             .await?;
         let index = answer.meta.unwrap_or_default().index;
         Ok((answer.evaluation.unwrap_or_default(), index))
@@ -64,7 +68,7 @@ impl Connection {
         };
         let doing = format!("explaining evaluation {eval_id:?}");
         let answer: v1::ExplainEvaluationResponse = self
-            .call(&doing, message, rpc!(EvaluationsClient.explain))
+            .call(&doing, self.api().evaluations().explain(message))
             .await?;
         let eval = answer.evaluation.unwrap_or_default();
         Ok((eval, answer.explanation.unwrap_or_default()))
@@ -81,7 +85,7 @@ impl Connection {
         };
         let doing = format!("reading allocations of evaluation {eval_id:?}");
         let answer: v1::ListAllocationsResponse = self
-            .call(&doing, message, rpc!(EvaluationsClient.list_allocations))
+            .call(&doing, self.api().evaluations().list_allocations(message))
             .await?;
         Ok(answer.allocations)
     }
@@ -92,7 +96,7 @@ impl Connection {
         let message = v1::DeleteEvaluationsRequest { eval_ids };
         let doing = "deleting evaluations";
         let answer: v1::DeleteEvaluationsResponse = self
-            .call(doing, message, rpc!(EvaluationsClient.delete))
+            .call(doing, self.api().evaluations().delete(message))
             .await?;
         Ok(answer.count)
     }

@@ -1,9 +1,8 @@
 //! RPCs on jobs.
 
 use proto::v1;
-use proto::v1::jobs_client::JobsClient;
 
-use super::transport::{Blocking, Connection, rpc};
+use super::transport::{Blocking, Connection};
 use crate::error::Error;
 
 /// A job with its summary.
@@ -47,7 +46,7 @@ impl Connection {
             options: Some(options),
         };
         let answer: v1::ListJobsResponse = self
-            .call("querying jobs", message, rpc!(JobsClient.list))
+            .call("querying jobs", self.api().jobs().list(message))
             .await?;
         Ok((answer.jobs, answer.meta.unwrap_or_default().next_token))
     }
@@ -65,7 +64,7 @@ impl Connection {
             version,
         };
         let doing = format!("querying job {job_id:?}");
-        let answer: v1::GetJobResponse = self.call(&doing, message, rpc!(JobsClient.get)).await?;
+        let answer: v1::GetJobResponse = self.call(&doing, self.api().jobs().get(message)).await?;
         Ok(FoundJob {
             job: answer.job.unwrap_or_default(),
             summary: answer.summary.unwrap_or_default(),
@@ -78,13 +77,13 @@ impl Connection {
         &self,
         message: v1::RegisterJobRequest,
     ) -> Result<v1::RegisterJobResponse, Error> {
-        self.call_until_answered("submitting job", message, rpc!(JobsClient.register))
+        self.call("submitting job", self.api().jobs().register(message))
             .await
     }
 
     pub(crate) async fn validate(&self, job: v1::Job) -> Result<v1::ValidateJobResponse, Error> {
         let message = v1::ValidateJobRequest { job: Some(job) };
-        self.call("validating job", message, rpc!(JobsClient.validate))
+        self.call("validating job", self.api().jobs().validate(message))
             .await
     }
 
@@ -94,7 +93,7 @@ impl Connection {
             job: Some(job),
             diff: true,
         };
-        self.call("planning job", message, rpc!(JobsClient.plan))
+        self.call("planning job", self.api().jobs().plan(message))
             .await
     }
 
@@ -104,7 +103,7 @@ impl Connection {
         message: v1::DeregisterJobRequest,
     ) -> Result<v1::DeregisterJobResponse, Error> {
         let doing = format!("deregistering job with id {} err", message.job_id);
-        self.call_until_answered(&doing, message, rpc!(JobsClient.deregister))
+        self.call(&doing, self.api().jobs().deregister(message))
             .await
     }
 
@@ -122,7 +121,7 @@ impl Connection {
         };
         let doing = format!("querying allocations of job {job_id:?}");
         let answer: v1::ListAllocationsResponse = self
-            .call(&doing, message, rpc!(JobsClient.list_allocations))
+            .call(&doing, self.api().jobs().list_allocations(message))
             .await?;
         Ok(answer.allocations)
     }
@@ -138,7 +137,7 @@ impl Connection {
         };
         let doing = format!("querying evaluations of job {job_id:?}");
         let answer: v1::ListEvaluationsResponse = self
-            .call(&doing, message, rpc!(JobsClient.list_evaluations))
+            .call(&doing, self.api().jobs().list_evaluations(message))
             .await?;
         Ok(answer.evaluations)
     }
@@ -156,11 +155,12 @@ impl Connection {
         };
         let doing = format!("querying deployments of job {job_id:?}");
         let answer: v1::ListDeploymentsResponse = self
-            .call_within(
+            .call_waiting(
                 &doing,
-                message,
-                blocking.wait,
-                rpc!(JobsClient.list_deployments),
+                self.api()
+                    .jobs()
+                    .list_deployments(message)
+                    .blocking(blocking.after, blocking.wait),
             )
             .await?;
         let index = answer.meta.unwrap_or_default().index;

@@ -1,22 +1,17 @@
 //! RPCs that dispatch, launch, evaluate and scale jobs.
 
 use proto::v1;
-use proto::v1::jobs_client::JobsClient;
 
-use super::transport::{Connection, rpc};
+use super::transport::Connection;
 use crate::error::Error;
 
 impl Connection {
-    /// Creates a child of a parameterized job; idempotent only with an idempotency token.
+    /// Creates a child of a parameterized job. Idempotent by its token, which is filled in.
     pub(crate) async fn dispatch(
         &self,
         message: v1::DispatchJobRequest,
     ) -> Result<v1::DispatchJobResponse, Error> {
-        let doing = "dispatching job";
-        if message.idempotency_token.is_empty() {
-            return self.call(doing, message, rpc!(JobsClient.dispatch)).await;
-        }
-        self.call_until_answered(doing, message, rpc!(JobsClient.dispatch))
+        self.call("dispatching job", self.api().jobs().dispatch(message))
             .await
     }
 
@@ -25,7 +20,7 @@ impl Connection {
         message: v1::ForcePeriodicJobRequest,
     ) -> Result<v1::ForcePeriodicJobResponse, Error> {
         let doing = "forcing periodic job";
-        self.call(doing, message, rpc!(JobsClient.force_periodic))
+        self.call(doing, self.api().jobs().force_periodic(message))
             .await
     }
 
@@ -34,8 +29,11 @@ impl Connection {
         &self,
         message: v1::EvaluateJobRequest,
     ) -> Result<v1::EvaluateJobResponse, Error> {
-        self.call_until_answered("evaluating job", message, rpc!(JobsClient.evaluate))
-            .await
+        self.call(
+            "evaluating job",
+            self.api().jobs().evaluate(message).repeatable(),
+        )
+        .await
     }
 
     /// Safe to retry: a duplicate only adds a scaling event.
@@ -43,7 +41,7 @@ impl Connection {
         &self,
         message: v1::ScaleJobRequest,
     ) -> Result<v1::ScaleJobResponse, Error> {
-        self.call_until_answered("scaling job", message, rpc!(JobsClient.scale))
+        self.call("scaling job", self.api().jobs().scale(message).repeatable())
             .await
     }
 
@@ -57,7 +55,7 @@ impl Connection {
             job_id: job_id.to_owned(),
         };
         let doing = format!("querying scale status of job {job_id:?}");
-        self.call(&doing, message, rpc!(JobsClient.get_scale_status))
+        self.call(&doing, self.api().jobs().get_scale_status(message))
             .await
     }
 }

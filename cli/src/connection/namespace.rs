@@ -1,9 +1,8 @@
 //! RPCs on namespaces.
 
 use proto::v1;
-use proto::v1::namespaces_client::NamespacesClient;
 
-use super::transport::{Connection, rpc};
+use super::transport::Connection;
 use crate::error::Error;
 
 impl Connection {
@@ -17,7 +16,7 @@ impl Connection {
         };
         let doing = "querying namespaces";
         let answer: v1::ListNamespacesResponse = self
-            .call(doing, message, rpc!(NamespacesClient.list))
+            .call(doing, self.api().namespaces().list(message))
             .await?;
         let next_token = answer.meta.unwrap_or_default().next_token;
         Ok((answer.namespaces, next_token))
@@ -30,7 +29,7 @@ impl Connection {
         };
         let doing = "retrieving namespace";
         let answer: v1::GetNamespaceResponse = self
-            .call(doing, message, rpc!(NamespacesClient.get))
+            .call(doing, self.api().namespaces().get(message))
             .await?;
         Ok(answer.namespace.unwrap_or_default())
     }
@@ -47,7 +46,7 @@ impl Connection {
         };
         let doing = "applying namespace";
         let answer: v1::UpsertNamespaceResponse = self
-            .call_until_answered(doing, message, rpc!(NamespacesClient.upsert))
+            .call(doing, self.api().namespaces().upsert(message).repeatable())
             .await?;
         Ok(answer.modify_index)
     }
@@ -59,7 +58,7 @@ impl Connection {
         };
         let doing = "deleting namespace";
         let answer: v1::DeleteNamespaceResponse = self
-            .call(doing, message, rpc!(NamespacesClient.delete))
+            .call(doing, self.api().namespaces().delete(message))
             .await?;
         Ok(answer.index)
     }

@@ -1,9 +1,8 @@
 //! RPCs on nodes.
 
 use proto::v1;
-use proto::v1::nodes_client::NodesClient;
 
-use super::transport::{Blocking, Connection, rpc};
+use super::transport::{Blocking, Connection};
 use crate::error::Error;
 
 impl Connection {
@@ -16,7 +15,7 @@ impl Connection {
             options: Some(options),
         };
         let answer: v1::ListNodesResponse = self
-            .call("querying nodes", message, rpc!(NodesClient.list))
+            .call("querying nodes", self.api().nodes().list(message))
             .await?;
         let next_token = answer.meta.unwrap_or_default().next_token;
         Ok((answer.nodes, next_token))
@@ -47,7 +46,8 @@ impl Connection {
             node_id: node_id.to_owned(),
         };
         let doing = format!("querying node {node_id:?}");
-        let answer: v1::GetNodeResponse = self.call(&doing, message, rpc!(NodesClient.get)).await?;
+        let answer: v1::GetNodeResponse =
+            self.call(&doing, self.api().nodes().get(message)).await?;
         Ok(answer.node.unwrap_or_default())
     }
 
@@ -70,9 +70,14 @@ impl Connection {
             node_id: node_id.to_owned(),
         };
         let doing = format!("querying allocations of node {node_id:?}");
-        let send = rpc!(NodesClient.list_allocations);
         let answer: v1::ListAllocationsResponse = self
-            .call_within(&doing, message, blocking.wait, send)
+            .call_waiting(
+                &doing,
+                self.api()
+                    .nodes()
+                    .list_allocations(message)
+                    .blocking(blocking.after, blocking.wait),
+            )
             .await?;
         Ok((answer.allocations, answer.meta.unwrap_or_default().index))
     }
@@ -81,7 +86,7 @@ impl Connection {
     pub(crate) async fn set_drain(&self, message: v1::UpdateNodeDrainRequest) -> Result<(), Error> {
         let doing = "updating drain specification";
         let _: v1::UpdateNodeDrainResponse = self
-            .call_until_answered(doing, message, rpc!(NodesClient.update_drain))
+            .call(doing, self.api().nodes().update_drain(message))
             .await?;
         Ok(())
     }
@@ -98,7 +103,7 @@ impl Connection {
         };
         let doing = "updating scheduling eligibility";
         let _: v1::UpdateNodeEligibilityResponse = self
-            .call_until_answered(doing, message, rpc!(NodesClient.update_eligibility))
+            .call(doing, self.api().nodes().update_eligibility(message))
             .await?;
         Ok(())
     }

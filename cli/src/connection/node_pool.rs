@@ -1,9 +1,8 @@
 //! RPCs on node pools.
 
 use proto::v1;
-use proto::v1::node_pools_client::NodePoolsClient;
 
-use super::transport::{Connection, rpc};
+use super::transport::Connection;
 use crate::error::Error;
 
 impl Connection {
@@ -17,7 +16,7 @@ impl Connection {
         };
         let doing = "querying node pools";
         let answer: v1::ListNodePoolsResponse = self
-            .call(doing, message, rpc!(NodePoolsClient.list))
+            .call(doing, self.api().node_pools().list(message))
             .await?;
         let next_token = answer.meta.unwrap_or_default().next_token;
         Ok((answer.node_pools, next_token))
@@ -29,8 +28,9 @@ impl Connection {
             name: name.to_owned(),
         };
         let doing = "retrieving node pool";
-        let answer: v1::GetNodePoolResponse =
-            self.call(doing, message, rpc!(NodePoolsClient.get)).await?;
+        let answer: v1::GetNodePoolResponse = self
+            .call(doing, self.api().node_pools().get(message))
+            .await?;
         Ok(answer.node_pool.unwrap_or_default())
     }
 
@@ -41,7 +41,7 @@ impl Connection {
         };
         let doing = "applying node pool";
         let answer: v1::UpsertNodePoolResponse = self
-            .call_until_answered(doing, message, rpc!(NodePoolsClient.upsert))
+            .call(doing, self.api().node_pools().upsert(message))
             .await?;
         Ok(answer.modify_index)
     }
@@ -53,7 +53,7 @@ impl Connection {
         };
         let doing = "deleting node pool";
         let answer: v1::DeleteNodePoolResponse = self
-            .call(doing, message, rpc!(NodePoolsClient.delete))
+            .call(doing, self.api().node_pools().delete(message))
             .await?;
         Ok(answer.index)
     }
@@ -69,7 +69,7 @@ impl Connection {
         };
         let doing = "querying nodes of the node pool";
         let answer: v1::ListNodesResponse = self
-            .call(doing, message, rpc!(NodePoolsClient.list_nodes))
+            .call(doing, self.api().node_pools().list_nodes(message))
             .await?;
         Ok((answer.nodes, answer.meta.unwrap_or_default().next_token))
     }
@@ -85,7 +85,7 @@ impl Connection {
         };
         let doing = "querying jobs of the node pool";
         let answer: v1::ListJobsResponse = self
-            .call(doing, message, rpc!(NodePoolsClient.list_jobs))
+            .call(doing, self.api().node_pools().list_jobs(message))
             .await?;
         Ok((answer.jobs, answer.meta.unwrap_or_default().next_token))
     }

@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
+use kafila_client::Opened;
 use proto::v1;
-use proto::v1::operator_client::OperatorClient;
-use tonic::{Status, Streaming};
-use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_client::HealthClient;
-use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use super::transport::{Connection, rpc};
+use super::transport::Connection;
 use crate::error::Error;
 
 /// How long a member of etcd may take, beyond the timeout of requests: it rewrites some 100 MB a
@@ -26,8 +22,7 @@ impl Connection {
         let answer: v1::ListLeadersResponse = self
             .call(
                 "querying leaders",
-                message,
-                rpc!(OperatorClient.list_leaders),
+                self.api().operator().list_leaders(message),
             )
             .await?;
         Ok(answer.leaders)
@@ -35,12 +30,7 @@ impl Connection {
 
     /// Returns whether the service or node at the address is ready.
     pub(crate) async fn is_ready(&self) -> Result<bool, Error> {
-        // The empty name asks about the whole process.
-        let message = HealthCheckRequest::default();
-        let answer: HealthCheckResponse = self
-            .call("checking health", message, rpc!(HealthClient.check))
-            .await?;
-        Ok(answer.status() == ServingStatus::Serving)
+        self.call("checking health", self.api().is_ready()).await
     }
 
     /// Runs garbage collection and waits for its end.
@@ -48,29 +38,31 @@ impl Connection {
         let message = v1::CollectGarbageRequest {};
         self.call(
             "collecting garbage",
-            message,
-            rpc!(OperatorClient.collect_garbage),
+            self.api().operator().collect_garbage(message),
         )
         .await
     }
 
     /// Starts a snapshot of etcd; the timeout applies to the start.
-    pub(crate) async fn save_snapshot(&self) -> Result<Streaming<v1::SnapshotChunk>, Error> {
+    pub(crate) async fn save_snapshot(&self) -> Result<Opened<v1::SnapshotChunk>, Error> {
         let message = v1::SaveSnapshotRequest {};
-        let send = rpc!(OperatorClient.save_snapshot);
-        self.call(SAVING, message, send).await
+        self.call(SAVING, self.api().operator().save_snapshot(message))
+            .await
     }
 
-    /// Describes the error of a snapshot under way.
-    pub(crate) fn snapshot_error(&self, status: Status) -> Error {
-        self.error(SAVING, status)
+    /// Returns the next part of a snapshot; `None` at the end.
+    pub(crate) async fn next_snapshot_chunk(
+        &self,
+        stream: &mut Opened<v1::SnapshotChunk>,
+    ) -> Result<Option<v1::SnapshotChunk>, Error> {
+        self.call_waiting(SAVING, stream.next()).await
     }
 
     pub(crate) async fn gateway_version(&self) -> Result<String, Error> {
         let message = v1::GetVersionRequest {};
         let doing = "querying the gateway's version";
         let answer: v1::GetVersionResponse = self
-            .call(doing, message, rpc!(OperatorClient.get_version))
+            .call(doing, self.api().operator().get_version(message))
             .await?;
         Ok(answer.version)
     }
@@ -83,8 +75,7 @@ impl Connection {
         let answer: v1::GetSchedulerConfigurationResponse = self
             .call(
                 doing,
-                message,
-                rpc!(OperatorClient.get_scheduler_configuration),
+                self.api().operator().get_scheduler_configuration(message),
             )
             .await?;
         Ok(answer.scheduler_config.unwrap_or_default())
@@ -103,10 +94,12 @@ impl Connection {
         };
         let doing = "setting scheduler configuration";
         let answer: v1::SetSchedulerConfigurationResponse = self
-            .call_until_answered(
+            .call(
                 doing,
-                message,
-                rpc!(OperatorClient.set_scheduler_configuration),
+                self.api()
+                    .operator()
+                    .set_scheduler_configuration(message)
+                    .repeatable(),
             )
             .await?;
         Ok(answer.modify_index)
@@ -116,7 +109,7 @@ impl Connection {
     pub(crate) async fn etcd_status(&self) -> Result<v1::GetEtcdStatusResponse, Error> {
         let message = v1::GetEtcdStatusRequest {};
         let doing = "querying the status of etcd";
-        self.call(doing, message, rpc!(OperatorClient.get_etcd_status))
+        self.call(doing, self.api().operator().get_etcd_status(message))
             .await
     }
 
@@ -126,12 +119,8 @@ impl Connection {
         revision: u64,
     ) -> Result<v1::CompactEtcdResponse, Error> {
         let message = v1::CompactEtcdRequest { revision };
-        self.call_until_answered(
-            "compacting etcd",
-            message,
-            rpc!(OperatorClient.compact_etcd),
-        )
-        .await
+        self.call("compacting etcd", self.api().operator().compact_etcd(message).repeatable())
+            .await
     }
 
     /// Rewrites the database of one member, and waits for its end.
@@ -142,24 +131,16 @@ impl Connection {
         let message = v1::DefragmentEtcdRequest {
             endpoint: endpoint.to_owned(),
         };
-        self.call_within(
-            "defragmenting a member of etcd",
-            message,
-            DEFRAGMENT_TIMEOUT,
-            rpc!(OperatorClient.defragment_etcd),
-        )
-        .await
+        let call = self.api().operator().defragment_etcd(message);
+        let call = call.timeout(self.timeout() + DEFRAGMENT_TIMEOUT);
+        self.call_waiting("defragmenting a member of etcd", call).await
     }
 
     /// Disarms the alarm NOSPACE, and returns the number of members that had it.
     pub(crate) async fn disarm_etcd(&self) -> Result<u64, Error> {
         let message = v1::DisarmEtcdRequest {};
         let answer: v1::DisarmEtcdResponse = self
-            .call_until_answered(
-                "disarming etcd's alarm",
-                message,
-                rpc!(OperatorClient.disarm_etcd),
-            )
+            .call("disarming etcd's alarm", self.api().operator().disarm_etcd(message).repeatable())
             .await?;
         Ok(answer.members)
     }

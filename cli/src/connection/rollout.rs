@@ -4,10 +4,8 @@
 
 use model::EvalId;
 use proto::v1;
-use proto::v1::deployments_client::DeploymentsClient;
-use proto::v1::jobs_client::JobsClient;
 
-use super::transport::{Connection, rpc};
+use super::transport::Connection;
 use crate::error::Error;
 
 impl Connection {
@@ -29,7 +27,7 @@ impl Connection {
             request_id: self.request_id(),
         };
         let doing = "promoting deployment";
-        self.call_until_answered(doing, message, rpc!(DeploymentsClient.promote))
+        self.call(doing, self.api().deployments().promote(message))
             .await
     }
 
@@ -49,7 +47,7 @@ impl Connection {
         } else {
             "resuming deployment"
         };
-        self.call_until_answered(doing, message, rpc!(DeploymentsClient.pause))
+        self.call(doing, self.api().deployments().pause(message))
             .await
     }
 
@@ -62,7 +60,7 @@ impl Connection {
             request_id: self.request_id(),
         };
         let doing = "failing deployment";
-        self.call_until_answered(doing, message, rpc!(DeploymentsClient.fail))
+        self.call(doing, self.api().deployments().fail(message))
             .await
     }
 
@@ -75,8 +73,7 @@ impl Connection {
         };
         self.call(
             "unblocking deployment",
-            message,
-            rpc!(DeploymentsClient.unblock),
+            self.api().deployments().unblock(message),
         )
         .await
     }
@@ -85,7 +82,7 @@ impl Connection {
         &self,
         message: v1::RevertJobRequest,
     ) -> Result<v1::RegisterJobResponse, Error> {
-        self.call_until_answered("reverting job", message, rpc!(JobsClient.revert))
+        self.call("reverting job", self.api().jobs().revert(message))
             .await
     }
 
@@ -95,7 +92,7 @@ impl Connection {
         message: v1::ListJobVersionsRequest,
     ) -> Result<v1::ListJobVersionsResponse, Error> {
         let doing = format!("querying versions of job {:?}", message.job_id);
-        self.call(&doing, message, rpc!(JobsClient.list_versions))
+        self.call(&doing, self.api().jobs().list_versions(message))
             .await
     }
 
@@ -104,8 +101,11 @@ impl Connection {
         &self,
         message: v1::TagJobVersionRequest,
     ) -> Result<v1::TagJobVersionResponse, Error> {
-        self.call_until_answered("tagging job version", message, rpc!(JobsClient.tag_version))
-            .await
+        self.call(
+            "tagging job version",
+            self.api().jobs().tag_version(message),
+        )
+        .await
     }
 
     /// Not idempotent: a retry would not find the tag.
@@ -115,8 +115,7 @@ impl Connection {
     ) -> Result<v1::TagJobVersionResponse, Error> {
         self.call(
             "untagging job version",
-            message,
-            rpc!(JobsClient.untag_version),
+            self.api().jobs().untag_version(message),
         )
         .await
     }

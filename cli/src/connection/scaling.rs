@@ -1,9 +1,8 @@
 //! RPCs on scaling policies.
 
 use proto::v1;
-use proto::v1::scaling_policies_client::ScalingPoliciesClient;
 
-use super::transport::{Connection, rpc};
+use super::transport::Connection;
 use crate::error::Error;
 
 impl Connection {
@@ -19,7 +18,7 @@ impl Connection {
         };
         let doing = "querying scaling policies";
         let answer: v1::ListScalingPoliciesResponse = self
-            .call(doing, message, rpc!(ScalingPoliciesClient.list))
+            .call(doing, self.api().scaling_policies().list(message))
             .await?;
         Ok(answer.policies)
     }
@@ -31,7 +30,7 @@ impl Connection {
         };
         let doing = "querying scaling policy";
         let answer: v1::GetScalingPolicyResponse = self
-            .call(doing, message, rpc!(ScalingPoliciesClient.get))
+            .call(doing, self.api().scaling_policies().get(message))
             .await?;
         Ok(answer.policy.unwrap_or_default())
     }

@@ -1,49 +1,40 @@
-//! Calls to the gateway, with deadlines and retries.
-//!
-//! A call is retried a bounded number of times if the gateway refuses it with advice to retry. An
-//! idempotent call is also retried if the connection broke before the answer.
+//! The connection of a command: the client, the address with its origin, and how reads are made.
 
 use std::fmt;
-use std::future::Future;
+use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kafila_client::{Client, Config, RetryPolicy};
 use proto::v1;
-use service_kit::channel::{connect_lazy, connect_lazy_with};
-use service_kit::{Backoff, IdSource, TracedChannel};
-use tonic::{Request, Response, Status};
+use service_kit::IdSource;
 
-use crate::address::{Address, InvalidAddress};
-use crate::error::{Error, retry_after};
+use crate::address::Address;
+use crate::error::Error;
 use crate::transport::TlsSettings;
 
-/// The largest accepted answer: a list of 100,000 allocations with their task events. Tonic's default
-/// of 4 MiB holds 4,000.
-pub(super) const MAX_ANSWER_BYTES: usize = 256 << 20;
-
-/// Attempts per call, the first included. A busy gateway advises a delay of about 1 s, so a user
-/// waits about 3 s for the error.
-const MAX_ATTEMPTS: u32 = 4;
-
-/// First and longest delay after a gateway that closed the connection during a call. Three delays
-/// add up to 3–7 s, enough for a restart of the gateway.
-const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+/// A busy gateway advises a delay of about 1 s, so a user waits about 3 s for the error; the delays after
+/// a gateway that closed the connection add up to 3–7 s, enough for its restart. A gateway that cannot be
+/// reached at all is an error at once.
+const RETRIES: RetryPolicy = RetryPolicy {
+    attempts: 4,
+    first_delay: Duration::from_secs(1),
+    max_delay: Duration::from_secs(5),
+    wait_for_gateway: false,
+};
 
 /// Time without an answer after which the command says what it waits for.
 const SLOW: Duration = Duration::from_secs(3);
 
-/// Upper bound of a delay that the gateway advises.
-const MAX_ADVISED_WAIT: Duration = Duration::from_secs(5);
-
 /// The namespace when neither the flag nor the environment names one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// A connection to a gateway, established by the first call. Cheap to clone.
+/// The connection of a command, established by the first call. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    channel: TracedChannel,
+    client: Client,
     address: Address,
     namespace: Option<String>,
     timeout: Duration,
@@ -53,19 +44,6 @@ pub(crate) struct Connection {
     /// Whether a slow answer was reported.
     has_noted_delay: Arc<AtomicBool>,
 }
-
-/// The closure that makes one call of a generated client, for [`Connection::call`] and its siblings.
-macro_rules! rpc {
-    ($client:ident.$method:ident) => {
-        |channel, request| async move {
-            $client::new(channel)
-                .max_decoding_message_size($crate::connection::transport::MAX_ANSWER_BYTES)
-                .$method(request)
-                .await
-        }
-    };
-}
-pub(super) use rpc;
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,18 +74,23 @@ impl Connection {
         ids: IdSource,
         tls: &TlsSettings,
     ) -> Result<Self, Error> {
-        let channel = if address.url.starts_with("https://") {
-            connect_lazy_with(&address.url, tls.connector()?)
-        } else {
-            connect_lazy(&address.url)
+        let gateways: Vec<String> = address.url.split(',').map(str::to_owned).collect();
+        let config = Config {
+            attempt_timeout: match gateways.len() {
+                1 => timeout,
+                // Time for another one.
+                _ => timeout.min(Config::default().attempt_timeout),
+            },
+            gateways,
+            tls: tls.0.clone(),
+            timeout,
+            retry: RETRIES,
+            metadata: Some(Arc::new(service_kit::channel::add_trace)),
+            ..Config::default()
         };
-        let channel = channel.map_err(|_| InvalidAddress {
-            text: address.url.clone(),
-            origin: address.source,
-            problem: "it is not a URI".to_owned(),
-        })?;
+        let client = Client::new(config).map_err(|error| Error::config(error, &address))?;
         Ok(Self {
-            channel,
+            client,
             address,
             namespace,
             timeout,
@@ -152,8 +135,8 @@ impl Connection {
         }
     }
 
-    pub(super) fn channel(&self) -> TracedChannel {
-        self.channel.clone()
+    pub(super) fn api(&self) -> &Client {
+        &self.client
     }
 
     pub(super) fn timeout(&self) -> Duration {
@@ -175,54 +158,32 @@ impl Connection {
         }
     }
 
-    /// Makes one call; retries it if the gateway advises a delay.
-    pub(super) async fn call<M, R, Sent>(
+    /// Makes a call; `doing` completes "Error …".
+    pub(super) async fn call<A>(
         &self,
         doing: &str,
-        message: M,
-        send: impl Fn(TracedChannel, Request<M>) -> Sent,
-    ) -> Result<R, Error>
-    where
-        M: Clone,
-        Sent: Future<Output = Result<Response<R>, Status>>,
-    {
-        self.call_within(doing, message, Duration::ZERO, send).await
+        call: impl IntoFuture<Output = Result<A, kafila_client::Error>>,
+    ) -> Result<A, Error> {
+        // Boxed, because every command contains this future.
+        let answer = self.noting_delay(doing, Box::pin(call.into_future()));
+        self.named(doing, answer.await)
     }
 
-    /// Makes one blocking call, which the gateway may answer after `wait`.
-    pub(super) async fn call_within<M, R, Sent>(
+    /// Makes a call that is expected to wait, such as a blocking query.
+    pub(super) async fn call_waiting<A>(
         &self,
         doing: &str,
-        message: M,
-        wait: Duration,
-        send: impl Fn(TracedChannel, Request<M>) -> Sent,
-    ) -> Result<R, Error>
-    where
-        M: Clone,
-        Sent: Future<Output = Result<Response<R>, Status>>,
-    {
-        let mut attempt = 1;
-        loop {
-            let request = service_kit::request(message.clone(), self.timeout + wait);
-            // Boxed, because every command contains this future.
-            let sent = Box::pin(send(self.channel.clone(), request));
-            // A blocking query is expected to wait.
-            let answer = if wait.is_zero() {
-                self.noting_delay(doing, sent).await
-            } else {
-                sent.await
-            };
-            let status = match answer {
-                Ok(response) => return Ok(response.into_inner()),
-                Err(status) => status,
-            };
-            let advice = retry_after(&status).filter(|_| attempt < MAX_ATTEMPTS);
-            match advice {
-                Some(pause) => tokio::time::sleep(pause.min(MAX_ADVISED_WAIT)).await,
-                None => return Err(self.error(doing, status)),
-            }
-            attempt += 1;
-        }
+        call: impl IntoFuture<Output = Result<A, kafila_client::Error>>,
+    ) -> Result<A, Error> {
+        self.named(doing, call.await)
+    }
+
+    fn named<A>(
+        &self,
+        doing: &str,
+        answer: Result<A, kafila_client::Error>,
+    ) -> Result<A, Error> {
+        answer.map_err(|error| Error::from_call(doing, error, &self.address, self.timeout))
     }
 
     /// Awaits an answer; says on standard error what is waited for when it takes long, once for all
@@ -240,46 +201,5 @@ impl Connection {
             );
         }
         sent.await
-    }
-
-    /// Makes one idempotent call; also retries it if the connection broke during the call.
-    ///
-    /// A gateway that cannot be reached at all is an error without retries.
-    pub(super) async fn call_until_answered<M, R, Sent>(
-        &self,
-        doing: &str,
-        message: M,
-        send: impl Fn(TracedChannel, Request<M>) -> Sent,
-    ) -> Result<R, Error>
-    where
-        M: Clone,
-        Sent: Future<Output = Result<Response<R>, Status>>,
-    {
-        let mut backoff = Backoff::new(RESTART_BACKOFF.0, RESTART_BACKOFF.1);
-        let mut rng = self.ids.rng();
-        // The error of a call with an unknown outcome, which is more useful than the refused
-        // connection of a retry.
-        let mut unknown: Option<Error> = None;
-        for attempt in 1.. {
-            let error = match self.call(doing, message.clone(), &send).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            let is_timeout = matches!(error, Error::Timeout { .. });
-            if error.may_have_happened() {
-                unknown = Some(error);
-            } else if unknown.is_none() || !matches!(error, Error::Unreachable { .. }) {
-                return Err(error);
-            }
-            if is_timeout || attempt >= MAX_ATTEMPTS {
-                break;
-            }
-            tokio::time::sleep(backoff.next(&mut rng)).await;
-        }
-        Err(unknown.expect("the loop is left only after an unknown outcome"))
-    }
-
-    pub(super) fn error(&self, doing: &str, status: Status) -> Error {
-        Error::from_status(doing, status, &self.address, self.timeout)
     }
 }

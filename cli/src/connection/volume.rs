@@ -1,9 +1,8 @@
 //! RPCs on volumes and their claims.
 
 use proto::v1;
-use proto::v1::volumes_client::VolumesClient;
 
-use super::transport::{Connection, rpc};
+use super::transport::Connection;
 use crate::error::Error;
 
 impl Connection {
@@ -14,7 +13,7 @@ impl Connection {
     ) -> Result<(Vec<v1::Volume>, String), Error> {
         let doing = "querying volumes";
         let answer: v1::ListVolumesResponse =
-            self.call(doing, message, rpc!(VolumesClient.list)).await?;
+            self.call(doing, self.api().volumes().list(message)).await?;
         Ok((answer.volumes, answer.meta.unwrap_or_default().next_token))
     }
 
@@ -26,7 +25,7 @@ impl Connection {
         };
         let doing = "querying volume";
         let answer: v1::GetVolumeResponse =
-            self.call(doing, message, rpc!(VolumesClient.get)).await?;
+            self.call(doing, self.api().volumes().get(message)).await?;
         Ok((answer.volume.unwrap_or_default(), answer.alloc_ids))
     }
 
@@ -37,7 +36,7 @@ impl Connection {
         };
         let doing = "registering volume";
         let answer: v1::RegisterVolumeResponse = self
-            .call_until_answered(doing, message, rpc!(VolumesClient.register))
+            .call(doing, self.api().volumes().register(message))
             .await?;
         Ok(answer.volume.unwrap_or_default())
     }
@@ -50,7 +49,7 @@ impl Connection {
         };
         let doing = "deleting volume";
         let answer: v1::DeleteVolumeResponse = self
-            .call(doing, message, rpc!(VolumesClient.delete))
+            .call(doing, self.api().volumes().delete(message))
             .await?;
         Ok(answer.volume_id)
     }
@@ -62,7 +61,7 @@ impl Connection {
     ) -> Result<(Vec<v1::VolumeClaim>, String), Error> {
         let doing = "querying claims of volumes";
         let answer: v1::ListVolumeClaimsResponse = self
-            .call(doing, message, rpc!(VolumesClient.list_claims))
+            .call(doing, self.api().volumes().list_claims(message))
             .await?;
         Ok((answer.claims, answer.meta.unwrap_or_default().next_token))
     }
@@ -74,7 +73,7 @@ impl Connection {
         };
         let doing = "deleting claim of a volume";
         let answer: v1::DeleteVolumeClaimResponse = self
-            .call(doing, message, rpc!(VolumesClient.delete_claim))
+            .call(doing, self.api().volumes().delete_claim(message))
             .await?;
         Ok(answer.claim_id)
     }

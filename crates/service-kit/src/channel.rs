@@ -92,7 +92,7 @@ fn endpoint(address: &str) -> Result<Endpoint, BadAddress> {
 pub fn request<T>(message: T, deadline: Duration) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(deadline);
-    inject(request.metadata_mut());
+    add_trace(request.metadata_mut());
     request
 }
 
@@ -102,12 +102,13 @@ pub struct TraceInterceptor;
 
 impl Interceptor for TraceInterceptor {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        inject(request.metadata_mut());
+        add_trace(request.metadata_mut());
         Ok(request)
     }
 }
 
-fn inject(metadata: &mut MetadataMap) {
+/// Adds the current trace, unless the request carries one.
+pub fn add_trace(metadata: &mut MetadataMap) {
     if metadata.contains_key(TRACE_PARENT) {
         return;
     }

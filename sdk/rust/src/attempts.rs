@@ -1,6 +1,8 @@
 //! The attempts of one call: timeouts, retries, failover. No I/O; time and chance are arguments.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::config::{Config, RetryPolicy};
 use crate::error::{Error, Kind};

@@ -10,7 +10,7 @@ use tonic::Streaming;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::method::Method;
+use crate::method::{Method, Repeat};
 use crate::rpc::{Answer, List, Read};
 
 /// Items of a page of [`Call::items`].
@@ -27,6 +27,13 @@ pub struct Call<'a, Q, A> {
 }
 
 impl<'a, Q, A> Call<'a, Q, A> {
+    /// Lets a request be sent again although the API does not say that this is safe: the caller accepts
+    /// that it takes effect twice.
+    pub fn repeatable(mut self) -> Self {
+        self.method.repeat = |_| Repeat::Safe;
+        self
+    }
+
     pub(crate) fn new(client: &'a Client, method: Method<Q, A>, request: Q) -> Self {
         Self {
             client,
@@ -53,7 +60,10 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         let none = Duration::ZERO;
-        Box::pin(self.client.unary(self.method, self.request, self.timeout, none))
+        Box::pin(
+            self.client
+                .unary(self.method, self.request, self.timeout, none),
+        )
     }
 }
 
@@ -69,9 +79,11 @@ where
         let options = self.request.options_mut();
         options.min_index = index;
         options.wait = (!wait.is_zero()).then(|| proto::duration_to_wire(wait));
-        self.client
-            .unary(self.method, self.request, self.timeout, wait)
-            .await
+        let call = self
+            .client
+            .unary(self.method, self.request, self.timeout, wait);
+        // The futures of callers stay small.
+        Box::pin(call).await
     }
 
     /// Yields the answer now and after each change, without an end. It ends with the first error that

@@ -3,21 +3,24 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use prost::Message;
 use rand::RngExt as _;
+use tokio::time::Instant;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status, Streaming};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tonic_prost::ProstCodec;
 
 use crate::address::InvalidAddress;
 use crate::attempts::{Attempts, Next};
 use crate::config::{Config, ConfigError};
 use crate::error::Error;
-use crate::method::Method;
+use crate::method::{Method, Repeat};
 
 /// The largest accepted answer: a list of 100,000 allocations with their task events. Tonic's default
 /// of 4 MiB holds 4,000.
@@ -101,6 +104,20 @@ impl Client {
 
     pub fn config(&self) -> &Config {
         &self.shared.config
+    }
+
+    /// Tells whether the server is ready: a gateway, or any other service or node at the address.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn is_ready(&self) -> Result<bool, Error> {
+        const CHECK: Method<HealthCheckRequest, HealthCheckResponse> =
+            Method::new("/grpc.health.v1.Health/Check", |_| Repeat::Safe, |_| ());
+        // The empty name asks about the whole process.
+        let request = HealthCheckRequest::default();
+        let timeout = self.config().timeout;
+        let answer = self.unary(CHECK, request, timeout, Duration::ZERO).await?;
+        Ok(answer.status() == ServingStatus::Serving)
     }
 
     /// Returns the gateway that answered last.

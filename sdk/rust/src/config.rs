@@ -123,7 +123,10 @@ impl Config {
             ..Self::default()
         };
         if let Some(addresses) = first(["KAFILA_ADDR", "NOMAD_ADDR"]) {
-            config.gateways = addresses.split(',').map(|text| text.trim().to_owned()).collect();
+            config.gateways = addresses
+                .split(',')
+                .map(|text| text.trim().to_owned())
+                .collect();
         }
         if let Some(namespace) = first(["KAFILA_NAMESPACE", "NOMAD_NAMESPACE"]) {
             config.namespace = namespace;

@@ -35,12 +35,7 @@ pub enum Kind {
 }
 
 impl Error {
-    pub(crate) fn new(
-        rpc: &'static str,
-        address: &str,
-        status: Status,
-        timeout: Duration,
-    ) -> Self {
+    pub(crate) fn new(rpc: &'static str, address: &str, status: Status, timeout: Duration) -> Self {
         Self {
             rpc,
             address: address.to_owned(),
@@ -96,7 +91,9 @@ impl Error {
 
     /// Returns the invalid fields of the request.
     pub fn violations(&self) -> Vec<FieldViolation> {
-        self.detail().map(|detail| detail.violations).unwrap_or_default()
+        self.detail()
+            .map(|detail| detail.violations)
+            .unwrap_or_default()
     }
 
     /// Returns the delay before a retry that the gateway advises.
@@ -112,7 +109,8 @@ impl Error {
         match &self.kind {
             Kind::Timeout { .. } => true,
             Kind::Status(status) => match status.code() {
-                Code::Unavailable | Code::DeadlineExceeded => true,
+                // Cancelled: a node or a gateway is ending.
+                Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => true,
                 _ => status::is_broken(status),
             },
             Kind::Unreachable { .. } | Kind::Tls(_) | Kind::Foreign { .. } | Kind::UnknownRpc => {

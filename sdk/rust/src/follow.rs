@@ -1,9 +1,10 @@
 //! Streams that go on after a break, at the same gateway or another.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::stream::{self, Stream};
 use rand::RngExt as _;
+use tokio::time::Instant;
 
 use crate::attempts::Backoff;
 use crate::call::Opened;

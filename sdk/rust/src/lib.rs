@@ -37,6 +37,8 @@ pub use error::{Error, Kind};
 pub use follow::{FollowEvents, FollowLogs};
 pub use proto::v1;
 pub use rpc::{Answer, List, Read};
+/// Turns a JSON object into the options of a driver (`v1::Task::config`).
+pub use spec::object;
 pub use tls::Problem as TlsProblem;
 pub use tonic::Code;
 pub use wait::{JobRun, WaitError};

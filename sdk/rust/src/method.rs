@@ -60,6 +60,8 @@ impl<Q, A> fmt::Debug for Method<Q, A> {
 /// Sets a request id that the caller has not set.
 pub(crate) fn fill_in(request_id: &mut String) {
     if request_id.is_empty() {
-        *request_id = uuid::Builder::from_random_bytes(rand::random()).into_uuid().to_string();
+        *request_id = uuid::Builder::from_random_bytes(rand::random())
+            .into_uuid()
+            .to_string();
     }
 }

@@ -1,6 +1,8 @@
 //! Waiting for outcomes: evaluations, deployments, a whole run of a job.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -97,7 +99,9 @@ impl Client {
             });
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        let evaluation = self.wait_for_evaluation(&registration.eval_id, left).await?;
+        let evaluation = self
+            .wait_for_evaluation(&registration.eval_id, left)
+            .await?;
         let request = v1::ListJobDeploymentsRequest {
             options: Some(v1::QueryOptions {
                 namespace,
@@ -141,7 +145,11 @@ impl Client {
                 options: everywhere(),
                 eval_id: eval_id.to_owned(),
             };
-            let answer = self.evaluations().get(request).blocking(index, left).await?;
+            let answer = self
+                .evaluations()
+                .get(request)
+                .blocking(index, left)
+                .await?;
             let evaluation = answer.evaluation.unwrap_or_default();
             match evaluation_progress(&evaluation.status) {
                 Progress::Ended => return Ok(evaluation),
@@ -168,7 +176,11 @@ impl Client {
                 options: everywhere(),
                 deployment_id: deployment_id.to_owned(),
             };
-            let answer = self.deployments().get(request).blocking(index, left).await?;
+            let answer = self
+                .deployments()
+                .get(request)
+                .blocking(index, left)
+                .await?;
             let deployment = answer.deployment.unwrap_or_default();
             match deployment_progress(&deployment.status) {
                 Progress::Ended => return Ok(deployment),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use kafila_client::Opened;
 use proto::v1::{self, LogStream};
 use service_kit::Backoff;
 use tokio::time::{Instant, timeout_at};
-use tonic::Streaming;
 
 use super::status::job_of;
 use super::tail::LastLines;
@@ -355,7 +355,7 @@ impl Reader<'_> {
     async fn print_backlog(
         self,
         lines: u32,
-        stream: &mut Streaming<v1::LogsChunk>,
+        stream: &mut Opened<v1::LogsChunk>,
     ) -> Result<bool, Error> {
         let mut last = LastLines::new(lines);
         let limit = Instant::now() + BACKLOG_LIMIT;
@@ -400,7 +400,7 @@ impl Reader<'_> {
         offset: u64,
         from_end: bool,
         follow: bool,
-    ) -> Result<Streaming<v1::LogsChunk>, Error> {
+    ) -> Result<Opened<v1::LogsChunk>, Error> {
         let request = LogsRequest {
             alloc_id: self.alloc_id.to_owned(),
             task: self.task.to_owned(),
@@ -412,13 +412,10 @@ impl Reader<'_> {
         self.context.connection.logs(request).await
     }
 
-    async fn next(self, stream: &mut Streaming<v1::LogsChunk>) -> Result<Option<Vec<u8>>, Error> {
-        let next = stream.message().await;
+    async fn next(self, stream: &mut Opened<v1::LogsChunk>) -> Result<Option<Vec<u8>>, Error> {
         let connection = &self.context.connection;
-        match next {
-            Ok(chunk) => Ok(chunk.map(|chunk| chunk.data)),
-            Err(status) => Err(connection.logs_error(self.task, status)),
-        }
+        let chunk = connection.next_chunk(self.task, stream).await?;
+        Ok(chunk.map(|chunk| chunk.data))
     }
 
     fn print(self, bytes: &[u8]) -> Result<(), Error> {

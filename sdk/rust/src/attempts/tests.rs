@@ -54,10 +54,19 @@ fn delays_double_and_the_advice_of_the_gateway_is_kept() {
     let now = Instant::now();
     let config = config(2);
     let mut safe = attempts(&config, Repeat::Safe, now);
-    let delays: Vec<_> = (0..7).map(|_| safe.after(&unavailable(), now, 1.0)).collect();
+    let delays: Vec<_> = (0..7)
+        .map(|_| safe.after(&unavailable(), now, 1.0))
+        .collect();
     let millis = [100, 200, 400, 800, 1600, 3200, 5000];
-    assert_eq!(delays, millis.map(|ms| Next::Again(Duration::from_millis(ms))));
-    assert_eq!(safe.after(&unavailable(), now, 1.0), Next::GiveUp, "the eighth");
+    assert_eq!(
+        delays,
+        millis.map(|ms| Next::Again(Duration::from_millis(ms)))
+    );
+    assert_eq!(
+        safe.after(&unavailable(), now, 1.0),
+        Next::GiveUp,
+        "the eighth"
+    );
 
     let mut safe = attempts(&config, Repeat::Safe, now);
     let busy = error(proto::status::exhausted("busy", 2 * SECOND));
@@ -98,8 +107,14 @@ fn a_command_fails_once_every_gateway_was_tried() {
     assert_eq!(first.after(&refused(), now, 0.0), Next::GiveUp);
     // A write that may have happened is worth waiting for a restart.
     let mut doubtful = attempts(&config, Repeat::Safe, now);
-    assert!(matches!(doubtful.after(&unavailable(), now, 0.0), Next::Again(_)));
+    assert!(matches!(
+        doubtful.after(&unavailable(), now, 0.0),
+        Next::Again(_)
+    ));
     for _ in 0..3 {
-        assert!(matches!(doubtful.after(&refused(), now, 0.0), Next::Again(_)));
+        assert!(matches!(
+            doubtful.after(&refused(), now, 0.0),
+            Next::Again(_)
+        ));
     }
 }

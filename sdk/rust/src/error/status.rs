@@ -115,7 +115,12 @@ mod tests {
     use crate::error::Error;
 
     fn error(status: Status) -> Error {
-        Error::new("/kafila.v1.Jobs/Get", "http://g:1", status, Duration::from_secs(1))
+        Error::new(
+            "/kafila.v1.Jobs/Get",
+            "http://g:1",
+            status,
+            Duration::from_secs(1),
+        )
     }
 
     fn broken(text: &str) -> Status {
@@ -134,7 +139,10 @@ mod tests {
     #[test]
     fn errors_tell_whether_a_retry_may_succeed_and_a_write_have_happened() {
         let busy = proto::status::exhausted("too many evaluations", Duration::from_secs(2));
-        assert_eq!(error(busy.clone()).retry_after(), Some(Duration::from_secs(2)));
+        assert_eq!(
+            error(busy.clone()).retry_after(),
+            Some(Duration::from_secs(2))
+        );
         let refused = Status::from_error(Box::new(ConnectError("refused".into())));
         // (status, transient, may have happened)
         let table = [
@@ -142,12 +150,21 @@ mod tests {
             (Status::unavailable("etcd has no leader"), true, true),
             (Status::deadline_exceeded(""), true, true),
             (Status::cancelled("Timeout expired"), true, true),
+            (Status::cancelled("node n1: the agent is ending"), true, true),
             (refused, true, false),
             (Status::from_error(Box::new(TimeoutExpired(()))), true, true),
             (broken("connection reset by peer"), true, true),
-            (Status::resource_exhausted("message too large"), false, false),
+            (
+                Status::resource_exhausted("message too large"),
+                false,
+                false,
+            ),
             (Status::not_found(""), false, false),
-            (Status::unimplemented("unknown service kafila.v1.Jobs"), false, false),
+            (
+                Status::unimplemented("unknown service kafila.v1.Jobs"),
+                false,
+                false,
+            ),
         ];
         for (status, transient, happened) in table {
             let error = error(status);
@@ -159,7 +176,10 @@ mod tests {
     #[test]
     fn a_connection_that_breaks_is_no_timeout() {
         let mut status = Status::cancelled("operation was canceled");
-        assert!(!matches!(error(status.clone()).kind(), Kind::Timeout { .. }));
+        assert!(!matches!(
+            error(status.clone()).kind(),
+            Kind::Timeout { .. }
+        ));
         status.set_source(std::sync::Arc::new(std::io::Error::other("reset")));
         assert!(!matches!(error(status).kind(), Kind::Timeout { .. }));
         let late = error(Status::cancelled("Timeout expired"));
@@ -170,16 +190,29 @@ mod tests {
     fn foreign_servers_are_recognised() {
         let no_grpc = "grpc-status header missing, mapped from HTTP status code";
         let table = [
-            (broken("connection error detected: frame with invalid size"), true),
-            (broken("connection error received: not a result of an error"), false),
-            (Status::unimplemented("unknown service kafila.v1.Jobs"), true),
+            (
+                broken("connection error detected: frame with invalid size"),
+                true,
+            ),
+            (
+                broken("connection error received: not a result of an error"),
+                false,
+            ),
+            (
+                Status::unimplemented("unknown service kafila.v1.Jobs"),
+                true,
+            ),
             (Status::unimplemented(""), false),
             (Status::unimplemented(format!("{no_grpc} 404")), true),
             (Status::unavailable(format!("{no_grpc} 503")), false),
         ];
         for (status, expected) in table {
             let error = error(status);
-            assert_eq!(matches!(error.kind(), Kind::Foreign { .. }), expected, "{error}");
+            assert_eq!(
+                matches!(error.kind(), Kind::Foreign { .. }),
+                expected,
+                "{error}"
+            );
         }
     }
 

@@ -68,7 +68,11 @@ async fn a_write_is_repeated_with_the_id_of_its_first_attempt() {
 async fn a_request_without_an_id_is_sent_once_and_its_outcome_is_unknown() {
     let gateway = Gateway::start(vec![away()]).await;
     let request = v1::EvaluateJobRequest::default();
-    let error = client(&[&gateway]).jobs().evaluate(request).await.unwrap_err();
+    let error = client(&[&gateway])
+        .jobs()
+        .evaluate(request)
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::Unavailable);
     assert!(error.may_have_happened(), "{error}");
     assert_eq!(gateway.seen().len(), 1);
@@ -103,7 +107,11 @@ async fn an_error_names_the_invalid_fields_the_call_and_the_gateway() {
     let status = proto::status::invalid_field("priority", "want 1 to 100");
     let gateway = Gateway::start(vec![Reply::Refuse(status)]).await;
     let request = v1::RegisterJobRequest::default();
-    let error = client(&[&gateway]).jobs().register(request).await.unwrap_err();
+    let error = client(&[&gateway])
+        .jobs()
+        .register(request)
+        .await
+        .unwrap_err();
     assert_eq!(error.violations()[0].field, "priority");
     let text = error.to_string();
     assert!(text.contains("/kafila.v1.Jobs/Register"), "{text}");
@@ -160,7 +168,6 @@ fn evaluation(status: &str, index: u64) -> Reply {
             status: status.to_owned(),
             ..Default::default()
         }),
-        ..Default::default()
     })
 }
 
@@ -204,13 +211,19 @@ async fn a_run_ends_with_its_deployment() {
         id: Some("web".to_owned()),
         ..Default::default()
     };
-    let outcome = client(&[&gateway]).run_job(job.clone(), limit).await.unwrap();
+    let outcome = client(&[&gateway])
+        .run_job(job.clone(), limit)
+        .await
+        .unwrap();
     assert_eq!(outcome.evaluation.unwrap().status, "complete");
     assert_eq!(outcome.deployment.unwrap().status, "successful");
     let waited: v1::GetEvaluationRequest = gateway.seen()[2].read();
     assert_eq!(waited.options.unwrap().min_index, 5);
     let registered: v1::RegisterJobRequest = gateway.seen()[0].read();
-    assert_eq!(registered.job.unwrap().namespace.as_deref(), Some("default"));
+    assert_eq!(
+        registered.job.unwrap().namespace.as_deref(),
+        Some("default")
+    );
 
     let gateway = Gateway::start(run("failed")).await;
     let error = client(&[&gateway]).run_job(job, limit).await.unwrap_err();

@@ -84,7 +84,6 @@ fn started(status: &str, index: u64) -> Reply {
             client_status: status.to_owned(),
             ..Default::default()
         }),
-        ..Default::default()
     })
 }
 

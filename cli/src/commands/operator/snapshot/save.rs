@@ -58,9 +58,8 @@ pub(super) async fn save(context: &Context, path: &Path) -> Result<Verified, Err
     let mut stream = context.connection.save_snapshot().await?;
     let mut min_revision = 0;
     loop {
-        let next = stream.message().await;
-        let next = next.map_err(|status| context.connection.snapshot_error(status));
-        let Some(chunk) = next? else { break };
+        let next = context.connection.next_snapshot_chunk(&mut stream).await?;
+        let Some(chunk) = next else { break };
         min_revision = min_revision.max(chunk.min_revision);
         file.write_all(&chunk.data).map_err(failed)?;
     }

@@ -16,13 +16,16 @@ const READS: [&str; 5] = ["Get", "List", "Explain", "Plan", "Validate"];
 
 /// Writes that set a state: a second one changes nothing. With a `check_index` they are not repeated,
 /// because the first attempt changes the index.
-const SETTING: [&str; 8] = [
+const SETTING: [&str; 11] = [
     "Jobs/SetStable",
     "Jobs/TagVersion",
     "Namespaces/Upsert",
     "NodePools/Upsert",
     "Nodes/UpdateDrain",
     "Nodes/UpdateEligibility",
+    "Operator/CompactEtcd",
+    "Operator/DefragmentEtcd",
+    "Operator/DisarmEtcd",
     "Operator/SetSchedulerConfiguration",
     "Volumes/Register",
 ];

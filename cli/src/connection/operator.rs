@@ -119,8 +119,11 @@ impl Connection {
         revision: u64,
     ) -> Result<v1::CompactEtcdResponse, Error> {
         let message = v1::CompactEtcdRequest { revision };
-        self.call("compacting etcd", self.api().operator().compact_etcd(message).repeatable())
-            .await
+        self.call(
+            "compacting etcd",
+            self.api().operator().compact_etcd(message),
+        )
+        .await
     }
 
     /// Rewrites the database of one member, and waits for its end.
@@ -133,14 +136,18 @@ impl Connection {
         };
         let call = self.api().operator().defragment_etcd(message);
         let call = call.timeout(self.timeout() + DEFRAGMENT_TIMEOUT);
-        self.call_waiting("defragmenting a member of etcd", call).await
+        self.call_waiting("defragmenting a member of etcd", call)
+            .await
     }
 
     /// Disarms the alarm NOSPACE, and returns the number of members that had it.
     pub(crate) async fn disarm_etcd(&self) -> Result<u64, Error> {
         let message = v1::DisarmEtcdRequest {};
         let answer: v1::DisarmEtcdResponse = self
-            .call("disarming etcd's alarm", self.api().operator().disarm_etcd(message).repeatable())
+            .call(
+                "disarming etcd's alarm",
+                self.api().operator().disarm_etcd(message),
+            )
             .await?;
         Ok(answer.members)
     }

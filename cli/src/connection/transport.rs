@@ -178,11 +178,7 @@ impl Connection {
         self.named(doing, call.await)
     }
 
-    fn named<A>(
-        &self,
-        doing: &str,
-        answer: Result<A, kafila_client::Error>,
-    ) -> Result<A, Error> {
+    fn named<A>(&self, doing: &str, answer: Result<A, kafila_client::Error>) -> Result<A, Error> {
         answer.map_err(|error| Error::from_call(doing, error, &self.address, self.timeout))
     }
 

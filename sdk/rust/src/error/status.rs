@@ -150,7 +150,11 @@ mod tests {
             (Status::unavailable("etcd has no leader"), true, true),
             (Status::deadline_exceeded(""), true, true),
             (Status::cancelled("Timeout expired"), true, true),
-            (Status::cancelled("node n1: the agent is ending"), true, true),
+            (
+                Status::cancelled("node n1: the agent is ending"),
+                true,
+                true,
+            ),
             (refused, true, false),
             (Status::from_error(Box::new(TimeoutExpired(()))), true, true),
             (broken("connection reset by peer"), true, true),

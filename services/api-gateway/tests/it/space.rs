@@ -7,10 +7,12 @@ use test_kit::etcd::{self, Etcd};
 use test_kit::wait_for;
 use tonic::{Code, Status};
 
-use crate::support::{PATIENCE, Suite, ask, job};
+use crate::support::{Suite, ask, job};
 
 const QUOTA: u64 = 16 << 20;
 const VALUE: usize = 500_000;
+/// Longer than the gateway's interval of looks at etcd, on a busy machine too.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longer than etcd takes between two commits of its database, 100 ms.
 const SYNC_INTERVAL: Duration = Duration::from_millis(150);
 
@@ -70,7 +72,7 @@ async fn status(suite: &Suite) -> v1::GetEtcdStatusResponse {
 }
 
 async fn wait_until_refused(suite: &Suite, is_refused: bool) {
-    wait_for("the gateway to notice", PATIENCE, async || {
+    wait_for("the gateway to notice", NOTICE_TIMEOUT, async || {
         (status(suite).await.refusal.is_empty() != is_refused).then_some(())
     })
     .await;
@@ -79,7 +81,7 @@ async fn wait_until_refused(suite: &Suite, is_refused: bool) {
 /// etcd frees the pages of a compaction in the background, and counts them at its next change, for which
 /// a full one takes only deletions. Returns the endpoint of the member.
 async fn wait_for_free_pages(suite: &Suite, raw: &mut etcd_client::Client) -> String {
-    wait_for("the compaction to free pages", PATIENCE, async || {
+    wait_for("the compaction to free pages", NOTICE_TIMEOUT, async || {
         raw.delete("none", None).await.unwrap();
         let member = status(suite).await.members.remove(0);
         (member.in_use_bytes < QUOTA / 2).then_some(member.endpoint)

@@ -13,7 +13,7 @@ use crate::suite::TIMEOUT;
 
 const QUOTA: &str = "16777216";
 /// A recovery waits for the shortest history, a leader and a defragmentation.
-const RECOVERY: Duration = Duration::from_secs(60);
+const RECOVERY: Duration = Duration::from_secs(180);
 
 struct Running {
     drain: CancellationToken,

@@ -337,11 +337,10 @@ pub fn default_binary() -> PathBuf {
     binary::kafila()
 }
 
-/// Tells whether the run is in CI, where containers are required.
+/// Tells whether a missing Docker Engine is an error.
 pub fn is_required() -> bool {
-    let is_set =
-        |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty() && value != "0");
-    is_set("CI") || is_set("KAFILA_REQUIRE_CONTAINERS")
+    let required = std::env::var("KAFILA_REQUIRE_CONTAINERS");
+    required.is_ok_and(|value| !value.is_empty() && value != "0")
 }
 
 /// # Errors

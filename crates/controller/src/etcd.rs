@@ -70,6 +70,8 @@ pub struct Care {
     defragmentation: Defragmentation,
     disarmed: Option<Timestamp>,
     disarm_pause: Duration,
+    /// The members may not have counted the pages that the last compaction has freed.
+    is_uncounted: bool,
 }
 
 impl Care {
@@ -80,6 +82,7 @@ impl Care {
             settings,
             disarmed: None,
             disarm_pause: DISARM_PAUSE,
+            is_uncounted: false,
         }
     }
 
@@ -94,12 +97,16 @@ impl Care {
         if let Some(endpoint) = self.defragmentation.next(&seen) {
             return Some(Action::Defragment(endpoint));
         }
-        self.may_disarm(&seen).then_some(Action::Disarm)
+        // The pages that a compaction frees are counted with the next change. A full etcd takes no puts,
+        // but the end of its alarm is a change; the next put raises the alarm again while there is no room.
+        let recounts = seen.is_out_of_space() && std::mem::take(&mut self.is_uncounted);
+        (self.may_disarm(&seen) || recounts).then_some(Action::Disarm)
     }
 
     /// Notes that the history before `revision` is dropped, by whichever process.
     pub fn compacted(&mut self, revision: u64) {
         self.compaction.compacted(revision);
+        self.is_uncounted = true;
     }
 
     fn pressure(&self, seen: &Seen<'_>) -> Pressure {

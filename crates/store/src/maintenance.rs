@@ -13,7 +13,6 @@ use tokio::time::timeout;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::keys::DEFAULT_PREFIX;
 use crate::member::Member;
 use crate::revision;
 
@@ -125,20 +124,6 @@ impl Client {
             Err(Error::Compacted { .. }) => Ok(Compacted::Before),
             Err(error) => Err(error),
         }
-    }
-
-    /// Makes etcd count the pages that compactions have freed. An idle etcd counts them when it commits
-    /// its next change, and a full one takes no change but a deletion: here, of a key that never exists.
-    ///
-    /// # Errors
-    /// etcd cannot be reached.
-    pub async fn count_free_pages(&self) -> Result<(), Error> {
-        self.call("count the free pages", || {
-            let mut kv = self.kv.clone();
-            async move { kv.delete(format!("{DEFAULT_PREFIX}none"), None).await }
-        })
-        .await
-        .map(drop)
     }
 
     /// Rewrites the database of one member without its free pages. The member answers nothing

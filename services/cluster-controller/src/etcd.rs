@@ -104,14 +104,6 @@ impl Maintenance {
                 // The election is under way.
                 continue;
             }
-            if members.iter().any(|member| member.is_out_of_space)
-                && let Err(error) = self.client.count_free_pages().await
-            {
-                debug!(
-                    error = chain(&error),
-                    "a full etcd does not count its free pages"
-                );
-            }
             let seen = Seen {
                 now,
                 wall: Timestamp(Clock::real().now()),

@@ -337,6 +337,23 @@ fn the_alarm_is_disarmed_once_there_is_room_on_every_member() {
     assert_eq!(ask(&mut care, 9_001, &log, &room), Some(Action::Disarm));
 }
 
+#[test]
+fn a_full_etcd_counts_the_pages_of_a_compaction_before_it_is_defragmented() {
+    let mut care = Care::new(settings());
+    let log = Revisions::new(SCARCE / 10, KEPT);
+    let others = [member(1, 50, 50), member(2, 50, 50)];
+    let mut stale = vec![alarmed(member(0, 100, 100))];
+    stale.extend(others.clone());
+    assert_eq!(ask(&mut care, 0, &log, &stale), None);
+    care.compacted(7);
+    assert_eq!(ask(&mut care, 1, &log, &stale), Some(Action::Disarm));
+    assert_eq!(ask(&mut care, 2, &log, &stale), None, "once a compaction");
+    let mut counted = vec![member(0, 100, 20)];
+    counted.extend(others);
+    let defragment = Action::Defragment("m0".to_owned());
+    assert_eq!(ask(&mut care, 3, &log, &counted), Some(defragment));
+}
+
 /// One member's database: live data, history by revision, and a size that only grows.
 #[derive(Clone, Debug)]
 struct FakeEtcd {
@@ -344,6 +361,8 @@ struct FakeEtcd {
     /// Revision → bytes of history.
     history: Vec<(u64, u64)>,
     db: u64,
+    /// Data in use, as of the last change.
+    counted: u64,
     alarm: bool,
     revision: u64,
 }
@@ -365,14 +384,17 @@ impl FakeEtcd {
         self.revision += 1;
         self.history.push((self.revision, bytes));
         self.db = self.db.max(self.in_use());
+        self.counted = self.in_use();
     }
 
     fn perform(&mut self, action: &Action) {
         match action {
-            Action::Compact(revision) => self.history.retain(|(at, _)| at > revision),
+            // Without a change, the freed pages are not counted.
+            Action::Compact(revision) => return self.history.retain(|(at, _)| at > revision),
             Action::Defragment(_) => self.db = self.in_use(),
             Action::Disarm => self.alarm = false,
         }
+        self.counted = self.in_use();
     }
 
     fn seen(&self) -> EtcdMember {
@@ -380,7 +402,7 @@ impl FakeEtcd {
             endpoint: "m0".to_owned(),
             is_leader: true,
             db_bytes: self.db,
-            in_use_bytes: self.in_use(),
+            in_use_bytes: self.counted,
             is_out_of_space: self.alarm,
             ..EtcdMember::default()
         }
@@ -395,7 +417,7 @@ proptest! {
         live in 1_u64..60,
         load in prop::collection::vec((0_u64..12, any::<bool>()), 1..200),
     ) {
-        let mut etcd = FakeEtcd { live: live * MIB, history: Vec::new(), db: live * MIB, alarm: false, revision: 1 };
+        let mut etcd = FakeEtcd { live: live * MIB, history: Vec::new(), db: live * MIB, counted: live * MIB, alarm: false, revision: 1 };
         let mut log = Revisions::new(SCARCE / 10, KEPT);
         let mut care = Care::new(settings());
         let idle = std::iter::repeat_n((0, false), 60);

@@ -304,7 +304,7 @@ mod tests {
     fn what_is_no_type_is_refused() {
         for (text, message) in [
             ("strnig", "Did you mean \"string\"?"),
-            ("\"string\"", "without quotes"),
+            ("\"string\"", "no quotes"),
             ("list(string, number)", "takes one other type"),
             (
                 "object({ a = optional(string) })",

@@ -86,7 +86,8 @@ mod tests {
         for key in keys {
             let is_printed = text.lines().any(|line| {
                 let line = line.strip_prefix("# ").unwrap_or(line);
-                line.starts_with(&format!("{key} = "))
+                // An entry of a map, such as the options of a log driver, stands in one line with it.
+                line.starts_with(&format!("{key} = ")) || line.contains(&format!("\"{key}\" = "))
             });
             assert!(is_printed, "{service}: {key} is missing in:\n{text}");
         }

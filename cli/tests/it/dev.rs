@@ -56,7 +56,7 @@ async fn an_address_beyond_loopback_needs_a_flag() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:4646"] {
         let said = kafila("dev -listen").arg(address).run().await;
         said.ended(1)
-            .complained(&[address, "-dangerously-expose-plaintext", "127.0.0.1:4646"]);
+            .complained(&[address, "127.0.0.1:4646", "-dangerously-expose-plaintext"]);
     }
 }
 

@@ -2,21 +2,31 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::stack::Stack;
+use crate::api::eventually;
 
 /// Beginnings of the names that belong to the stack.
 const PREFIXES: [&str; 3] = ["kafila_", "etcd_", "process_"];
+
+/// Longer than the longest interval of samples: the leader of the cluster-controller looks at etcd every
+/// 10 s.
+const SAMPLED: Duration = Duration::from_secs(60);
 
 /// Checks every dashboard and alert in `folder` against the stack's metrics.
 ///
 /// # Errors
 /// A named metric is exported by no container; the error lists them all.
 pub async fn check(stack: &Stack, folder: &Path) -> Result<usize> {
+    eventually(SAMPLED, || compare(stack, folder)).await
+}
+
+async fn compare(stack: &Stack, folder: &Path) -> Result<usize> {
     let mut exported = BTreeSet::new();
     for (service, port) in [
         ("api-gateway", 9100),

@@ -107,6 +107,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("deployment-watcher", SERVICE),
     ("cluster-controller", SERVICE),
     ("client-node", SERVICE),
+    ("kafila-client", &["net", "proto", "spec", "tls"]),
     ("kafila", ANYTHING),
     ("integration-tests", ANYTHING),
     ("simulation", ANYTHING),

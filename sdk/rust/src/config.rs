@@ -111,7 +111,7 @@ impl Default for Config {
 
 impl Config {
     /// Reads `KAFILA_ADDR` (several addresses with commas), `KAFILA_NAMESPACE` and the files of
-    /// [`Tls::from_env`], each with Nomad's name as the second choice.
+    /// [`Tls::from_variables`], each with Nomad's name as the second choice.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }

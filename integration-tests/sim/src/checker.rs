@@ -1,5 +1,11 @@
 //! Checker of every revision against the invariants, at the moment of its commit.
 
+/// Tells whether a change of status is one that only a silent node may see.
+fn is_fall(before: NodeStatus, after: NodeStatus) -> bool {
+    let is_gone = |status| matches!(status, NodeStatus::Down | NodeStatus::Disconnected);
+    is_gone(after) && before != after
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +21,6 @@ use store::Keyspace;
 
 use crate::clock;
 use crate::failover::Failovers;
-use crate::liveness::is_fall;
 
 /// The meta key with the name of the request that wrote a job: see [`crate::workload`].
 pub const REQUEST: &str = "request";

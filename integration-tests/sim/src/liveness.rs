@@ -1,7 +1,5 @@
 //! The oracle of liveness: a node with a sound way to the cluster-controller is not marked down.
 
-use model::NodeStatus;
-
 use crate::checker::{Checker, Fallen};
 use crate::environment::{Environment, HostId, network};
 use crate::suite::{SILENCE_LIMIT, Suite};
@@ -90,10 +88,4 @@ fn sound_since(
         .filter_map(|gateway| way(*gateway))
         .min()?;
     ends.into_iter().chain([best]).max()
-}
-
-/// Tells whether a change of status is one that only a silent node may see.
-pub(crate) fn is_fall(before: NodeStatus, after: NodeStatus) -> bool {
-    let is_gone = |status| matches!(status, NodeStatus::Down | NodeStatus::Disconnected);
-    is_gone(after) && before != after
 }

@@ -11,7 +11,7 @@ use tonic::Streaming;
 use crate::client::Client;
 use crate::error::Error;
 use crate::method::{Method, Repeat};
-use crate::rpc::{Answer, List, Read};
+use crate::read::{Answer, List, Read};
 
 /// Items of a page of [`Call::items`].
 const DEFAULT_PAGE: u32 = 500;

@@ -4,10 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use proto::v1::{ErrorDetail, FieldViolation};
-use tls::Problem;
 use tonic::{Code, Status};
 
+mod kind;
 mod status;
+#[cfg(test)]
+mod tests;
+
+pub use kind::Kind;
 
 /// A call that failed.
 #[derive(Clone, Debug)]
@@ -15,23 +19,6 @@ pub struct Error {
     rpc: &'static str,
     address: String,
     kind: Kind,
-}
-
-/// The cause of a failed call.
-#[derive(Clone, Debug)]
-pub enum Kind {
-    /// No connection could be made.
-    Unreachable { problem: String },
-    /// TLS refused the connection, on this side or the other.
-    Tls(Problem),
-    /// The server is no Kafila gateway; what it does instead.
-    Foreign { evidence: &'static str },
-    /// The server does not implement the RPC: an older gateway, or another server of Kafila.
-    UnknownRpc,
-    /// No answer came in time.
-    Timeout { after: Duration },
-    /// The gateway's answer, or a connection that broke.
-    Status(Box<Status>),
 }
 
 impl Error {

@@ -27,6 +27,7 @@ mod config;
 mod error;
 mod follow;
 mod method;
+mod read;
 pub mod rpc;
 mod wait;
 
@@ -36,7 +37,7 @@ pub use config::{Config, ConfigError, MetadataSource, RetryPolicy, Tls};
 pub use error::{Error, Kind};
 pub use follow::{FollowEvents, FollowLogs};
 pub use proto::v1;
-pub use rpc::{Answer, List, Read};
+pub use read::{Answer, List, Read};
 /// Turns a JSON object into the options of a driver (`v1::Task::config`).
 pub use spec::object;
 pub use tls::Problem as TlsProblem;

@@ -103,6 +103,11 @@ impl Place {
         tasks.flat_map(|task| list(&task)).collect()
     }
 
+    /// The log of an agent in a process of its own: beside the directory, which tests look through.
+    fn agent_log(&self) -> PathBuf {
+        self.path().with_extension("agent.log")
+    }
+
     pub(crate) fn alloc_dirs(&self) -> Vec<PathBuf> {
         list(&self.path().join("alloc"))
     }
@@ -132,8 +137,11 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// Cleans up after a failed test.
+    /// Cleans up after a failed test, but for the agent's log.
     fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_file(self.agent_log());
+        }
         for pid in self.processes() {
             kill(pid, "KILL");
         }
@@ -199,7 +207,7 @@ impl Process {
     }
 
     pub(crate) fn start_with(place: &Place, gateway: &str, settings: &[(&str, &str)]) -> Self {
-        let log = place.path().with_extension("agent.log");
+        let log = place.agent_log();
         let log = fs::File::options()
             .create(true)
             .append(true)

@@ -7,7 +7,7 @@
 //! let client = Client::from_env()?;
 //! let request = v1::GetJobRequest { job_id: "web".to_owned(), ..Default::default() };
 //! let answer = client.jobs().get(request).await?;
-//! println!("{}", answer.job.unwrap_or_default().status);
+//! println!("{}", answer.job.unwrap_or_default().status());
 //! # Ok(())
 //! # }
 //! ```

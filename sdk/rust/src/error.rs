@@ -96,8 +96,10 @@ impl Error {
         match &self.kind {
             Kind::Timeout { .. } => true,
             Kind::Status(status) => match status.code() {
-                // Cancelled: a node or a gateway is ending.
-                Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => true,
+                // Cancelled: a node or a gateway is ending. Unknown: a node did not answer the gateway.
+                Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
+                    true
+                }
                 _ => status::is_broken(status),
             },
             Kind::Unreachable { .. } | Kind::Tls(_) | Kind::Foreign { .. } | Kind::UnknownRpc => {
@@ -119,7 +121,12 @@ impl Error {
 
     /// Tells whether another gateway may do better.
     pub(crate) fn is_failover(&self) -> bool {
-        matches!(self.kind, Kind::Unreachable { .. }) || self.may_have_happened()
+        let is_of_node = self.code() == Code::Unknown && !self.is_broken();
+        matches!(self.kind, Kind::Unreachable { .. }) || (self.may_have_happened() && !is_of_node)
+    }
+
+    fn is_broken(&self) -> bool {
+        matches!(&self.kind, Kind::Status(status) if status::is_broken(status))
     }
 
     fn detail(&self) -> Option<ErrorDetail> {

@@ -27,8 +27,8 @@ pub struct FollowEvents {
     pub namespace: Option<String>,
     /// Events to send: those that match any filter. Empty: all.
     pub filters: Vec<v1::EventFilter>,
-    /// First index to send; 0: from now on. To continue in another process, the last batch's index
-    /// plus one.
+    /// First index to send; 0: from now on, and if the stream breaks before its first message (within
+    /// 5 s), from the next opening on. To continue in another process, the last batch's index plus one.
     pub index: u64,
     /// Yields batches without events too, which tell how far the stream is.
     pub bookmarks: bool,

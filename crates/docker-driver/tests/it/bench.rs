@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bollard::query_parameters::{
     CreateImageOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+    RemoveImageOptions,
 };
 use bollard::{API_DEFAULT_VERSION, body_full};
 use docker_driver::{Docker, Settings};
@@ -233,10 +234,17 @@ async fn import_image(client: &bollard::Docker) {
                 .repo(name)
                 .tag(tag)
                 .build();
+            let earlier = client.inspect_image(IMAGE).await.ok();
             let body = body_full(archive().into());
             let mut steps = Box::pin(client.create_image(Some(options), Some(body), None));
             while let Some(step) = steps.next().await {
                 step.unwrap();
+            }
+            // Without its name it would stay on the machine for ever.
+            if let Some(earlier) = earlier.and_then(|image| image.id) {
+                let _ = client
+                    .remove_image(&earlier, None::<RemoveImageOptions>, None)
+                    .await;
             }
         })
         .await;

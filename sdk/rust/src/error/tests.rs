@@ -52,6 +52,7 @@ fn errors_tell_whether_a_retry_may_succeed_and_a_write_have_happened() {
             false,
         ),
         (Status::not_found(""), false, false),
+        (Status::unknown("node n1 did not answer"), false, true),
         (
             Status::unimplemented("unknown service kafila.v1.Jobs"),
             false,

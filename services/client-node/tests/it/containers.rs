@@ -16,8 +16,11 @@ const IMAGE: &str = "kafila-agent-test:1";
 const IMPORT: &str = r#"
     files="/bin/sh /bin/sleep"
     libraries=$(for file in $files; do ldd $file; done | grep -o '/[^ ]*')
+    earlier=$(docker images --quiet "$1")
     tar --create --dereference --directory=/ $(printf '%s\n' $files $libraries | sort -u | cut -c2-) |
         docker import - "$1"
+    # Without its name it would stay on the machine for ever.
+    [ -z "$earlier" ] || docker rmi "$earlier" || true
 "#;
 
 fn has_engine() -> bool {

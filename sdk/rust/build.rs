@@ -16,7 +16,7 @@ const READS: [&str; 5] = ["Get", "List", "Explain", "Plan", "Validate"];
 
 /// Writes that set a state: a second one changes nothing. With a `check_index` they are not repeated,
 /// because the first attempt changes the index.
-const SETTING: [&str; 11] = [
+const SETTING: [&str; 10] = [
     "Jobs/SetStable",
     "Jobs/TagVersion",
     "Namespaces/Upsert",
@@ -24,7 +24,6 @@ const SETTING: [&str; 11] = [
     "Nodes/UpdateDrain",
     "Nodes/UpdateEligibility",
     "Operator/CompactEtcd",
-    "Operator/DefragmentEtcd",
     "Operator/DisarmEtcd",
     "Operator/SetSchedulerConfiguration",
     "Volumes/Register",

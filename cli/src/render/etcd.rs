@@ -35,7 +35,13 @@ pub(crate) fn status(status: &v1::GetEtcdStatusResponse) -> String {
         ]);
     }
     let mut fields = Fields::new();
-    fields.add("Revision", status.revision.to_string());
+    fields.add(
+        "Revision",
+        match status.revision {
+            0 => "unknown: etcd does not answer reads".to_owned(),
+            revision => revision.to_string(),
+        },
+    );
     let is_refused = !status.refusal.is_empty();
     fields.add("New Work", if is_refused { "refused" } else { "accepted" });
     let mut text = format!("{}\n{}", fields.render(), table.render());
@@ -96,5 +102,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        let silent = status(&v1::GetEtcdStatusResponse::default());
+        assert!(silent.contains("Revision = unknown"), "{silent}");
     }
 }

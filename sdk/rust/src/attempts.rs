@@ -95,7 +95,7 @@ impl Attempts {
     /// Decides what follows the failed attempt.
     pub(crate) fn after(&mut self, error: &Error, now: Instant, chance: f64) -> Next {
         self.made += 1;
-        let is_unreached = matches!(error.kind(), Kind::Unreachable { .. });
+        let is_unreached = matches!(error.kind(), Kind::Unreachable { .. } | Kind::Tls(_));
         self.unreached = if is_unreached { self.unreached + 1 } else { 0 };
         self.in_doubt |= error.may_have_happened();
         if self.made >= self.policy.attempts || !self.is_repeatable(error) {
@@ -117,6 +117,10 @@ impl Attempts {
     fn is_repeatable(&self, error: &Error) -> bool {
         if matches!(error.kind(), Kind::Unreachable { .. }) {
             return self.policy.wait_for_gateway || self.in_doubt || self.unreached < self.gateways;
+        }
+        if matches!(error.kind(), Kind::Tls(_)) {
+            // A certificate does not get better by waiting; another gateway may have a valid one.
+            return self.unreached < self.gateways;
         }
         if error.is_overload() {
             return true;

@@ -30,6 +30,15 @@ impl Error {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn of(kind: Kind) -> Self {
+        Self {
+            rpc: "/kafila.v1.Jobs/Get",
+            address: "http://g:1".to_owned(),
+            kind,
+        }
+    }
+
     /// The stream has been silent for longer than its gateway may be.
     pub(crate) fn silent(rpc: &'static str, address: &str, after: Duration) -> Self {
         Self {
@@ -110,7 +119,8 @@ impl Error {
 
     /// Tells whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
-        self.is_failover() || self.is_overload()
+        let is_refused = matches!(self.kind, Kind::Tls(_));
+        (self.is_failover() && !is_refused) || self.is_overload()
     }
 
     /// Tells whether the gateway refused the request because it has too much to do: without effect.
@@ -122,7 +132,8 @@ impl Error {
     /// Tells whether another gateway may do better.
     pub(crate) fn is_failover(&self) -> bool {
         let is_of_node = self.code() == Code::Unknown && !self.is_broken();
-        matches!(self.kind, Kind::Unreachable { .. }) || (self.may_have_happened() && !is_of_node)
+        let is_unreached = matches!(self.kind, Kind::Unreachable { .. } | Kind::Tls(_));
+        is_unreached || (self.may_have_happened() && !is_of_node)
     }
 
     fn is_broken(&self) -> bool {

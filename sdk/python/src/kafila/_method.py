@@ -32,7 +32,6 @@ SETTING = frozenset(
         "/kafila.v1.Nodes/UpdateDrain",
         "/kafila.v1.Nodes/UpdateEligibility",
         "/kafila.v1.Operator/CompactEtcd",
-        "/kafila.v1.Operator/DefragmentEtcd",
         "/kafila.v1.Operator/DisarmEtcd",
         "/kafila.v1.Operator/SetSchedulerConfiguration",
         "/kafila.v1.Volumes/Register",

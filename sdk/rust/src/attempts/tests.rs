@@ -118,3 +118,18 @@ fn a_command_fails_once_every_gateway_was_tried() {
         ));
     }
 }
+
+#[test]
+fn a_gateway_with_a_bad_certificate_is_left_and_not_waited_for() {
+    let now = Instant::now();
+    let expired = || Error::of(Kind::Tls(tls::Problem::Expired));
+    for (gateways, tried) in [(1, 1), (2, 2), (3, 3)] {
+        let mut once = attempts(&config(gateways), Repeat::Once, now);
+        let made = 1
+            + (0..9)
+                .take_while(|_| once.after(&expired(), now, 0.5) != Next::GiveUp)
+                .count();
+        assert_eq!(made, tried, "{gateways} gateways");
+    }
+    assert!(!expired().is_transient() && !expired().may_have_happened());
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto::v1;
 use test_kit::etcd::{self, Etcd};
+use test_kit::proxy::Mode;
 use test_kit::wait_for;
 use tonic::{Code, Status};
 
@@ -205,4 +206,14 @@ async fn a_full_etcd_is_explained_and_emptied_through_a_gateway() {
     assert!(disarmed.members <= 1);
     wait_until_refused(&suite, false).await;
     stop(&suite).await.unwrap();
+}
+
+#[tokio::test]
+async fn members_are_listed_while_etcd_answers_no_reads() {
+    let suite = Suite::start(1).await;
+    suite.proxy.set(Mode::Cut);
+    let status = status(&suite).await;
+    assert_eq!(status.revision, 0);
+    assert_eq!(status.members.len(), 1);
+    assert!(!status.members[0].error.is_empty(), "{status:?}");
 }

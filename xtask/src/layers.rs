@@ -77,6 +77,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("docker-driver", &["model", "blocking", "task-drivers"]),
     ("fingerprint", &["model", "task-drivers"]),
     (
+        "task-runner",
+        &[
+            "lifecycle",
+            "local-state",
+            "model",
+            "blocking",
+            "service-kit",
+            "task-drivers",
+        ],
+    ),
+    (
         "local-state",
         &["lifecycle", "model", "blocking", "service-kit"],
     ),
@@ -146,6 +157,7 @@ const SERVICE: &[&str] = &[
     "state",
     "store",
     "task-drivers",
+    "task-runner",
     "tls",
 ];
 

@@ -2,7 +2,7 @@
 //! reports and collection.
 //!
 //! Pure: time and randomness are arguments, effects are values, so a test or the simulator can
-//! replay any history. The loop around an allocation is `services/client-node/src/tasks/runner.rs`.
+//! replay any history. The loop around an allocation is `crates/task-runner/src/run.rs`.
 //! It stores [`AllocState`] before it performs the effects of a step, so a node's agent can be killed
 //! at any instruction and continue from there ([`AllocRunner::restore`]).
 //!

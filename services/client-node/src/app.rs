@@ -3,7 +3,6 @@
 mod drivers;
 mod machine;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +15,9 @@ use local_state::{CertifiedId, Memory, Opened, Restored, Storage};
 use model::Node;
 use proto::internal::v1::node_files_server::NodeFilesServer;
 use service_kit::server::{ServeOptions, bind, serve};
-use service_kit::{Clock, IdSource, Incoming, TracedChannel, Transport};
-use task_drivers::{Driver, NodeFacts};
+use service_kit::{IdSource, Incoming, TracedChannel, Transport};
+use task_drivers::NodeFacts;
+use task_runner::Drivers;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -27,13 +27,11 @@ use tracing::{error, warn};
 use self::machine::Machine;
 use crate::allocations::agent::Agent;
 use crate::allocations::gc;
-use crate::clock::Clocks;
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::Error;
 use crate::logs::Files;
 use crate::metrics::Metrics;
-use crate::reports::reporter::Reporter;
 use crate::session::gateways::Gateways;
 use crate::session::shared::Session;
 use crate::{SERVICE, SUPERVISOR_SUBCOMMAND, session};
@@ -179,21 +177,26 @@ impl App {
         let machine = parts.machine;
         let alloc_dir = opened.alloc_dir.as_deref();
         let node = machine.node(&config.fingerprint(), &opened.identity, alloc_dir);
-        let context = Context {
-            identity: opened.identity,
-            drivers: machine.drivers.clone(),
+        let tasks = task_runner::Context {
             facts: NodeFacts::new(&node, &config.region),
             limits: Limits {
                 max_kill_timeout: config.max_kill_timeout,
             },
             alloc_dir: opened.alloc_dir,
-            state: opened.state,
-            reporter: Reporter::new(),
-            clocks: Clocks::new(Clock::real()),
-            ids: parts.ids,
-            metrics: parts.metrics,
+            metrics: parts.metrics.tasks.clone(),
             stop_tasks_on_exit: config.stop_tasks_on_exit,
             shutdown_grace_period: config.shutdown_grace_period,
+            ..task_runner::Context::new(
+                opened.identity.node_id,
+                machine.drivers.clone(),
+                opened.state,
+                parts.ids,
+            )
+        };
+        let context = Context {
+            identity: opened.identity,
+            tasks: Arc::new(tasks),
+            metrics: parts.metrics,
         };
         Self {
             config,
@@ -253,7 +256,7 @@ impl App {
         let watching = async {
             tokio::select! {
                 () = ended.cancelled() => Ok(()),
-                () = self.context.state.watch(|is_writing| registry.set_ready(is_writing)) => {
+                () = self.context.tasks.state.watch(|is_writing| registry.set_ready(is_writing)) => {
                     registry.set_ready(false);
                     if drain.is_cancelled() {
                         return Ok(());
@@ -279,8 +282,8 @@ impl App {
             drain.cancelled().await;
             agent.ended().await;
             // The next run of the agent sends the rest.
-            let _ = timeout(LAST_REPORTS_LIMIT, self.context.reporter.drained()).await;
-            self.context.state.close().await;
+            let _ = timeout(LAST_REPORTS_LIMIT, self.context.tasks.reporter.drained()).await;
+            self.context.tasks.state.close().await;
             ended.cancel();
         };
         let (served, watched, (), (), (), ()) = tokio::join!(
@@ -305,7 +308,7 @@ struct Parts {
     listeners: Option<Listeners>,
 }
 
-fn make_drivers(config: &Config, opened: &Opened) -> BTreeMap<&'static str, Arc<dyn Driver>> {
+fn make_drivers(config: &Config, opened: &Opened) -> Drivers {
     let about = drivers::About {
         state_dir: opened.state_dir.as_deref(),
         node_id: opened.identity.node_id.to_string(),

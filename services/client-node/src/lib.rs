@@ -3,9 +3,8 @@
 //! In reading order: [`config`]; [`app`] is the wiring; `crates/fingerprint` makes the node's record,
 //! `crates/local-state` keeps the identity and the state that survives the agent; `session` talks to
 //! the gateways (register, heartbeat, watch, report) with failover; `allocations` applies assignments
-//! and keeps a runner per allocation; `tasks` is a runner, the loop around the machine in
-//! `crates/lifecycle`, which decides; `reports` batches reports; `logs` serves tasks' output,
-//! and `restart` restarts tasks on request.
+//! and keeps a runner per allocation, of `crates/task-runner`; `reports` sends reports in batches;
+//! `logs` serves tasks' output, and `restart` restarts tasks on request.
 //!
 //! **Invariant**: a task never depends on the agent's life. When the agent dies, its tasks go on under
 //! their supervisors (`crates/task-drivers`), and the next run of the agent finds them.
@@ -14,7 +13,6 @@
 
 mod allocations;
 pub mod app;
-mod clock;
 pub mod config;
 mod context;
 mod error;
@@ -23,7 +21,6 @@ pub mod metrics;
 mod reports;
 mod restart;
 mod session;
-mod tasks;
 
 pub use app::{App, Light};
 pub use config::Config;

@@ -55,7 +55,7 @@ impl NodeFiles for Files {
             let message = format!("allocation {alloc_id} has no task {:?}", request.task);
             return Err(Status::not_found(message));
         }
-        let base = self.context.alloc_dir.as_deref().ok_or_else(|| {
+        let base = self.context.tasks.alloc_dir.as_deref().ok_or_else(|| {
             Status::failed_precondition("this node only simulates tasks: it has no output")
         })?;
         let logs = AllocDirs::new(base, alloc_id).logs();

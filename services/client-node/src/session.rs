@@ -2,7 +2,7 @@
 //!
 //! Four loops run side by side, so that none waits for another's call: [`register`] (again whenever a
 //! gateway does not know the node, or the machine has changed), [`heartbeat`], [`watch`], and the
-//! sender of [`crate::reports`]. All but the registration wait for the first registration. In reading
+//! loop of [`crate::reports`]. All but the registration wait for the first registration. In reading
 //! order: [`gateway_order`] and [`gateways`] choose the gateway, [`failover`] that of a refused heartbeat, [`retry`] is the backoff, [`shared`]
 //! the loops' state.
 
@@ -18,7 +18,7 @@ mod watch;
 use service_kit::CancellationToken;
 
 use self::shared::Session;
-use crate::reports::sender;
+use crate::reports;
 
 /// Runs until `ended`.
 pub(crate) async fn run(session: &Session, ended: CancellationToken) {
@@ -26,6 +26,6 @@ pub(crate) async fn run(session: &Session, ended: CancellationToken) {
         register::run(session, ended.clone()),
         heartbeat::run(session, ended.clone()),
         watch::run(session, ended.clone()),
-        sender::run(&session.context, &session.gateways, ended.clone()),
+        reports::run(&session.context, &session.gateways, ended.clone()),
     );
 }

@@ -12,15 +12,13 @@ use local_state::{NodeState, Restored, decode};
 use model::{AllocClient, AllocId, ClientStatus, DeploymentHealth, DeploymentId};
 use service_kit::CancellationToken;
 use task_drivers::TaskId;
+use task_runner::{Beginning, Command, Handle, Progress};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
 use super::record::Record;
 use crate::context::Context;
-use crate::tasks::handle::{Command, Handle, Progress};
-use crate::tasks::run;
-use crate::tasks::runner::Beginning;
 
 /// An allocation with its runner.
 #[derive(Clone)]
@@ -73,7 +71,7 @@ impl Agent {
             info!("the machine was rebooted; starting its tasks again");
         }
         let mut leftovers: HashMap<AllocId, Vec<TaskId>> = HashMap::new();
-        for driver in self.context.drivers.values() {
+        for driver in self.context.tasks.drivers.values() {
             for id in driver.leftovers() {
                 leftovers.entry(id.alloc_id).or_default().push(id);
             }
@@ -82,8 +80,8 @@ impl Agent {
             boot_id: boot_id.to_owned(),
             ..restored.node
         };
-        self.context.state.put_node(&node).await;
-        let silence = self.context.clocks.wall().since(node.last_contact);
+        self.context.tasks.state.put_node(&node).await;
+        let silence = self.context.tasks.clocks.wall().since(node.last_contact);
         let had_contact = !node.last_contact.is_never();
         let mut facts = Facts {
             node,
@@ -101,17 +99,22 @@ impl Agent {
             // Both records are needed. Servers assign wanted allocations again, and drivers find
             // running tasks.
             let (Some(record), Some(state)) = (record, state) else {
-                self.context.state.delete(alloc_id).await;
+                self.context.tasks.state.delete(alloc_id).await;
                 continue;
             };
             if let Some(digest) = stored.acked {
                 self.context
+                    .tasks
                     .reporter
                     .queue()
                     .restore_acked(alloc_id, digest);
             }
             if let Some(last) = stored.last_report {
-                self.context.reporter.queue().restore_last(alloc_id, last);
+                self.context
+                    .tasks
+                    .reporter
+                    .queue()
+                    .restore_last(alloc_id, last);
             }
             found.push((Assignment::from(record), state));
         }
@@ -158,6 +161,7 @@ impl Agent {
     pub(super) async fn add(&self, assignment: Assignment) {
         let alloc_id = assignment.alloc.id;
         self.context
+            .tasks
             .state
             .put_alloc(alloc_id, &Record::from(&assignment))
             .await;
@@ -197,7 +201,7 @@ impl Agent {
         let (alloc_id, deployment_id) = (assignment.alloc.id, assignment.alloc.deployment_id);
         let drain = self.drain.clone();
         let leftovers = beginning.leftovers.clone();
-        match run::spawn(&self.context, beginning, drain, &self.runners) {
+        match task_runner::spawn(&self.context.tasks, beginning, drain, &self.runners) {
             Some(handle) => {
                 let entry = Entry {
                     assignment,
@@ -224,7 +228,7 @@ impl Agent {
         reason: &str,
     ) {
         error!(%alloc_id, reason, "cannot run an allocation");
-        let now = self.context.clocks.wall();
+        let now = self.context.tasks.clocks.wall();
         let health = |deployment_id| DeploymentHealth {
             healthy: false,
             time: now,
@@ -237,12 +241,13 @@ impl Agent {
             modify_time: now,
             ..AllocClient::default()
         };
-        self.context.reporter.offer(alloc_id, client);
+        self.context.tasks.reporter.offer(alloc_id, client);
     }
 
     pub(super) async fn update(&self, assignment: Assignment) {
         let alloc_id = assignment.alloc.id;
         self.context
+            .tasks
             .state
             .put_alloc(alloc_id, &Record::from(&assignment))
             .await;
@@ -295,7 +300,7 @@ impl Agent {
 
     /// Records the contact with a server.
     pub(crate) async fn record_contact(&self) {
-        let now = self.context.clocks.wall();
+        let now = self.context.tasks.clocks.wall();
         let (handles, node) = {
             let mut facts = self.lock();
             facts.node.last_contact = now;
@@ -304,7 +309,7 @@ impl Agent {
             }
             (lost_contact_counters(&facts), facts.node.clone())
         };
-        self.context.state.put_node(&node).await;
+        self.context.tasks.state.put_node(&node).await;
         for handle in handles {
             handle
                 .send(Command::Contact {
@@ -323,7 +328,7 @@ impl Agent {
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let facts = self.lock();
         let candidate = |(id, entry): (&AllocId, &Entry)| {
-            let is_over = !entry.is_collected && self.context.reporter.queue().is_acked(*id);
+            let is_over = !entry.is_collected && self.context.tasks.reporter.queue().is_acked(*id);
             Candidate {
                 alloc_id: *id,
                 ended_at: entry.handle.ended_at().filter(|_| is_over),

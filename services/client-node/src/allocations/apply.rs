@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lifecycle::{Known, Update, changes};
 use model::AllocId;
+use task_runner::{Command, Handle};
 use tracing::warn;
 
 use super::agent::{Agent, Entry};
 use super::record::Record;
-use crate::tasks::handle::{Command, Handle};
 
 impl Agent {
     /// Applies one message of a stream. Returns `false` if it needs a full list first, which a new
@@ -82,7 +82,13 @@ impl Agent {
     /// from before it lost its state, so the current state is reported with a higher one.
     async fn learn_numbers(&self, numbers: &BTreeMap<AllocId, u64>) {
         for (alloc_id, number) in numbers {
-            if !self.context.reporter.queue().learn(*alloc_id, *number) {
+            if !self
+                .context
+                .tasks
+                .reporter
+                .queue()
+                .learn(*alloc_id, *number)
+            {
                 continue;
             }
             let handle = {
@@ -116,12 +122,12 @@ impl Agent {
             }
             facts.allocs.values().cloned().collect()
         };
-        self.context.reporter.queue().forget_acked();
+        self.context.tasks.reporter.queue().forget_acked();
         for Entry {
             assignment, handle, ..
         } in entries
         {
-            let (alloc_id, state) = (assignment.alloc.id, &self.context.state);
+            let (alloc_id, state) = (assignment.alloc.id, &self.context.tasks.state);
             state.put_alloc(alloc_id, &Record::from(&assignment)).await;
             state.delete_acked(alloc_id).await;
             handle.send(Command::ReportAgain).await;
@@ -141,7 +147,7 @@ impl Agent {
         let seen = i64::try_from(node.revision).unwrap_or(i64::MAX);
         self.context.metrics.seen_revision.set(seen);
         if is_new {
-            self.context.state.put_node(&node).await;
+            self.context.tasks.state.put_node(&node).await;
         }
     }
 
@@ -161,6 +167,6 @@ impl Agent {
         for handle in handles {
             handle.send(Command::ServersContacted).await;
         }
-        self.context.reporter.open();
+        self.context.tasks.reporter.open();
     }
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use lifecycle::gc::{Reason, Thresholds, Usage, choose, reason};
 use nix::sys::statvfs::statvfs;
 use service_kit::CancellationToken;
+use task_runner::Progress;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use super::agent::Agent;
 use crate::config::GcConfig;
 use crate::context::Context;
-use crate::tasks::handle::Progress;
 
 /// Collects at every interval until `ended`.
 pub(crate) async fn run(
@@ -47,6 +47,7 @@ async fn collect(
     loop {
         let candidates = agent.candidates();
         let usage = context
+            .tasks
             .alloc_dir
             .as_deref()
             .map(measure)

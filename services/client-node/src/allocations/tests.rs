@@ -65,7 +65,7 @@ async fn after_a_restored_store_the_node_starts_over_from_a_full_list() {
     agent.apply(list("", 80, vec![assigned(70)])).await;
     agent.apply(list("one", 80, vec![assigned(70)])).await;
     let alloc_id = assigned(70).assignment.alloc.id;
-    context.reporter.queue().restore_acked(alloc_id, 1);
+    context.tasks.reporter.queue().restore_acked(alloc_id, 1);
     while next_write().is_some() {}
     // The same store, from gateways that are behind.
     for store_id in ["", "one"] {
@@ -89,7 +89,7 @@ async fn after_a_restored_store_the_node_starts_over_from_a_full_list() {
     assert_eq!(known.assignment.alloc.previous_alloc, previous);
     assert!(!known.is_collected);
     assert!(
-        !context.reporter.queue().is_acked(alloc_id),
+        !context.tasks.reporter.queue().is_acked(alloc_id),
         "to be reported again"
     );
     let mut keys = Vec::new();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use model::AllocId;
 use task_drivers::{TaskId, alloc_dirs};
+use task_runner::remove_attempt;
 use tracing::{info, warn};
 
 use super::agent::{Agent, Facts};
-use crate::tasks::leftovers::remove_attempt;
 
 impl Agent {
     /// After a full list, ends the tasks of unlisted allocations and removes the directories of
@@ -23,7 +23,7 @@ impl Agent {
             (leftovers, wanted_dirs)
         };
         let unwanted: Vec<TaskId> = unwanted.into_values().flatten().collect();
-        let base = self.context.alloc_dir.as_deref();
+        let base = self.context.tasks.alloc_dir.as_deref();
         // Listed now, before the next assignment creates directories.
         let unwanted_dirs = match (base, wanted_dirs) {
             (Some(base), Some(wanted)) => alloc_dirs::except(base, &wanted),
@@ -35,7 +35,7 @@ impl Agent {
         let (context, drain) = (Arc::clone(&self.context), self.drain.clone());
         let removing = async move {
             for id in unwanted {
-                remove_attempt(&context, &id).await;
+                remove_attempt(&context.tasks, &id).await;
             }
             for dirs in unwanted_dirs {
                 info!(directory = %dirs.root.display(), "removing a directory without an allocation");

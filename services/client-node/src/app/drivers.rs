@@ -1,11 +1,11 @@
 //! Task drivers of a node, as configured.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use docker_driver::Docker;
-use task_drivers::{Driver, MockDriver, RawExec, RawExecSettings, SupervisorCommand};
+use task_drivers::{Driver as _, MockDriver, RawExec, RawExecSettings, SupervisorCommand};
+use task_runner::Drivers;
 
 use crate::config::{DockerConfig, DriversConfig};
 
@@ -19,12 +19,8 @@ pub(super) struct About<'a> {
 
 /// Returns the drivers by name.
 /// `own_subcommand`: the subcommand of the agent's program that runs a supervisor.
-pub(super) fn drivers(
-    config: &DriversConfig,
-    about: &About<'_>,
-    own_subcommand: &str,
-) -> BTreeMap<&'static str, Arc<dyn Driver>> {
-    let mut drivers: BTreeMap<&'static str, Arc<dyn Driver>> = BTreeMap::new();
+pub(super) fn drivers(config: &DriversConfig, about: &About<'_>, own_subcommand: &str) -> Drivers {
+    let mut drivers = Drivers::new();
     if config.mock_driver || about.state_dir.is_none() {
         let mock = MockDriver::default();
         drivers.insert(mock.name(), Arc::new(mock));

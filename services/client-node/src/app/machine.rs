@@ -59,7 +59,7 @@ impl Machine {
         ended: CancellationToken,
     ) {
         // A simulated machine does not change.
-        let Some(alloc_dir) = context.alloc_dir.as_deref() else {
+        let Some(alloc_dir) = context.tasks.alloc_dir.as_deref() else {
             return;
         };
         let settings = config.fingerprint();

@@ -30,7 +30,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
     let Some(mut ttl) = session.registered(&ended).await else {
         return;
     };
-    let mut rng = session.context.ids.rng();
+    let mut rng = session.context.tasks.ids.rng();
     let mut retry = Retry::new(Backoff::new(RETRY_MIN, ttl / TIMEOUTS_PER_TTL));
     let mut failover = Failover::default();
     let mut last_ok = Instant::now();

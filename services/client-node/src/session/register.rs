@@ -19,7 +19,7 @@ const CHANGE_PAUSE: Duration = Duration::from_secs(5);
 /// Registers, and again when a gateway does not know the node or the record changes, until `ended`.
 pub(super) async fn run(session: &Session, ended: CancellationToken) {
     let mut node = session.node.clone();
-    let mut rng = session.context.ids.rng();
+    let mut rng = session.context.tasks.ids.rng();
     let mut retry = Retry::new(Backoff::default());
     loop {
         let record = node.borrow_and_update().clone();

@@ -22,7 +22,7 @@ pub(super) async fn run(session: &Session, ended: CancellationToken) {
     if session.registered(&ended).await.is_none() {
         return;
     }
-    let mut rng = session.context.ids.rng();
+    let mut rng = session.context.tasks.ids.rng();
     let mut retry = Retry::new(Backoff::default());
     while !ended.is_cancelled() {
         let began = tokio::time::Instant::now();

@@ -66,7 +66,10 @@ async fn a_hundred_nodes_share_a_process_and_a_channel() {
         "{all} allocations on {NODES} nodes ran after {:?}",
         began.elapsed()
     );
-    assert_eq!(metrics.tasks_running.get(), i64::try_from(all).unwrap());
+    assert_eq!(
+        metrics.tasks.tasks_running.get(),
+        i64::try_from(all).unwrap()
+    );
     let names: std::collections::BTreeSet<String> = clusters
         .iter()
         .map(|cluster| cluster.facts().registrations[0].name.clone())

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// A command to a runner.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub enum Command {
     /// The desired side of the allocation has changed.
     Update(Assignment),
     /// A server's list was applied for the first time since the agent started.
@@ -28,7 +28,7 @@ pub(crate) enum Command {
 
 /// Progress of a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Progress {
+pub enum Progress {
     Live,
     /// No task of it runs any more, since this time.
     Ended(Timestamp),
@@ -38,23 +38,23 @@ pub(crate) enum Progress {
 
 /// Handle to a runner. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle {
-    pub(super) commands: mpsc::Sender<Command>,
-    pub(crate) progress: watch::Receiver<Progress>,
+pub struct Handle {
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub progress: watch::Receiver<Progress>,
 }
 
 impl Handle {
     /// Sends a command; ignored by a runner that is gone.
-    pub(crate) async fn send(&self, command: Command) {
+    pub async fn send(&self, command: Command) {
         let _ = self.commands.send(command).await;
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         *self.progress.borrow() != Progress::Live
     }
 
     /// Returns when the last task ended; `None`: it runs, or its files are removed.
-    pub(crate) fn ended_at(&self) -> Option<Timestamp> {
+    pub fn ended_at(&self) -> Option<Timestamp> {
         match *self.progress.borrow() {
             Progress::Ended(at) => Some(at),
             Progress::Live | Progress::Removed => None,
@@ -62,7 +62,7 @@ impl Handle {
     }
 
     /// Returns once no task of it runs any more.
-    pub(crate) async fn ended(mut self) {
+    pub async fn ended(mut self) {
         // A runner that is gone runs no task either.
         let _ = self
             .progress

@@ -10,13 +10,13 @@ use task_drivers::{AllocDirs, TaskId, alloc_dirs};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, warn};
 
-use super::attempt::Attempt;
-use super::handle::Progress;
-use super::leftovers::{REMOVE_PAUSE, REMOVE_TRIES, remove_attempt};
-use super::runner::Runner;
+use crate::attempt::Attempt;
+use crate::handle::Progress;
+use crate::leftovers::{REMOVE_PAUSE, REMOVE_TRIES, remove_attempt};
+use crate::runner::Runner;
 
 impl Runner {
-    pub(super) fn perform(&mut self, effect: Effect) {
+    pub(crate) fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Prerun { must_exist } => self.prerun(must_exist),
             Effect::Start { task, attempt } => self.start(task, attempt),
@@ -95,7 +95,7 @@ impl Runner {
     /// Stops and removes the leftover attempts of an ended allocation, then publishes its end. There
     /// are some if the agent died between storing the end and removing the records, or if the
     /// allocation ended before it started.
-    pub(super) fn remove_leftovers(&mut self) {
+    pub(crate) fn remove_leftovers(&mut self) {
         let leftovers = std::mem::take(&mut self.leftovers);
         let (context, progress) = (Arc::clone(&self.context), self.progress.clone());
         let ended_at = self.machine.ended_at().unwrap_or_default();
@@ -213,7 +213,7 @@ impl Runner {
         self.work.spawn(forget.in_current_span());
     }
 
-    pub(super) fn report(&mut self) {
+    pub(crate) fn report(&mut self) {
         let client = self.machine.client();
         if client.status != self.last_status {
             let metrics = &self.context.metrics;

@@ -10,13 +10,13 @@ use crate::context::Context;
 
 /// Tries to remove an attempt's records. The supervisor has confirmed the end, so few retries cover a
 /// machine in distress; the rest is removed with the allocation, or by the next run of the agent.
-pub(super) const REMOVE_TRIES: u32 = 3;
-pub(super) const REMOVE_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const REMOVE_TRIES: u32 = 3;
+pub(crate) const REMOVE_PAUSE: Duration = Duration::from_secs(1);
 /// Kill timeout of a leftover attempt.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(5);
 
 /// Stops an attempt and removes its records, in every driver that has some.
-pub(crate) async fn remove_attempt(context: &Context, id: &TaskId) {
+pub async fn remove_attempt(context: &Context, id: &TaskId) {
     for driver in context.drivers.values() {
         for _ in 0..REMOVE_TRIES {
             if !driver.leftovers_of(id.alloc_id).contains(id) {
@@ -39,7 +39,7 @@ pub(crate) async fn remove_attempt(context: &Context, id: &TaskId) {
 }
 
 /// Stops an allocation's attempts and removes their records. Returns whether none is left.
-pub(super) async fn remove_all_attempts(context: &Context, alloc_id: AllocId) -> bool {
+pub(crate) async fn remove_all_attempts(context: &Context, alloc_id: AllocId) -> bool {
     let left = || {
         let drivers = context.drivers.values();
         drivers.flat_map(move |driver| driver.leftovers_of(alloc_id))

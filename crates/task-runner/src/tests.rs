@@ -22,10 +22,10 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::handle::{Command, Handle, Progress};
-use super::run::spawn;
-use super::runner::Beginning;
 use crate::context::Context;
+use crate::handle::{Command, Handle, Progress};
+use crate::run::spawn;
+use crate::runner::Beginning;
 
 fn assignment(job: Job) -> Assignment {
     let alloc = builders::allocation(1, &job, NodeId::from_random(1));

@@ -11,46 +11,46 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::handle::{Handle, Progress};
 use crate::context::Context;
+use crate::handle::{Handle, Progress};
 
 /// Start values of a runner.
-pub(crate) struct Beginning {
-    pub(crate) assignment: Assignment,
+pub struct Beginning {
+    pub assignment: Assignment,
     /// The state stored by an earlier run of the agent, and whether the machine has rebooted since.
-    pub(crate) stored: Option<(AllocState, Boot)>,
+    pub stored: Option<(AllocState, Boot)>,
     /// Attempts of this allocation that drivers have records of, from earlier runs of the agent.
-    pub(crate) leftovers: Vec<TaskId>,
+    pub leftovers: Vec<TaskId>,
     /// Allocations on this node that have to end before it starts.
-    pub(crate) predecessors: Vec<Handle>,
+    pub predecessors: Vec<Handle>,
     /// Whether a server has answered in this run of the agent.
-    pub(crate) is_contacted: bool,
+    pub is_contacted: bool,
 }
 
 /// The runner of one allocation.
-pub(super) struct Runner {
-    pub(super) context: Arc<Context>,
-    pub(super) alloc_id: AllocId,
-    pub(super) assignment: Assignment,
-    pub(super) machine: AllocRunner,
-    pub(super) rng: StdRng,
+pub(crate) struct Runner {
+    pub(crate) context: Arc<Context>,
+    pub(crate) alloc_id: AllocId,
+    pub(crate) assignment: Assignment,
+    pub(crate) machine: AllocRunner,
+    pub(crate) rng: StdRng,
     /// Results of effects are sent here.
-    pub(super) answers: mpsc::Sender<Event>,
+    pub(crate) answers: mpsc::Sender<Event>,
     /// Starts in progress, by task.
-    pub(super) starts: HashMap<String, CancellationToken>,
+    pub(crate) starts: HashMap<String, CancellationToken>,
     /// Attempts with driver records that this run of the agent has neither recovered nor removed.
-    pub(super) leftovers: Vec<TaskId>,
+    pub(crate) leftovers: Vec<TaskId>,
     /// Effects in progress; aborted with the runner.
-    pub(super) work: JoinSet<()>,
-    pub(super) progress: watch::Sender<Progress>,
+    pub(crate) work: JoinSet<()>,
+    pub(crate) progress: watch::Sender<Progress>,
     /// Whether steps are stored and reported; not while the agent stops tasks at its own end.
-    pub(super) is_recorded: bool,
-    pub(super) is_collected: bool,
-    pub(super) last_status: ClientStatus,
+    pub(crate) is_recorded: bool,
+    pub(crate) is_collected: bool,
+    pub(crate) last_status: ClientStatus,
 }
 
 impl Runner {
-    pub(super) fn task_id(&self, task: &str, attempt: u32) -> TaskId {
+    pub(crate) fn task_id(&self, task: &str, attempt: u32) -> TaskId {
         TaskId {
             alloc_id: self.alloc_id,
             task: task.to_owned(),
@@ -58,7 +58,7 @@ impl Runner {
         }
     }
 
-    pub(super) fn driver(&self, task: &str) -> Option<Arc<dyn Driver>> {
+    pub(crate) fn driver(&self, task: &str) -> Option<Arc<dyn Driver>> {
         let group = self
             .assignment
             .job

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Clocks {
+pub struct Clocks {
     wall: Clock,
     /// The machine's uptime at `started`.
     uptime_at_start: Duration,
@@ -19,7 +19,7 @@ pub(crate) struct Clocks {
 
 impl Clocks {
     /// Reads the machine's uptime once. From then on it follows tokio's clock, which tests pause.
-    pub(crate) fn new(wall: Clock) -> Self {
+    pub fn new(wall: Clock) -> Self {
         Self {
             wall,
             uptime_at_start: machine_uptime(),
@@ -27,11 +27,11 @@ impl Clocks {
         }
     }
 
-    pub(crate) fn wall(&self) -> Timestamp {
+    pub fn wall(&self) -> Timestamp {
         Timestamp(self.wall.now())
     }
 
-    pub(crate) fn now(&self) -> Now {
+    pub fn now(&self) -> Now {
         let uptime = self.uptime_at_start + self.started.elapsed();
         Now {
             uptime: Uptime::default().plus(uptime),
@@ -40,7 +40,7 @@ impl Clocks {
     }
 
     /// Returns the instant at which the uptime is `uptime`.
-    pub(crate) fn instant(&self, uptime: Uptime) -> Instant {
+    pub fn instant(&self, uptime: Uptime) -> Instant {
         let start = Uptime::default().plus(self.uptime_at_start);
         self.started + uptime.since(start)
     }

@@ -17,10 +17,10 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
-use super::handle::{Command, Handle, Progress};
-use super::leftovers::remove_all_attempts;
-use super::runner::{Beginning, Runner};
 use crate::context::Context;
+use crate::handle::{Command, Handle, Progress};
+use crate::leftovers::remove_all_attempts;
+use crate::runner::{Beginning, Runner};
 
 /// Capacity of a runner's queues. A runner takes messages within microseconds; senders beyond wait.
 const QUEUE: usize = 64;
@@ -34,7 +34,7 @@ const REMOVE_PAUSE: Duration = Duration::from_secs(30);
 /// Spawns a runner. It ends when the allocation is collected, or with `drain`.
 ///
 /// Returns `None` if the job has no such group, which no server assigns.
-pub(crate) fn spawn(
+pub fn spawn(
     context: &Arc<Context>,
     beginning: Beginning,
     drain: CancellationToken,

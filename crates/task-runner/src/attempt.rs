@@ -20,7 +20,7 @@ use crate::context::Context;
 const MESSAGES: usize = 16;
 
 /// One attempt of one task.
-pub(super) struct Attempt {
+pub(crate) struct Attempt {
     context: Arc<Context>,
     assignment: Assignment,
     id: TaskId,
@@ -28,7 +28,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn new(
+    pub(crate) fn new(
         context: &Arc<Context>,
         assignment: &Assignment,
         id: TaskId,
@@ -43,12 +43,12 @@ impl Attempt {
     }
 
     /// Starts the task, then waits for its end. Both are sent as events.
-    pub(super) async fn start(self, answers: mpsc::Sender<Event>) {
+    pub(crate) async fn start(self, answers: mpsc::Sender<Event>) {
         // Part of the trace of the job registration.
         let span = info_span!(
             "start task",
             alloc_id = %self.id.alloc_id,
-            node_id = %self.context.identity.node_id,
+            node_id = %self.context.node_id,
             task = self.id.task,
             attempt = self.id.attempt,
         );
@@ -122,7 +122,7 @@ impl Attempt {
     }
 
     /// Finds the task that an earlier run of the agent started, then waits for its end.
-    pub(super) async fn recover(self, started_at: Timestamp, answers: mpsc::Sender<Event>) {
+    pub(crate) async fn recover(self, started_at: Timestamp, answers: mpsc::Sender<Event>) {
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
         // A recovery has no messages besides its note.
         let found = match self.config(mpsc::channel(1).0) {

@@ -1,0 +1,64 @@
+//! Context shared by the runners of one node. Several nodes may live in one process, each with its
+//! own context.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lifecycle::Limits;
+use local_state::LocalState;
+use model::NodeId;
+use service_kit::{Clock, IdSource};
+use task_drivers::{Driver, NodeFacts};
+
+use crate::clock::Clocks;
+use crate::metrics::Metrics;
+use crate::reporter::Reporter;
+
+/// The drivers of a node, by name.
+pub type Drivers = BTreeMap<&'static str, Arc<dyn Driver>>;
+
+pub struct Context {
+    pub node_id: NodeId,
+    pub drivers: Drivers,
+    pub facts: NodeFacts,
+    pub limits: Limits,
+    /// The directory of the allocations' files; `None` on a node without storage.
+    pub alloc_dir: Option<PathBuf>,
+    pub state: LocalState,
+    pub reporter: Reporter,
+    pub clocks: Clocks,
+    pub ids: IdSource,
+    pub metrics: Metrics,
+    /// Kill every task when the agent ends.
+    pub stop_tasks_on_exit: bool,
+    /// Timeout of the agent's shutdown.
+    pub shutdown_grace_period: Duration,
+}
+
+impl Context {
+    /// The context of a node without directories, facts or limits of its own.
+    pub fn new(node_id: NodeId, drivers: Drivers, state: LocalState, ids: IdSource) -> Self {
+        Self {
+            node_id,
+            drivers,
+            facts: NodeFacts::default(),
+            limits: Limits::default(),
+            alloc_dir: None,
+            state,
+            reporter: Reporter::default(),
+            clocks: Clocks::new(Clock::real()),
+            ids,
+            metrics: Metrics::default(),
+            stop_tasks_on_exit: false,
+            shutdown_grace_period: Duration::from_secs(1),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_test(state: LocalState, driver: impl Driver + 'static) -> Self {
+        let drivers = Drivers::from([(driver.name(), Arc::new(driver) as Arc<dyn Driver>)]);
+        Self::new(NodeId::from_random(1), drivers, state, IdSource::seeded(1))
+    }
+}

@@ -1,0 +1,34 @@
+//! Runs the tasks of a node's allocations: one tokio task per allocation, around its lifecycle machine.
+//!
+//! [`lifecycle`] decides; a runner waits, steps the machine, stores its state and performs its
+//! effects. Which allocations a node has, and the sending of reports, is left to the agent
+//! (`services/client-node`).
+//!
+//! In reading order: [`handle`] is a runner from outside; [`context`] is what runners share; `runner`
+//! is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts, finds and
+//! awaits a task; [`leftovers`] removes the records of obsolete attempts; [`reporter`] takes reports.
+//!
+//! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
+//! after the agent's death finds the task that runs.
+
+mod attempt;
+pub mod clock;
+pub mod context;
+pub mod handle;
+pub mod leftovers;
+pub mod metrics;
+mod perform;
+pub mod reporter;
+mod run;
+mod runner;
+#[cfg(test)]
+mod tests;
+
+pub use clock::Clocks;
+pub use context::{Context, Drivers};
+pub use handle::{Command, Handle, Progress};
+pub use leftovers::remove_attempt;
+pub use metrics::Metrics;
+pub use reporter::{BATCH_INTERVAL, Reporter};
+pub use run::spawn;
+pub use runner::Beginning;

@@ -40,8 +40,8 @@ const fn flag(
 }
 
 const NO_PART: &str = "there is no replacement yet";
-const NO_USERS: &str =
-    "there are no users or tokens yet: every client that reaches the gateway has full access";
+const NO_USERS: &str = "there are no users or tokens: the role in the caller's certificate decides \
+                        (see 'kafila tls'); without TLS every caller has all rights";
 const NO_FOLDER: &str = "name one file of authorities with -ca-cert";
 const NO_ENTERPRISE: &str = "it is part of Nomad Enterprise";
 const NO_STORAGE: &str = "volumes are existing directories: create one on a node, then 'kafila \

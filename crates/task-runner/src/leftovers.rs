@@ -11,7 +11,8 @@ use crate::context::Context;
 /// Tries to remove an attempt's records. The supervisor has confirmed the end, so few retries cover a
 /// machine in distress; the rest is removed with the allocation, or by the next run of the agent.
 pub(crate) const REMOVE_TRIES: u32 = 3;
-pub(crate) const REMOVE_PAUSE: Duration = Duration::from_secs(1);
+/// The pause before the next try to remove an attempt's records.
+pub(crate) const ATTEMPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Kill timeout of a leftover attempt.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(5);
 
@@ -33,7 +34,7 @@ pub async fn remove_attempt(context: &Context, id: &TaskId) {
             };
             let error = service_kit::run::chain(&error);
             warn!(%id, error, "cannot remove a leftover task");
-            tokio::time::sleep(REMOVE_PAUSE).await;
+            tokio::time::sleep(ATTEMPT_RETRY_PAUSE).await;
         }
     }
 }

@@ -12,7 +12,7 @@ use tracing::{Instrument, debug, info, warn};
 
 use crate::attempt::Attempt;
 use crate::handle::Progress;
-use crate::leftovers::{REMOVE_PAUSE, REMOVE_TRIES, remove_attempt};
+use crate::leftovers::{ATTEMPT_RETRY_PAUSE, REMOVE_TRIES, remove_attempt};
 use crate::runner::Runner;
 
 impl Runner {
@@ -207,7 +207,7 @@ impl Runner {
                         warn!(%id, error, "cannot remove the records of a task");
                     }
                 }
-                tokio::time::sleep(REMOVE_PAUSE).await;
+                tokio::time::sleep(ATTEMPT_RETRY_PAUSE).await;
             }
         };
         self.work.spawn(forget.in_current_span());

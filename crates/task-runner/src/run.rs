@@ -28,8 +28,8 @@ const QUEUE: usize = 64;
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 /// Reason of a requested restart, in the task's events.
 const RESTART_REASON: &str = "Restart requested by an operator";
-/// The pause before a failed removal is retried.
-const REMOVE_PAUSE: Duration = Duration::from_secs(30);
+/// The pause before the failed removal of an ended allocation, its files included, is retried.
+const ALLOC_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
 /// Spawns a runner. It ends when the allocation is collected, or with `drain`.
 ///
@@ -286,7 +286,7 @@ impl Runner {
             while self.work.join_next().await.is_some() {}
             while !remove_all_attempts(&self.context, self.alloc_id).await {
                 warn!("cannot remove the records of tasks; retrying");
-                tokio::time::sleep(REMOVE_PAUSE).await;
+                tokio::time::sleep(ALLOC_RETRY_PAUSE).await;
             }
         };
         tokio::select! {
@@ -296,7 +296,7 @@ impl Runner {
         while let Err(error) = self.remove_files().await {
             warn!(%error, "cannot remove the allocation's files; retrying");
             tokio::select! {
-                () = tokio::time::sleep(REMOVE_PAUSE) => {}
+                () = tokio::time::sleep(ALLOC_RETRY_PAUSE) => {}
                 () = drain.cancelled() => return,
             }
         }

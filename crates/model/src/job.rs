@@ -200,7 +200,7 @@ impl TaskGroup {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     pub name: String,
-    /// `raw_exec` or `mock_driver`.
+    /// `raw_exec`, `docker` or `mock_driver`.
     pub driver: String,
     /// Empty: the driver's own choice.
     pub user: String,

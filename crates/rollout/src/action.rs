@@ -8,8 +8,10 @@ use state::{Entity, Key, Write};
 pub struct Action {
     pub deployment_id: DeploymentId,
     pub reason: Reason,
-    /// At most one deployment, one job with its new version, and one evaluation, whose trace the
-    /// caller fills in ([`state::set_trace_parent`]).
+    /// At most one deployment, one job with its new version, one mark of a stable version, and one
+    /// evaluation, whose trace the caller fills in ([`state::set_trace_parent`]). Also an
+    /// [`Entity::AllocClient`] for each allocation whose health a user has set, and compares of objects
+    /// that are not written.
     pub writes: Vec<Write>,
 }
 

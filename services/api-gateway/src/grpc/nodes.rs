@@ -186,7 +186,7 @@ struct Changed {
 }
 
 impl Changed {
-    /// 0: none was receipt.
+    /// 0: no evaluation was created.
     fn eval_create_index(&self) -> u64 {
         if self.eval_ids.is_empty() {
             0

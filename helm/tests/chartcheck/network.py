@@ -5,7 +5,7 @@ import re
 from .chart import ROOT
 from .release import COMPONENT, SERVICES, admits, pod_labels, ports, selects
 
-# gRPC service, as generated clients are named -> the component that serves it.
+# gRPC service between components -> the component that serves it.
 SERVED_BY = {
     "EvalBroker": "eval-broker",
     "PlanApplier": "plan-applier",
@@ -16,19 +16,43 @@ SERVED_BY = {
 }
 # A library of the sources -> the component that mounts it.
 MOUNTED_IN = {"node-gateway": "api-gateway"}
-CLIENT = re.compile(r"\bproto::\w+::v1::\w+_client::(\w+)Client\b")
+# The component that serves every service of kafila.v1, also through the crate kafila-client.
+PUBLIC = "api-gateway"
+SERVICE = re.compile(r"^service (\w+)", re.MULTILINE)
+# The module of a generated client, as in `proto::v1::jobs_client::JobsClient`: `jobs`. Not a method, as
+# in `client.jobs_client()`.
+CLIENT = re.compile(r"\b(\w+)_client(?=::|\s*[,;}]|\s+as\b)")
+
+
+def served_by():
+    """Module of a generated client, without `_client` -> the component that it calls. A service between
+    components without an entry above is a KeyError: add it, and the edge to the chart."""
+    components = {"kafila": PUBLIC}
+    for package, component in (("v1", lambda _: PUBLIC), ("internal/v1", SERVED_BY.__getitem__)):
+        for file in (ROOT / "proto/kafila" / package).glob("*.proto"):
+            for service in SERVICE.findall(file.read_text()):
+                module = re.sub(r"(?<!^)(?=[A-Z])", "_", service).lower()
+                assert module not in components, f"two services have the client {module}_client"
+                components[module] = component(service)
+    return components
+
+
+def calls(caller, source, components):
+    """Pairs (caller, callee): the generated clients that `source` names."""
+    return {(caller, components[module]) for module in CLIENT.findall(source) if module in components}
 
 
 def call_graph():
-    """Pairs (caller, callee) of components: the generated clients that each service's sources use.
-    A client of an unknown service is a KeyError: add it above, and the edge to the chart."""
-    pairs = set()
-    for directory in sorted((ROOT / "services").iterdir()):
+    """Pairs (caller, callee) of components: the clients that the sources of services and libraries use."""
+    pairs, components = set(), served_by()
+    for directory in sorted([*(ROOT / "services").iterdir(), *(ROOT / "crates").iterdir()]):
+        caller = MOUNTED_IN.get(directory.name, directory.name)
         for file in directory.glob("src/**/*.rs"):
             if "tests" in file.relative_to(directory).as_posix():
                 continue
-            caller = MOUNTED_IN.get(directory.name, directory.name)
-            pairs |= {(caller, SERVED_BY[name]) for name in CLIENT.findall(file.read_text())}
+            found = calls(caller, file.read_text(), components)
+            assert caller in SERVICES or not found, f"{file} calls a service: name its component in MOUNTED_IN"
+            pairs |= found
     # The services over the store.
     stores = {s for s in SERVICES if s != "client-node"}
     return pairs | {(service, "etcd") for service in stores}

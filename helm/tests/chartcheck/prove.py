@@ -19,11 +19,15 @@ def run(file, general, release_of, facts):
         with tempfile.TemporaryDirectory() as directory:
             chart = Path(directory) / "kafila"
             shutil.copytree(CHART, chart)
-            place = chart / case["file"]
-            text = place.read_text()
-            assert case["old"] in text, f"{case['file']} does not contain {case['old']!r}"
-            place.write_text(text.replace(case["old"], case["new"], case.get("times", -1)))
-            found = problems(case, chart, graph, general, release_of, facts)
+            if "calls" in case:
+                added = network.calls(case["service"], case["calls"], network.served_by())
+            else:
+                added = set()
+                place = chart / case["file"]
+                text = place.read_text()
+                assert case["old"] in text, f"{case['file']} does not contain {case['old']!r}"
+                place.write_text(text.replace(case["old"], case["new"], case.get("times", -1)))
+            found = problems(case, chart, graph | added, general, release_of, facts)
         hit = [problem for problem in found if case["found"] in problem]
         print(f"{'found ' if hit else 'MISSED'} {case['break']}\n       {(hit or found or ['nothing'])[0][:200]}", flush=True)
         if not hit:

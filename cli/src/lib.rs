@@ -200,23 +200,13 @@ fn suggest(error: &mut clap::Error, line: &Normalised) {
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
     let names = names.map(clap::Command::get_name);
-    if let Some(name) = nearest(wrong, names) {
+    if let Some(name) = suggest::nearest(wrong, names) {
         let name = name.to_owned();
         error.insert(
             ContextKind::SuggestedSubcommand,
             ContextValue::Strings(vec![name]),
         );
     }
-}
-
-/// Returns the name nearest to `wrong`, within one typo, or two in long names.
-fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = 2.min(wrong.len().saturating_sub(1) / 2);
-    let near = names
-        .map(|name| (strsim::osa_distance(wrong, name), name))
-        .filter(|(distance, _)| *distance <= allowed);
-    near.min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
 }
 
 /// Returns the message for a command or flag that only Nomad has, and for other errors whose text by

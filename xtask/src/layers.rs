@@ -18,8 +18,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cron", &[]),
     ("etcd-snapshot", &[]),
     ("jobdiff", &["model", "spec"]),
-    ("hcl", &["model"]),
-    ("jobspec", &["model", "cron", "hcl", "spec"]),
+    ("suggest", &[]),
+    ("hcl", &["model", "suggest"]),
+    ("jobspec", &["model", "cron", "hcl", "spec", "suggest"]),
     ("placement", &["model", "state"]),
     ("scheduler", &["model", "state", "placement"]),
     ("applier", &["model", "state", "placement"]),
@@ -93,7 +94,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "service-kit",
-        &["net", "blocking", "identity", "rights", "tls"],
+        &["net", "blocking", "identity", "rights", "suggest", "tls"],
     ),
     (
         "service-host",

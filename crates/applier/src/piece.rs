@@ -5,12 +5,8 @@ use std::io;
 use model::JobKey;
 use state::{Entity, Key, Write};
 
-/// Operations in one transaction. etcd is configured for more (`--max-txn-ops`); a transaction of this
-/// size takes milliseconds, so that other writers are not delayed.
-pub const OPERATIONS_MAX: usize = 1_000;
-
-/// Bytes in one transaction, below etcd's own default limit of 1.5 MiB.
-pub const BYTES_MAX: usize = 1 << 20;
+/// Operations and bytes in one transaction.
+pub use state::entity::{TRANSACTION_BYTES as BYTES_MAX, TRANSACTION_OPERATIONS as OPERATIONS_MAX};
 
 /// Bytes of each mention of a key besides its name: the store's prefix, the kind and framing.
 const KEY_OVERHEAD: usize = 96;

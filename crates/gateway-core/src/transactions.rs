@@ -7,7 +7,7 @@ use admission::nodes::node_evals::MAX_NODE_EVALS;
 use model::{EvalId, NodeId, Timestamp};
 use service_kit::{CancellationToken, Clock, IdSource};
 use state::{Snapshot, Write};
-use store::{Client, Commit, Replica, Room, Txn, WaitError, Writer};
+use store::{Client, Commit, Replica, SizeClass, Txn, WaitError, Writer};
 use tokio::time::Instant;
 use tonic::Code;
 use tracing::{debug, error};
@@ -198,16 +198,16 @@ impl Core {
         what: impl Fn() -> String + Send,
         decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
     ) -> Result<T, Error> {
-        self.execute_in(Room::New, what, decide).await
+        self.execute_in(SizeClass::New, what, decide).await
     }
 
-    /// Like [`Self::execute`], in transactions as large as `room` allows.
+    /// Like [`Self::execute`], in transactions as large as `class` allows.
     ///
     /// # Errors
     /// See [`Self::execute`].
     pub async fn execute_in<T>(
         &self,
-        room: Room,
+        class: SizeClass,
         what: impl Fn() -> String + Send,
         decide: impl Fn(&Snapshot) -> Result<Step<T>, Error> + Send,
     ) -> Result<T, Error> {
@@ -224,7 +224,7 @@ impl Core {
                     is_fresh = true;
                 }
                 Ok(Step::Commit { writes, answer }) => {
-                    match self.commit_in(room, &writes, deadline).await? {
+                    match self.commit_in(class, &writes, deadline).await? {
                         Commit::Done { revision } => return Ok(answer(revision)),
                         Commit::Conflict(conflict) => {
                             self.metrics.conflicts.inc();
@@ -244,7 +244,7 @@ impl Core {
     /// # Errors
     /// They do not fit together; see [`Self::commit_txn`].
     pub async fn commit(&self, writes: &[Write], deadline: Instant) -> Result<Commit, Error> {
-        self.commit_in(Room::New, writes, deadline).await
+        self.commit_in(SizeClass::New, writes, deadline).await
     }
 
     /// Commits the evaluations that did not fit in the transaction that changed a node.
@@ -265,11 +265,11 @@ impl Core {
 
     async fn commit_in(
         &self,
-        room: Room,
+        class: SizeClass,
         writes: &[Write],
         deadline: Instant,
     ) -> Result<Commit, Error> {
-        let txn = self.transaction(room, writes)?;
+        let txn = self.transaction(class, writes)?;
         self.commit_txn(&txn, deadline).await
     }
 
@@ -277,8 +277,8 @@ impl Core {
     ///
     /// # Errors
     /// They do not fit together; the error names the request's field of the largest object.
-    pub fn transaction(&self, room: Room, writes: &[Write]) -> Result<Txn, Error> {
-        let txn = self.writer.txn_with(room);
+    pub fn transaction(&self, class: SizeClass, writes: &[Write]) -> Result<Txn, Error> {
+        let txn = self.writer.txn_with(class);
         txn.with(writes)
             .map_err(|failure| too_large::error(writes, failure))
     }

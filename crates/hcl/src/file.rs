@@ -17,9 +17,9 @@ use crate::language::eval::{Host, UnknownNames};
 use crate::language::syntax;
 use crate::schema::Schema;
 use crate::source::Fault;
-use crate::suggest::{hint, list};
 use crate::variables;
 use crate::variables::locals::Locals;
+use suggest::{hint, list};
 
 /// The blocks that may stand beside the root block.
 const INPUT_BLOCKS: [&str; 3] = ["variable", "variables", "locals"];

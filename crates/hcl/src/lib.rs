@@ -21,7 +21,6 @@ mod report;
 pub mod schema;
 pub mod settings;
 pub mod source;
-pub mod suggest;
 mod variables;
 
 pub use document::json;

@@ -8,8 +8,8 @@ use hcl::collector::Collector;
 use hcl::json::{Json, Key, Node, plain};
 use hcl::schema::{Attribute, Child, Form, Kind, Refused, Repeat, Schema};
 use hcl::source::Fault;
-use hcl::suggest::nearest;
 use serde_json::{Map, Value};
+use suggest::nearest;
 
 use crate::schema::JOB;
 

@@ -18,6 +18,9 @@ use crate::scaling::Scaling;
 use crate::time::{Timestamp, duration_ns};
 use crate::volume::{AccessMode, AttachmentMode, Capability};
 
+/// The highest priority of a job. Source: Nomad's default of `job_max_priority`.
+pub const MAX_PRIORITY: u8 = 100;
+
 /// A job: task groups, each to be placed `count` times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {

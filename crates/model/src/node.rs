@@ -16,6 +16,10 @@ pub const UNIQUE_PREFIX: &str = "unique.";
 /// The host network that a port is on when its job names none.
 pub const DEFAULT_HOST_NETWORK: &str = "default";
 
+/// The longest name of a node, datacenter, pool or class that makes sense in a column of a table, in
+/// bytes.
+pub const MAX_NAME_BYTES: usize = 128;
+
 /// The default of `heartbeat_ttl`, of which a gateway passes its value to the nodes and the
 /// cluster-controller expects its value of them. 10 s at every cluster size: a heartbeat costs no
 /// write, so there is no reason for a longer interval.

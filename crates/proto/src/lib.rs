@@ -33,6 +33,10 @@ pub use deployment::DeploymentGroupRead;
 pub use fields::{duration_to_wire, required_duration};
 pub use spec::JobRead;
 
+/// The largest message that carries a plan, in bytes: twice a plan of 50,000 placements, the most that
+/// a job may ask for, at some 500 bytes each.
+pub const MAX_PLAN_BYTES: usize = 64 << 20;
+
 /// The public API, package `kafila.v1`.
 pub mod v1 {
     #![allow(

@@ -181,10 +181,7 @@ pub fn mark_stable(snapshot: &Snapshot, deployment: &Deployment) -> Option<Actio
         .job(key)
         .filter(|job| job.create_index == deployment.job_create_index)?;
     let kept = snapshot.job_version(key, version)?;
-    let unchanged = Write::RequireUnchanged {
-        key: Key::JobVersion(key.clone(), version),
-        modify_index: kept.modify_index,
-    };
+    let unchanged = Write::version_unchanged(kept);
     let mark = Write::Create {
         key: Key::JobStable(key.clone(), version),
         entity: Entity::JobStable,

@@ -154,7 +154,7 @@ pub fn promote(
     let writes = [
         update_deployment(deployment, promoted),
         create_eval(&deployment.value, &job.value, eval_id, now),
-        job_unchanged(job),
+        Write::job_unchanged(job),
     ];
     let canaries = chosen.iter().flat_map(|group| {
         let desired = deployment.value.groups[*group].desired_canaries as usize;
@@ -165,13 +165,6 @@ pub fn promote(
     Ok(Action::new(deployment.value.id, Reason::Promoted)
         .with(writes)
         .with(canaries))
-}
-
-fn job_unchanged(job: &Indexed<Job>) -> Write {
-    Write::RequireUnchanged {
-        key: Key::Job(job.value.key()),
-        modify_index: job.modify_index,
-    }
 }
 
 /// Requires that both sides of an allocation are unchanged.
@@ -326,7 +319,7 @@ fn fail_for(
         Revert::NotWanted
     };
     let action = outcome::fail(snapshot, deployment, job, cause, revert, eval_id, now);
-    let compare = action.job().is_none().then(|| job_unchanged(job));
+    let compare = action.job().is_none().then(|| Write::job_unchanged(job));
     Ok(action.with(compare))
 }
 

@@ -230,7 +230,7 @@ impl Client {
 
     /// Checks with a read-only transaction that etcd accepts as many operations as ours may have.
     /// The limit of bytes cannot be probed by reading; almost all of our transactions are below its
-    /// default ([`crate::Room`]).
+    /// default ([`crate::SizeClass`]).
     ///
     /// # Errors
     /// [`Error::LimitsTooLow`] when it does not; any other error: unknown.

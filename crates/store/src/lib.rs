@@ -51,5 +51,5 @@ pub use login::User;
 pub use maintenance::Compacted;
 pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
 pub use resolve::Resolution;
-pub use txn::{Limits, Room, Txn, TxnError};
+pub use txn::{Limits, SizeClass, Txn, TxnError};
 pub use writer::{Commit, Conflict, FailedCompare, Writer};

@@ -22,12 +22,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Beyond 1,000 operations the rate of keys drops (measured: 167,000 keys/s at 1,000 on one
-    /// member; on three, 59,000 at 1,000 and 63,000 at 512). 1 MiB is two thirds of etcd's default
-    /// limit.
     pub const DEFAULT: Self = Self {
-        max_ops: 1_000,
-        max_bytes: 1 << 20,
+        max_ops: state::entity::TRANSACTION_OPERATIONS,
+        max_bytes: state::entity::TRANSACTION_BYTES,
     };
 }
 
@@ -38,12 +35,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the limits of a transaction of class `room`.
-    pub fn with(self, room: Room) -> Self {
-        let max_bytes = match room {
-            Room::New => self.max_bytes,
-            Room::Dispatch => self.max_bytes / 2 * 3,
-            Room::FollowUp => self.max_bytes * 3,
+    /// Returns the limits of a transaction of a size class.
+    pub fn with(self, class: SizeClass) -> Self {
+        let max_bytes = match class {
+            SizeClass::New => self.max_bytes,
+            SizeClass::Dispatch => self.max_bytes / 2 * 3,
+            SizeClass::FollowUp => self.max_bytes * 3,
         };
         Self { max_bytes, ..self }
     }
@@ -56,7 +53,7 @@ impl Limits {
 /// the job itself met, so each step of such a chain has a higher limit than the step before. With
 /// the default limits the largest is 3 MiB, and etcd is started with 4 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum SizeClass {
     /// Objects submitted by users: 1 MiB.
     New,
     /// A child of an accepted job with its dispatch arguments, 16 KiB of payload included: 1.5 MiB.

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::resolve::Resolution;
 use crate::retry::Retry;
 use crate::revision;
-use crate::txn::{Compare, Expected, Room, Txn};
+use crate::txn::{Compare, Expected, SizeClass, Txn};
 
 /// How a transaction ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,12 +94,12 @@ impl Leadership {
 impl Writer {
     /// Returns an empty transaction, with the leader's fence when this is a leader's writer.
     pub fn txn(&self) -> Txn {
-        self.txn_with(Room::New)
+        self.txn_with(SizeClass::New)
     }
 
     /// As [`Self::txn`], with the size limits of `room`.
-    pub fn txn_with(&self, room: Room) -> Txn {
-        let limits = self.client.limits.with(room);
+    pub fn txn_with(&self, class: SizeClass) -> Txn {
+        let limits = self.client.limits.with(class);
         let mut txn = Txn::new(self.client.keyspace.clone(), limits);
         if let Some(leadership) = &self.leadership {
             txn.fence(leadership.fence())

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use fingerprint::{DeviceConfig, HostNetworkConfig, HostVolumeConfig, ReservedConfig};
+use lifecycle::Limits;
 use lifecycle::gc::Thresholds;
 use model::NodePool;
+use model::node::MAX_NAME_BYTES;
 use serde::{Deserialize, Serialize};
 use service_kit::config::{duration, list};
 use service_kit::settings::DEFAULT_SHUTDOWN_GRACE_PERIOD;
@@ -196,7 +198,7 @@ impl Default for Config {
             min_dynamic_port: 20_000,
             max_dynamic_port: 32_000,
             drivers: DriversConfig::default(),
-            max_kill_timeout: Duration::from_secs(30),
+            max_kill_timeout: Limits::default().max_kill_timeout,
             gc: GcConfig::default(),
             fingerprint_interval: Duration::from_secs(60),
             stop_tasks_on_exit: false,
@@ -252,9 +254,6 @@ impl Default for GcConfig {
         }
     }
 }
-
-/// Limit of gateways for the name of a datacenter or node, in bytes.
-const MAX_NAME_BYTES: usize = 128;
 
 impl GcConfig {
     pub(crate) fn thresholds(self) -> Thresholds {

@@ -24,7 +24,7 @@ service_host::config! {
         /// How late a heartbeat may be before the node is marked down: it covers the failover of a
         /// gateway.
         #[serde(with = "service_kit::config::duration")]
-        pub heartbeat_grace: Duration = Duration::from_secs(5),
+        pub heartbeat_grace: Duration = controller::Config::default().heartbeat_grace,
         /// The interval of garbage collection.
         #[serde(with = "service_kit::config::duration")]
         pub gc_interval: Duration = Duration::from_secs(5 * 60),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use controller::deletions::Deletions;
-use store::Room;
+use store::SizeClass;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -22,7 +22,7 @@ pub(crate) async fn remove_expired_marks(term: Term, timeout: Duration, drain: C
                 return;
             }
             let key = unmark.key().clone();
-            match term.write(vec![unmark], Room::New).await {
+            match term.write(vec![unmark], SizeClass::New).await {
                 Ok(_) => {
                     term.metrics.deletions_taken_back.inc();
                     warn!(?key, "deletion timed out: the object is in use again");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use controller::drain::{Completion, DrainingNodes, JobMarks, Look, MarkTxn, look};
 use model::{NodeId, Timestamp};
-use store::{Delta, Room};
+use store::{Delta, SizeClass};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info, info_span, warn};
@@ -131,7 +131,7 @@ impl FirstConflict {
 
 async fn write_done(term: &Term, completion: Completion) -> Result<(), WriteError> {
     let node_id = completion.node_id;
-    let index = term.write(vec![completion.write], Room::New).await?;
+    let index = term.write(vec![completion.write], SizeClass::New).await?;
     term.metrics.drains_completed.inc();
     info!(%node_id, index, "node drain complete");
     Ok(())
@@ -142,7 +142,7 @@ async fn write_done(term: &Term, completion: Completion) -> Result<(), WriteErro
 async fn write_marks(term: &Term, marks: JobMarks) -> Result<(), WriteError> {
     let (namespace, job_id) = (&marks.job.namespace, &marks.job.job_id);
     for MarkTxn { allocs, writes } in marks.txns {
-        let index = term.write(writes, Room::New).await?;
+        let index = term.write(writes, SizeClass::New).await?;
         term.metrics.evals_created.inc();
         term.metrics.drain_migrations.inc_by(allocs as u64);
         info!(%namespace, %job_id, allocs, index, "allocations marked for migration");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use controller::garbage::{Batch, Counts, Thresholds, check_before_deletion, sweep, tally};
 use model::{JobKey, JobTally};
 use state::{Snapshot, Write};
-use store::Room;
+use store::SizeClass;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -167,7 +167,7 @@ impl Sweep<'_> {
             writes.push(write);
             (key, sum)
         });
-        match self.term.write(writes, Room::New).await {
+        match self.term.write(writes, SizeClass::New).await {
             Ok(revision) => {
                 if let Some((key, sum)) = tally {
                     self.tallies.insert(key, (sum, revision));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use controller::periodic::{Due, Effect, Launcher, launch_due, skip_due};
 use model::Timestamp;
 use service_kit::Clock;
-use store::{Delta, Room};
+use store::{Delta, SizeClass};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info, info_span, warn};
@@ -121,7 +121,7 @@ async fn write(
     let Some(writes) = writes else {
         return Ok(false);
     };
-    match term.write(writes, Room::FollowUp).await {
+    match term.write(writes, SizeClass::FollowUp).await {
         Ok(_) => Ok(true),
         Err(WriteError::Conflict) => Ok(false),
         Err(error) => Err(error),

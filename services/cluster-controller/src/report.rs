@@ -23,7 +23,8 @@ struct Waiting {
     spoke: BTreeSet<StreamId>,
     heard: HashMap<NodeId, StreamId>,
     disconnected: Vec<StreamId>,
-    /// Open stream → the gateway's name, as it calls itself.
+    /// Stream → the gateway's name, as it calls itself; those of closed streams until there are too
+    /// many.
     names: BTreeMap<StreamId, String>,
 }
 

@@ -8,7 +8,7 @@ use model::{EvalId, NodeId, NodeStatus, Timestamp};
 use service_kit::{IdSource, SteadyClock, current_trace_parent};
 use state::set_trace_parent;
 use state::{Entity, Write};
-use store::{Commit, Replica, Room, TxnError, Writer};
+use store::{Commit, Replica, SizeClass, TxnError, Writer};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -63,10 +63,10 @@ impl Term {
     pub(crate) async fn write(
         &self,
         mut writes: Vec<Write>,
-        room: Room,
+        class: SizeClass,
     ) -> Result<u64, WriteError> {
         set_trace_parent(&mut writes, &current_trace_parent());
-        let txn = self.writer.txn_with(room).with(&writes)?;
+        let txn = self.writer.txn_with(class).with(&writes)?;
         match self.writer.commit_surely(&txn, WRITE_TIMEOUT).await {
             Ok(Commit::Done { revision }) => Ok(revision),
             Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => {
@@ -120,7 +120,7 @@ impl Term {
         for writes in txns {
             let is_eval = |write: &&Write| matches!(write.entity(), Some(Entity::Eval(_)));
             let evals = writes.iter().filter(is_eval).count();
-            let revision = self.write(writes, Room::New).await?;
+            let revision = self.write(writes, SizeClass::New).await?;
             self.metrics.evals_created.inc_by(evals as u64);
             first.get_or_insert(revision);
         }

@@ -6,7 +6,7 @@ use model::{EvalId, Timestamp};
 use rollout::{Action, outcome};
 use service_kit::{Clock, IdSource, current_trace_parent};
 use state::set_trace_parent;
-use store::{Commit, Replica, Room, TxnError, Writer};
+use store::{Commit, Replica, SizeClass, TxnError, Writer};
 use tracing::{info, instrument, warn};
 
 use crate::metrics::{Metrics, ReasonLabel};
@@ -96,7 +96,10 @@ impl Performer {
     }
 
     async fn write(&self, action: &Action) -> Result<Commit, WriteError> {
-        let txn = self.writer.txn_with(Room::FollowUp).with(&action.writes)?;
+        let txn = self
+            .writer
+            .txn_with(SizeClass::FollowUp)
+            .with(&action.writes)?;
         Ok(self.writer.commit_surely(&txn, WRITE_TIMEOUT).await?)
     }
 }

@@ -17,9 +17,6 @@ use crate::submission_queue::{SubmissionQueue, SubmitError};
 /// Source: Nomad's public behaviour.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Twice the size of a plan with 50,000 placements, the limit of a job, at 500 bytes each.
-const MAX_PLAN_BYTES: usize = 64 << 20;
-
 /// The RPCs of this service.
 pub(crate) struct Grpc {
     pub(crate) submissions: SubmissionQueue,
@@ -29,8 +26,8 @@ pub(crate) struct Grpc {
 impl Grpc {
     pub(crate) fn into_server(self) -> PlanApplierServer<Self> {
         PlanApplierServer::new(self)
-            .max_decoding_message_size(MAX_PLAN_BYTES)
-            .max_encoding_message_size(MAX_PLAN_BYTES)
+            .max_decoding_message_size(proto::MAX_PLAN_BYTES)
+            .max_encoding_message_size(proto::MAX_PLAN_BYTES)
     }
 
     /// Returns the status of a standby, with the leader that this replica knows.

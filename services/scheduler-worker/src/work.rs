@@ -199,8 +199,8 @@ impl Worker {
             .map_err(|error| Refusal::Passing(error.to_string()))?;
         self.metrics.plans_submitted.inc();
         let mut client = PlanApplierClient::new(applier.channel.clone())
-            .max_encoding_message_size(MAX_PLAN_BYTES)
-            .max_decoding_message_size(MAX_PLAN_BYTES);
+            .max_encoding_message_size(proto::MAX_PLAN_BYTES)
+            .max_decoding_message_size(proto::MAX_PLAN_BYTES);
         let request = service_kit::request(SubmitPlanRequest { plan: Some(plan) }, SUBMIT_DEADLINE);
         let answer = tokio::select! {
             answer = client.submit(request) => answer.map_err(|status| refusal(&status))?,
@@ -235,9 +235,6 @@ impl Worker {
         );
     }
 }
-
-/// A plan of 50,000 placements, the most that a job may ask for, at some 500 bytes each, twice.
-const MAX_PLAN_BYTES: usize = 64 << 20;
 
 enum Refusal {
     /// No plan-applier has examined it: a retry may succeed.

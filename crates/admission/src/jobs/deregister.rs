@@ -14,7 +14,7 @@ use state::{Key, Snapshot, Write};
 use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::eval_priority;
 use super::refusal::JobRefusal;
-use super::writes::{create_eval, evaluation, forget, unchanged};
+use super::writes::{evaluation, forget};
 use super::{register, versions};
 use crate::cluster::volumes;
 
@@ -64,14 +64,14 @@ pub fn deregister(
         // Stopping is the same for all job types. Source: Nomad's public behaviour.
         let (job_type, triggered_by) = (JobType::Service, TriggeredBy::JobDeregister);
         let eval = evaluation(context, &stored.value, job_type, priority, triggered_by);
-        writes.push(create_eval(eval));
+        writes.push(Write::create_eval(eval));
     }
     let changed = request.purge || !stored.value.stop;
     if request.purge {
         writes.extend(purge(snapshot, &key, stored));
         writes.extend(forget(snapshot, stored));
     } else if stored.value.stop {
-        writes.push(unchanged(stored));
+        writes.push(Write::job_unchanged(stored));
     } else {
         let stopped = Job {
             stop: true,

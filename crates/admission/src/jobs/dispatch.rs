@@ -12,7 +12,7 @@ use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
 use super::namespace_rules;
 use super::refusal::JobRefusal;
-use super::writes::{begin, create_eval, create_job, evaluation, unchanged};
+use super::writes::{begin, create_job, evaluation};
 use crate::cluster::scheduler_config;
 
 /// The length limit of a token, in bytes: a UUID has 36, the path of a pipeline some more.
@@ -101,7 +101,10 @@ pub fn dispatch(
     );
     child.priority = priority.unwrap_or(parent.priority);
     child.version = snapshot.unused_version(&own);
-    let mut writes = vec![unchanged(stored), scheduler_config::guard(snapshot)];
+    let mut writes = vec![
+        Write::job_unchanged(stored),
+        scheduler_config::guard(snapshot),
+    ];
     writes.extend(namespace_rules::join_as_job(snapshot, &child)?);
     let eval = (!child.is_parent()).then(|| {
         let (job_type, priority) = (child.job_type, child.priority);
@@ -114,7 +117,7 @@ pub fn dispatch(
         )
     });
     let eval_id = eval.as_ref().map(|eval| eval.id);
-    writes.extend(eval.map(create_eval));
+    writes.extend(eval.map(Write::create_eval));
     writes.extend(begin(snapshot, &child, None, context.now));
     if !request.token.is_empty() {
         let key = Key::DispatchToken(request.parent.clone(), request.token.clone());

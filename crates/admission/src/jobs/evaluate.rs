@@ -8,7 +8,7 @@ use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
 use super::namespace_rules;
 use super::refusal::JobRefusal;
-use super::writes::{create_eval, evaluated, evaluation};
+use super::writes::{evaluated, evaluation};
 
 /// How many allocations one request marks: each is written whole, some KiB with its reschedules, and
 /// a transaction has 1 MiB. The next request marks further ones.
@@ -64,7 +64,7 @@ pub fn evaluate(
         job_index: Some(stored.modify_index),
     };
     let mut writes = evaluated(snapshot, stored);
-    writes.push(create_eval(eval));
+    writes.push(Write::create_eval(eval));
     if !job.stop {
         // A dead job may run again, so its namespace and its pool have to exist.
         writes.extend(namespace_rules::join_as_job(snapshot, job)?);

@@ -1,13 +1,12 @@
 //! Forced launch of a periodic job, even if it overlaps with an earlier one.
 
 use model::{JobKey, Timestamp};
-use state::{Snapshot, set_trace_parent};
+use state::{Snapshot, Write, set_trace_parent};
 
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
 use super::namespace_rules;
 use super::refusal::JobRefusal;
-use super::writes::unchanged;
 
 /// Decides on launching `key` now; with `max_open_evals` open evaluations it is refused.
 ///
@@ -66,7 +65,7 @@ pub fn force(
     };
     let mut writes = launch.into_writes();
     set_trace_parent(&mut writes, &context.trace_parent);
-    writes.push(unchanged(stored));
+    writes.push(Write::job_unchanged(stored));
     writes.extend(namespace_rules::join_as_job(snapshot, &child)?);
     Ok(Outcome::Commit { writes, receipt })
 }

@@ -1,12 +1,10 @@
 //! Limits of evaluations: how many may be open, and which priority they may have.
 
 use model::FieldErrors;
+use model::job::MAX_PRIORITY;
 use state::Snapshot;
 
 use super::refusal::JobRefusal;
-
-/// Source: Nomad's default of `job_max_priority`.
-const MAX_PRIORITY: u8 = 100;
 
 /// Refuses a request that creates an evaluation while too many are open.
 ///

@@ -127,7 +127,7 @@ pub fn set_stable(
     };
     Ok(Change::Commit {
         answer: (),
-        writes: vec![mark, version_unchanged(key, row)],
+        writes: vec![mark, Write::version_unchanged(row)],
     })
 }
 
@@ -186,17 +186,13 @@ pub fn tag(
         let job_id = key.job_id.to_string();
         return Err(VersionRefusal::TooManyTags { job_id });
     }
-    let job_unchanged = Write::RequireUnchanged {
-        key: Key::Job(key.clone()),
-        modify_index: job.modify_index,
-    };
     Ok(Change::Commit {
         answer: Tagged { version, tag },
         // The job, too: tags do not outlive a purge.
         writes: vec![
             put_tags(key, stored, tags),
-            version_unchanged(key, row),
-            job_unchanged,
+            Write::version_unchanged(row),
+            Write::job_unchanged(job),
         ],
     })
 }
@@ -241,13 +237,6 @@ fn put_tags(key: &JobKey, stored: Option<&Arc<Indexed<JobTags>>>, tags: JobTags)
             entity,
         },
         None => Write::Create { key, entity },
-    }
-}
-
-fn version_unchanged(key: &JobKey, row: &Indexed<Job>) -> Write {
-    Write::RequireUnchanged {
-        key: Key::JobVersion(key.clone(), row.value.version),
-        modify_index: row.modify_index,
     }
 }
 

@@ -7,7 +7,7 @@ use state::{Entity, Key, Snapshot, Write};
 use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
 use super::refusal::{FoundIndex, JobRefusal};
-use super::writes::{begin, create_eval, evaluated, evaluation};
+use super::writes::{begin, evaluated, evaluation};
 use super::{dispatch, namespace_rules, versions};
 use crate::cluster::scheduler_config;
 
@@ -102,7 +102,7 @@ fn propose(
     if !job.is_parent() {
         let triggered_by = TriggeredBy::JobRegister;
         let eval = evaluation(context, job, job.job_type, priority, triggered_by);
-        writes.push(create_eval(eval));
+        writes.push(Write::create_eval(eval));
     }
     let changed = match stored {
         Some(stored) if !request.force && !stored.value.spec_differs(job) => {

@@ -12,7 +12,7 @@ use state::{Entity, Key, Snapshot, Write};
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
 use super::refusal::JobRefusal;
-use super::writes::{create_eval, evaluated, evaluation, unchanged};
+use super::writes::{evaluated, evaluation};
 use super::{namespace_rules, register};
 use crate::cluster::scheduler_config;
 
@@ -72,7 +72,7 @@ pub fn scale(
         job_index: Some(stored.modify_index),
     };
     let Some(count) = request.count else {
-        writes.push(unchanged(stored));
+        writes.push(Write::job_unchanged(stored));
         writes.push(record(snapshot, stored, request, event));
         return Ok(Outcome::Commit { writes, receipt });
     };
@@ -98,7 +98,7 @@ pub fn scale(
         let eval = evaluation(context, job, job.job_type, job.priority, triggered_by);
         receipt.eval_id = Some(eval.id);
         event.eval_id = Some(eval.id);
-        writes.push(create_eval(eval));
+        writes.push(Write::create_eval(eval));
     }
     writes.push(record(snapshot, stored, request, event));
     Ok(Outcome::Commit { writes, receipt })

@@ -6,7 +6,7 @@ use state::{AllocView, Entity, Key, Snapshot, Write};
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
 use super::refusal::JobRefusal;
-use super::writes::{create_eval, evaluated, evaluation};
+use super::writes::{evaluated, evaluation};
 
 /// Decides on the stop of `alloc_id`. With `max_open_evals` open evaluations it is refused.
 ///
@@ -54,7 +54,7 @@ pub fn stop_alloc(
         job_index: Some(stored.modify_index),
     };
     let mut writes = evaluated(snapshot, stored);
-    writes.push(create_eval(eval));
+    writes.push(Write::create_eval(eval));
     writes.push(mark(view, context));
     Ok(Outcome::Commit { writes, receipt })
 }

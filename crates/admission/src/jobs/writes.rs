@@ -20,20 +20,6 @@ pub(super) fn evaluation(
     eval
 }
 
-pub(super) fn create_eval(eval: Evaluation) -> Write {
-    Write::Create {
-        key: Key::Eval(eval.id),
-        entity: Entity::Eval(Box::new(eval)),
-    }
-}
-
-pub(super) fn unchanged(stored: &Indexed<Job>) -> Write {
-    Write::RequireUnchanged {
-        key: Key::Job(stored.value.key()),
-        modify_index: stored.modify_index,
-    }
-}
-
 /// Returns the writes beside an evaluation of an unchanged job.
 ///
 /// The garbage collector of a dead job may not have seen the evaluation, and the job's own key does
@@ -51,7 +37,10 @@ pub(super) fn evaluated(snapshot: &Snapshot, stored: &Indexed<Job>) -> Vec<Write
             entity,
         }
     });
-    [unchanged(stored)].into_iter().chain(touched).collect()
+    [Write::job_unchanged(stored)]
+        .into_iter()
+        .chain(touched)
+        .collect()
 }
 
 /// Returns the writes of a job that does not exist yet.

@@ -4,6 +4,7 @@
 //! registration keeps them.
 //! Source: Nomad's public behaviour.
 
+use model::node::MAX_NAME_BYTES;
 use model::{FieldErrors, Indexed, Node, NodePool, NodeStatus, Timestamp};
 use state::{Entity, Key, Write};
 
@@ -11,8 +12,6 @@ use super::session::{SessionRefusal, same_secret};
 
 /// How long a secret may be, in bytes: a UUID has 36.
 const MAX_SECRET_BYTES: usize = 128;
-/// The longest name of a datacenter, pool or class that makes sense in a column of a table.
-const MAX_NAME_BYTES: usize = 128;
 
 /// The decision on a registration.
 #[derive(Clone, Debug, PartialEq)]

@@ -295,7 +295,7 @@ impl<'a> PlanWriter<'a> {
         for eval in &self.plan.followup_evals {
             let waits = eval.status == EvalStatus::Blocked;
             if !waits && (is_whole || named.contains(&eval.id)) {
-                ops.push(create_eval(eval));
+                ops.push(Write::create_eval(eval.clone()));
             }
         }
         // Compares alone need no transaction.
@@ -352,7 +352,8 @@ impl<'a> PlanWriter<'a> {
             .followup_evals
             .iter()
             .filter(blocked)
-            .map(create_eval)
+            .cloned()
+            .map(Write::create_eval)
             .collect();
         let stored = self.snapshot.eval(self.plan.eval_id);
         if let (Some(outcome), Some(stored)) = (&self.plan.eval_outcome, stored) {
@@ -370,13 +371,6 @@ fn create_alloc(alloc: Allocation) -> Write {
     Write::Create {
         key: Key::Alloc(alloc.id),
         entity: Entity::Alloc(Box::new(alloc)),
-    }
-}
-
-fn create_eval(eval: &Evaluation) -> Write {
-    Write::Create {
-        key: Key::Eval(eval.id),
-        entity: Entity::Eval(Box::new(eval.clone())),
     }
 }
 

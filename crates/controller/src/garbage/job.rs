@@ -36,10 +36,7 @@ pub fn check_before_deletion(fresh: &Snapshot, key: &JobKey) -> Result<Option<Wr
     }
     let version = fresh.job(key).and_then(|job| {
         let row = fresh.job_version(key, job.value.version)?;
-        Some(Write::RequireUnchanged {
-            key: Key::JobVersion(key.clone(), job.value.version),
-            modify_index: row.modify_index,
-        })
+        Some(Write::version_unchanged(row))
     });
     Ok(version)
 }

@@ -11,7 +11,7 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 /// No step of a test on loopback takes this long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 async fn client(store: &EmbeddedEtcd) -> Client {
     Client::from_channel(Channel::Tonic(store.channel()), None)
@@ -27,7 +27,7 @@ async fn a_watch_sees_what_a_txn_wrote_in_one_message() {
         .watch("a", Some(WatchOptions::new().with_prefix()))
         .await
         .unwrap();
-    let created = timeout(PATIENCE, watch.message()).await.unwrap().unwrap();
+    let created = timeout(WAIT_LIMIT, watch.message()).await.unwrap().unwrap();
     assert!(created.is_some_and(|message| message.created()));
     let txn = Txn::new()
         .when([Compare::create_revision("a1", CompareOp::Equal, 0)])
@@ -35,7 +35,7 @@ async fn a_watch_sees_what_a_txn_wrote_in_one_message() {
     let response = client.txn(txn).await.unwrap();
     assert!(response.succeeded());
 
-    let message = timeout(PATIENCE, watch.message())
+    let message = timeout(WAIT_LIMIT, watch.message())
         .await
         .unwrap()
         .unwrap()
@@ -84,8 +84,12 @@ async fn the_same_store_is_served_over_tcp() {
     // An open watch does not hold the listener up.
     let _watch = over_tcp.watch("k", None).await.unwrap();
     shutdown.cancel();
-    timeout(PATIENCE, serving).await.unwrap().unwrap().unwrap();
-    timeout(PATIENCE, store.shutdown()).await.unwrap();
+    timeout(WAIT_LIMIT, serving)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    timeout(WAIT_LIMIT, store.shutdown()).await.unwrap();
 }
 
 #[tokio::test]

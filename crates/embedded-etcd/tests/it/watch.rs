@@ -4,7 +4,7 @@ use embedded_etcd::{Config, EmbeddedEtcd};
 use etcd_client::proto::{PbPutRequest, PbTxnOpRequest, PbTxnRequest, PbTxnRequestOp};
 
 use crate::support::{
-    PATIENCE,
+    WAIT_LIMIT,
     raw::{Create, RawClient},
 };
 
@@ -44,7 +44,7 @@ async fn a_reader_that_pauses_gets_everything_afterwards() {
     }
     let mut revisions = Vec::new();
     while revisions.len() < TXNS * PUTS {
-        let response = tokio::time::timeout(PATIENCE, responses.message()).await;
+        let response = tokio::time::timeout(WAIT_LIMIT, responses.message()).await;
         let response = response.unwrap().unwrap().unwrap();
         let events = response.events.iter();
         revisions.extend(events.map(|event| event.kv.as_ref().unwrap().mod_revision));
@@ -66,10 +66,10 @@ async fn a_store_that_stops_tells_its_watches() {
     let (_requests, mut responses) = client.watch_unread(create.to_union()).await;
     assert!(responses.message().await.unwrap().unwrap().created);
     let shutdown = tokio::spawn(store.shutdown());
-    let told = tokio::time::timeout(PATIENCE, responses.message()).await;
+    let told = tokio::time::timeout(WAIT_LIMIT, responses.message()).await;
     let status = told.unwrap().unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unavailable);
-    tokio::time::timeout(PATIENCE, shutdown)
+    tokio::time::timeout(WAIT_LIMIT, shutdown)
         .await
         .unwrap()
         .unwrap();

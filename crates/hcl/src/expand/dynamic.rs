@@ -11,7 +11,7 @@ use crate::document::{Block, Content, Expr, Items};
 use crate::language::Scope;
 use crate::language::value::{elements, runtime_hint, to_text};
 use crate::source::Fault;
-use crate::suggest::hint;
+use suggest::hint;
 
 /// Receives each expanded block with its scope.
 type Sink<'s> = &'s mut dyn FnMut(&Block<'_>, &Scope<'_>, &mut Collector);

@@ -4,7 +4,7 @@ use crate::collector::Collector;
 use crate::document::{Attribute, Block};
 use crate::schema::Schema;
 use crate::source::Fault;
-use crate::suggest::{list, nearest};
+use suggest::{list, nearest};
 
 pub(super) fn attribute(
     attribute: &Attribute<'_>,

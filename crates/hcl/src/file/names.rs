@@ -7,7 +7,7 @@ use crate::document::{Content, Expr};
 use crate::language::functions;
 use crate::language::references::{Kind, Reference};
 use crate::source::Fault;
-use crate::suggest::{hint, list};
+use suggest::{hint, list};
 
 /// Maximum number of declared names in a message.
 const MAX_NAMES_LISTED: usize = 12;

@@ -22,7 +22,7 @@ use super::scope::Scope;
 use super::types;
 use super::value::{Value, type_name};
 use crate::source::Fault;
-use crate::suggest::hint;
+use suggest::hint;
 
 /// Functions that evaluate their arguments themselves.
 const SPECIAL: [(&str, &str); 3] = [

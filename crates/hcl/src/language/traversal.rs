@@ -8,7 +8,7 @@ use super::eval::Evaluator;
 use super::scope::Scope;
 use super::value::{Value, to_number, to_text, type_name, whole};
 use crate::source::Fault;
-use crate::suggest::{hint, list};
+use suggest::{hint, list};
 
 /// Maximum number of `[*]` in a reference: each is a level of recursion.
 const MAX_SPLATS: usize = 16;

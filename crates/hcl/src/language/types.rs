@@ -8,7 +8,7 @@ use hcl_edit::expr::{Expression, FuncCall, ObjectKey};
 use crate::language::functions::sets;
 use crate::language::value::{Value, runtime_hint, to_bool, to_number, to_text, type_name};
 use crate::source::Fault;
-use crate::suggest::hint;
+use suggest::hint;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Type {

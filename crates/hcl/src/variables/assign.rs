@@ -19,7 +19,7 @@ use crate::language::types::{self, Type};
 use crate::language::{Scope, syntax};
 use crate::report::ParseError;
 use crate::source::{Fault, Source};
-use crate::suggest::hint;
+use suggest::hint;
 
 /// The later one wins.
 const ENVIRONMENT_PREFIXES: [&str; 2] = ["NOMAD_VAR_", "KAFILA_VAR_"];

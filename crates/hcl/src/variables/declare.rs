@@ -12,7 +12,7 @@ use crate::language::references::{Kind, Reference};
 use crate::language::types::{self, Type};
 use crate::language::{Scope, Value, functions};
 use crate::source::Fault;
-use crate::suggest::{hint, list};
+use suggest::{hint, list};
 
 const ATTRIBUTES: [&str; 3] = ["type", "default", "description"];
 

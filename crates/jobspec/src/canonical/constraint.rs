@@ -113,8 +113,8 @@ fn operator(check: &mut Check, path: &Path, text: Option<&str>) -> Option<Operat
         let known = Operator::ALL.map(Operator::as_str);
         format!(
             "Unknown constraint type {text:?}: the operators are {}.{}",
-            hcl::suggest::list(known, "and"),
-            hcl::suggest::hint(text, known),
+            suggest::list(known, "and"),
+            suggest::hint(text, known),
         )
     };
     check.error(path.field("operator"), message);

@@ -74,7 +74,7 @@ fn check_device(check: &mut Check, path: &Path, sides: [&String; 2]) {
             let message = format!(
                 "{side:?} is not known of a device: use ${{device.attr.…}}, or ${{device.…}} with \
                  {}",
-                hcl::suggest::list(FACTS, "or"),
+                suggest::list(FACTS, "or"),
             );
             check.error(path.field(field), message);
         }

@@ -71,7 +71,7 @@ pub(super) fn names() -> String {
         .iter()
         .map(|driver| format!("{:?}", driver.name))
         .collect();
-    hcl::suggest::list(quoted.iter().map(String::as_str), "or")
+    suggest::list(quoted.iter().map(String::as_str), "or")
 }
 
 /// Returns the config with its values in the driver's types; of an unknown driver, as it is.
@@ -127,7 +127,7 @@ fn is_blank(value: &Value) -> bool {
 
 fn unexpected(driver: &Driver, name: &str) -> String {
     let known = || driver.options.iter().map(|option| option.name);
-    let expected = hcl::suggest::list(known(), "and");
+    let expected = suggest::list(known(), "and");
     if driver.refused.contains(&name) {
         return format!(
             "option {name:?} of the driver {} is not supported by this version of Kafila: remove \
@@ -138,7 +138,7 @@ fn unexpected(driver: &Driver, name: &str) -> String {
     format!(
         "unknown option {name:?} of the driver {}: expected are {expected}.{}",
         driver.name,
-        hcl::suggest::hint(name, known()),
+        suggest::hint(name, known()),
     )
 }
 
@@ -227,8 +227,8 @@ fn block(
             let known = || options.iter().map(|option| option.name);
             return Err(format!(
                 "has an unknown option {name:?}: expected are {}.{}",
-                hcl::suggest::list(known(), "and"),
-                hcl::suggest::hint(name, known()),
+                suggest::list(known(), "and"),
+                suggest::hint(name, known()),
             ));
         };
         match convert(option.kind, value).map_err(|why| format!("{name} {why}"))? {

@@ -1,7 +1,7 @@
 //! The job itself: names, priority, datacenters, and what its groups inherit.
 
 use model::Timestamp;
-use model::job::{Job, JobType, TaskGroup};
+use model::job::{Job, JobType, MAX_PRIORITY, TaskGroup};
 
 use super::check::{Check, Path};
 use super::inherited::Inherited;
@@ -9,9 +9,8 @@ use super::job_types::{self, NO_RESCHEDULE};
 use super::limits::MAX_TOTAL_COUNT;
 use super::{constraint, environment, group, launches, name, rank, reschedule};
 
-/// Source: Nomad's defaults of `job_default_priority` and `job_max_priority`.
+/// Source: Nomad's default of `job_default_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
-const MAX_PRIORITY: u8 = 100;
 
 /// Source: Nomad's default region.
 const REGION: &str = "global";

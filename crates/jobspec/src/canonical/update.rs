@@ -112,7 +112,7 @@ fn health_check(
         choices,
         HealthCheck::Checks,
         |given| {
-            let names = hcl::suggest::list(choices.iter().map(|(name, _)| *name), "or");
+            let names = suggest::list(choices.iter().map(|(name, _)| *name), "or");
             format!("Invalid health check given: {given:?}: use {names}")
         },
     )

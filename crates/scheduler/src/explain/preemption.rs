@@ -1,5 +1,6 @@
 //! Preemption on a full node: possible or not, with its victims or the reason.
 
+use model::job::MAX_PRIORITY;
 use model::{AllocId, Evaluation, JobType, Plan, SchedulerConfiguration};
 use state::{AllocView, Snapshot};
 
@@ -9,9 +10,6 @@ use crate::preempt::choice::victims;
 use crate::preempt::cost::PRIORITY_DELTA;
 use crate::preempt::node_fit::NodeFit;
 use crate::preempt::preempted::Preempted;
-
-/// The highest priority of a job. Source: Nomad's default of `job_max_priority`.
-const PRIORITY_MAX: u8 = 100;
 
 /// The outcome of a preemption attempt on a full node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,8 +90,8 @@ impl PreemptionOutcome {
             }
             Self::Outranked {
                 priority, needed, ..
-            } if *needed > PRIORITY_MAX => format!(
-                "not possible: it needs priority {needed}, and the maximum is {PRIORITY_MAX}; \
+            } if *needed > MAX_PRIORITY => format!(
+                "not possible: it needs priority {needed}, and the maximum is {MAX_PRIORITY}; \
                  this job has {priority}"
             ),
             Self::Outranked {
@@ -131,7 +129,7 @@ impl PreemptionCounts {
             PreemptionOutcome::Possible { .. } => &mut self.possible,
             PreemptionOutcome::Disabled { .. } => &mut self.disabled,
             PreemptionOutcome::Outranked { needed, .. } => {
-                let needed = Some(*needed).filter(|needed| *needed <= PRIORITY_MAX);
+                let needed = Some(*needed).filter(|needed| *needed <= MAX_PRIORITY);
                 self.min_priority = self.min_priority.into_iter().chain(needed).min();
                 &mut self.outranked
             }

@@ -1,8 +1,5 @@
 //! Suggestions for misspelt settings: "did you mean …?".
 
-/// The maximum edit distance: a swap and a typo.
-const MAX_DISTANCE: usize = 2;
-
 /// The beginning of serde's message about an unknown field.
 const UNKNOWN: &str = "unknown field `";
 
@@ -16,11 +13,8 @@ pub(super) fn with_hint(message: String) -> String {
     };
     // Between the names of the list are commas, or "or".
     let names = known.split('`').skip(1).step_by(2);
-    let near = names
-        .map(|name| (strsim::osa_distance(wrong, name), name))
-        .filter(|(distance, _)| *distance <= MAX_DISTANCE.min(wrong.len() / 2));
-    match near.min_by_key(|(distance, _)| *distance) {
-        Some((_, name)) => format!("{before}{UNKNOWN}{wrong}` (did you mean `{name}`?){known}"),
+    match suggest::nearest(wrong, names) {
+        Some(name) => format!("{before}{UNKNOWN}{wrong}` (did you mean `{name}`?){known}"),
         None => message,
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Backend, PATIENCE, create, done, eval, impatient, key, never, on_both, replica,
+    Backend, WAIT_LIMIT, create, done, eval, impatient, key, never, on_both, replica,
 };
 
 on_both!(
@@ -87,7 +87,7 @@ async fn candidate(client: Client, name: &str) -> Candidate {
 
 impl Candidate {
     async fn term(&mut self) -> Leadership {
-        timeout(PATIENCE, self.terms.recv())
+        timeout(WAIT_LIMIT, self.terms.recv())
             .await
             .expect("elected in time")
             .unwrap()
@@ -95,7 +95,7 @@ impl Candidate {
 
     async fn leave(self) {
         self.drain.cancel();
-        timeout(PATIENCE, self.running).await.unwrap().unwrap();
+        timeout(WAIT_LIMIT, self.running).await.unwrap().unwrap();
     }
 }
 
@@ -120,12 +120,12 @@ async fn one_of_two_leads_and_the_other_follows_at_once(backend: Backend) {
     );
     assert!(next.fence().create_revision > leadership.fence().create_revision);
     watcher
-        .wait_for(next.fence().create_revision, PATIENCE)
+        .wait_for(next.fence().create_revision, WAIT_LIMIT)
         .await
         .unwrap();
     assert_eq!(watcher.leader(SERVICE).unwrap().replica, "b");
     second.leave().await;
-    let gone = watcher.linearizable(PATIENCE).await.unwrap();
+    let gone = watcher.linearizable(WAIT_LIMIT).await.unwrap();
     assert!(gone.leader(SERVICE).is_none());
 }
 
@@ -256,14 +256,14 @@ async fn a_panic_ends_the_term(backend: Backend) {
         drain.clone(),
         lead,
     ));
-    let second = wait_for("a second term", PATIENCE, async || {
+    let second = wait_for("a second term", WAIT_LIMIT, async || {
         (calls.load(Ordering::SeqCst) == 2)
             .then(|| own.leader(SERVICE))
             .flatten()
     });
     assert_eq!(second.await.replica, "a");
     drain.cancel();
-    timeout(PATIENCE, running).await.unwrap().unwrap();
+    timeout(WAIT_LIMIT, running).await.unwrap().unwrap();
 }
 
 async fn a_leader_without_a_loop_is_replaced(backend: Backend) {
@@ -324,7 +324,7 @@ async fn a_leader_keeps_its_term(backend: Backend) {
     let mut leader = candidate(client.clone(), "a").await;
     let leadership = leader.term().await;
     let until = leadership.deadline() + TTL * 2;
-    wait_for("two more lease times", PATIENCE, async || {
+    wait_for("two more lease times", WAIT_LIMIT, async || {
         assert!(leadership.is_current());
         (Instant::now() > until).then_some(())
     })

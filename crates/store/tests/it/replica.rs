@@ -8,7 +8,7 @@ use store::{ClientOptions, Delta, Replica, ReplicaOptions, WaitError, Writer};
 use test_kit::builders::{allocation, node, service};
 
 use crate::support::{
-    Backend, PATIENCE, complete, connect, create, done, eval, key, never, next, on_both, replica,
+    Backend, WAIT_LIMIT, complete, connect, create, done, eval, key, never, next, on_both, replica,
     update,
 };
 
@@ -48,12 +48,12 @@ async fn listed_and_watched_objects_are_shown(backend: Backend) {
     let mut txn = writer.txn();
     txn.delete(&key(&eval(2)), doomed).unwrap();
     let deleted = done(writer.commit(&txn).await.unwrap());
-    let now = replica.wait_for(deleted, PATIENCE).await.unwrap();
+    let now = replica.wait_for(deleted, WAIT_LIMIT).await.unwrap();
     assert_eq!(ids(&now), [eval(1).id]);
     let shown = now.eval(eval(1).id).unwrap();
     assert_eq!((shown.create_index, shown.modify_index), (first, changed));
     assert_eq!(ids(&at_start).len(), 2, "a snapshot never changes");
-    assert!(replica.last_contact().unwrap() < PATIENCE);
+    assert!(replica.last_contact().unwrap() < WAIT_LIMIT);
 }
 
 async fn a_list_of_many_pages_is_one_state(backend: Backend) {
@@ -67,7 +67,7 @@ async fn a_list_of_many_pages_is_one_state(backend: Backend) {
         ..Default::default()
     };
     let replica = Replica::start(client.clone(), options, never());
-    let snapshot = replica.ready(PATIENCE).await.unwrap();
+    let snapshot = replica.ready(WAIT_LIMIT).await.unwrap();
     assert_eq!(ids(&snapshot).len(), 25);
     assert_eq!(snapshot.index(), client.current_revision().await.unwrap());
 }
@@ -77,7 +77,7 @@ async fn an_own_write_is_read_at_its_revision(backend: Backend) {
     let (writer, replica) = (client.unfenced_writer(), replica(&client).await);
     for number in 0..100 {
         let revision = create(&writer, &eval(number)).await;
-        let snapshot = replica.wait_for(revision, PATIENCE).await.unwrap();
+        let snapshot = replica.wait_for(revision, WAIT_LIMIT).await.unwrap();
         assert_eq!(
             snapshot.eval(eval(number).id).unwrap().modify_index,
             revision
@@ -100,7 +100,7 @@ async fn a_wait_for_a_missing_revision_times_out(backend: Backend) {
         "{late:?}"
     );
     let revision = create(&client.unfenced_writer(), &eval(1)).await;
-    replica.wait_for(revision, PATIENCE).await.unwrap();
+    replica.wait_for(revision, WAIT_LIMIT).await.unwrap();
 }
 
 async fn a_linearizable_read_sees_every_write_before_it(backend: Backend) {
@@ -108,7 +108,7 @@ async fn a_linearizable_read_sees_every_write_before_it(backend: Backend) {
     let (writer, replica) = (client.unfenced_writer(), replica(&client).await);
     for number in 0..100 {
         let revision = create(&writer, &eval(number)).await;
-        let snapshot = replica.linearizable(PATIENCE).await.unwrap();
+        let snapshot = replica.linearizable(WAIT_LIMIT).await.unwrap();
         assert!(snapshot.index() >= revision && snapshot.eval(eval(number).id).is_some());
     }
 }
@@ -126,7 +126,7 @@ async fn a_replica_catches_up_with_a_quiet_store(backend: Backend) {
     for number in 0..20 {
         let revision = create(&elsewhere, &eval(number)).await;
         let started = tokio::time::Instant::now();
-        let snapshot = replica.linearizable(PATIENCE).await.unwrap();
+        let snapshot = replica.linearizable(WAIT_LIMIT).await.unwrap();
         assert!(snapshot.index() >= revision);
         assert_eq!(snapshot.evals().count(), 0);
         // Requested: the interval of unrequested progress is a second.
@@ -227,14 +227,14 @@ async fn a_slow_subscriber_starts_again_from_a_state(backend: Backend) {
         ..Default::default()
     };
     let replica = Replica::start(client.clone(), options, never());
-    replica.ready(PATIENCE).await.unwrap();
+    replica.ready(WAIT_LIMIT).await.unwrap();
     let (_, mut changes) = replica.subscribe();
     let writer = client.unfenced_writer();
     let mut last = 0;
     for number in 0..50 {
         last = create(&writer, &eval(number)).await;
         // One batch each, so that there are more of them than are kept.
-        replica.wait_for(last, PATIENCE).await.unwrap();
+        replica.wait_for(last, WAIT_LIMIT).await.unwrap();
     }
     let Some(Delta::Resnapshot(snapshot)) = next(&mut changes).await else {
         panic!()
@@ -268,7 +268,7 @@ async fn a_value_that_cannot_be_decoded_is_skipped(backend: Backend) {
         .unwrap();
     raw.put("/kafila/v1/job/default", "{}", None).await.unwrap();
     let last = create(&writer, &eval(3)).await;
-    let watched = listed.wait_for(last, PATIENCE).await.unwrap();
+    let watched = listed.wait_for(last, WAIT_LIMIT).await.unwrap();
     assert_eq!(
         ids(&watched),
         [eval(3).id],
@@ -313,7 +313,7 @@ async fn a_wait_for_a_change_ends_with_it(backend: Backend) {
         async move { replica.changed(seen).await.unwrap() }
     });
     let revision = create(&client.unfenced_writer(), &eval(1)).await;
-    let woken = tokio::time::timeout(PATIENCE, waiting)
+    let woken = tokio::time::timeout(WAIT_LIMIT, waiting)
         .await
         .unwrap()
         .unwrap();
@@ -324,11 +324,11 @@ async fn a_drained_replica_says_so(backend: Backend) {
     let client = backend.client().await;
     let drain = never();
     let replica = Replica::start(client.clone(), ReplicaOptions::default(), drain.clone());
-    replica.ready(PATIENCE).await.unwrap();
+    replica.ready(WAIT_LIMIT).await.unwrap();
     let (_, mut changes) = replica.subscribe();
     drain.cancel();
     assert!(next(&mut changes).await.is_none());
-    let waited = replica.wait_for(1_000_000, PATIENCE).await;
+    let waited = replica.wait_for(1_000_000, WAIT_LIMIT).await;
     assert!(matches!(waited, Err(WaitError::Stopped)), "{waited:?}");
     assert!(matches!(
         replica.changed(1_000_000).await,

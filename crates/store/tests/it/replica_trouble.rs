@@ -8,7 +8,7 @@ use test_kit::proxy::{Mode, Proxy};
 use test_kit::wait_for;
 
 use crate::support::{
-    Backend, PATIENCE, complete, connect, create, eval, impatient, key, never, next, on_both,
+    Backend, WAIT_LIMIT, complete, connect, create, eval, impatient, key, never, next, on_both,
     update,
 };
 
@@ -38,7 +38,7 @@ async fn behind(backend: &Backend, silence_limit: Duration) -> Behind {
         ..Default::default()
     };
     let replica = Replica::start(impatient(&proxy).await, options, never());
-    replica.ready(PATIENCE).await.unwrap();
+    replica.ready(WAIT_LIMIT).await.unwrap();
     Behind {
         proxy,
         replica,
@@ -47,7 +47,7 @@ async fn behind(backend: &Backend, silence_limit: Duration) -> Behind {
 }
 
 async fn a_broken_watch_is_resumed_where_it_ended(backend: Backend) {
-    let behind = behind(&backend, PATIENCE).await;
+    let behind = behind(&backend, WAIT_LIMIT).await;
     let writer = backend.client().await.unfenced_writer();
     let (_, mut deltas) = behind.replica.subscribe();
     let mut written = Vec::new();
@@ -58,7 +58,7 @@ async fn a_broken_watch_is_resumed_where_it_ended(backend: Backend) {
         }
         behind.proxy.set(Mode::Open);
         let last = *written.last().unwrap();
-        behind.replica.wait_for(last, PATIENCE).await.unwrap();
+        behind.replica.wait_for(last, WAIT_LIMIT).await.unwrap();
     }
     let mut told = Vec::new();
     while told.len() < written.len() {
@@ -73,10 +73,10 @@ async fn a_broken_watch_is_resumed_where_it_ended(backend: Backend) {
 }
 
 async fn scenario_096_a_compacted_watch_lists_again(backend: Backend) {
-    let behind = behind(&backend, PATIENCE).await;
+    let behind = behind(&backend, WAIT_LIMIT).await;
     let writer = backend.client().await.unfenced_writer();
     let first = create(&writer, &eval(1)).await;
-    behind.replica.wait_for(first, PATIENCE).await.unwrap();
+    behind.replica.wait_for(first, WAIT_LIMIT).await.unwrap();
     let (_, mut deltas) = behind.replica.subscribe();
 
     behind.proxy.set(Mode::Cut);
@@ -92,7 +92,7 @@ async fn scenario_096_a_compacted_watch_lists_again(backend: Backend) {
     );
     behind.proxy.set(Mode::Open);
 
-    let snapshot = behind.replica.wait_for(last, PATIENCE).await.unwrap();
+    let snapshot = behind.replica.wait_for(last, WAIT_LIMIT).await.unwrap();
     assert!(snapshot.eval(eval(1).id).is_none() && snapshot.eval(eval(2).id).is_some());
     let Some(Delta::Resnapshot(told)) = next(&mut deltas).await else {
         panic!()
@@ -102,7 +102,7 @@ async fn scenario_096_a_compacted_watch_lists_again(backend: Backend) {
 }
 
 async fn fragments_are_shown_in_whole_revisions(backend: Backend) {
-    let behind = behind(&backend, PATIENCE).await;
+    let behind = behind(&backend, WAIT_LIMIT).await;
     let writer = backend.client().await.unfenced_writer();
     let (_, mut deltas) = behind.replica.subscribe();
     behind.proxy.set(Mode::Cut);
@@ -139,23 +139,23 @@ async fn a_silent_store_is_watched_on_a_new_connection(backend: Backend) {
     behind.proxy.set(Mode::Hold);
     let revision = create(&writer, &eval(1)).await;
     let failures = || behind.metrics.watch_failures.get();
-    wait_for("the watch to be given up", PATIENCE, async || {
+    wait_for("the watch to be given up", WAIT_LIMIT, async || {
         (failures() > 0).then_some(())
     })
     .await;
     // The old connection stays dead; a new one works.
     behind.proxy.set(Mode::Cut);
     behind.proxy.set(Mode::Open);
-    behind.replica.wait_for(revision, PATIENCE).await.unwrap();
+    behind.replica.wait_for(revision, WAIT_LIMIT).await.unwrap();
 }
 
 async fn the_last_state_is_served_while_the_store_is_unreachable(backend: Backend) {
     let behind = behind(&backend, Duration::from_millis(300)).await;
     let revision = create(&backend.client().await.unfenced_writer(), &eval(1)).await;
-    behind.replica.wait_for(revision, PATIENCE).await.unwrap();
+    behind.replica.wait_for(revision, WAIT_LIMIT).await.unwrap();
     behind.proxy.set(Mode::Cut);
     let old = Duration::from_millis(600);
-    wait_for("the age of what is known to show", PATIENCE, async || {
+    wait_for("the age of what is known to show", WAIT_LIMIT, async || {
         (behind.replica.last_contact()? > old).then_some(())
     })
     .await;
@@ -163,7 +163,7 @@ async fn the_last_state_is_served_while_the_store_is_unreachable(backend: Backen
     let read = behind.replica.linearizable(Duration::from_secs(2)).await;
     read.expect_err("a linearizable read does not answer from memory alone");
     behind.proxy.set(Mode::Open);
-    wait_for("contact", PATIENCE, async || {
+    wait_for("contact", WAIT_LIMIT, async || {
         (behind.replica.last_contact()? < old).then_some(())
     })
     .await;
@@ -177,7 +177,7 @@ async fn a_replica_waits_for_a_late_store(backend: Backend) {
     early.expect_err("there is nothing to be ready with");
     assert_eq!((replica.applied(), replica.snapshot().index()), (0, 0));
     proxy.set(Mode::Open);
-    replica.ready(PATIENCE).await.unwrap();
+    replica.ready(WAIT_LIMIT).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,7 +200,7 @@ async fn scenario_095_a_store_restored_from_a_backup_is_listed_anew() {
 
     let proxy = Switch::start(old.address()).await;
     let replica = Replica::start(proxy.client().await, ReplicaOptions::default(), never());
-    replica.wait_for(last, PATIENCE).await.unwrap();
+    replica.wait_for(last, WAIT_LIMIT).await.unwrap();
     let (_, mut deltas) = replica.subscribe();
     proxy.turn_to(young.address());
     let Some(Delta::Resnapshot(_)) = next(&mut deltas).await else {

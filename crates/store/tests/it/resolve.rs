@@ -4,7 +4,7 @@ use store::{Client, ClientOptions, Commit, Resolution, Txn, Writer};
 use test_kit::proxy::{Mode, Proxy};
 
 use crate::support::{
-    Backend, PATIENCE, SHORT, complete, connect, create, done, eval, impatient, key, on_both,
+    Backend, SHORT, WAIT_LIMIT, complete, connect, create, done, eval, impatient, key, on_both,
     update,
 };
 
@@ -49,7 +49,7 @@ impl Two {
         let before = self.client.current_revision().await.unwrap();
         self.proxy.set(Mode::HoldAnswers);
         assert!(self.writer.commit(txn).await.unwrap_err().is_unknown());
-        let after = test_kit::wait_for("the commit", PATIENCE, async || {
+        let after = test_kit::wait_for("the commit", WAIT_LIMIT, async || {
             let revision = self.client.current_revision().await.unwrap();
             (revision > before).then_some(revision)
         });
@@ -199,7 +199,7 @@ async fn a_commit_in_doubt_is_carried_out_once(backend: Backend) {
         let revision_before = two.client.current_revision().await.unwrap();
         two.proxy.set(mode);
         let healing = two.heal_later();
-        let (commit, ()) = tokio::join!(two.writer.commit_surely(&txn, PATIENCE), healing);
+        let (commit, ()) = tokio::join!(two.writer.commit_surely(&txn, WAIT_LIMIT), healing);
         let revision = done(commit.unwrap());
         assert_eq!(
             revision,
@@ -222,7 +222,7 @@ async fn a_commit_in_doubt_is_given_up_at_the_timeout(backend: Backend) {
     let two = Two::start(&backend).await;
     // The timeout of one request is longer than the whole.
     let options = ClientOptions {
-        request_timeout: PATIENCE,
+        request_timeout: WAIT_LIMIT,
         ..ClientOptions::default()
     };
     let writer = connect(&two.proxy.endpoint(), options)
@@ -239,7 +239,7 @@ async fn a_commit_in_doubt_is_given_up_at_the_timeout(backend: Backend) {
         let began = tokio::time::Instant::now();
         writer.commit_surely(&txn, SHORT).await.unwrap_err();
         let waited = began.elapsed();
-        assert!(waited < PATIENCE / 4, "{mode:?}: {waited:?}");
+        assert!(waited < WAIT_LIMIT / 4, "{mode:?}: {waited:?}");
         two.proxy.set(Mode::Open);
     }
 }
@@ -252,7 +252,7 @@ async fn a_conflict_after_a_lost_answer_is_resolved(backend: Backend) {
     late.update(&key(&eval(1)), there, &eval(1)).unwrap();
     two.proxy.set(Mode::HoldAnswers);
     let healing = two.heal_later();
-    let (commit, ()) = tokio::join!(two.writer.commit_surely(&late, PATIENCE), healing);
+    let (commit, ()) = tokio::join!(two.writer.commit_surely(&late, WAIT_LIMIT), healing);
     assert!(
         matches!(commit.unwrap(), Commit::Conflict(_)),
         "it never could be carried out"

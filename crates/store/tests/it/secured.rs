@@ -10,7 +10,7 @@ use test_kit::etcd::{Etcd, TlsFiles, available};
 use test_kit::wait_for;
 use tls::{Credentials, Files, KeyPair};
 
-use crate::support::{PATIENCE, connect, replica};
+use crate::support::{WAIT_LIMIT, connect, replica};
 
 const PASSWORD: &str = "a secret";
 
@@ -108,7 +108,7 @@ async fn a_client_logs_in_again_after_its_token_is_lost() {
     let before = client.current_revision().await.unwrap();
     // Its tokens are in memory only.
     secured.etcd.restart().await.unwrap();
-    wait_for("an answer", PATIENCE, async || {
+    wait_for("an answer", WAIT_LIMIT, async || {
         client
             .current_revision()
             .await
@@ -125,7 +125,7 @@ async fn a_client_logs_in_again_after_its_token_is_lost() {
         .await
         .unwrap();
     // The watches came back, too: progress arrives.
-    wait_for("the replica", PATIENCE, async || {
+    wait_for("the replica", WAIT_LIMIT, async || {
         let age = replica.last_contact()?;
         (age < std::time::Duration::from_millis(500)).then_some(())
     })

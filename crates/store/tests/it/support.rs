@@ -13,7 +13,7 @@ use test_kit::proxy::Proxy;
 use tokio_util::sync::CancellationToken;
 
 /// Limit of waits for prompt events: generous, for loaded machines.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 /// The deadline of requests whose answer is withheld.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
@@ -107,7 +107,7 @@ pub(crate) async fn impatient(proxy: &Proxy) -> Client {
 
 pub(crate) async fn replica(client: &Client) -> Replica {
     let replica = Replica::start(client.clone(), ReplicaOptions::default(), never());
-    replica.ready(PATIENCE).await.unwrap();
+    replica.ready(WAIT_LIMIT).await.unwrap();
     replica
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn complete(mut eval: Evaluation) -> Evaluation {
 
 /// Returns a subscriber's next item, which must come in time.
 pub(crate) async fn next(changes: &mut Subscription) -> Option<Delta> {
-    tokio::time::timeout(PATIENCE, changes.next())
+    tokio::time::timeout(WAIT_LIMIT, changes.next())
         .await
         .expect("an item in time")
 }

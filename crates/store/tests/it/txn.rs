@@ -9,7 +9,7 @@ use test_kit::builders::service;
 use test_kit::proxy::Mode;
 
 use crate::support::{
-    Backend, PATIENCE, complete, connect, create, done, eval, impatient, key, on_both, update,
+    Backend, WAIT_LIMIT, complete, connect, create, done, eval, impatient, key, on_both, update,
 };
 
 on_both!(
@@ -224,7 +224,7 @@ async fn a_commit_without_an_answer_is_unknown(backend: Backend) {
     proxy.set(Mode::HoldAnswers);
     let error = writer.commit(&txn).await.unwrap_err();
     assert!(error.is_unknown() && error.is_retriable(), "{error}");
-    let found = test_kit::wait_for("the write", PATIENCE, async || {
+    let found = test_kit::wait_for("the write", WAIT_LIMIT, async || {
         backend.client().await.get(&key(&eval(2))).await.unwrap()
     });
     found.await;

@@ -6,7 +6,7 @@ use node_gateway::restart::{self, Target};
 use proto::v1;
 use service_kit::current_trace_parent;
 use state::Snapshot;
-use store::Room;
+use store::SizeClass;
 use tonic::Status;
 use tracing::info;
 
@@ -70,7 +70,7 @@ impl Api {
             )?))
         };
         let what = || format!("allocation {alloc_id}");
-        let (_, index) = core.execute_in(Room::FollowUp, what, decide).await?;
+        let (_, index) = core.execute_in(SizeClass::FollowUp, what, decide).await?;
         info!(%alloc_id, %eval_id, index, "allocation stopped");
         Ok(v1::StopAllocationResponse {
             eval_id: eval_id.to_string(),

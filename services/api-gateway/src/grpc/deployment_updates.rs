@@ -12,7 +12,7 @@ use rollout::requests::{self, PromotedGroups};
 use rollout::{Action, outcome};
 use service_kit::current_trace_parent;
 use state::{Snapshot, Write, set_trace_parent};
-use store::Room;
+use store::SizeClass;
 use tracing::info;
 
 use super::query::Api;
@@ -200,7 +200,7 @@ impl Api {
             };
             set_trace_parent(&mut action.writes, &trace_parent);
             if action.job().is_some() {
-                let room = gateway.core.writer.txn_with(Room::FollowUp);
+                let room = gateway.core.writer.txn_with(SizeClass::FollowUp);
                 if room.with(&writes(snapshot, &action)).is_err() {
                     // The user asked for the failure; the revert is only its consequence.
                     action = outcome::without_revert(action);
@@ -211,7 +211,7 @@ impl Api {
         let what = || format!("deployment {deployment_id}");
         let answer = gateway
             .core
-            .execute_in(Room::FollowUp, what, decide)
+            .execute_in(SizeClass::FollowUp, what, decide)
             .await?;
         info!(
             %deployment_id, verb = asked.verb, eval_id = answer.eval_id, index = answer.index,

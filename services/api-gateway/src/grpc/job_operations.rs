@@ -11,7 +11,7 @@ use model::{ClientStatus, EvalId, Indexed, Job, JobKey, Payload};
 use proto::v1;
 use service_kit::current_trace_parent;
 use state::Snapshot;
-use store::Room;
+use store::SizeClass;
 use tonic::Request;
 use tracing::info;
 
@@ -44,7 +44,7 @@ impl Api {
             dispatch::dispatch(snapshot, &asked, context)
         };
         let adds_work = |_: &Snapshot| true;
-        let operating = self.operate(&parent, Room::Dispatch, adds_work, decide);
+        let operating = self.operate(&parent, SizeClass::Dispatch, adds_work, decide);
         let (receipt, index) = operating.await?;
         info!(
             namespace = %parent.namespace, job_id = receipt.job_id, index, "job dispatched"
@@ -68,7 +68,7 @@ impl Api {
             force::force(snapshot, &key, max_open_evals, context)
         };
         let adds_work = |_: &Snapshot| true;
-        let operating = self.operate(&key, Room::FollowUp, adds_work, decide);
+        let operating = self.operate(&key, SizeClass::FollowUp, adds_work, decide);
         let (receipt, index) = operating.await?;
         info!(namespace = %key.namespace, job_id = receipt.job_id, index, "job launched");
         Ok(v1::ForcePeriodicJobResponse {
@@ -93,7 +93,7 @@ impl Api {
         };
         // The job has been accepted already.
         let adds_work = |_: &Snapshot| false;
-        let operating = self.operate(&key, Room::FollowUp, adds_work, decide);
+        let operating = self.operate(&key, SizeClass::FollowUp, adds_work, decide);
         let (receipt, index) = operating.await?;
         info!(namespace = %key.namespace, job_id = %key.job_id, index, "job evaluated");
         Ok(v1::EvaluateJobResponse {
@@ -126,7 +126,7 @@ impl Api {
             let group = job.and_then(|job| job.value.task_group(&asked.group));
             asked.count > group.map(|group| group.count)
         };
-        let operating = self.operate(&key, Room::FollowUp, adds_work, decide);
+        let operating = self.operate(&key, SizeClass::FollowUp, adds_work, decide);
         let (receipt, index) = operating.await?;
         info!(
             namespace = %key.namespace, job_id = %key.job_id, task_group = asked.group,
@@ -162,7 +162,7 @@ impl Api {
     async fn operate(
         &self,
         key: &JobKey,
-        room: Room,
+        class: SizeClass,
         adds_work: impl Fn(&Snapshot) -> bool + Send + Sync,
         decide: impl Fn(&Snapshot, &RequestContext) -> Result<Outcome, JobRefusal> + Send + Sync,
     ) -> Result<Done, Error> {
@@ -183,7 +183,7 @@ impl Api {
             Err(refusal) => Err(refusal.into()),
         };
         let what = || format!("job {key}");
-        gateway.core.execute_in(room, what, decide).await
+        gateway.core.execute_in(class, what, decide).await
     }
 }
 

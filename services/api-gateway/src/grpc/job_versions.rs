@@ -10,7 +10,7 @@ use proto::v1;
 use proto::v1::revert_job_request::Target as Wanted;
 use service_kit::current_trace_parent;
 use state::{Snapshot, Table};
-use store::Room;
+use store::SizeClass;
 use tonic::Request;
 use tracing::info;
 
@@ -91,7 +91,10 @@ impl Api {
             Ok(step(decision, eval_id))
         };
         let what = || format!("job {key}");
-        let result = gateway.core.execute_in(Room::FollowUp, what, decide).await;
+        let result = gateway
+            .core
+            .execute_in(SizeClass::FollowUp, what, decide)
+            .await;
         if result.as_ref().is_err_and(Error::is_overload) {
             gateway.metrics.jobs_refused_overload.inc();
         }

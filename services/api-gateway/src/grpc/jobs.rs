@@ -13,7 +13,7 @@ use proto::v1;
 use proto::v1::jobs_server::Jobs;
 use service_kit::current_trace_parent;
 use state::Snapshot;
-use store::Room;
+use store::SizeClass;
 use tonic::{Request, Response, Status};
 use tracing::info;
 
@@ -305,7 +305,7 @@ impl Api {
         let what = || format!("job {key}");
         let answer = gateway
             .core
-            .execute_in(Room::FollowUp, what, decide)
+            .execute_in(SizeClass::FollowUp, what, decide)
             .await?;
         let Some(answer) = answer else {
             let index = gateway.core.replica.applied().max(1);

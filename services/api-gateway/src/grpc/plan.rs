@@ -6,7 +6,7 @@ use gateway_core::Error;
 use model::EvalId;
 use proto::v1;
 use state::Snapshot;
-use store::Room;
+use store::SizeClass;
 use tokio::time::Instant;
 use tracing::{Instrument as _, info, info_span};
 
@@ -42,7 +42,7 @@ impl Api {
         let job = job.into_owned();
         let proposal = propose_dry_run(&snapshot, &job, &context)?;
         // A registration would be refused alike.
-        gateway.core.transaction(Room::New, &proposal.writes)?;
+        gateway.core.transaction(SizeClass::New, &proposal.writes)?;
         let before = snapshot.clone();
         let next_periodic_launch_ns = nanoseconds(next_launch(&job, now));
         let run = move || dry_run(&snapshot, &job, proposal, &context, SEED, request.diff);

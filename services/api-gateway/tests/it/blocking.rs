@@ -6,7 +6,7 @@ use proto::v1;
 use test_kit::wait_for;
 use tokio::time::Instant;
 
-use crate::support::{PATIENCE, Suite, ask, job};
+use crate::support::{Suite, WAIT_LIMIT, ask, job};
 
 fn options(min_index: u64, wait: Duration) -> v1::QueryOptions {
     v1::QueryOptions {
@@ -19,7 +19,7 @@ fn options(min_index: u64, wait: Duration) -> v1::QueryOptions {
 /// Waits until so many reads block at the gateway.
 async fn blocked(suite: &Suite, gateway: usize, count: usize) {
     let line = format!("kafila_api_gateway_blocked_queries {count}\n");
-    wait_for("reads to block", PATIENCE, async || {
+    wait_for("reads to block", WAIT_LIMIT, async || {
         suite.metrics(gateway).await.contains(&line).then_some(())
     })
     .await;
@@ -30,7 +30,7 @@ async fn scenario_083_a_list_wakes_when_its_table_changes_and_not_before() {
     let suite = Suite::start(2).await;
     let first = suite.register(&job("web")).await;
     let request = |index| v1::ListJobsRequest {
-        options: Some(options(index, PATIENCE)),
+        options: Some(options(index, WAIT_LIMIT)),
     };
     let now = suite
         .jobs(0)
@@ -67,7 +67,7 @@ async fn an_object_wakes_when_it_changes_and_sleeps_on_when_another_does() {
     let suite = Suite::start(1).await;
     let web = suite.register(&job("web")).await;
     let get = v1::GetEvaluationRequest {
-        options: Some(options(web.eval_create_index, PATIENCE)),
+        options: Some(options(web.eval_create_index, WAIT_LIMIT)),
         eval_id: web.eval_id.clone(),
     };
     let mut evaluations = suite.evaluations(0);
@@ -91,7 +91,7 @@ async fn a_changed_job_status_wakes_blocking_queries_of_the_job() {
     let (suite, job, node) = (Suite::start(1).await, job("web"), crate::support::node(1));
     let registered = suite.register(&job).await;
     let get = v1::GetJobRequest {
-        options: Some(options(registered.index, PATIENCE)),
+        options: Some(options(registered.index, WAIT_LIMIT)),
         job_id: "web".to_owned(),
         version: None,
     };
@@ -110,7 +110,7 @@ async fn what_does_not_exist_yet_can_be_waited_for() {
     let suite = Suite::start(1).await;
     let first = suite.register(&job("db")).await;
     let get = v1::GetJobRequest {
-        options: Some(options(first.index, PATIENCE)),
+        options: Some(options(first.index, WAIT_LIMIT)),
         job_id: "web".to_owned(),
         version: None,
     };
@@ -139,7 +139,7 @@ async fn a_caller_with_a_short_timeout_is_answered_within_it() {
     let suite = Suite::start(1).await;
     suite.register(&job("web")).await;
     let request = v1::ListJobsRequest {
-        options: Some(options(1_000_000, PATIENCE)),
+        options: Some(options(1_000_000, WAIT_LIMIT)),
     };
     let timeout = Duration::from_secs(2);
     let asked = Instant::now();
@@ -157,7 +157,7 @@ async fn a_shutdown_answers_blocking_queries() {
     let mut suite = Suite::start(1).await;
     suite.register(&job("web")).await;
     let request = v1::ListJobsRequest {
-        options: Some(options(1_000_000, PATIENCE)),
+        options: Some(options(1_000_000, WAIT_LIMIT)),
     };
     let mut jobs = suite.jobs(0);
     let waiting = tokio::spawn(async move { jobs.list(ask(request)).await });
@@ -165,7 +165,7 @@ async fn a_shutdown_answers_blocking_queries() {
     suite.gateways[0].drain.cancel();
     assert_eq!(waiting.await.unwrap().unwrap().into_inner().jobs.len(), 1);
     let gateway = &mut suite.gateways[0];
-    tokio::time::timeout(PATIENCE, &mut gateway.running)
+    tokio::time::timeout(WAIT_LIMIT, &mut gateway.running)
         .await
         .unwrap()
         .unwrap()

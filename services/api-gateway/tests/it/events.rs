@@ -13,7 +13,7 @@ use test_kit::proxy::Mode;
 use tokio::time::timeout;
 use tonic::{Code, Status, Streaming};
 
-use crate::support::{PATIENCE, Suite, alloc, ask, job, node};
+use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node};
 
 async fn stream(
     suite: &Suite,
@@ -33,7 +33,7 @@ fn from(index: u64) -> v1::StreamEventsRequest {
 }
 
 async fn next(events: &mut Streaming<v1::EventBatch>) -> Result<v1::EventBatch, Status> {
-    let message = timeout(PATIENCE, events.message());
+    let message = timeout(WAIT_LIMIT, events.message());
     let batch = message.await.expect("bookmarks keep coming")?;
     Ok(batch.expect("it ends with a reason"))
 }

@@ -13,7 +13,7 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::sessions::register;
-use crate::support::{PATIENCE, Suite, ask, node};
+use crate::support::{Suite, WAIT_LIMIT, ask, node};
 
 /// A controller that records the nodes it is told of.
 #[derive(Clone, Default)]
@@ -68,7 +68,7 @@ impl Controller {
     }
 
     async fn heard(&self, id: &str) {
-        wait_for("the heartbeat to arrive", PATIENCE, async || {
+        wait_for("the heartbeat to arrive", WAIT_LIMIT, async || {
             self.alive.lock().unwrap().contains(id).then_some(())
         })
         .await;
@@ -113,7 +113,7 @@ async fn what_a_leader_never_answered_is_told_to_the_next() {
     suite.elect("cluster-controller", &address).await;
     register(&suite, 0, &node).await.unwrap();
     let line = "kafila_api_gateway_liveness_messages_total 1\n";
-    wait_for("the message to be sent", PATIENCE, async || {
+    wait_for("the message to be sent", WAIT_LIMIT, async || {
         suite.metrics(0).await.contains(line).then_some(())
     })
     .await;

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Code, Request, Response, Status};
 
-use crate::support::{PATIENCE, Suite, alloc, ask, job, node};
+use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node};
 
 const CHUNK: usize = 64 << 10;
 
@@ -149,7 +149,7 @@ async fn a_caller_that_does_not_read_holds_the_node_back() {
         .into_inner();
     chunks.message().await.unwrap().unwrap();
     // The transports fill up, then nothing moves: two looks apart see the same number.
-    let settled = wait_for("the node to be held back", PATIENCE, async || {
+    let settled = wait_for("the node to be held back", WAIT_LIMIT, async || {
         let before = files.chunks.load(Ordering::SeqCst);
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         (files.chunks.load(Ordering::SeqCst) == before).then_some(before)
@@ -157,7 +157,7 @@ async fn a_caller_that_does_not_read_holds_the_node_back() {
     .await;
     assert!(settled * CHUNK < 32 << 20, "{settled} chunks are in flight");
     drop(chunks);
-    wait_for("the relay to end", PATIENCE, async || {
+    wait_for("the relay to end", WAIT_LIMIT, async || {
         suite
             .metrics(0)
             .await
@@ -204,7 +204,7 @@ async fn what_stands_in_the_way_is_explained() {
         ..node.clone()
     };
     suite.put_node(&gone).await;
-    let unreachable = wait_for("the gateway to see the change", PATIENCE, async || {
+    let unreachable = wait_for("the gateway to see the change", WAIT_LIMIT, async || {
         logs.logs(ask(request.clone())).await.err()
     })
     .await;
@@ -221,7 +221,7 @@ async fn what_stands_in_the_way_is_explained() {
             ..node
         })
         .await;
-    let down = wait_for("the gateway to see the change", PATIENCE, async || {
+    let down = wait_for("the gateway to see the change", WAIT_LIMIT, async || {
         let status = logs.logs(ask(request.clone())).await.unwrap_err();
         status.message().contains("is down").then_some(status)
     })
@@ -254,7 +254,7 @@ async fn a_restart_reaches_the_node_once() {
         ..node
     };
     suite.put_node(&gone).await;
-    let refused = wait_for("the gateway to see the change", PATIENCE, async || {
+    let refused = wait_for("the gateway to see the change", WAIT_LIMIT, async || {
         let refused = allocations.restart(ask(restart(""))).await.err()?;
         (refused.code() == Code::Unavailable).then_some(refused)
     });

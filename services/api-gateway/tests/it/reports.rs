@@ -197,7 +197,7 @@ async fn many_nodes_reports_are_stored_together() {
             ids.push((alloc.id, ClientStatus::Running));
         }
         writer
-            .commit_surely(&txn, crate::support::PATIENCE)
+            .commit_surely(&txn, crate::support::WAIT_LIMIT)
             .await
             .unwrap()
             .revision()

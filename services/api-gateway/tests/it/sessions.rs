@@ -12,7 +12,7 @@ use test_kit::proxy::Mode;
 use test_kit::wait_for;
 use tonic::{Code, Status, Streaming};
 
-use crate::support::{PATIENCE, Suite, alloc, ask, job, node};
+use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node};
 
 pub(crate) async fn register(
     suite: &Suite,
@@ -49,7 +49,7 @@ pub(crate) async fn watch(
 }
 
 pub(crate) async fn next(updates: &mut Streaming<AllocationsUpdate>) -> AllocationsUpdate {
-    tokio::time::timeout(PATIENCE, updates.message())
+    tokio::time::timeout(WAIT_LIMIT, updates.message())
         .await
         .unwrap()
         .unwrap()
@@ -180,7 +180,7 @@ async fn every_job_on_a_changed_node_is_looked_at_however_many_there_are() {
             txn.create(&Key::Job(job.key()), &job).unwrap();
             txn.create(&Key::Alloc(placed.id), &placed).unwrap();
         }
-        let commit = writer.commit_surely(&txn, PATIENCE).await.unwrap();
+        let commit = writer.commit_surely(&txn, WAIT_LIMIT).await.unwrap();
         commit.revision().unwrap();
     }
     // Linearizable, so the gateway has seen all of it.
@@ -302,7 +302,7 @@ async fn a_node_that_does_not_read_is_sent_everything_afresh_and_nothing_piles_u
                     at => txn.update(&key, at, &placed).unwrap(),
                 };
             }
-            let commit = writer.commit_surely(&txn, PATIENCE).await.unwrap();
+            let commit = writer.commit_surely(&txn, WAIT_LIMIT).await.unwrap();
             *at = commit.revision().unwrap();
         }
     }
@@ -436,7 +436,7 @@ async fn a_stream_that_its_node_drops_is_forgotten() {
     let sessions = |count: u32| format!("kafila_api_gateway_node_sessions {count}\n");
     assert!(suite.metrics(0).await.contains(&sessions(1)));
     drop(updates);
-    wait_for("the session to close", PATIENCE, async || {
+    wait_for("the session to close", WAIT_LIMIT, async || {
         suite.metrics(0).await.contains(&sessions(0)).then_some(())
     })
     .await;
@@ -454,7 +454,7 @@ async fn a_thousand_streams_cost_one_reader_of_every_change() {
             txn.create(&Key::Node(node.id), node).unwrap();
         }
         writer
-            .commit_surely(&txn, PATIENCE)
+            .commit_surely(&txn, WAIT_LIMIT)
             .await
             .unwrap()
             .revision()
@@ -482,7 +482,7 @@ async fn a_thousand_streams_cost_one_reader_of_every_change() {
                 txn.create(&Key::Alloc(placed.id), &placed).unwrap();
             }
             last = writer
-                .commit_surely(&txn, PATIENCE)
+                .commit_surely(&txn, WAIT_LIMIT)
                 .await
                 .unwrap()
                 .revision()

@@ -5,7 +5,7 @@ use proto::v1;
 use test_kit::proxy::Mode;
 use tonic::Code;
 
-use crate::support::{PATIENCE, Suite, alloc, ask, job, node, stale};
+use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node, stale};
 
 #[tokio::test]
 async fn without_a_store_stale_reads_and_nodes_go_on_and_the_rest_says_why_not() {
@@ -116,7 +116,7 @@ async fn a_gateway_finds_back_to_the_store_and_shows_what_it_missed() {
         []
     );
     suite.proxy.set(Mode::Open);
-    let shown = test_kit::wait_for("the gateway to catch up", PATIENCE, async || {
+    let shown = test_kit::wait_for("the gateway to catch up", WAIT_LIMIT, async || {
         suite
             .nodes(0)
             .list(ask(v1::ListNodesRequest::default()))

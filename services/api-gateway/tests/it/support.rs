@@ -27,7 +27,7 @@ use test_kit::proxy::Proxy;
 use tokio::task::JoinHandle;
 
 /// Long enough for a loaded machine, short enough to notice.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// A gateway that runs until dropped.
 pub(crate) struct Gateway {
@@ -200,7 +200,7 @@ impl Suite {
             Some(stored) => txn.update(key, stored.mod_revision, entity).unwrap(),
             None => txn.create(key, entity).unwrap(),
         };
-        match writer.commit_surely(&txn, PATIENCE).await.unwrap() {
+        match writer.commit_surely(&txn, WAIT_LIMIT).await.unwrap() {
             Commit::Done { revision } => revision,
             conflict @ Commit::Conflict(_) => panic!("{conflict:?}"),
         }
@@ -212,7 +212,7 @@ impl Suite {
         txn.delete(key, self.get(key).await.unwrap().mod_revision)
             .unwrap();
         writer
-            .commit_surely(&txn, PATIENCE)
+            .commit_surely(&txn, WAIT_LIMIT)
             .await
             .unwrap()
             .revision()
@@ -274,7 +274,7 @@ impl Suite {
 
 /// Returns a request with a deadline.
 pub(crate) fn ask<T>(message: T) -> tonic::Request<T> {
-    service_kit::request(message, PATIENCE)
+    service_kit::request(message, WAIT_LIMIT)
 }
 
 /// Returns options that ask for what the asked gateway has.

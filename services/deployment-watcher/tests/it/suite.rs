@@ -9,7 +9,7 @@ use model::{
 };
 use service_kit::{CancellationToken, Clock};
 use state::{Entity, Key, Snapshot};
-use store::{Client, Commit, Replica, ReplicaOptions, Room, Txn};
+use store::{Client, Commit, Replica, ReplicaOptions, SizeClass, Txn};
 use store_test_kit::TestStore;
 use test_kit::builders::{allocation, rolling_update, service};
 use test_kit::wait_for;
@@ -150,7 +150,7 @@ impl Suite {
     /// Stores a stable first version of the job that is too large to be stored with the job.
     pub(crate) async fn put_large_version(&self, job: &Job) {
         let writer = self.store.unfenced_writer();
-        let mut txn = writer.txn_with(Room::FollowUp);
+        let mut txn = writer.txn_with(SizeClass::FollowUp);
         txn.create(&Key::JobVersion(key(), job.version), job)
             .unwrap();
         let mark = store::Value::from(&Entity::JobStable);

@@ -4,7 +4,7 @@ use model::{Job, NodeEligibility, Plan};
 use test_kit::builders::{node, service};
 use test_kit::wait_for;
 
-use crate::suite::{PATIENCE, Suite, plan_on, submit};
+use crate::suite::{Suite, WAIT_LIMIT, plan_on, submit};
 
 /// Plans of eight jobs, each for the last free place of the only node.
 async fn rivals(suite: &Suite) -> Vec<Plan> {
@@ -41,7 +41,7 @@ async fn a_node_that_rejects_too_many_plans_is_made_ineligible_with_an_event() {
     // One has taken the place, six were rejected.
     assert_eq!(eligibility(&suite.now().await), NodeEligibility::Eligible);
     submit(&applier.address, last).await.unwrap();
-    let marked = wait_for("the mark", PATIENCE, async || {
+    let marked = wait_for("the mark", WAIT_LIMIT, async || {
         let snapshot = suite.now().await;
         let is_marked = eligibility(&snapshot) == NodeEligibility::Ineligible;
         is_marked.then_some(snapshot)

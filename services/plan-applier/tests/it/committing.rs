@@ -11,7 +11,7 @@ use test_kit::builders::{batch, node, service};
 use tokio::task::JoinSet;
 use tonic::Code;
 
-use crate::suite::{PATIENCE, Suite, plan_on, submit};
+use crate::suite::{Suite, WAIT_LIMIT, plan_on, submit};
 
 fn placed(snapshot: &Snapshot, key: &JobKey) -> usize {
     snapshot
@@ -262,7 +262,10 @@ async fn a_malformed_plan_is_refused_with_its_field() {
     let mut client = PlanApplierClient::new(connect_lazy(&leader.address).unwrap());
     for (plan, field) in table {
         let message = SubmitPlanRequest { plan };
-        let status = client.submit(request(message, PATIENCE)).await.unwrap_err();
+        let status = client
+            .submit(request(message, WAIT_LIMIT))
+            .await
+            .unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
         assert!(status.message().contains(field), "{status:?}");
     }

@@ -6,7 +6,7 @@ use test_kit::proxy::Mode;
 use test_kit::wait_for;
 use tonic::Code;
 
-use crate::suite::{PATIENCE, Suite, submit, submit_surely};
+use crate::suite::{Suite, WAIT_LIMIT, submit, submit_surely};
 
 #[tokio::test]
 async fn a_standby_names_the_leader() {
@@ -16,7 +16,7 @@ async fn a_standby_names_the_leader() {
     suite.create_nodes(&[node(1)]).await;
     let eval = suite.register(1, &service("web", 1)).await;
     let plan = suite.plan(&eval).await;
-    wait_for("a standby that knows the leader", PATIENCE, async || {
+    wait_for("a standby that knows the leader", WAIT_LIMIT, async || {
         let status = submit(&standby.address, &plan).await.unwrap_err();
         assert_eq!(status.code(), Code::FailedPrecondition, "{status:?}");
         status.message().contains(&leader.address).then_some(())
@@ -106,7 +106,7 @@ async fn a_commit_with_a_lost_answer_is_not_repeated() {
         // The leader may not even have got to the store: its own reads are held too.
         let _ = tokio::time::timeout(
             std::time::Duration::from_millis(500),
-            suite.replica.wait_for(before + 1, PATIENCE),
+            suite.replica.wait_for(before + 1, WAIT_LIMIT),
         )
         .await;
         proxy.set(Mode::Cut);
@@ -140,7 +140,11 @@ async fn a_drain_answers_plans_in_progress() {
     let asking = tokio::spawn(async move { submit(&address, &plan).await });
     // Once the first piece is committed the plan is in progress.
     let before = suite.replica.applied();
-    suite.replica.wait_for(before + 1, PATIENCE).await.unwrap();
+    suite
+        .replica
+        .wait_for(before + 1, WAIT_LIMIT)
+        .await
+        .unwrap();
     leader.drain.cancel();
     let result = asking.await.unwrap().unwrap();
     assert_eq!(result.placed.len(), 2_000);
@@ -167,7 +171,7 @@ async fn an_all_at_once_plan_is_never_committed_in_part() {
         let before = suite.now().await.index();
         let address = first.address.clone();
         let asking = tokio::spawn(async move { submit(&address, &plan).await });
-        let moment = suite.replica.wait_for(before + transactions, PATIENCE);
+        let moment = suite.replica.wait_for(before + transactions, WAIT_LIMIT);
         moment.await.unwrap();
         proxy.set(Mode::Cut);
         drop(first);

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tonic::{Code, Status};
 
 /// Timeout of waits: generous, for loaded machines.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// One replica of the service, running until dropped.
 pub(crate) struct Running {
@@ -100,7 +100,7 @@ impl Suite {
     pub(crate) async fn wait_for_leader(&self, address: &str) {
         // A leader refuses the plan for its content; a standby refuses without reading it.
         let probe = empty_plan();
-        wait_for("a leader that takes plans", PATIENCE, async || {
+        wait_for("a leader that takes plans", WAIT_LIMIT, async || {
             submit(address, &probe).await.ok()
         })
         .await;
@@ -114,7 +114,7 @@ impl Suite {
 
     /// As [`Self::leader`], with a long lease, for plans that keep a loaded machine busy for seconds.
     pub(crate) async fn steady_leader(&self) -> Running {
-        let edit = |config: &mut Config| config.election_ttl = PATIENCE * 3;
+        let edit = |config: &mut Config| config.election_ttl = WAIT_LIMIT * 3;
         let applier = self.applier_with(&self.endpoint, edit).await;
         self.wait_for_leader(&applier.address).await;
         applier
@@ -160,7 +160,7 @@ impl Suite {
 
     /// The newest state there is.
     pub(crate) async fn now(&self) -> Snapshot {
-        self.replica.linearizable(PATIENCE).await.unwrap()
+        self.replica.linearizable(WAIT_LIMIT).await.unwrap()
     }
 
     /// Returns a worker's plan for the evaluation on the newest state.
@@ -209,7 +209,7 @@ pub(crate) async fn submit(address: &str, plan: &Plan) -> Result<PlanResult, Sta
         plan: Some(plan.into()),
     };
     let answer = client
-        .submit(request(message, PATIENCE))
+        .submit(request(message, WAIT_LIMIT))
         .await?
         .into_inner();
     Ok(answer.try_into().unwrap())
@@ -219,7 +219,7 @@ pub(crate) async fn submit(address: &str, plan: &Plan) -> Result<PlanResult, Sta
 pub(crate) async fn submit_surely(suite: &Suite, plan: &Plan) -> PlanResult {
     wait_for(
         "an answer to the plan",
-        PATIENCE * 2,
+        WAIT_LIMIT * 2,
         async || match submit(&suite.elected()?, plan).await {
             Ok(result) => Some(result),
             Err(status) => {

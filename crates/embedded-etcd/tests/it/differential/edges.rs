@@ -360,7 +360,7 @@ async fn a_client_that_has_said_its_last_word_still_listens() {
     }
     pair.both(put("k", 1)).await;
     for mut responses in streams {
-        let next = tokio::time::timeout(crate::support::PATIENCE, responses.message());
+        let next = tokio::time::timeout(crate::support::WAIT_LIMIT, responses.message());
         assert_eq!(next.await.unwrap().unwrap().unwrap().events.len(), 1);
     }
     pair.store.shutdown().await;

@@ -6,7 +6,7 @@ pub(crate) mod raw;
 use std::time::Duration;
 
 /// No step of a test on loopback takes this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a poll of something that is about to happen waits before it looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -24,8 +24,8 @@ pub(crate) async fn wait_for<T>(
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, waiting).await {
+    match tokio::time::timeout(WAIT_LIMIT, waiting).await {
         Ok(value) => value,
-        Err(_) => panic!("did not happen within {PATIENCE:?}: {}", describe()),
+        Err(_) => panic!("did not happen within {WAIT_LIMIT:?}: {}", describe()),
     }
 }

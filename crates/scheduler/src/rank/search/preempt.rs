@@ -70,10 +70,10 @@ impl<'a> Search<'a, '_> {
             return self.assign(candidate, &[], rng);
         }
         self.prepare(preemption);
-        let (mut evaluated, is_penalised) = self.compare(preemption, alloc_ask, preempted);
+        let (mut evaluated, penalised) = self.compare(preemption, alloc_ask, preempted);
         evaluated.sort_by(|left, right| right.score.total_cmp(&left.score));
         let mut evaluated = evaluated.into_iter();
-        let best = evaluated.next().or(is_penalised)?;
+        let best = evaluated.next().or(penalised)?;
         self.assign(best, &evaluated.collect::<Vec<_>>(), rng)
     }
 
@@ -179,12 +179,15 @@ impl<'a> Search<'a, '_> {
                 aside.push(top);
                 continue;
             }
-            let Some(candidate) = self.evaluate(&preemption.preemptor, position, preempted) else {
+            let Some(mut candidate) = self.evaluate(&preemption.preemptor, position, preempted)
+            else {
                 // Only a change of the node can help.
                 continue;
             };
             if alloc_ask.penalised.contains(&self.cluster.row(position).id) {
                 aside.push(top);
+                candidate.parts.is_penalised = true;
+                candidate.score = self.score(self.cluster.row(position), &candidate.parts);
                 if penalised
                     .as_ref()
                     .is_none_or(|best| candidate.score > best.score)

@@ -1,9 +1,10 @@
-//! Suggestions of the nearest known name ("Did you mean …?").
+//! Suggestions of the nearest known name ("Did you mean …?"), and lists of names in a sentence.
 
 /// Maximum edit distance: 2 covers a swap plus a typo, and rarely matches unrelated words.
 const MAX_DISTANCE: usize = 2;
 
-/// Returns the nearest name within the maximum distance; the first of equals.
+/// Returns the nearest name within the maximum distance; the first of equals. Insertions, deletions,
+/// replacements and swaps of neighbours count one each.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Short words are close to each other: `to` is no typo of `cpu`.
     let allowed = MAX_DISTANCE.min(wrong.chars().count().saturating_sub(1) / 2);
@@ -12,7 +13,7 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         if name.eq_ignore_ascii_case(wrong) {
             return Some(name);
         }
-        let distance = distance(wrong, name);
+        let distance = strsim::osa_distance(wrong, name);
         if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, name));
         }
@@ -35,33 +36,6 @@ pub fn list<'a>(names: impl IntoIterator<Item = &'a str>, last: &str) -> String 
         Some((only, [])) => (*only).to_owned(),
         Some((final_name, others)) => format!("{} {last} {final_name}", others.join(", ")),
     }
-}
-
-/// Returns the edit distance: insertions, deletions, replacements and swaps of neighbours.
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().collect();
-    let b: Vec<char> = b.chars().collect();
-    if a.len().abs_diff(b.len()) > MAX_DISTANCE {
-        return usize::MAX;
-    }
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, cell) in rows[0].iter_mut().enumerate() {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = least;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

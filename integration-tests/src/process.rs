@@ -43,6 +43,18 @@ impl Process {
         self.child.id()
     }
 
+    /// Returns its resident memory in KiB.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn resident_kib(&self) -> Result<u64> {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = fs::read_to_string(path).with_context(|| format!("{} ended", self.name))?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = resident.and_then(|text| text.split_whitespace().next());
+        Ok(number.context("no VmRSS")?.parse()?)
+    }
+
     /// Returns whether it still runs; reaps it otherwise.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))

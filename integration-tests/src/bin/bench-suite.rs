@@ -1,5 +1,5 @@
-//! Benchmark of the suite: registrations per second, placements per second on simulated nodes, and the
-//! time from `job run` to the task's process.
+//! Benchmark of the suite: registrations per second, placements per second on simulated nodes, the time
+//! from `job run` to the task's process, and the memory of each service.
 //!
 //! `cargo run --release -p integration-tests --bin bench-suite -- [embedded|etcd] [NODES] [COUNT]`
 //!
@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use integration_tests::api::{Api, eventually};
 use integration_tests::binary;
 use integration_tests::load::{mock_batch, sleeper};
-use integration_tests::suite::{Options, Suite};
+use integration_tests::suite::{Options, SERVICES, Suite};
 use service_kit::CancellationToken;
 use store_test_kit::TestStore;
 use tokio::task::JoinSet;
@@ -72,10 +72,12 @@ async fn main() -> Result<()> {
         ..Options::default()
     })
     .await?;
+    print_memory(&suite, "at rest")?;
     let drain = CancellationToken::new();
     let mut simulated = simulate(&suite, nodes, &drain).await?;
     let measured = time_placements(&suite, nodes, count).await;
     measured.with_context(|| suite.log_tails())?;
+    print_memory(&suite, &format!("{nodes} nodes, {count} allocations"))?;
     drain.cancel();
     while simulated.join_next().await.is_some() {}
     drop(suite);
@@ -223,6 +225,16 @@ async fn time_placements(suite: &Suite, nodes: usize, count: u32) -> Result<()> 
         "| … until the last is reported running | {:.2} s, {rate:.0}/s |",
         running.as_secs_f64()
     );
+    Ok(())
+}
+
+/// Prints the resident memory of every service.
+fn print_memory(suite: &Suite, when: &str) -> Result<()> {
+    for name in SERVICES {
+        let process = suite.process(name).context("the suite has every service")?;
+        let mib = process.resident_kib()? / 1_024;
+        println!("| memory of {name}, {when} | {mib} MiB |");
+    }
     Ok(())
 }
 

@@ -229,8 +229,8 @@ impl Client {
     }
 
     /// Checks with a read-only transaction that etcd accepts as many operations as ours may have.
-    /// The limit of bytes cannot be probed by reading; almost all of our transactions are below its
-    /// default ([`crate::SizeClass`]).
+    /// The limit of bytes is not checked: etcd applies it to writes, and to reads only with half a MiB
+    /// on top. Almost all of our transactions are below its default ([`crate::SizeClass`]).
     ///
     /// # Errors
     /// [`Error::LimitsTooLow`] when it does not; any other error: unknown.

@@ -13,7 +13,7 @@ pub(crate) mod table;
 pub(crate) mod template;
 pub(crate) mod time;
 
-/// What stands where there is nothing.
+/// The text for an absent value.
 pub(crate) const NONE: &str = "<none>";
 
 /// Returns `text` without what a terminal would obey: names and messages come from elsewhere.

@@ -125,7 +125,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("simulation", ANYTHING),
 ];
 
-/// What a service may use: everything but another service.
+/// The crates that a service may use: all but other services.
 const SERVICE: &[&str] = &[
     "admission",
     "api-view",

@@ -36,7 +36,7 @@ pub enum Cert {
     Info(CertInfo),
 }
 
-/// Where files are written.
+/// The directory and names of written files.
 #[derive(Debug, Args)]
 pub struct Output {
     /// Directory of the files to write

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::render;
 
-/// How long a member may take to answer after its defragmentation: it reads its database again.
+/// The time limit for a member's answer after its defragmentation: it reads its database again.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(60);
 const HEALTH_INTERVAL: Duration = Duration::from_millis(500);
 

@@ -8,8 +8,8 @@ use proto::v1;
 use super::transport::Connection;
 use crate::error::Error;
 
-/// How long a member of etcd may take, beyond the timeout of requests: it rewrites some 100 MB a
-/// second.
+/// The time for a defragmentation, beyond the timeout of requests: a member of etcd rewrites some
+/// 100 MB a second.
 const DEFRAGMENT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// Completes "Error …".
 const SAVING: &str = "saving a snapshot";

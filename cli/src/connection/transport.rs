@@ -41,7 +41,7 @@ pub(crate) struct Connection {
     ids: IdSource,
     /// Reads take the gateway's replica as it is.
     stale: bool,
-    /// Whether a slow answer was reported.
+    /// True once a slow answer was reported.
     has_noted_delay: Arc<AtomicBool>,
 }
 

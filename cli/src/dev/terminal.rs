@@ -56,7 +56,7 @@ impl Terminal {
     }
 }
 
-/// What remains on the machine after an immediate exit. Cheap to clone.
+/// The directory that remains after an immediate exit, if any. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remains(Arc<Mutex<Option<Place>>>);
 

@@ -652,7 +652,7 @@ fn the_block_of_a_deployment_is_indented_under_its_time() {
     );
 }
 
-/// What is said of an evaluation that stays pending, and after how many seconds.
+/// The lines for an evaluation that stays pending, each with its second.
 fn said_while_pending(is_paused: bool) -> Vec<(u64, String)> {
     let mut monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
     let mut said = Vec::new();

@@ -1,6 +1,6 @@
 //! Terminal colours.
 
-/// Whether to colour.
+/// The use of colour in output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     Off,

@@ -14,7 +14,7 @@ pub(crate) fn table(pools: &[v1::NodePool]) -> Table {
     table
 }
 
-/// One pool: what it is for, what is kept with it, what its jobs are scheduled by.
+/// One pool: its description, its metadata and its scheduler configuration.
 pub(crate) fn info(pool: &v1::NodePool, style: &Style) -> String {
     let mut fields = Fields::new();
     fields

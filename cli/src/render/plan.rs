@@ -1,4 +1,4 @@
-//! A dry run: what would differ, what the scheduler would do, and how to have just that done.
+//! A dry run: the diff, the scheduler's decisions, and the command that runs exactly this plan.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,15 @@ use super::{Style, diff, metric, sorted};
 use crate::output::indented;
 use crate::output::table::Table;
 
-/// Up to how many preempted allocations are listed one by one. Source: Nomad.
+/// The number of preempted allocations from which on a table by job replaces the list. Source: Nomad.
 const PREEMPTED_LISTED: usize = 10;
 
-/// What a dry run came to.
+/// The result of a dry run.
 pub(crate) struct Plan<'a> {
     pub(crate) answer: &'a v1::PlanJobResponse,
     pub(crate) job_type: &'a str,
-    /// What keeps the version that is there from being placed, and would go on to.
+    /// The deployment that delays the placement of the registered version, and would delay the new
+    /// one.
     pub(crate) hold: Option<&'a DeploymentHold<'a>>,
     pub(crate) show_diff: bool,
     /// The command that runs what was planned.

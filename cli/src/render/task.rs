@@ -1,4 +1,4 @@
-//! The tasks of an allocation: their states, what they may use, what happened to them.
+//! The tasks of an allocation: their states, resources and events.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::output::printable;
 use crate::output::size::mib;
 use crate::output::table::Table;
 
-/// Returns the names of an allocation's tasks: those of its group, and those that its node told of.
+/// Returns the names of an allocation's tasks: those of its group, then others that its node reported.
 pub(crate) fn names(alloc: &v1::Allocation, group: Option<&v1::TaskGroup>) -> Vec<String> {
     let mut names: Vec<String> = group
         .into_iter()
@@ -65,7 +65,7 @@ pub(crate) fn sections(
     out
 }
 
-/// Events that follow from what went wrong, and do not say what it was.
+/// Events that follow from a failure and do not name its cause.
 const CONSEQUENCES: [&str; 6] = [
     "Alloc Unhealthy",
     "Killed",
@@ -75,8 +75,8 @@ const CONSEQUENCES: [&str; 6] = [
     "Restarting",
 ];
 
-/// Returns what happened last to the task that failed, or else to the first one, as in
-/// `task "server": Driver Failure: …`; `None` when the node has not told yet.
+/// Returns the last event of the failed task, or else of the first one, as in
+/// `task "server": Driver Failure: …`; `None` before the node's first report.
 pub(crate) fn failure(alloc: &v1::Allocation) -> Option<String> {
     let states = sorted(&alloc.task_states);
     let failed = states.iter().find(|(_, state)| state.failed);
@@ -84,7 +84,7 @@ pub(crate) fn failure(alloc: &v1::Allocation) -> Option<String> {
     failure_of(alloc, name)
 }
 
-/// Returns what happened last to one task, as [`failure`] does.
+/// Returns the last event of one task, in the form of [`failure`].
 pub(crate) fn failure_of(alloc: &v1::Allocation, name: &str) -> Option<String> {
     let state = alloc.task_states.get(name)?;
     let mut events = state.events.iter().rev();
@@ -210,7 +210,7 @@ mod tests {
             failure(&fixtures::never_started()).as_deref(),
             Some(expected)
         );
-        // What does not run well may have nothing but consequences to tell of.
+        // A task may have no events but consequences.
         let mut alloc = fixtures::never_started();
         for state in alloc.task_states.values_mut() {
             state

@@ -48,7 +48,7 @@ async fn the_configuration_is_shown() {
         .complained(&["querying scheduler configuration"]);
 }
 
-/// What flags do to the configuration.
+/// The change that flags make to the configuration.
 type Change<'a> = &'a dyn Fn(&mut v1::SchedulerConfiguration);
 
 #[tokio::test]

@@ -61,7 +61,7 @@ pub fn compares(pieces: &[Arc<Piece>]) -> Vec<Write> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftBehind {
     pub eval_id: EvalId,
-    /// Whether the plan is committed and its pieces are to be moved; otherwise they are deleted.
+    /// True if the plan is committed: its pieces are moved. Otherwise they are deleted.
     pub is_committed: bool,
     /// The positions of the remaining pieces, ascending.
     pub positions: Vec<u32>,

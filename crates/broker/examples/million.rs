@@ -14,7 +14,7 @@ use model::{EvalId, EvalStatus, Evaluation, JobKey, JobType, Timestamp, Triggere
 use state::{Change, Entity, Key, State};
 
 const OPEN: u64 = 1_000_000;
-/// How many of them are delivered and end while it is measured.
+/// The number of evaluations that are delivered and end during the measurement.
 const TAKEN: u64 = 100_000;
 const WORKERS: u64 = 100;
 /// As many as a transaction writes at most.

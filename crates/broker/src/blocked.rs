@@ -3,7 +3,7 @@
 //! The scheduler blocks an evaluation on the basis of a snapshot. Capacity gained between that
 //! snapshot and now would be missed, so the revisions of gains are remembered and compared.
 //! Gains of classes and of nodes are kept apart, because their ids are of different kinds.
-//! A gain unblocks only what may fit into the node's room ([`crate::room`]).
+//! A gain unblocks only evaluations that may fit into the node's room ([`crate::room`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::room::{Asks, Room};
 /// Computed class → whether its nodes could take the job.
 type Eligibility = BTreeMap<Arc<str>, bool>;
 
-/// What evaluations of one group need.
+/// The needs that the evaluations of one group share.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Needs {
     eligibility: Eligibility,
@@ -41,13 +41,13 @@ type Owner = (Arc<JobKey>, Option<NodeId>);
 pub(crate) struct Blocked {
     tracked: FxHashMap<EvalId, Tracked>,
     by_owner: BTreeMap<Owner, EvalId>,
-    /// Grouped by what they know of classes and by what they ask for: thousands of evaluations share
-    /// few groups, and a gain looks at each group once.
+    /// Grouped by known eligibility of classes and by requested resources: thousands of evaluations
+    /// share few groups, and a gain checks each group once.
     captured: BTreeMap<Arc<Needs>, BTreeSet<EvalId>>,
     escaped: BTreeMap<Option<Asks>, BTreeSet<EvalId>>,
     by_node: BTreeMap<NodeId, BTreeSet<EvalId>>,
     after_conflicts: BTreeSet<EvalId>,
-    /// By revision; of each node only the newest, because its room includes what came earlier.
+    /// By revision; of each node only the newest gain, because its room includes earlier ones.
     class_gains: BTreeMap<GainKey, ClassGain>,
     /// The newest gain of each node in `class_gains`.
     newest_of_node: FxHashMap<NodeId, GainKey>,
@@ -61,7 +61,7 @@ pub(crate) struct Blocked {
 struct Tracked {
     owner: Owner,
     group: Group,
-    /// How far its scheduler has looked, or how new it is.
+    /// The index of its scheduler's snapshot, or its create index if that is higher.
     recency: u64,
 }
 
@@ -78,20 +78,20 @@ struct Gain {
     at: Timestamp,
 }
 
-/// What has become of an evaluation that was to be tracked.
+/// The outcome of [`Blocked::block`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Tracked,
-    /// Capacity came after its snapshot: look again at once.
+    /// Capacity came after its snapshot: schedule it again at once.
     Missed,
-    /// The job has a newer blocked one.
+    /// The job has a newer blocked evaluation.
     Duplicate,
 }
 
 impl Blocked {
     /// Tracks an evaluation, unless capacity came meanwhile or the job has a newer one.
     ///
-    /// Returns the older evaluation of the job that this one makes needless, if any.
+    /// Returns the older blocked evaluation of the job that this one supersedes, if any.
     pub(crate) fn block(
         &mut self,
         id: EvalId,
@@ -238,7 +238,7 @@ impl Blocked {
             .retain(|_, gain| now.since(gain.at) <= CAPACITY_MEMORY);
     }
 
-    /// Returns those that lost too many races, ordered by id. They are not tracked any more.
+    /// Removes and returns the evaluations that lost too many placement races, ordered by id.
     pub(crate) fn take_after_conflicts(&mut self) -> BTreeSet<EvalId> {
         let ids = std::mem::take(&mut self.after_conflicts);
         for id in &ids {
@@ -261,7 +261,7 @@ impl Blocked {
             .collect()
     }
 
-    /// Forgets an evaluation; one that is not tracked is none.
+    /// Removes an evaluation, if it is tracked.
     pub(crate) fn untrack(&mut self, id: EvalId) {
         let Some(tracked) = self.tracked.remove(&id) else {
             return;

@@ -37,17 +37,18 @@ pub struct Broker {
     entries: FxHashMap<EvalId, Entry>,
     ready: Ready,
     job_locks: JobLocks,
-    /// What workers have, answered or not, until its outcome is seen.
+    /// Deliveries to workers, answered or not, until the store shows the outcome.
     deliveries: FxHashMap<EvalId, Outstanding>,
     delivery_count: u64,
     timers: Timers,
     blocked: Blocked,
-    /// When blocked evaluations that lost races are tried again; `None` while there are none.
+    /// The time of the next retry of blocked evaluations that lost races; `None` while there are
+    /// none.
     conflict_retry_at: Option<Timestamp>,
     /// Nothing is handed out; everything else goes on, so that nothing is missed.
     paused: bool,
     sessions: Sessions,
-    /// How many evaluations are in each state, by position in [`State::ALL`].
+    /// The number of evaluations in each state, by position in [`State::ALL`].
     counts: [usize; State::ALL.len()],
     /// The last change of any evaluation when this leadership began: a bound for what the jobs'
     /// earlier plans wrote.
@@ -135,7 +136,8 @@ impl Broker {
         effects
     }
 
-    /// When the loop must send [`Event::Tick`]; `None` while nothing waits for time.
+    /// Returns the time at which the loop must send [`Event::Tick`]; `None` while nothing waits for
+    /// time.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         match (self.timers.next(), self.conflict_retry_at) {
             (Some(timer), Some(retry)) => Some(timer.min(retry)),

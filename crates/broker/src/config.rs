@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The broker's times and limits. [`Config::default`] is what a cluster runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long a worker may hold an evaluation without extending it.
+    /// The time for which a worker may hold an evaluation without extending it.
     pub nack_timeout: Duration,
     /// Deliveries before an evaluation counts as failed.
     pub delivery_limit: u8,
@@ -18,16 +18,16 @@ pub struct Config {
     /// The maximum random addition to it, uniformly distributed, which spreads the follow-ups of a
     /// wave of failures.
     pub follow_up_spread: Duration,
-    /// How long a worker may take to answer for its evaluations once its stream has broken: it acks,
-    /// nacks or extends them by unary calls.
+    /// The time in which a worker must answer for its evaluations once its stream has broken: it
+    /// acks, nacks or extends them by unary calls.
     pub session_grace: Duration,
-    /// How long after its ack the outcome of an evaluation may take to show in the store.
+    /// The time from an evaluation's ack until the store must show its outcome.
     pub outcome_timeout: Duration,
-    /// How often evaluations that lost too many placement races are retried.
+    /// The interval of retries for evaluations that lost too many placement races.
     pub conflict_retry: Duration,
-    /// How long superseded evaluations are batched before they are canceled.
+    /// The time for which superseded evaluations are batched before they are canceled.
     pub cancel_window: Duration,
-    /// How long a write may take to show in the store before it is requested again.
+    /// The time in which a write must show in the store before it is requested again.
     pub write_retry: Duration,
 }
 
@@ -77,6 +77,6 @@ pub const CANCEL_BATCH: usize = 500;
 /// evaluations away from other workers.
 pub const CREDIT_MAX: u32 = 1_024;
 
-/// How long the index at which a class last gained capacity is remembered. An evaluation is
+/// The time for which the index of a class's last capacity gain is remembered. An evaluation is
 /// blocked within seconds of its snapshot; Nomad keeps 15 minutes too.
 pub(crate) const CAPACITY_MEMORY: Duration = Duration::from_secs(15 * 60);

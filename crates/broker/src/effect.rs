@@ -32,7 +32,7 @@ pub enum Effect {
     Returned {
         eval_id: EvalId,
         reason: ReturnReason,
-        /// When it may be delivered again; `None`: it failed.
+        /// The time of the next delivery; `None`: the evaluation failed.
         next: Option<Timestamp>,
     },
     /// A delivery was answered; for metrics.
@@ -58,7 +58,7 @@ pub struct Delivery {
     pub wait_index: u64,
     /// 1 for the first.
     pub attempt: u8,
-    /// How long it was deliverable before this delivery.
+    /// The time for which the evaluation was deliverable before this delivery.
     pub waited: Duration,
 }
 

@@ -52,20 +52,20 @@ impl State {
     }
 }
 
-/// What is kept of every open evaluation: ids and small keys, never the evaluation itself.
+/// The broker's record of an open evaluation: ids and small keys, never the evaluation itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// Shared by all evaluations of the job.
     pub(crate) job: Arc<JobKey>,
     pub(crate) create_index: u64,
     pub(crate) modify_index: u64,
-    /// When the state's timer fires; never: it has none.
+    /// The time at which the state's timer fires; never: the state has no timer.
     pub(crate) due: Timestamp,
     /// The time since which it is deliverable.
     pub(crate) queued_at: Timestamp,
     pub(crate) job_type: JobType,
     pub(crate) priority: u8,
-    /// Since it was last admitted.
+    /// The number of deliveries since it was last admitted.
     pub(crate) deliveries: u8,
     pub(crate) state: State,
 }

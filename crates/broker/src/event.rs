@@ -75,7 +75,7 @@ pub enum Fact {
         room: Room,
         index: u64,
     },
-    /// Whether the operator has paused deliveries.
+    /// True if the operator has paused deliveries.
     Paused(bool),
 }
 

@@ -14,16 +14,16 @@ use crate::room::Room;
 ///
 /// Source: Nomad's public behaviour: capacity comes with a node that becomes ready or eligible,
 /// with a ready node that registers anew, with a volume that is registered, and with an allocation
-/// that completes or fails; not with one that is lost, whose node is gone too. A report of an end that says nothing new counts once
-/// more: at worst an evaluation runs that need not have.
+/// that completes or fails; not with a lost allocation, whose node is gone too. A repeated report of
+/// an allocation's end counts again: at worst, an evaluation runs needlessly.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// The nodes that could take something as of the last change read.
+    /// The schedulable nodes as of the last change read.
     schedulable: FxHashSet<NodeId>,
 }
 
 impl Reader {
-    /// Makes a reader of what comes after `snapshot`.
+    /// Makes a reader of the changes after `snapshot`.
     pub fn new(snapshot: &Snapshot) -> Self {
         let schedulable = snapshot.nodes().filter(|node| node.value.is_schedulable());
         Self {
@@ -31,10 +31,10 @@ impl Reader {
         }
     }
 
-    /// Returns what the changes of one revision mean, in their order.
+    /// Returns the facts in the changes of one revision, in the order of the changes.
     ///
-    /// Shape: `snapshot` is of that revision or a later one; it is asked for what does not change
-    /// any more. Changes that mean nothing to the broker give nothing.
+    /// Shape: `snapshot` is of that revision or a later one; only immutable fields are read from it.
+    /// Changes that do not concern the broker give no fact.
     pub fn read(&mut self, revision: u64, changes: &[Change], snapshot: &Snapshot) -> Vec<Fact> {
         changes
             .iter()
@@ -81,7 +81,7 @@ impl Reader {
                 let node = snapshot.node(node_id)?;
                 Some(gain(snapshot, &node.value, Some(node_id), *modify_index))
             }
-            // A directory more is what an evaluation may wait for.
+            // An evaluation may wait for a volume.
             Change::Put {
                 entity: Entity::Volume(volume),
                 modify_index,
@@ -104,14 +104,14 @@ impl Reader {
             self.schedulable.remove(&node.id);
             return None;
         }
-        // A node that merely registers anew is no news to what is blocked on this very node.
+        // A node that merely registers anew does not unblock evaluations that wait for this node.
         let news = self.schedulable.insert(node.id);
         Some(gain(snapshot, node, news.then_some(node.id), index))
     }
 }
 
-/// Returns what `snapshot` tells of capacity that may have come unnoticed: the newest gain of each
-/// class, if a blocked evaluation has not looked at it.
+/// Returns the capacity gains in `snapshot` that may have been missed: the newest gain of each
+/// schedulable node, if it is newer than the oldest snapshot of a blocked evaluation.
 pub fn capacity(snapshot: &Snapshot) -> Vec<Fact> {
     let blocked = snapshot
         .open_evals()
@@ -148,7 +148,7 @@ pub fn capacity(snapshot: &Snapshot) -> Vec<Fact> {
     facts
 }
 
-/// Returns that an evaluation is closed, as `snapshot` has it.
+/// Returns the fact that an evaluation is closed, with the index that `snapshot` has.
 pub(crate) fn closed(snapshot: &Snapshot, eval_id: EvalId) -> Fact {
     match snapshot.eval(eval_id) {
         Some(eval) => closed_at(&eval.value, eval.modify_index),
@@ -185,7 +185,7 @@ fn gain(snapshot: &Snapshot, node: &Node, node_id: Option<NodeId>, index: u64) -
     }
 }
 
-/// Tells whether an allocation of this status has given its share of the node back.
+/// Tells whether an allocation of this status has released its resources.
 fn has_ended(status: ClientStatus) -> bool {
     matches!(status, ClientStatus::Complete | ClientStatus::Failed)
 }

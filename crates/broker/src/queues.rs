@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::entry::{PendingKey, ReadyKey};
 use crate::event::JobTypes;
 
-/// What can be delivered, per job type.
+/// Deliverable evaluations by job type.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
     by_type: [BTreeSet<ReadyKey>; JobType::ALL.len()],
@@ -66,7 +66,7 @@ pub(crate) struct JobLock {
     pub(crate) pending: BTreeSet<PendingKey>,
     /// The last change of any evaluation of the job.
     pub(crate) wait_index: u64,
-    /// How many evaluations of the job are held, in any state.
+    /// The number of evaluations of the job, in any state.
     pub(crate) held: u32,
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Names one delivery of one evaluation: `<term>.<number>`.
 ///
 /// The term is the create revision of the broker's election key, so the plan-applier can refuse
-/// what was worked out for a leader that is no more.
+/// plans for deliveries of a former leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token {
     pub term: u64,

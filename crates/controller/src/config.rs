@@ -10,12 +10,12 @@ pub struct Config {
     /// heartbeats cost no write, so there is no load to spread, and a dead node is detected as fast
     /// among 20,000 nodes as among 20.
     pub heartbeat_ttl: Duration,
-    /// How late a heartbeat may be: it covers the failover of a gateway, or a pause of a node.
+    /// The largest delay of a heartbeat: it covers the failover of a gateway, or a pause of a node.
     pub heartbeat_grace: Duration,
     /// The additional time of every node when this leader begins, or the first gateway reconnects:
     /// gateways need it to find the leader and to report.
     pub takeover_grace: Duration,
-    /// How long a transition may take to show in the store before it is requested again.
+    /// The time in which a transition must show in the store before it is requested again.
     pub write_retry: Duration,
 }
 

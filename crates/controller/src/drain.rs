@@ -59,7 +59,8 @@ pub struct JobMarks {
 /// may have ended. The trace of the evaluation is the caller's to set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkTxn {
-    /// How many allocations it marks. 0: all marks are written, only the evaluation is missing.
+    /// The number of allocations that it marks. 0: all marks are written, and only the evaluation
+    /// is missing.
     pub allocs: usize,
     pub writes: Vec<Write>,
 }

@@ -47,7 +47,8 @@ pub struct Settings {
     pub history: History,
     /// The quota of members that do not report it.
     pub quota_bytes: u64,
-    /// When members are defragmented although they are far from their quota; `None`: never.
+    /// The hours in which members are defragmented although they are far from their quota; `None`:
+    /// never.
     pub quiet_hours: Option<QuietHours>,
 }
 

@@ -43,13 +43,15 @@ pub struct Liveness {
 
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
-    /// How long it counts as alive without another heartbeat, by the [`FairClock`].
+    /// The time until which the node counts as alive without another heartbeat, by the
+    /// [`FairClock`].
     alive_until: Timestamp,
     /// The stream of the last heartbeat.
     stream: Option<StreamId>,
-    /// Whether it has been given time because of the loss of that stream, which happens once.
+    /// True once the node was given time because of the loss of that stream, which happens once.
     is_excused: bool,
-    /// Whether this leader has received a heartbeat; if not, it only assumes that the node is alive.
+    /// True once this leader has received a heartbeat; until then it assumes that the node is
+    /// alive.
     heard: bool,
     /// The time of the next check: the end of `alive_until`, or of a delay after it.
     timer: Timestamp,

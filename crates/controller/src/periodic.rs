@@ -19,8 +19,8 @@ use model::{EvalId, Indexed, Job, JobKey, Timestamp};
 use periodic_launch::{Launch, Timetable, advanced, launch, launched_until};
 use state::{Change, Key, Snapshot, Write};
 
-/// How long a launch may take before it is requested again. A slower launch is not lost: the second
-/// attempt finds the record advanced.
+/// The time in which a launch must succeed before it is requested again. A slower launch is not
+/// lost: the second attempt finds the record advanced.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Launches that one step requests at most; the next step, right after it, requests more. At

@@ -11,7 +11,7 @@ pub(crate) const LAST_YEAR: i16 = 2099;
 /// The maximum length of an expression; a longer one is rejected.
 const MAX_BYTES: usize = 1_024;
 
-/// Why an expression cannot be read.
+/// The reason why an expression cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidCron(String);
@@ -80,7 +80,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, InvalidCron> {
 }
 
 /// # Errors
-/// What is wrong with `text`, and where.
+/// The error in `text`, with its place.
 pub(crate) fn parse(text: &str) -> Result<Expression, InvalidCron> {
     if text.len() > MAX_BYTES {
         return invalid(format!("longer than {MAX_BYTES} bytes"));

@@ -14,7 +14,7 @@ use crate::fields::{Expression, FIRST_YEAR, Fields, InvalidCron, LAST_YEAR, pars
 /// again as many.
 const MAX_SEGMENTS: usize = 1_000;
 
-/// Why a zone is none.
+/// An unknown time zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown time zone: want a name of the IANA database, as in \"Europe/Berlin\", or UTC")]
 pub struct InvalidZone;
@@ -42,7 +42,7 @@ pub struct Schedule(Expression);
 
 impl Schedule {
     /// # Errors
-    /// What is wrong with `text`, and where.
+    /// The error in `text`, with its place.
     pub fn parse(text: &str) -> Result<Self, InvalidCron> {
         parse(text).map(Self)
     }

@@ -23,7 +23,8 @@ pub(crate) struct AutoCompactor {
     /// The revision at each of the last samples, oldest first; only for a policy by age.
     samples: VecDeque<i64>,
     last_compaction: Duration,
-    /// Whether the first period has gone by; until then the whole of it is waited for.
+    /// True once the first compaction was made; it waits for the whole age, later ones for an
+    /// interval.
     has_compacted: bool,
 }
 
@@ -43,7 +44,7 @@ impl AutoCompactor {
         }
     }
 
-    /// When [`AutoCompactor::sample`] is next to be called.
+    /// Returns the time of the next call of [`AutoCompactor::sample`].
     #[must_use]
     pub(crate) fn next_sample(&self) -> Duration {
         self.next_sample

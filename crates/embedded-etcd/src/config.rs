@@ -104,6 +104,6 @@ pub enum Durability {
 pub enum AutoCompaction {
     /// Every five minutes, all but this many of the newest revisions.
     Revisions(i64),
-    /// What is older than this, checked once per period but at least hourly.
+    /// Revisions older than this, checked once per period but at least hourly.
     Age(Duration),
 }

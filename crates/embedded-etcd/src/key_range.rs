@@ -30,7 +30,7 @@ impl KeyRange {
         }
     }
 
-    /// Whether `key` is in the set.
+    /// Returns true if `key` is in the set.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         match self {
@@ -40,7 +40,7 @@ impl KeyRange {
         }
     }
 
-    /// Whether the set can hold no key at all.
+    /// Returns true if the set can hold no key at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Span { start, end } if start >= end)

@@ -24,7 +24,7 @@ pub const MAX_TTL: i64 = 9_000_000_000;
 #[derive(Debug, Default)]
 pub struct LeaseTable {
     leases: BTreeMap<i64, Lease>,
-    /// When each lease ends: (time, id), one entry a lease.
+    /// The end of each lease: (time, id), one entry a lease.
     ends: BTreeSet<(Duration, i64)>,
 }
 
@@ -128,7 +128,7 @@ impl LeaseTable {
         (*ends <= now).then_some(*id)
     }
 
-    /// When the next lease ends.
+    /// Returns the time at which the next lease ends.
     #[must_use]
     pub fn next_end(&self) -> Option<Duration> {
         self.ends.first().map(|(ends, _)| *ends)

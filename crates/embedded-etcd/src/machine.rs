@@ -34,8 +34,8 @@ const MAX_EXPIRIES_PER_TICK: usize = 500;
 /// Records that a compaction examines in one tick: some 3 ms without writes.
 const SWEEP_STEP: usize = 8_192;
 
-/// What etcd adds to a request before it compares it with its limit: a header with the request's id
-/// (14 bytes), the tag and the length of the request.
+/// The bytes that etcd adds to a request before it compares its size with the limit: a header with
+/// the request's id (14 bytes), the tag and the length of the request.
 const REQUEST_OVERHEAD: usize = 20;
 
 /// Identity of the server, for response headers.
@@ -77,7 +77,7 @@ pub struct Machine {
     changes_bytes: usize,
     /// Writes that readers do not see yet, oldest first.
     unpublished: Vec<(i64, Vec<Arc<Record>>)>,
-    /// Whether a lagging watch can take another step at once.
+    /// True if a lagging watch can take another step at once.
     can_sync: bool,
 }
 
@@ -176,7 +176,7 @@ impl Machine {
         Ok(response)
     }
 
-    /// Whether a txn may go to [`Machine::read_only_txn`] instead of [`Machine::txn`].
+    /// Returns true if a txn may go to [`Machine::read_only_txn`] instead of [`Machine::txn`].
     #[must_use]
     pub fn is_read_only(request: &PbTxnRequest) -> bool {
         txn::read_only(request)
@@ -399,7 +399,8 @@ impl Machine {
         }
     }
 
-    /// When [`Machine::tick`] is next to be called; a time that has passed means at once.
+    /// Returns the time of the next call of [`Machine::tick`]; a time that has passed means at
+    /// once.
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
         if self.can_sync || self.mvcc.is_sweeping() {

@@ -63,7 +63,7 @@ impl Record {
         self.version == 0
     }
 
-    /// Whether a watcher sees this as the creation of the key.
+    /// Returns true if a watcher sees this as the creation of the key.
     #[must_use]
     pub fn is_creation(&self) -> bool {
         !self.is_tombstone() && self.create_revision == self.revision.main

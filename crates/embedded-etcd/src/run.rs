@@ -33,7 +33,7 @@ const MAX_BATCH_CHANGES: usize = 8_192;
 /// the usual 300 bytes.
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long a commit without durability may go unsynced.
+/// The longest time for which a commit without durability stays unsynced.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A request, bound to what it asks for: called once with the machine and the time.
@@ -41,8 +41,9 @@ type Work = Box<dyn FnOnce(&mut Machine, Duration) -> Answer + Send>;
 
 /// Work for the loop.
 struct Request {
-    /// When it was handed in. It is carried out as of then, however long the loop was busy with the
-    /// disk: a lease that its client kept alive in time must not end because of a slow disk.
+    /// The time at which the request arrived. It is executed as of then, however long the loop was
+    /// busy with the disk: a lease that its client kept alive in time must not end because of a
+    /// slow disk.
     arrived: Duration,
     work: Work,
 }

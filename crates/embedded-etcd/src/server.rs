@@ -45,14 +45,14 @@ const FIRST_TERM: u64 = 2;
 /// In-process connections that wait to be accepted.
 const ACCEPT_QUEUE: usize = 64;
 
-/// What one side of an in-process connection may write ahead of the other's reading, in bytes.
+/// The buffer of each direction of an in-process connection, in bytes.
 const PIPE_BYTES: usize = 256 * 1024;
 
 /// HTTP/2 windows: large answers must not wait for a window update every 64 KiB.
 const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 
-/// How long open calls get to finish when the store shuts down; none takes longer than a large
+/// The time that open calls get to finish when the store shuts down; none takes longer than a large
 /// compaction.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
@@ -76,18 +76,17 @@ impl EmbeddedEtcd {
     /// Opens the storage and starts serving in process.
     ///
     /// # Errors
-    /// [`Error::Storage`] if the file cannot be opened or is in use, [`Error::Corrupt`] if what it
-    /// holds makes no sense.
+    /// [`Error::Storage`] if the file cannot be opened or is in use, [`Error::Corrupt`] if its contents
+    /// cannot be decoded.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let (machine, backend) = open(config.clone()).await?;
         Ok(Self::start_with(machine, backend, &config))
     }
 
-    /// Opens what `journal` holds, whatever the config says of storage, and starts serving in
-    /// process.
+    /// Starts serving the contents of `journal` in process; the storage setting of `config` is ignored.
     ///
     /// # Errors
-    /// [`Error::Failed`] if what it holds makes no sense.
+    /// [`Error::Failed`] if the contents cannot be decoded.
     pub async fn start_on(config: Config, journal: Arc<dyn Journal>) -> Result<Self, Error> {
         let contents = journal.open();
         let machine = Machine::restore(identity(contents.opened), &config, contents)

@@ -86,7 +86,7 @@ impl Backend {
         }
     }
 
-    /// Whether committed changes wait for [`Backend::flush`].
+    /// Returns true if committed changes wait for [`Backend::flush`].
     #[must_use]
     pub fn needs_flush(&self) -> bool {
         match self {

@@ -12,7 +12,7 @@ use crate::bolt::Database;
 const KEYS: &[u8] = b"key";
 /// Size of a version's key: its revision, an underscore, and its number in the transaction.
 const REVISION_BYTES: usize = 17;
-/// What follows the revision of a deletion.
+/// The byte after the revision in the key of a deletion.
 const TOMBSTONE: u8 = b't';
 
 /// A key and its value, as etcd stores it (`mvccpb.KeyValue`); other fields are skipped.
@@ -24,7 +24,7 @@ struct KeyValue {
     value: Vec<u8>,
 }
 
-/// What a snapshot stores.
+/// The contents of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// The newest revision.

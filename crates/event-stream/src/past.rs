@@ -15,8 +15,9 @@ use store::{Client, RevisionChanges};
 
 use crate::written::{Past, alloc_id, alloc_view, is_created};
 
-/// How many keys of the past are read at the same time for one caller: reading the keys of a large
-/// plan one by one would be slow, and all at once would delay other callers of the store.
+/// The number of keys of the past that are read at the same time for one caller: reading the keys
+/// of a large plan one by one would be slow, and all at once would delay other callers of the
+/// store.
 const READS_IN_FLIGHT: usize = 16;
 
 /// Reads the objects that `snapshot` does not show as of the write.

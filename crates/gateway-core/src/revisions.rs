@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 
-/// How many readers may queue. Further ones wait for room in the queue, which their deadlines
-/// bound.
+/// The largest number of queued readers. Further ones wait for room in the queue, which their
+/// deadlines bound.
 const QUEUE: usize = 4_096;
 
 type Reply = oneshot::Sender<Result<u64, std::sync::Arc<Error>>>;

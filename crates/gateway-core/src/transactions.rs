@@ -17,8 +17,8 @@ use crate::metrics::Metrics;
 use crate::revisions::Revisions;
 use crate::too_large;
 
-/// How often one request is decided on. Each retry means that another write to the same objects came
-/// first, which is rare twice and practically excluded eight times.
+/// The largest number of decisions on one request. Each retry means that another write to the same
+/// objects came first, which is rare twice and practically excluded eight times.
 const MAX_ATTEMPTS: usize = 8;
 
 /// The replica and the writer of one gateway, shared by all of its handlers and loops.

@@ -7,8 +7,8 @@ use http::Extensions;
 use crate::name::Identity;
 use crate::role::Role;
 
-/// What is known of the other end of a connection. The transport puts it into the extensions of every
-/// request of the connection.
+/// The identity of the other end of a connection. The transport puts it into the extensions of
+/// every request of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// TLS, and a verified client certificate with this identity.

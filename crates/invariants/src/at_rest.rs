@@ -114,7 +114,8 @@ struct Live {
     current: u32,
 }
 
-/// Whether the rollout of the current version has canaries in the group that are not promoted yet.
+/// Returns true if the rollout of the current version has canaries in the group that are not
+/// promoted yet.
 fn awaits_canaries(snapshot: &Snapshot, job: &Indexed<Job>, group: &str) -> bool {
     let rollout = snapshot.latest_deployment(&job.value.key());
     let rollout = rollout.filter(|rollout| {
@@ -125,7 +126,7 @@ fn awaits_canaries(snapshot: &Snapshot, job: &Indexed<Job>, group: &str) -> bool
     group.is_some_and(DeploymentGroup::awaits_promotion)
 }
 
-/// Whether the rollout of the current version has failed.
+/// Returns true if the rollout of the current version has failed.
 fn has_failed(snapshot: &Snapshot, job: &Indexed<Job>) -> bool {
     let rollout = snapshot.latest_deployment(&job.value.key());
     rollout.is_some_and(|rollout| {

@@ -25,7 +25,7 @@ impl History {
     /// Applies the changes of one revision and checks them.
     ///
     /// # Panics
-    /// When `revision` is not after the last one.
+    /// Panics when `revision` is not after the last one.
     pub fn apply(&mut self, revision: u64, changes: Vec<Change>) {
         let keys: BTreeSet<Key> = changes.iter().map(|change| key(change).clone()).collect();
         let before = self.state.snapshot();

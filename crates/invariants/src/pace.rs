@@ -64,7 +64,7 @@ pub(crate) fn check_pace(
     }
 }
 
-/// Whether an older version was stopped for a newer one, and for no other reason.
+/// Returns true if an older version was stopped for a newer one, and for no other reason.
 fn is_updated(before: &Snapshot, old: &AllocView, new: &AllocView) -> bool {
     old.alloc.job_version < new.alloc.job_version
         && old.alloc.job_create_index == new.alloc.job_create_index
@@ -74,14 +74,14 @@ fn is_updated(before: &Snapshot, old: &AllocView, new: &AllocView) -> bool {
         && is_on_a_node_that_is_up(before, old)
 }
 
-/// Whether the revision gave the allocation up as lost. Its node may be ready again by then: the plan
-/// was made while it was down.
+/// Returns true if the revision gave the allocation up as lost. Its node may be ready again by
+/// then: the plan was made while it was down.
 fn is_lost(after: &Snapshot, view: &AllocView) -> bool {
     let now = after.alloc(view.alloc.id);
     now.is_some_and(|now| now.client_status() == ClientStatus::Lost)
 }
 
-/// Whether a new allocation of a deployment may still become unhealthy.
+/// Returns true if a new allocation of a deployment may still become unhealthy.
 fn is_unproven(before: &Snapshot, view: &AllocView) -> bool {
     view.alloc.deployment_id.is_some()
         && !view.is_terminal()

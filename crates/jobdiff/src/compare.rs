@@ -10,7 +10,7 @@ use crate::tree::{DiffType, FieldDiff, ObjectDiff};
 pub(crate) struct Differences {
     pub(crate) fields: Vec<FieldDiff>,
     pub(crate) objects: Vec<ObjectDiff>,
-    /// Whether anything differs that is not listed.
+    /// True if anything differs that is not listed.
     unshown: bool,
 }
 

@@ -5,7 +5,7 @@
 
 use spec::fields::{Field, Kind, Message};
 
-/// How one key of an object shows.
+/// The form in which one key of an object shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Does not count.

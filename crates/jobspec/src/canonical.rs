@@ -2,8 +2,8 @@
 //!
 //! Pure and deterministic: the same spec and time always give the same job, so that registering a
 //! job again can be recognised as no change. All errors are collected, none stops the rest.
-//! What needs the cluster's state (does the namespace exist, may the caller do this, may an
-//! existing job change its type) is left to the gateway.
+//! The gateway checks rules that need the cluster's state: does the namespace exist, may the caller
+//! do this, may an existing job change its type.
 
 mod check;
 mod constraint;

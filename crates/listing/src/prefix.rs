@@ -7,7 +7,7 @@ use model::refusal::{Kind, Refusal};
 
 /// The minimum length of the start of an id. Source: Nomad's command line.
 const MIN_CHARS: usize = 2;
-/// How many matches an ambiguous prefix lists: a screenful.
+/// The largest number of matches that an ambiguous prefix lists: a screenful.
 const MAX_NAMED: usize = 20;
 
 /// The start of a UUID, as bits and a mask.

@@ -26,7 +26,7 @@ pub(crate) struct Writer {
     /// `None` between an error and the next retry.
     pub(crate) database: Option<Database>,
     pub(crate) reopen: Reopen,
-    /// Whether commits succeed; dropped with the thread.
+    /// True while commits succeed; dropped with the thread.
     pub(crate) is_writing: watch::Sender<bool>,
     pub(crate) metrics: Metrics,
 }

@@ -60,7 +60,7 @@ pub struct Allocation {
     /// Status set by the servers (lost, unknown) because the node cannot report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_status_override: Option<ClientStatus>,
-    /// When the servers set the status to unknown; never: they did not.
+    /// The time at which the servers set the status to unknown; never: they did not.
     #[serde(default, skip_serializing_if = "Timestamp::is_never")]
     pub unknown_since: Timestamp,
     #[serde(rename = "prev", default, skip_serializing_if = "Option::is_none")]

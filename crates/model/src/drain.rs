@@ -16,8 +16,8 @@ pub struct DrainStrategy {
     /// Allocations of system jobs stay.
     #[serde(default)]
     pub ignore_system_jobs: bool,
-    /// When the remaining allocations are stopped; never: no deadline. Stored as a point in time, so
-    /// that a new leader continues with the same deadline.
+    /// The time at which the remaining allocations are stopped; never: no deadline. Stored as a
+    /// point in time, so that a new leader continues with the same deadline.
     #[serde(default, skip_serializing_if = "Timestamp::is_never")]
     pub force_deadline: Timestamp,
     pub started_at: Timestamp,

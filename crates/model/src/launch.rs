@@ -16,7 +16,7 @@ pub struct Periodic {
     pub enabled: bool,
     /// Cron expressions; never empty. Each of them launches the job.
     pub crons: Vec<String>,
-    /// Whether a single expression was written as a list, `crons`, and not as `cron`.
+    /// True if a single expression was written as a list, `crons`, and not as `cron`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_list: bool,
     /// Skips a launch while an earlier child runs.

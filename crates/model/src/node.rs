@@ -75,7 +75,7 @@ pub struct Node {
     pub status: NodeStatus,
     pub status_description: String,
     pub eligibility: NodeEligibility,
-    /// When `status` last changed.
+    /// The time at which `status` last changed.
     pub status_updated_at: Timestamp,
     /// The drain in progress; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

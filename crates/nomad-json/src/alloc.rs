@@ -97,7 +97,7 @@ impl<'a> From<&'a v1::Allocation> for Allocation<'a> {
     }
 }
 
-/// What all tasks together hold.
+/// The resources of all tasks together.
 #[derive(Debug, Serialize)]
 struct Resources {
     #[serde(rename = "CPU")]

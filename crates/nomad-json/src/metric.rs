@@ -26,7 +26,7 @@ pub struct AllocMetric<'a> {
     score_meta_data: Vec<NodeScore<'a>>,
 }
 
-/// What a task would have taken of what was short.
+/// A task's requests of the exhausted resources.
 #[derive(Debug, Serialize)]
 struct ExhaustedResources {
     #[serde(rename = "CPU")]
@@ -35,7 +35,7 @@ struct ExhaustedResources {
     memory_mb: u64,
 }
 
-/// What the scorers said of a node, the better node first.
+/// A node's scores; better nodes come first.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct NodeScore<'a> {

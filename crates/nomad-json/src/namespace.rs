@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The fix for a namespace with a quota.
 pub const NO_QUOTAS: &str = "a namespace may use the whole cluster; remove it";
 
-/// What is shown can be applied again: the indexes are ignored then.
+/// The output can be applied again: the indexes are ignored then.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Namespace {

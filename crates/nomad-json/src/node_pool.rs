@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proto::v1;
 use serde::{Deserialize, Serialize};
 
-/// What is shown can be applied again: the indexes are ignored then.
+/// The output can be applied again: the indexes are ignored then.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct NodePool {

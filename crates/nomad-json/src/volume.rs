@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The type of a volume that names none.
 const DEFAULT_TYPE: &str = "host";
 
-/// What is shown can be registered again: the fields that the gateway sets are ignored then.
+/// The output can be registered again: the fields that the gateway sets are ignored then.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Volume {

@@ -6,7 +6,7 @@ use crate::error::Error;
 
 /// The longest validity: 100 years. Ours: with four digits for the year, any start is in range.
 const MAX_DAYS: u32 = 36_500;
-/// How far the validity begins in the past, for machines whose clocks are behind.
+/// The time by which the validity begins in the past, for machines whose clocks are behind.
 const CLOCK_SKEW: Duration = Duration::minutes(5);
 
 /// A serial number, from a random source: at least 64 random bits keep two certificates of a CA apart

@@ -92,7 +92,7 @@ pub(crate) fn update_job(read: &Indexed<Job>, job: Job) -> [Write; 2] {
     [current, version]
 }
 
-/// Why something is written; for logs and metrics.
+/// The reason of a write; for logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The health of allocations has changed since the scheduler last looked at the job.
@@ -130,7 +130,7 @@ impl Reason {
     }
 }
 
-/// Why a deployment failed.
+/// The cause of a deployment's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// An allocation is unhealthy and must not be replaced.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long health reports are batched before an evaluation is created.
+    /// The time for which health reports are batched before an evaluation is created.
     pub health_window: Duration,
 }
 

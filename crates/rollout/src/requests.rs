@@ -16,11 +16,12 @@ use crate::action::{Action, Cause, Reason, update_deployment};
 use crate::outcome::{self, Revert, create_eval, moved};
 use crate::progress::healthy_canaries;
 
-/// How many canaries a promotion compares, with two compares each: with the other writes well below
-/// a transaction's 1,000. Further canaries are not compared.
+/// The largest number of canaries that a promotion compares, with two compares each: with the other
+/// writes well below a transaction's 1,000. Further canaries are not compared.
 const MAX_COMPARED_CANARIES: usize = 200;
 
-/// How many allocations one request may set the health of: as many writes, in one transaction.
+/// The largest number of allocations whose health one request sets: as many writes, in one
+/// transaction.
 pub const MAX_HEALTH_CHANGES: usize = 500;
 
 /// A request is refused. Final only if the snapshot is as new as the request.
@@ -76,7 +77,7 @@ impl model::Refusal for Refusal {
     }
 }
 
-/// Why a task group is not promoted.
+/// The reason why a task group is not promoted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupProblem {
     #[error("Task group {0:?} is not in the deployment")]

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use model::{AllocId, Allocation};
 use placement::Requirements;
 
-/// What the promotion of a version means for an allocation.
+/// The meaning of a version's promotion for an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Generation {
     /// It stays either way, or no version is tried out.

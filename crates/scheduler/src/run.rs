@@ -38,7 +38,7 @@ pub struct Run {
     /// Attempts since the last one with a commit.
     attempts: u32,
     give_ups: u32,
-    /// Why the last plan was refused as a whole; `None`: it was not.
+    /// The reason for which the last plan was refused as a whole; `None`: it was not.
     refusal: Option<String>,
 }
 
@@ -59,9 +59,9 @@ pub enum PlanOutcome {
     /// Retry on a snapshot at this revision or later.
     Retry { refresh_index: u64 },
     /// Refused too often: the evaluation must be delivered again.
-    Hopeless,
-    /// Part of it was refused without a revision to refresh to: a retry would make the same plan. The
-    /// evaluation must be delivered again.
+    RefusedTooOften,
+    /// Part of the plan was refused without a revision to refresh to: a retry would make the same
+    /// plan. The evaluation must be delivered again.
     Unrefreshed,
 }
 
@@ -137,7 +137,7 @@ impl Run {
         if gave_up {
             self.give_ups += 1;
             if self.give_ups >= GIVE_UPS_MAX {
-                return PlanOutcome::Hopeless;
+                return PlanOutcome::RefusedTooOften;
             }
         } else if result.commit_index > 0 {
             self.attempts = 0;

@@ -28,7 +28,7 @@ macro_rules! config {
     (elected pub struct Config { $($own:tt)* }) => {
         $crate::config! {
             pub struct Config {
-                /// How long etcd keeps the lease of a leader that no longer responds, 1s to 5m.
+                /// The time for which etcd keeps the lease of a silent leader, 1s to 5m.
                 #[serde(with = "service_kit::config::duration")]
                 pub election_ttl: std::time::Duration = $crate::DEFAULT_ELECTION_TTL,
                 $($own)*
@@ -51,7 +51,7 @@ macro_rules! config {
             pub listen: service_kit::ListenConfig,
             pub tls: service_kit::TlsConfig,
             pub telemetry: service_kit::TelemetryConfig,
-            /// How long started work may take to finish once the service has to end.
+            /// The time that started work has to finish once the service has to end.
             #[serde(with = "service_kit::config::duration")]
             pub shutdown_grace_period: std::time::Duration,
             $( $(#[$attribute])* pub $field: $kind, )*

@@ -261,7 +261,7 @@ impl Host {
     }
 }
 
-/// What accompanies the RPC server.
+/// The tasks that accompany the RPC server.
 struct Servers {
     client: Client,
     transport: Transport,

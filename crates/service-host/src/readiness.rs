@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-/// How long the store may be silent before the service is not ready. An idle store still sends
-/// progress every second, and a replica reconnects after 5 s of silence. Beyond twice that,
+/// The longest silence of the store after which the service is still ready. An idle store still
+/// sends progress every second, and a replica reconnects after 5 s of silence. Beyond twice that,
 /// reconnecting has not helped.
 const SILENCE_LIMIT: Duration = Duration::from_secs(10);
 

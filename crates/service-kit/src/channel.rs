@@ -11,11 +11,11 @@ use tonic::{Request, Status};
 
 use crate::trace_parent::{TRACE_PARENT, current_trace_parent};
 
-/// How long a connection may take to come up: a machine that answers does so in milliseconds, and
-/// a caller wants the time to try another.
+/// The time limit for opening a connection: a machine that answers does so in milliseconds, and a
+/// caller wants the time to try another.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a silent connection is probed, and how long the probe may take: a peer that vanished
-/// without closing is noticed within 6 s, before the deadline of an RPC.
+/// The interval of probes on a silent connection, and the time limit of a probe: a peer that
+/// vanished without closing is noticed within 6 s, before the deadline of an RPC.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
 

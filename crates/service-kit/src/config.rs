@@ -49,7 +49,7 @@ pub fn parse_override(text: &str) -> Result<(String, String), ConfigError> {
     }
 }
 
-/// Where settings come from.
+/// The sources of settings.
 #[derive(Clone, Debug, Default)]
 struct Layers {
     file: Option<(PathBuf, String)>,

@@ -10,7 +10,7 @@ use tracing::{error, info};
 use crate::settings::TelemetryConfig;
 use crate::telemetry::Telemetry;
 
-/// What a service may end with.
+/// The error that a service may end with.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs one service: starts the runtime, logs and traces, then `body` with the token that a signal

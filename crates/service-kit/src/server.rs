@@ -21,8 +21,8 @@ use crate::incoming::Incoming;
 use crate::metrics::Metrics;
 use crate::rpc::{RpcLayer, RpcMetrics};
 
-/// How often an idle connection is asked whether the other side is there, and how long it may take
-/// to answer: a vanished peer is noticed within 20 s, for two packets a connection every 10 s.
+/// The interval of probes on an idle connection, and the time limit of the answer: a vanished peer
+/// is noticed within 20 s, for two packets a connection every 10 s.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -40,7 +40,7 @@ pub enum ServeError {
     Transport(#[from] tonic::transport::Error),
 }
 
-/// What a server needs to know beside its routes.
+/// The options of a server beside its routes.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// The service's name, in spans and logs.
@@ -50,10 +50,10 @@ pub struct ServeOptions {
     pub rpc_services: &'static [&'static str],
     /// An encoded `FileDescriptorSet` that declares them, for reflection; it may declare more.
     pub descriptors: &'static [u8],
-    /// Where RPCs are counted, and whose readiness the server's health repeats; `None`: nowhere,
-    /// and it is healthy until drained.
+    /// The metrics that count RPCs, and whose readiness the server's health repeats; `None`: RPCs
+    /// are not counted, and the server is healthy until drained.
     pub metrics: Option<Metrics>,
-    /// How long RPCs may go on after the drain began; then their connections are cut.
+    /// The time that RPCs have to finish after the drain began; then their connections are closed.
     pub shutdown_grace_period: Duration,
 }
 
@@ -144,7 +144,7 @@ async fn serve_until_drained(
     Ok(server.await?)
 }
 
-/// What every server has beside its own routes.
+/// The RPC services of every server beside its own routes.
 const ALWAYS_SERVED: [&str; 2] = [
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",

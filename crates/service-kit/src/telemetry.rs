@@ -15,12 +15,12 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 
 use crate::settings::{LogFormat, TelemetryConfig};
 
-/// How long the last spans may take to leave a process that ends: a collector on the network
-/// answers in milliseconds, and one that does not answer must not hold up a shutdown.
+/// The time limit for the export of the last spans when the process ends: a collector on the
+/// network answers in milliseconds, and one that does not answer must not hold up a shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What of our own spans is exported, whatever is logged. The libraries below RPC are left out:
-/// they would trace the export of traces.
+/// The filter of exported spans, independent of the log level. The libraries below RPC are left
+/// out: they would trace the export of traces.
 const EXPORTED: &str = "info,h2=off,hyper=off,hyper_util=off,tonic=off,tower=off,opentelemetry=off";
 
 #[derive(Debug, thiserror::Error)]

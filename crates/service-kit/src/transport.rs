@@ -15,7 +15,7 @@ use crate::config::ConfigError;
 use crate::metrics::Metrics;
 use crate::settings::{ListenConfig, TlsConfig};
 
-/// How a process accepts and opens connections. Cheap to clone.
+/// The way in which a process accepts and opens connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Transport {
     secured: Option<Secured>,

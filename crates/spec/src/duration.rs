@@ -16,7 +16,7 @@ pub fn duration(nanoseconds: i64) -> Duration {
 /// Returns a duration in nanoseconds, which may be negative.
 ///
 /// # Errors
-/// Why the message is not a duration, or that it is too long.
+/// The reason why the message is not a duration, or that it is too long.
 pub fn nanoseconds(duration: &Duration) -> Result<i64, String> {
     let (seconds, nanos) = (duration.seconds, i64::from(duration.nanos));
     if nanos.abs() >= NANOS_PER_SECOND || seconds.signum() * nanos.signum() < 0 {

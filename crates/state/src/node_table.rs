@@ -23,7 +23,7 @@ pub struct NodeRow {
     pub id: NodeId,
     /// The position of its kind among [`NodeTable::kinds`].
     pub kind: u32,
-    /// Whether it takes new allocations; `false` for an unused row.
+    /// True if the node takes new allocations; `false` for an unused row.
     pub is_schedulable: bool,
     /// Number of ports that its allocations hold, on all addresses.
     pub port_count: u32,
@@ -75,7 +75,7 @@ impl NodeTable {
     /// Returns the row of the node at `position`.
     ///
     /// # Panics
-    /// When there is no such position.
+    /// Panics when there is no such position.
     pub fn row(&self, position: usize) -> &NodeRow {
         &self.rows[position]
     }

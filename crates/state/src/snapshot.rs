@@ -43,7 +43,7 @@ impl State {
     /// Applies all changes of one revision.
     ///
     /// # Panics
-    /// When `revision` is not after the state's own: a watch never goes back.
+    /// Panics when `revision` is not after the state's own: a watch never goes back.
     pub fn apply(&mut self, revision: u64, changes: impl IntoIterator<Item = Change>) {
         assert!(
             revision > self.tables.revision,

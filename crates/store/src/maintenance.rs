@@ -16,8 +16,8 @@ use crate::error::Error;
 use crate::member::Member;
 use crate::revision;
 
-/// How long a member may take for its status: longer than over slow links, shorter than the interval
-/// of those who ask.
+/// The time limit of a member's status: longer than slow links need, shorter than the interval of
+/// requests.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 /// In the version of an embedded etcd, which has no quota.
 const EMBEDDED: &str = "embedded";

@@ -16,7 +16,7 @@ use crate::retry::Retry;
 use crate::revision;
 use crate::txn::{Compare, Expected, SizeClass, Txn};
 
-/// How a transaction ended.
+/// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Commit {
     /// Everything was written, at this revision.

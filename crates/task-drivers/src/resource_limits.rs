@@ -12,8 +12,8 @@ pub struct ResourceLimits {
     /// Dedicated cores, ascending; empty: the task shares the others.
     pub cores: Vec<u16>,
     pub memory_mib: u32,
-    /// How far memory may exceed `memory_mib`: the job's setting, where the operator allows
-    /// oversubscription.
+    /// The limit up to which memory may exceed `memory_mib`: the job's setting, where the operator
+    /// allows oversubscription.
     pub memory_max: MemoryMax,
 }
 

@@ -17,8 +17,8 @@ pub const BATCH_INTERVAL: Duration = Duration::from_millis(25);
 pub struct Reporter {
     queue: Arc<Mutex<ReportQueue>>,
     queued: Arc<Notify>,
-    /// Whether a server's list was applied in this run of the agent. Before that, the states of this
-    /// node may be outdated.
+    /// True once a server's list was applied in this run of the agent. Before that, the states of
+    /// this node may be outdated.
     is_open: Arc<watch::Sender<bool>>,
 }
 

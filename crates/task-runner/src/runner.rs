@@ -23,7 +23,7 @@ pub struct Beginning {
     pub leftovers: Vec<TaskId>,
     /// Allocations on this node that have to end before it starts.
     pub predecessors: Vec<Handle>,
-    /// Whether a server has answered in this run of the agent.
+    /// True once a server has answered in this run of the agent.
     pub is_contacted: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Runner {
     /// Effects in progress; aborted with the runner.
     pub(crate) work: JoinSet<()>,
     pub(crate) progress: watch::Sender<Progress>,
-    /// Whether steps are stored and reported; not while the agent stops tasks at its own end.
+    /// True if steps are stored and reported; false while the agent stops tasks at its own end.
     pub(crate) is_recorded: bool,
     pub(crate) is_collected: bool,
     pub(crate) last_status: ClientStatus,

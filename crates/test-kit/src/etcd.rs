@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long it may take to answer: 0.3 s alone, longer where many tests start at once.
+/// The time limit of etcd's first answer: 0.3 s alone, longer where many tests start at once.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Attempts with other addresses, in case another process took one first.
 const ATTEMPTS: u32 = 8;

@@ -81,7 +81,7 @@ impl Stored {
     /// Commits writes as the store does: all at one revision, which is returned.
     ///
     /// # Panics
-    /// When a compare does not hold.
+    /// Panics when a compare does not hold.
     pub fn commit(&mut self, writes: &[Write]) -> u64 {
         let revision = self.next_revision();
         let snapshot = self.snapshot();

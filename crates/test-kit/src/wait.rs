@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// How often a condition is looked at: often enough to cost a test nothing.
+/// The interval at which a condition is checked: short enough not to delay a test.
 const POLL: Duration = Duration::from_millis(5);
 
 /// Waits until `condition` returns something, and returns it.
 ///
 /// # Panics
-/// When it has returned nothing within `timeout`.
+/// Panics when `condition` has returned nothing within `timeout`.
 pub async fn wait_for<T>(
     what: &str,
     timeout: Duration,

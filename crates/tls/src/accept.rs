@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::credentials::Credentials;
 use crate::plaintext;
 
-/// How long a refused client may take to read the reason and close.
+/// The time that a refused client has to read the reason and close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An accepted connection with a verified peer.

@@ -17,8 +17,8 @@ use tower::Service;
 
 use crate::credentials::Credentials;
 
-/// How long a new connection waits for what the server sends first. A server that waits for the client
-/// costs this much a connection.
+/// The time for which a new connection waits for the server's first bytes. A server that waits for
+/// the client costs this much a connection.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A connection to a verified server.

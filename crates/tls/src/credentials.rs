@@ -16,7 +16,7 @@ use crate::files::{Contents, Expiry, Files, Material};
 /// gRPC needs HTTP/2. Source: RFC 7301.
 const ALPN_HTTP2: &[u8] = b"h2";
 
-/// Whether the certificates of servers are verified.
+/// The verification of servers' certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
     Servers,

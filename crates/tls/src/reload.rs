@@ -49,7 +49,7 @@ impl Credentials {
     }
 }
 
-/// What was logged already.
+/// Problems that were already logged.
 #[derive(Default)]
 struct Watch {
     failure: Option<String>,

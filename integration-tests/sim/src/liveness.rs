@@ -4,16 +4,17 @@ use crate::checker::{Checker, Fallen};
 use crate::environment::{Environment, HostId, network};
 use crate::suite::{SILENCE_LIMIT, Suite};
 
-/// How long a way has to be sound before a node on it may no longer be marked down, in milliseconds:
-/// twice the silence after which it is. Within it, the node and the gateway give up the calls that the
-/// last fault made hang, end their backoffs, and deliver a heartbeat.
+/// The time for which a path must be sound before a node on it may no longer be marked down, in
+/// milliseconds: twice the silence after which it is. Within it, the node and the gateway give up
+/// the calls that the last fault made hang, end their backoffs, and deliver a heartbeat.
 const SOUND_FOR: u64 = 2 * SILENCE_LIMIT;
 
 /// Watches the status of nodes, and the ways of their heartbeats.
 pub(crate) struct Oracle {
     /// The term of the cluster-controller's leader, and the time at which it was first seen.
     term: Option<(u64, u64)>,
-    /// Whether no node may go down at all, however long its way has been sound.
+    /// True if no node may go down at all, however short the time for which its path has been
+    /// sound.
     is_strict: bool,
 }
 

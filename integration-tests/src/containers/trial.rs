@@ -22,7 +22,7 @@ use crate::load::{User, check_promises, sleeper};
 /// evaluations, and room for a busy machine.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// How long a killed container is away: longer than a leader's lease of 3 s.
+/// The time for which a killed container is away: longer than a leader's lease of 3 s.
 const AWAY: Duration = Duration::from_secs(4);
 
 /// Timeout of an election after the loss of a leader.

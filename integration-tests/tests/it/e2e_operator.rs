@@ -9,8 +9,8 @@ use integration_tests::suite::{Options, Suite};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long nothing may happen before it is believed that nothing will: what takes place does so
-/// within a tenth of this.
+/// The silence after which the test concludes that nothing more happens: real reactions take less
+/// than a tenth of this.
 const QUIET: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread")]

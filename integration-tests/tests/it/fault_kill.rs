@@ -10,7 +10,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, sleep};
 
-/// How many kills: each process six times, in three minutes; `KAFILA_KILL_ROUNDS` asks for more.
+/// The number of kills: each process six times, in three minutes; `KAFILA_KILL_ROUNDS` asks for
+/// more.
 const ROUNDS: u32 = 50;
 
 /// Everything must be as promised so long after the last kill: an election (3 s), the nack timeout

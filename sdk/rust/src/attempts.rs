@@ -36,7 +36,7 @@ impl Backoff {
     }
 }
 
-/// What follows a failed attempt.
+/// The next step after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Again(Duration),

@@ -38,8 +38,8 @@ pub struct RetryPolicy {
     pub first_delay: Duration,
     /// Also bounds the delay that a gateway advises.
     pub max_delay: Duration,
-    /// Whether a call waits for a gateway while none can be reached. A command that a person types
-    /// should fail at once.
+    /// True if a call waits while no gateway can be reached. A command that a person types should
+    /// fail at once.
     pub wait_for_gateway: bool,
 }
 

@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// Longest time of one blocking read.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What [`Client::follow_events`] follows.
+/// The subscription of [`Client::follow_events`].
 #[derive(Clone, Debug, Default)]
 pub struct FollowEvents {
     /// `None`: the client's.
@@ -36,7 +36,7 @@ pub struct FollowEvents {
     pub longest_outage: Option<Duration>,
 }
 
-/// What [`Client::follow_logs`] follows.
+/// The log that [`Client::follow_logs`] follows.
 #[derive(Clone, Debug, Default)]
 pub struct FollowLogs {
     /// An id or an id prefix.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Whether a request without an answer may be sent again.
+/// The rule for repeating a request without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// Reads, writes with a request id, and writes that set a state.

@@ -34,7 +34,7 @@ pub enum WaitError {
     Timeout(String),
 }
 
-/// Whether a thing that is waited for has ended.
+/// The progress of an awaited object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Running,

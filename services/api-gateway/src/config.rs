@@ -16,7 +16,7 @@ service_host::config! {
         /// The addresses of all gateways, for nodes to fail over to; empty: only this one's.
         #[serde(with = "service_kit::address::list")]
         pub gateways: Vec<String> = Vec::new(),
-        /// How many evaluations may be open (pending or blocked) before new jobs are refused.
+        /// The number of open evaluations (pending or blocked) from which on new jobs are refused.
         /// A busy cluster has 1,000,000; each takes about 1 KiB in every service's replica.
         pub max_open_evals: usize = 1_000_000,
         /// The maximum time between two heartbeats of a node; nodes send two in it. 10 s whatever the
@@ -25,12 +25,12 @@ service_host::config! {
         /// down: a value of more than twice their TTL and grace takes live nodes down.
         #[serde(with = "service_kit::config::duration")]
         pub heartbeat_ttl: Duration = model::node::DEFAULT_HEARTBEAT_TTL,
-        /// How long a request may wait for etcd, or for the replica to catch up, before it fails.
-        /// 10 s outlast an election of etcd's own (about 3 s) and of ours (3 s).
+        /// The time limit of a request's wait for etcd, or for the replica to catch up. 10 s
+        /// outlast an election of etcd's own (about 3 s) and of ours (3 s).
         #[serde(with = "service_kit::config::duration")]
         pub request_timeout: Duration = Duration::from_secs(10),
-        /// How long a caller of the event stream may take no event before its stream ends. 30 s
-        /// outlast a restart of the reader; meanwhile its watch is a burden to etcd.
+        /// The time for which a caller of the event stream may take no event before its stream
+        /// ends. 30 s outlast a restart of the reader; meanwhile its watch is a burden to etcd.
         #[serde(with = "service_kit::config::duration")]
         pub event_stream_timeout: Duration = Duration::from_secs(30),
         /// Data in use, as a percentage of etcd's quota, at which registrations, dispatches, launches and

@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 
 pub(crate) struct Context {
     pub(crate) identity: Identity,
-    /// What the agent shares with the runners of its allocations.
+    /// The context that the agent shares with the runners of its allocations.
     pub(crate) tasks: Arc<task_runner::Context>,
     pub(crate) metrics: Metrics,
 }

@@ -21,45 +21,46 @@ service_host::config! {
         /// `heartbeat_grace`; with a shorter one, a dead node is detected no sooner.
         #[serde(with = "service_kit::config::duration")]
         pub heartbeat_ttl: Duration = model::node::DEFAULT_HEARTBEAT_TTL,
-        /// How late a heartbeat may be before the node is marked down: it covers the failover of a
-        /// gateway.
+        /// The delay of a heartbeat after which the node is marked down: it covers the failover of
+        /// a gateway.
         #[serde(with = "service_kit::config::duration")]
         pub heartbeat_grace: Duration = controller::Config::default().heartbeat_grace,
         /// The interval of garbage collection.
         #[serde(with = "service_kit::config::duration")]
         pub gc_interval: Duration = Duration::from_secs(5 * 60),
-        /// How long ended evaluations and allocations are kept after their last change.
+        /// The time for which ended evaluations and allocations are kept after their last change.
         #[serde(with = "service_kit::config::duration")]
         pub eval_gc_threshold: Duration = Thresholds::default().eval,
         /// The same for batch and sysbatch jobs, while the job is kept.
         #[serde(with = "service_kit::config::duration")]
         pub batch_eval_gc_threshold: Duration = Thresholds::default().batch_eval,
-        /// How long dead jobs are kept after their registration, if they were stopped or ran to
-        /// completion.
+        /// The time for which dead jobs are kept after their registration, if they were stopped or
+        /// ran to completion.
         #[serde(with = "service_kit::config::duration")]
         pub job_gc_threshold: Duration = Thresholds::default().job,
-        /// How long ended deployments are kept; the newest one of a job always is.
+        /// The time for which ended deployments are kept; the newest one of a job always is.
         #[serde(with = "service_kit::config::duration")]
         pub deployment_gc_threshold: Duration = Thresholds::default().deployment,
-        /// How long nodes that are down are kept.
+        /// The time for which nodes that are down are kept.
         #[serde(with = "service_kit::config::duration")]
         pub node_gc_threshold: Duration = Thresholds::default().node,
-        /// How long the deletion of a namespace, a node pool or a volume may take. Then it is
-        /// reverted, and the object can be used again. 1 min is far longer than the two transactions
-        /// of a gateway take.
+        /// The time limit for the deletion of a namespace, a node pool or a volume. Then it is
+        /// reverted, and the object can be used again. 1 min is far longer than the two
+        /// transactions of a gateway take.
         #[serde(with = "service_kit::config::duration")]
         pub deletion_timeout: Duration = Duration::from_secs(60),
-        /// How much of etcd's history is kept; older history is compacted. A service that was cut off
-        /// for longer lists the store again, and an event stream resumes only within this time. 1 h
-        /// is longer than any restart. 0s: nothing is compacted, which needs etcd's own
-        /// `--auto-compaction-retention`.
+        /// The age up to which etcd's history is kept; older history is compacted. A service that
+        /// was cut off for longer lists the store again, and an event stream resumes only within
+        /// this time. 1 h is longer than any restart. 0s: nothing is compacted, which needs etcd's
+        /// own `--auto-compaction-retention`.
         #[serde(with = "service_kit::config::duration")]
         pub compaction_history: Duration = Duration::from_secs(60 * 60),
         /// The same once 75 % of etcd's quota are in use; from 85 % on, a tenth of it.
         #[serde(with = "service_kit::config::duration")]
         pub compaction_history_when_scarce: Duration = Duration::from_secs(10 * 60),
-        /// When members of etcd that are a quarter free pages are defragmented, in UTC, as in
-        /// `02:00-04:00`; empty: never. A member that is near its quota is defragmented at any time.
+        /// The hours in which members of etcd that are a quarter free pages are defragmented, in
+        /// UTC, as in `02:00-04:00`; empty: never. A member that is near its quota is defragmented
+        /// at any time.
         pub defragment_hours: String = String::new(),
     }
 }

@@ -26,7 +26,8 @@ use crate::metrics::Metrics;
 /// The interval of looks at the members; shorter when the shortest history is.
 const INTERVAL: Duration = Duration::from_secs(10);
 const INTERVAL_MIN: Duration = Duration::from_millis(200);
-/// How long the replicas wait for a leader before one of them acts in its place.
+/// The number of intervals for which the replicas wait for a leader before one of them acts in its
+/// place.
 const WITHOUT_LEADER: u32 = 2;
 /// etcd rewrites some 100 MB a second, and its largest recommended size is 8 GiB.
 const DEFRAGMENT_TIMEOUT: Duration = Duration::from_secs(10 * 60);

@@ -21,8 +21,8 @@ use crate::report::Reports;
 /// Buffered acknowledgements for one gateway; it reads them at once unless it is gone.
 const WAITING_ACKS: usize = 16;
 
-/// How long a gateway's stream may be silent: it sends several messages per TTL. The timeout ends the
-/// streams of vanished gateways.
+/// The longest silence of a gateway's stream: it sends several messages per TTL. The timeout ends
+/// the streams of vanished gateways.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]

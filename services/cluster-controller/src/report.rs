@@ -11,7 +11,7 @@ use controller::{Event, StreamId};
 use model::NodeId;
 use tokio::sync::Notify;
 
-/// What the loop has not taken yet.
+/// Reports that the loop has not taken yet.
 #[derive(Debug, Default)]
 struct Waiting {
     /// The number of the term, counted in this process: a connection of an earlier one is over.

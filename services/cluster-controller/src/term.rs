@@ -14,10 +14,10 @@ use tracing::{info, warn};
 
 use crate::metrics::Metrics;
 
-/// How long one write may be in doubt; the leadership may be lost within that.
+/// The time for which one write may be in doubt; the leadership may be lost within that.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the loops of one term share. Cheap to clone.
+/// The context that the loops of one term share. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Term {
     pub(crate) writer: Writer,
@@ -31,7 +31,7 @@ pub(crate) struct Term {
     pub(crate) deposed: CancellationToken,
 }
 
-/// Why a write failed; the decision is made again.
+/// The reason why a write failed; the decision is made again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
     #[error(transparent)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 service_host::config! {
     elected
     pub struct Config {
-        /// How long health reports are batched before the scheduler is asked for an evaluation:
-        /// allocations that start together become healthy together.
+        /// The time for which health reports are batched before the scheduler is asked for an
+        /// evaluation: allocations that start together become healthy together.
         #[serde(with = "service_kit::config::duration")]
         pub health_window: Duration = rollout::Config::default().health_window,
     }
@@ -24,7 +24,7 @@ mod tests {
         assert_eq!(print::undocumented(&config), [] as [&str; 0]);
         let text = print::toml(&config);
         for setting in [
-            "# How long etcd keeps the lease of a leader that no longer responds, 1s to 5m.\n\
+            "# The time for which etcd keeps the lease of a silent leader, 1s to 5m.\n\
              election_ttl = \"3s\"\n",
             "shutdown_grace_period = \"10s\"\n",
             "health_window = \"250ms\"\n",

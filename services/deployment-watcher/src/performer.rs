@@ -11,7 +11,7 @@ use tracing::{info, instrument, warn};
 
 use crate::metrics::{Metrics, ReasonLabel};
 
-/// How long one write may be in doubt; the leadership may be lost within that.
+/// The time for which one write may be in doubt; the leadership may be lost within that.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Performs actions for one leadership term. Cheap to clone.

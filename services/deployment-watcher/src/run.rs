@@ -14,7 +14,7 @@ use crate::performer::{Performed, Performer};
 /// Concurrent actions: a hundred rollouts that become healthy together take a few round trips.
 const WRITES_IN_FLIGHT: usize = 16;
 
-/// How long the replica may take to show the last write; it takes milliseconds.
+/// The time limit for the replica to show the last write; it takes milliseconds.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest sleep: the wall clock may be set, and deadlines are wall time.
@@ -80,7 +80,7 @@ fn take_in(rollout: &mut Rollout, delta: &Delta, replica: &Replica) {
     }
 }
 
-/// Whether the leadership term continues.
+/// The state of the leadership term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
     Continues,

@@ -7,8 +7,8 @@ use service_kit::ConfigError;
 service_host::config! {
     elected
     pub struct Config {
-        /// How long a worker may hold an evaluation without extending it; then it is delivered to
-        /// another one. 60 s, as in Nomad (`eval_nack_timeout`).
+        /// The time for which a worker may hold an evaluation without extending it; then it is
+        /// delivered to another one. 60 s, as in Nomad (`eval_nack_timeout`).
         #[serde(with = "service_kit::config::duration")]
         pub nack_timeout: Duration = broker::Config::default().nack_timeout,
         /// Deliveries until an evaluation counts as failed. 3, as in Nomad (`eval_delivery_limit`).
@@ -26,7 +26,7 @@ service_host::config! {
         /// a wave of failures.
         #[serde(with = "service_kit::config::duration")]
         pub follow_up_spread: Duration = broker::Config::default().follow_up_spread,
-        /// How long a worker may take to answer for its evaluations once its stream has broken.
+        /// The time in which a worker must answer for its evaluations once its stream has broken.
         #[serde(with = "service_kit::config::duration")]
         pub session_grace: Duration = broker::Config::default().session_grace,
     }

@@ -18,7 +18,7 @@ use tracing::{Instrument as _, debug, info, info_span};
 use crate::SERVICE;
 use crate::handle::{Answer, Handle, NotLeading, Session};
 
-/// How long a worker may take for the first message of its session: it sends it at once.
+/// The time limit for the first message of a worker's session: it sends it at once.
 const GREETING_DEADLINE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Service {

@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 /// Concurrent writes: they are background work and must leave the store to plans.
 const WRITES_IN_FLIGHT: usize = 4;
 
-/// How long one write may be in doubt. The broker requests it again after twice that.
+/// The time for which one write may be in doubt. The broker requests it again after twice that.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A requested write.

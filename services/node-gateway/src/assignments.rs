@@ -8,8 +8,8 @@ use proto::internal::v1::{AllocationsUpdate, Assignment};
 use proto::v1;
 use state::{AllocView, Snapshot};
 
-/// How many sent job versions a stream remembers, 100 bytes each. Beyond it forgets all of them, and
-/// some are sent twice.
+/// The number of sent job versions that a stream remembers, 100 bytes each. Beyond it forgets all
+/// of them, and some are sent twice.
 const MAX_REMEMBERED: usize = 10_000;
 
 /// The job versions that a stream has sent.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use model::NodeId;
 use tokio::time::Instant;
 
-/// How many messages may be unacknowledged: several seconds' worth. Beyond it the leader is stuck, and
-/// heartbeats wait here.
+/// The largest number of unacknowledged messages: several seconds' worth. Beyond it the leader is
+/// stuck, and heartbeats wait here.
 const MAX_UNACKED: usize = 32;
 /// Messages per TTL of a gateway without heartbeats: five of them fit into the time for which a relay
 /// may be unconfirmed, so that one late answer refuses no heartbeat.

@@ -20,8 +20,8 @@ use crate::metrics::Metrics;
 
 /// The service whose leader keeps the timers of nodes.
 pub const CONTROLLER: &str = "cluster-controller";
-/// How often heartbeats are passed on: five small messages a second from each gateway. It delays a
-/// heartbeat by at most this much, which is little beside a TTL of seconds.
+/// The interval at which heartbeats are passed on: five small messages a second from each gateway.
+/// It delays a heartbeat by at most this much, which is little beside a TTL of seconds.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 /// The timeout for opening the stream and for each acknowledgement. An acknowledgement takes a
 /// millisecond; a leader that takes 3 s is stuck or deposed, and the next leader gets its messages

@@ -21,16 +21,16 @@ use tracing::{Instrument as _, Span, debug, info_span};
 use crate::metrics::Metrics;
 use crate::packing::{Packed, pack};
 
-/// How many nodes' reports may queue for the next batch. Further callers wait for room in the queue,
-/// which their deadlines bound.
+/// The number of nodes' reports that may queue for the next batch. Further callers wait for room in
+/// the queue, which their deadlines bound.
 const QUEUE: usize = 1_024;
 /// The minimum interval between two commits: a hundred transactions a second from each gateway leave
 /// most of the store to plans. Well within the 50 ms that a report may wait for others.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 /// The size limit of a batch: the operations of one transaction.
 const MAX_BATCH: usize = 1_000;
-/// How often a batch is decided on. A retry means that another write changed one of its keys: a
-/// node's second session on another gateway, a collected allocation.
+/// The largest number of decisions on one batch. A retry means that another write changed one of
+/// its keys: a node's second session on another gateway, a collected allocation.
 const MAX_ATTEMPTS: usize = 8;
 
 /// One node's reports, and the channel of the answer.

@@ -11,7 +11,7 @@ use model::{AllocId, NodeId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How many changed allocations a session remembers: all allocations of a normal node.
+/// The number of changed allocations that a session remembers: all allocations of a normal node.
 pub const MAX_PENDING: usize = 4_096;
 
 /// The next update of a stream.

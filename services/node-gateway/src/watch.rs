@@ -16,7 +16,7 @@ use crate::assignments::{SentJobs, changed, full};
 use crate::node_gateway::NodeGateway;
 use crate::sessions::{Due, OpenSession};
 
-/// How long the replica may take to reach the revision that a node has seen, before the store is
+/// The time in which the replica must reach the revision that a node has seen, before the store is
 /// asked: a replica is milliseconds behind.
 const CATCH_UP: Duration = Duration::from_secs(1);
 /// The timeout for the store's revision. With [`CATCH_UP`] well within the 10 s that a node waits

@@ -29,7 +29,7 @@ struct Move {
     writes: Vec<Write>,
     /// Number of the piece's operations in it.
     ops: usize,
-    /// Whether it deletes the piece.
+    /// True if it deletes the piece.
     finishes: bool,
 }
 

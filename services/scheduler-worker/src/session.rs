@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 use crate::peers::{Found, Leader};
 use crate::work::{Broker, Worker};
 
-/// How long the broker may take to open a session.
+/// The time limit for opening a session with the broker.
 const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The backoff between attempts to find the broker: a failover takes seconds, and the first worker to
@@ -38,7 +38,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Takes and works on evaluations until drained; then what is in hand is finished.
+    /// Takes and works on evaluations until drained; then finishes those in hand.
     pub(crate) async fn run(self, drain: CancellationToken) {
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut in_hand = JoinSet::new();
@@ -94,7 +94,7 @@ impl Sessions {
         })
     }
 
-    /// Works on what one session delivers; returns why it ended.
+    /// Works on the deliveries of one session; returns the reason of its end.
     async fn take(
         &self,
         mut session: Session,
@@ -106,7 +106,7 @@ impl Sessions {
         tokio::pin!(succeeded);
         loop {
             tokio::select! {
-                // A leader that is stopped in its tracks never says that it is none any more.
+                // A suspended leader never reports the end of its leadership.
                 () = &mut succeeded => return SUCCEEDED.to_owned(),
                 // Dropping the stream tells the broker that no more will be taken.
                 () = drain.cancelled() => return "draining".to_owned(),

@@ -19,14 +19,15 @@ use tracing::{Instrument as _, Span, debug, info, info_span, warn};
 use crate::metrics::Metrics;
 use crate::peers::{Found, Leader};
 
-/// How long the replica may take to reach an index. Source: Nomad's public behaviour. A slower replica
-/// has a problem, and another worker should get the evaluation.
+/// The time limit for the replica to reach an index. Source: Nomad's public behaviour. A slower
+/// replica has a problem, and another worker should get the evaluation.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The deadline of one submission: the plan waits in the applier's queue meanwhile, behind others.
 const SUBMIT_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How long a plan is resubmitted while the plan-applier has no leader: several elections.
+/// The time for which a plan is resubmitted while the plan-applier has no leader: several
+/// elections.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The backoff between submissions without a leader.
@@ -61,8 +62,8 @@ enum Failure {
     Refused { reason: String },
     #[error("the plan-applier could not be reached: {reason}")]
     Unreachable { reason: String },
-    #[error("refused repeatedly")]
-    Hopeless,
+    #[error("plans were refused too often")]
+    RefusedTooOften,
     #[error("missing state refresh after partial commit")]
     Unrefreshed,
     #[error("draining")]
@@ -123,7 +124,7 @@ impl Worker {
                 self.count(&decision, &result);
                 match run.settle(&decision.plan, &result) {
                     PlanOutcome::Done => return Ok(()),
-                    PlanOutcome::Hopeless => return Err(Failure::Hopeless),
+                    PlanOutcome::RefusedTooOften => return Err(Failure::RefusedTooOften),
                     PlanOutcome::Unrefreshed => return Err(Failure::Unrefreshed),
                     PlanOutcome::Retry { refresh_index } => {
                         debug!(refresh_index, refused = ?result.refused, "planning again");
@@ -144,7 +145,7 @@ impl Worker {
         snapshot.map_err(|_| Failure::Behind { index })
     }
 
-    /// Runs the scheduler where it may take its time: it computes for milliseconds, up to seconds
+    /// Runs the scheduler on a thread for blocking work: it computes for milliseconds, up to seconds
     /// for a very large job.
     async fn attempt(&self, mut run: Run, snapshot: Snapshot) -> Result<(Run, Attempt), Failure> {
         let (now, seed) = (Timestamp(self.clock.now()), self.ids.next_u64());
@@ -161,10 +162,10 @@ impl Worker {
         Ok(decided)
     }
 
-    /// Offers a plan until there is an answer.
+    /// Submits a plan until the plan-applier answers.
     ///
-    /// A plan whose answer was lost may be offered again: what it compares has changed if it was
-    /// committed, so it is refused then, and the next look finds the evaluation done.
+    /// A retry is safe after a lost answer: if the plan was committed, its compares no longer hold.
+    /// The retry is refused then, and the next attempt finds the evaluation done.
     async fn submit(&self, plan: &Plan, drain: &CancellationToken) -> Result<PlanResult, Failure> {
         let wire: proto::internal::v1::Plan = plan.into();
         let began = Instant::now();
@@ -204,8 +205,8 @@ impl Worker {
         let request = service_kit::request(SubmitPlanRequest { plan: Some(plan) }, SUBMIT_DEADLINE);
         let answer = tokio::select! {
             answer = client.submit(request) => answer.map_err(|status| refusal(&status))?,
-            // One that is stopped in its tracks would keep the plan until its connection is given
-            // up. What it has committed is found out as always: by offering the plan again.
+            // A suspended leader would hold the plan until its connection times out. The retry with
+            // the next leader shows if this one committed the plan.
             () = applier.succeeded() => {
                 return Err(Refusal::Passing("another plan-applier leads".to_owned()));
             }
@@ -214,9 +215,7 @@ impl Worker {
             .into_inner()
             .try_into()
             .map_err(|errors: model::FieldErrors| {
-                Refusal::Final(format!(
-                    "the plan-applier's answer makes no sense: {errors}"
-                ))
+                Refusal::Final(format!("cannot decode the plan-applier's answer: {errors}"))
             })
     }
 
@@ -237,9 +236,9 @@ impl Worker {
 }
 
 enum Refusal {
-    /// No plan-applier has examined it: a retry may succeed.
+    /// No plan-applier examined the plan: a retry may succeed.
     Passing(String),
-    /// It is invalid, and a retry would fail too.
+    /// The plan is invalid: a retry would fail too.
     Final(String),
 }
 
@@ -281,8 +280,8 @@ impl Broker {
         }
     }
 
-    /// Tells whether the evaluation is done, or has to be delivered again; not to a broker that has
-    /// been succeeded, which could do nothing with it.
+    /// Answers a delivery: ack without a failure, nack with one. Gives up when the broker has a
+    /// successor, because a former leader ignores answers.
     async fn answer(&self, delivery: &Delivery, failure: Option<Failure>) {
         let answering = async {
             match failure {
@@ -296,7 +295,7 @@ impl Broker {
         }
     }
 
-    /// Best effort: when it gets lost, the evaluation is delivered again and found done.
+    /// Best effort: after a lost ack, the evaluation is delivered again and found done.
     async fn ack(&self, delivery: &Delivery) {
         let message = AckRequest {
             eval_id: delivery.eval_id.clone(),
@@ -311,7 +310,7 @@ impl Broker {
         }
     }
 
-    /// Best effort: when it gets lost, the nack timeout does the same, later.
+    /// Best effort: after a lost nack, the nack timeout does the same, later.
     async fn nack(&self, delivery: &Delivery, reason: &str) {
         let message = NackRequest {
             eval_id: delivery.eval_id.clone(),
@@ -327,8 +326,8 @@ impl Broker {
         }
     }
 
-    /// Keeps the delivery from being taken for lost, for as long as this is polled; ends when the
-    /// broker says that it is not ours any more.
+    /// Extends the delivery before its nack timeout, for as long as this is polled; ends when the
+    /// broker answers that this worker no longer holds the delivery.
     fn keep(&self, delivery: &Delivery) -> impl Future<Output = ()> + use<> {
         let told = delivery
             .nack_timeout
@@ -345,8 +344,8 @@ impl Broker {
                 let request = service_kit::request(message.clone(), ANSWER_DEADLINE);
                 match client.extend(request).await {
                     Err(status) if status.code() == Code::NotFound => return,
-                    // A broker that does not answer may be gone: its successor delivers anew, and
-                    // two plans for one evaluation are compared away.
+                    // A broker that does not answer may be gone: its successor delivers the
+                    // evaluation again, and compares refuse the second of two plans.
                     _ => {}
                 }
             }

@@ -28,7 +28,7 @@ pub struct Restart {
     /// Pause between batches, such as 10s; or 'ask': wait for a confirmation
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = batch_wait)]
     pub batch_wait: BatchWait,
-    /// What follows a failed restart: 'ask' on a terminal, otherwise as 'fail'
+    /// The action after a failed restart: 'ask' on a terminal, otherwise as 'fail'
     #[arg(long, value_name = "ACTION", value_enum, default_value_t = OnError::Ask)]
     pub on_error: OnError,
     /// Stop the allocations instead, so that the scheduler replaces them; service jobs only
@@ -54,7 +54,7 @@ A batch is done when its tasks run again, or with -reschedule when the replaceme
 Exit codes: 0 all restarted; 1 an error, a restart that failed, or a declined confirmation; 130 stopped
 with Ctrl-C, the rest is not restarted.";
 
-/// How many allocations are restarted at a time.
+/// The number of allocations that are restarted at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSize {
     Count(NonZeroU32),
@@ -76,14 +76,14 @@ impl BatchSize {
     }
 }
 
-/// What precedes a further batch.
+/// The condition for the next batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchWait {
     Ask,
     For(Duration),
 }
 
-/// What follows a failed restart.
+/// The action after a failed restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnError {
     Ask,

@@ -65,8 +65,8 @@ pub struct Restore {
     /// The data directory to create, for a member of etcd that does not run
     #[arg(long, value_name = "DIR")]
     pub data_dir: PathBuf,
-    /// What is added to the snapshot's revision: more than all writes since it was saved, those after
-    /// earlier restores included
+    /// The number added to the snapshot's revision: more than all writes since it was saved, those
+    /// after earlier restores included
     #[arg(long, value_name = "N", default_value_t = DEFAULT_BUMP, value_parser = crate::args::values::whole::<u64>)]
     pub bump_revision: u64,
     /// Name of the member

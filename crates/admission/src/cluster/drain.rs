@@ -17,7 +17,7 @@ const MAX_META_BYTES: usize = 4 << 10;
 pub struct DrainRequest {
     /// `None`: end the drain.
     pub drain: Option<DrainTerms>,
-    /// Whether a node whose drain ends takes new allocations again.
+    /// True if the node becomes eligible again when its drain ends.
     pub mark_eligible: bool,
     pub meta: BTreeMap<String, String>,
 }

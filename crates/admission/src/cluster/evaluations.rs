@@ -12,7 +12,8 @@ use state::{AllocView, JobStatus, Key, Snapshot, Write};
 use super::scheduler_config;
 use model::refusal::{Kind, Refusal};
 
-/// How many evaluations one transaction deletes, with up to as many compares of jobs.
+/// The largest number of evaluations that one transaction deletes, with up to as many compares of
+/// jobs.
 pub const MAX_DELETED: usize = 500;
 
 /// The reason why no evaluation is deleted.

@@ -8,7 +8,7 @@ use state::{Entity, Key, Snapshot, Write};
 use super::change::Change;
 use super::deletion::{self, Deletion};
 
-/// How many users of an object a refusal names.
+/// The largest number of an object's users that a refusal names.
 pub(super) const MAX_NAMED: usize = 5;
 
 /// An object that jobs join by its name, and that is deleted in two steps.

@@ -28,9 +28,9 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
     pub writes: Vec<Write>,
-    /// Whether an evaluation is among the writes: a job that only has children gets none.
+    /// True if an evaluation is among the writes: a job that only has children gets none.
     pub is_evaluated: bool,
-    /// Whether the job itself is written: its modify index is the commit's revision then.
+    /// True if the job itself is written: its modify index is the commit's revision then.
     pub changed: bool,
     /// The job's modify index when it is not written.
     pub job_modify_index: u64,

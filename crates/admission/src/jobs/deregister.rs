@@ -18,12 +18,13 @@ use super::writes::{evaluation, forget};
 use super::{register, versions};
 use crate::cluster::volumes;
 
-/// How many versions a purge deletes at most, two operations each: with the job and the evaluation
-/// well below a transaction's 1,000. A later job of the same id does not reuse the numbers of the
-/// rest, and prunes them.
+/// The largest number of versions that a purge deletes, two operations each: with the job and the
+/// evaluation well below a transaction's 1,000. A later job of the same id does not reuse the
+/// numbers of the rest, and prunes them.
 const MAX_PURGED_VERSIONS: usize = 300;
 
-/// How many volume claims a purge deletes at most; the cluster-controller deletes the others.
+/// The largest number of volume claims that a purge deletes; the cluster-controller deletes the
+/// others.
 const MAX_PURGED_CLAIMS: usize = 100;
 
 #[derive(Clone, Debug)]

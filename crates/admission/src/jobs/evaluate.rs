@@ -10,8 +10,8 @@ use super::namespace_rules;
 use super::refusal::JobRefusal;
 use super::writes::{evaluated, evaluation};
 
-/// How many allocations one request marks: each is written whole, some KiB with its reschedules, and
-/// a transaction has 1 MiB. The next request marks further ones.
+/// The largest number of allocations that one request marks: each is written whole, some KiB with
+/// its reschedules, and a transaction has 1 MiB. The next request marks further ones.
 pub const MAX_MARKED: usize = 100;
 
 /// The options of an evaluation.

@@ -10,8 +10,8 @@ use state::{Entity, Key, Snapshot, Write};
 
 use model::refusal::{Kind, Refusal};
 
-/// How many versions of a job may have a tag: each is kept forever, with its whole job. Ours: more
-/// than a tag a week for a year.
+/// The largest number of tagged versions of a job: each is kept forever, with its whole job. Ours:
+/// more than a tag a week for a year.
 const MAX_TAGS: usize = 64;
 /// The length limit of a tag, in bytes. Ours: names of releases and branches are shorter.
 const MAX_NAME_BYTES: usize = 128;

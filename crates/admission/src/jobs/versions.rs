@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use model::JobKey;
 use state::{Key, Snapshot, Write};
 
-/// How many versions a job keeps.
+/// The number of versions that a job keeps.
 pub const KEPT_VERSIONS: usize = 6;
 
-/// How many versions one registration prunes at most. More than one is needed when allocations held
-/// many versions for long. Two operations each, so the transaction stays small.
+/// The largest number of versions that one registration prunes. More than one is needed when
+/// allocations held many versions for long. Two operations each, so the transaction stays small.
 const MAX_PRUNED: usize = 64;
 
 /// Returns the deletions that make room for one more version of a job, and the compares that they

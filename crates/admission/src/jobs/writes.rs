@@ -112,8 +112,8 @@ pub(super) fn forget(snapshot: &Snapshot, stored: &Indexed<Job>) -> Vec<Write> {
     writes
 }
 
-/// How many groups' scaling events a purge deletes at most: with the versions, well below a
-/// transaction's 1,000 operations. The rest is collected as garbage.
+/// The largest number of groups whose scaling events a purge deletes: with the versions, well below
+/// a transaction's 1,000 operations. The rest is collected as garbage.
 const MAX_GROUPS: usize = 100;
 
 /// Returns the write that counts a purged child in its parent's summary.

@@ -4,8 +4,8 @@ use model::{EvalId, Node, Timestamp};
 use placement::NodeEvals;
 use state::{Entity, Key, Snapshot, Write};
 
-/// How many evaluations fit in the transaction that changes the node's record, which has a thousand
-/// operations at most. Further ones follow in transactions of their own.
+/// The number of evaluations that fit in the transaction that changes the node's record, which has
+/// a thousand operations at most. Further ones follow in transactions of their own.
 pub const MAX_NODE_EVALS: usize = 900;
 
 /// Returns the creation of one evaluation for each job that a change of the node concerns

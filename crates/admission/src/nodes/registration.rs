@@ -10,7 +10,7 @@ use state::{Entity, Key, Write};
 
 use super::session::{SessionRefusal, same_secret};
 
-/// How long a secret may be, in bytes: a UUID has 36.
+/// The size limit of a secret, in bytes: a UUID has 36.
 const MAX_SECRET_BYTES: usize = 128;
 
 /// The decision on a registration.

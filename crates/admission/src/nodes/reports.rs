@@ -20,7 +20,7 @@ use model::refusal::{Kind, Refusal};
 /// The length limit of a text that a node sends, in bytes: an error message with its causes has some
 /// hundreds. A driver that quotes a whole log does not get it into the store.
 const MAX_TEXT_BYTES: usize = 1_024;
-/// How many details an event keeps: Nomad's events have at most eight.
+/// The largest number of details that an event keeps: Nomad's events have at most eight.
 const MAX_DETAILS: usize = 16;
 /// The size limit of a stored report after its texts are cut: half of a transaction, so that its
 /// evaluation fits beside it. Fifty tasks with ten events of 1 KiB each fit.

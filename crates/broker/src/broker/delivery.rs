@@ -9,7 +9,7 @@ use crate::event::SessionId;
 use crate::token::Token;
 
 impl Broker {
-    /// Hands out what is ready, as far as there is credit, unless the broker is paused.
+    /// Delivers ready evaluations, as far as there is credit, unless the broker is paused.
     pub(super) fn deliver(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         if self.paused {
             return;

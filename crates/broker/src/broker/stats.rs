@@ -5,7 +5,7 @@ use model::{EvalId, JobType};
 use super::Broker;
 use crate::entry::State;
 
-/// How many evaluations are where.
+/// Numbers of evaluations by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     pub ready: usize,
@@ -61,11 +61,11 @@ impl Broker {
         self.entries.get(&id).map(|entry| entry.state)
     }
 
-    /// Proves that every structure holds what the entries' states say; takes time in proportion to
-    /// everything held, so it is for tests and the simulator.
+    /// Checks every index against the entries' states; takes time in proportion to all evaluations,
+    /// so it is for tests and the simulator.
     ///
     /// # Panics
-    /// When it does not.
+    /// Panics when an index disagrees with the entries.
     pub fn check(&self) {
         for (id, entry) in &self.entries {
             let delivered = self.deliveries.contains_key(id);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::fixture::{Fixture, blocked, eval, eval_id, node_id};
 use crate::{Effect, Event, SessionId, Token, outcome};
 
-/// What may happen; numbers pick among what there is.
+/// An action of the history; numbers pick among the existing objects.
 #[derive(Clone, Debug)]
 enum Act {
     Create {
@@ -56,7 +56,7 @@ enum Act {
     Pass {
         ms: u32,
     },
-    /// What the broker asked to be written is written.
+    /// The writes that the broker requested are committed.
     Write,
     Elect,
     Resync,
@@ -96,7 +96,7 @@ struct World {
     fixture: Fixture,
     sessions: Vec<SessionId>,
     session_count: u64,
-    /// What workers believe they have, given up or not.
+    /// Deliveries that workers believe they hold, given up or not.
     held: Vec<(EvalId, Token)>,
     created: u128,
     /// Every token ever seen with its evaluation.

@@ -12,7 +12,7 @@ const PER_HISTORY: u32 = 10;
 /// up, and a service that was cut off for longer lists the store again.
 const FULL_PART: u32 = 10;
 
-/// How little space is left.
+/// The shortage of space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pressure {
     Calm,
@@ -20,7 +20,7 @@ pub enum Pressure {
     Full,
 }
 
-/// How much history is kept.
+/// The amount of history that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
     /// Event streams, and services that were cut off, resume within this time. Zero: nothing is
@@ -50,7 +50,7 @@ impl History {
 #[derive(Clone, Debug)]
 pub struct Compaction {
     history: History,
-    /// When the last one was returned, and the pressure then.
+    /// The time of the last compaction that was returned, and the pressure then.
     last: Option<(Timestamp, Pressure)>,
     /// The revision of the last successful one.
     compacted: u64,

@@ -1,4 +1,4 @@
-//! What is known of etcd's members when a decision is made.
+//! The status of etcd and its members: the input of a maintenance decision.
 
 use model::Timestamp;
 use model::etcd::EtcdMember;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// How long after its last change an object is kept. Source: Nomad's public defaults.
+/// The times for which objects are kept after their last change. Source: Nomad's public defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// Ended evaluations and allocations, and client sides whose allocation does not exist.

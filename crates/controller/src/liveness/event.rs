@@ -1,4 +1,4 @@
-//! What the liveness state machine is given, and what it asks for.
+//! Events and effects of the liveness state machine.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub enum Event {
 pub struct Vitals {
     /// The time since the last message from the store.
     pub store_silent_for: Duration,
-    /// How long this process certainly leads without another renewal of its lease.
+    /// The time for which this process certainly leads without another renewal of its lease.
     pub leads_for: Duration,
 }
 

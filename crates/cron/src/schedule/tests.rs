@@ -150,7 +150,7 @@ fn expressions() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// What is found matches on the zone's clock, and nothing before it does.
+    /// The time that is found matches on the zone's clock, and no earlier time does.
     #[test]
     fn the_next_time_is_the_first_that_matches(
         expression in expressions(),

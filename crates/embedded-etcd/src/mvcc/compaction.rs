@@ -28,7 +28,7 @@ impl Mvcc {
         Ok(())
     }
 
-    /// Whether a compaction has records left to drop.
+    /// Returns true if a compaction has records left to drop.
     #[must_use]
     pub fn is_sweeping(&self) -> bool {
         self.sweep.is_some()
@@ -67,8 +67,8 @@ impl Mvcc {
         dropped
     }
 
-    /// Whether a compaction at `upto` keeps `record`, which is not newer than that: the newest
-    /// version of a key stays, unless it is a tombstone from before `upto`.
+    /// Returns true if a compaction at `upto` keeps `record`, which is not newer than that: the
+    /// newest version of a key stays, unless it is a tombstone from before `upto`.
     pub(crate) fn survives(&self, record: &Record, upto: i64) -> bool {
         let newest = self
             .index

@@ -55,7 +55,8 @@ impl Mvcc {
         Ok(result)
     }
 
-    /// Whether `holds` of every live key in `range` at `revision`, or of none when there is none.
+    /// Returns true if `holds` is true of every live key in `range` at `revision`; without a live
+    /// key, its answer for `None`.
     pub(crate) fn all(
         &self,
         range: &KeyRange,

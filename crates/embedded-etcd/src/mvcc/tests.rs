@@ -27,7 +27,7 @@ enum Change {
     Delete(usize, usize),
 }
 
-/// What happens to the store.
+/// An operation on the store.
 #[derive(Clone, Debug)]
 enum Event {
     Write {

@@ -28,6 +28,6 @@ pub struct Contents {
     pub leases: Vec<(i64, i64)>,
     /// [`crate::mvcc::NEVER_COMPACTED`] if it never was.
     pub compact_revision: i64,
-    /// How often the store has been opened, this time included.
+    /// The number of times the store was opened, this time included.
     pub opened: u64,
 }

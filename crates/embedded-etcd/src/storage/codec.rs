@@ -90,7 +90,7 @@ pub fn decode_lease(id: i64, entry: &[u8]) -> Result<i64, Corruption> {
     Ok(ttl)
 }
 
-/// Whether this many writes can have been made; so that counting on from it cannot overflow.
+/// Returns true for a plausible revision, one from which counting on cannot overflow.
 fn is_revision(revision: Revision) -> bool {
     const MAX: i64 = 1 << 62;
     (1..=MAX).contains(&revision.main) && (0..=MAX).contains(&revision.sub)

@@ -32,7 +32,7 @@ const META_FORMAT: &str = "format";
 const META_OPENED: &str = "opened";
 const META_COMPACT_REVISION: &str = "compact_revision";
 
-/// What the tables look like; a change of it is a new number.
+/// The version of the tables' format; a changed format gets a new number.
 const FORMAT: i64 = 1;
 
 /// Memory redb may use for pages. Values are read from it only at open, so what pays is keeping the
@@ -45,16 +45,16 @@ pub struct Disk {
     database: Database,
     path: PathBuf,
     durability: Durability,
-    /// Whether commits since the last sync could be lost.
+    /// True if commits since the last sync could be lost.
     unflushed: AtomicBool,
 }
 
 impl Disk {
-    /// Opens or makes the file at `path`, and reads what is in it.
+    /// Opens or creates the file at `path`, and reads its contents.
     ///
     /// # Errors
-    /// [`Error::Storage`] if it cannot be opened or is in use, [`Error::Corrupt`] if what it holds
-    /// makes no sense.
+    /// [`Error::Storage`] if it cannot be opened or is in use, [`Error::Corrupt`] if its contents
+    /// cannot be decoded.
     pub fn open(path: &Path, durability: Durability) -> Result<(Self, Contents), Error> {
         let database = Database::builder()
             .set_cache_size(CACHE_BYTES)

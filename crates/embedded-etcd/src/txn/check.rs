@@ -77,7 +77,7 @@ fn sizes_and_operations(request: &PbTxnRequest, max_ops: usize) -> Result<(), Ap
     Ok(())
 }
 
-/// What a list of operations may put and delete, whichever branches are taken.
+/// The puts and deletions that a list of operations may make, whichever branches are taken.
 #[derive(Default)]
 struct Writes<'a> {
     puts: HashSet<&'a [u8]>,

@@ -40,8 +40,8 @@ fn decide(mvcc: &Mvcc, request: &PbTxnRequest, revision: i64, taken: &mut Vec<bo
     }
 }
 
-/// Whether `compare` holds for every key it names; for a range without keys, whether it would for a key that
-/// does not exist.
+/// Returns true if `compare` holds for every key it names; for a range without keys, if it would
+/// hold for a key that does not exist.
 fn holds(mvcc: &Mvcc, compare: &PbCompare, revision: i64) -> bool {
     let range = KeyRange::new(compare.key.clone(), compare.range_end.clone());
     mvcc.all(&range, revision, |record| match record {

@@ -83,7 +83,7 @@ pub(crate) fn delete_range(
     })
 }
 
-/// Whether a txn writes nothing in any branch; a nested txn counts as a write.
+/// Returns true if a txn writes nothing in any branch; a nested txn counts as a write.
 pub(crate) fn read_only(request: &PbTxnRequest) -> bool {
     request
         .success

@@ -41,7 +41,7 @@ pub struct WatchHub {
 #[derive(Debug)]
 struct Stream {
     watchers: BTreeMap<i64, Watcher>,
-    /// Where the search for a free watch id goes on.
+    /// The id from which the search for a free watch id continues.
     next_watch_id: i64,
     outbox: Arc<Outbox>,
     /// Time of the next progress report of its watches that requested one.
@@ -219,7 +219,7 @@ impl WatchHub {
         }
     }
 
-    /// When [`WatchHub::tick`] next has something to do.
+    /// Returns the time at which [`WatchHub::tick`] next has something to do.
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
         let wants_progress = |stream: &&Stream| {
@@ -301,7 +301,7 @@ impl Stream {
 }
 
 impl Watcher {
-    /// Whether everything up to `revision` that it wants has been sent to it.
+    /// Returns true if the watcher has been sent all its events up to `revision`.
     fn is_synced_at(&self, revision: i64) -> bool {
         self.state == State::Synced && self.request.start_revision <= revision
     }

@@ -84,7 +84,7 @@ impl Outbox {
         }
     }
 
-    /// Whether events would be accepted now. A negative answer counts as a refused push.
+    /// Returns true if events would be accepted now. A negative answer counts as a refused push.
     pub fn has_room(&self) -> bool {
         let mut inner = self.lock();
         let has_room = inner.closed || inner.has_much_room();

@@ -12,14 +12,14 @@ pub struct Request {
     pub start_revision: i64,
     /// The id it wants; 0 lets the stream choose.
     pub watch_id: i64,
-    /// Whether progress is reported while nothing changes.
+    /// Report progress while nothing changes.
     pub progress_notify: bool,
     /// Filter out puts.
     pub no_put: bool,
     /// Filter out deletes.
     pub no_delete: bool,
     pub prev_kv: bool,
-    /// Whether large messages may be fragmented.
+    /// Allow fragments of large messages.
     pub fragment: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Watcher {
     pub(super) state: State,
     /// Changes before this revision have been sent, or are not wanted.
     pub(super) next_revision: i64,
-    /// Whether the next progress tick is to report.
+    /// True if the next progress tick reports.
     pub(super) progress_due: bool,
 }
 

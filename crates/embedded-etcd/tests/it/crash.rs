@@ -24,7 +24,7 @@ const ROUND: &str = "KAFILA_CRASH_ROUND";
 
 const ROUNDS: u64 = 24;
 
-/// How long a child lives at most, once it has answered for the first time.
+/// The longest life of a child after its first answer.
 const LIFE_MS: u64 = 150;
 
 const WRITERS: u64 = 4;
@@ -32,7 +32,7 @@ const WRITERS: u64 = 4;
 /// Revisions that compaction leaves.
 const KEPT: i64 = 20;
 
-/// What a child says it has been answered. One line each.
+/// The answers that a child reports. One line each.
 #[derive(Debug, Default)]
 struct Acknowledged {
     /// Writer → number of its last txn, with its revision.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 /// Errors, and warnings, kept: more than a user reads at once, few enough for one response.
 const MAX_KEPT: usize = 100;
 
-/// How many regular expressions a job may have: each takes up to some milliseconds to compile, here
-/// and again where nodes are compared.
+/// The largest number of regular expressions in a job: each takes up to some milliseconds to
+/// compile, here and again where nodes are compared.
 const MAX_REGEXPS: usize = 100;
 
 /// No duration of a job is meant to be shorter, 1 ms: a number without a unit, which is nanoseconds,
@@ -25,7 +25,7 @@ const LONGEST_SECONDS: i64 = 86_400;
 pub(super) struct Check {
     errors: FieldErrors,
     warnings: Vec<String>,
-    /// How many errors there were beyond those kept.
+    /// The number of errors beyond those kept.
     dropped: usize,
     regexps: usize,
 }

@@ -12,7 +12,7 @@ pub(super) struct Sides<'a> {
     pub(super) right: Option<&'a str>,
 }
 
-/// What a list of constraints is about.
+/// The level that a list of constraints belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     JobOrGroup,
@@ -21,7 +21,7 @@ pub(super) enum Level {
     Device,
 }
 
-/// What a node can be asked for beside `${attr.…}` and `${meta.…}`.
+/// The facts of a node beside `${attr.…}` and `${meta.…}`.
 const NODE_FACTS: [&str; 5] = [
     "${node.unique.id}",
     "${node.unique.name}",
@@ -29,7 +29,7 @@ const NODE_FACTS: [&str; 5] = [
     "${node.class}",
     "${node.pool}",
 ];
-/// What begins the names of whatever else there is; that a node has it is known only there.
+/// The prefixes of all other names; only the node knows if it has such a fact.
 const PREFIXES: [&str; 4] = ["${attr.", "${meta.", "${unique.", "${device."];
 
 /// Returns why the left side of a test names nothing, if so: the test would never hold.

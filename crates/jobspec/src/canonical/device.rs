@@ -7,7 +7,7 @@ use super::{constraint, rank};
 
 /// Source: Nomad's default.
 const DEFAULT_COUNT: u64 = 1;
-/// What `${device.…}` has beside attributes.
+/// The facts of `${device.…}` beside attributes.
 const FACTS: [&str; 4] = ["ids", "model", "vendor", "type"];
 
 pub(super) fn devices(

@@ -11,7 +11,7 @@ use super::constraint;
 /// Source: Nomad's default weight of an affinity and of a spread.
 const DEFAULT_WEIGHT: i64 = 50;
 
-/// Whether affinities and spreads are present, for the rule that system jobs have none.
+/// The presence of affinities and spreads, for the rule that system jobs have none.
 pub(super) struct Ranks {
     affinities: bool,
     spreads: bool,

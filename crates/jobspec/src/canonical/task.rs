@@ -25,7 +25,7 @@ const HOOKS: [(&str, LifecycleHook); 3] = [
     ("poststop", LifecycleHook::Poststop),
 ];
 
-/// What a task needs to know of its group and job.
+/// The facts of group and job that the checks of a task need.
 pub(super) struct Surroundings<'a> {
     pub(super) job_type: JobType,
     pub(super) group_name: &'a str,

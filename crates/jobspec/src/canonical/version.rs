@@ -1,7 +1,7 @@
 //! Version constraints such as `>= 1.2, < 2.0` and `~> 1.4`.
 //!
-//! What passes here the crate `placement` can read, which compares it with what nodes report; a
-//! test holds the two together.
+//! The crate `placement`, which compares versions with the nodes' reports, can read every version
+//! that passes here; a test compares the two.
 
 use std::sync::LazyLock;
 

@@ -38,7 +38,7 @@ fn read(text: &str) {
     }
 }
 
-/// What job files are made of, so that random ones get further than the first letter.
+/// Pieces of job files, so that random ones get further than the first letter.
 const PIECES: [&str; 48] = [
     "job",
     "group",

@@ -204,7 +204,7 @@ fn a_request_for_any_instance_leaves_a_named_one_to_others() {
     assert_eq!(ids, ["a", "b"]);
 }
 
-/// What is tried does not multiply with the requests.
+/// The number of attempts does not multiply with the requests.
 #[test]
 fn the_last_of_many_requests_gets_the_one_that_it_needs() {
     let mut node = builders::node(1);

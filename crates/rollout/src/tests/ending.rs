@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    /// What the scheduler does about the deployment.
+    /// Makes the scheduler's changes to the deployment.
     fn look(&mut self) {
         let deployment = self.fixture.deployment();
         if deployment.status != DeploymentStatus::Running {

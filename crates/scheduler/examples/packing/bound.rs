@@ -1,9 +1,10 @@
 //! Lower bound: the minimum number of nodes for a demand, with any scheduler.
 //!
-//! What may only be in some zones has to fit into those zones' nodes: for every set of zones, what
-//! may be nowhere else is held by as many of their largest nodes as the sums of cpu, memory and disk
-//! need, and a group that wants distinct hosts by as many as it has allocations. Sets of zones that
-//! have none in common add up. Sums know nothing of pieces, so even the best packing may need more.
+//! Allocations that may only be in some zones have to fit into those zones' nodes: for every set of
+//! zones, what may be nowhere else is held by as many of their largest nodes as the sums of cpu,
+//! memory and disk need, and a group that wants distinct hosts by as many as it has allocations.
+//! Sets of zones that have none in common add up. Sums know nothing of pieces, so even the best
+//! packing may need more.
 
 use model::{ComparableResources, Job, Node};
 use placement::Requirements;

@@ -16,7 +16,7 @@ use crate::workload::{Used, is_batch};
 
 const SET_ASIDE_MAX: usize = 3;
 
-/// How many nodes with room are compared.
+/// The number of nodes with room that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// Two for batch work, the logarithm of the number of nodes for services.

@@ -7,11 +7,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use test_kit::builders;
 
-/// How many zones nodes are in, one after the other.
+/// The number of zones; nodes are in them in turn.
 pub(crate) const ZONES: usize = 4;
 const ZONE_NAMES: [&str; ZONES] = ["a", "b", "c", "d"];
 
-/// What the smallest nodes have.
+/// The resources of the smallest nodes.
 pub(crate) const SMALL: ComparableResources = ComparableResources {
     cpu_mhz: 16_000,
     memory_mib: 32_768,

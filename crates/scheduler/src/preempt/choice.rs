@@ -86,9 +86,9 @@ struct VictimSearch<'a, 'c> {
     preempted: &'a Preempted,
     /// Positions among the candidates, in the order in which they were taken.
     taken: Vec<usize>,
-    /// What is held without them.
+    /// The node's usage without them.
     usage: NodeUsage,
-    /// What is still missing without them.
+    /// The resources still missing without them.
     need: Need,
 }
 

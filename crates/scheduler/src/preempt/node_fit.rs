@@ -9,7 +9,7 @@ use crate::rank::assignment::Assignment;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeFit<'a> {
     pub(crate) node: &'a Node,
-    /// What is held there, without what the plan stops or has evicted.
+    /// The node's usage, without allocations that the plan stops or evicts.
     pub(crate) usage: &'a NodeUsage,
     pub(crate) requirements: &'a Requirements,
 }

@@ -31,7 +31,7 @@ pub(crate) struct Neighbour {
     pub(crate) may_share: bool,
 }
 
-/// What one allocation asks for beyond its group.
+/// One allocation's requirements beyond those of its group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AllocAsk {
     /// Taken if it has room, regardless of the score: the predecessor's disk, for instance.

@@ -40,7 +40,7 @@ struct Held {
     node_id: NodeId,
     is_of_job: bool,
     is_of_group: bool,
-    /// What is to be distinct may be shared with it.
+    /// A replacement may share distinct values with it.
     is_alternative: bool,
     may_share: bool,
     resources: AllocatedResources,
@@ -51,7 +51,7 @@ struct World {
     nodes: Vec<Node>,
     job: Job,
     algorithm: Algorithm,
-    /// What is held, in the order in which it came.
+    /// The held allocations, in the order of their placement.
     held: Vec<Held>,
     snapshot: Snapshot,
 }

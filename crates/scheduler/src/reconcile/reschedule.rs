@@ -294,8 +294,9 @@ mod tests {
         assert_eq!(next, Some(at(61 + 30)));
     }
 
-    /// What becomes of one that waits for the evaluation `waits_for`, which is due at `wait_until`
-    /// seconds, when `looks` looks: its replacement is due at 70 s, and it is 10 s now.
+    /// Returns the fate of an allocation that waits for the evaluation `waits_for`, which is due at
+    /// `wait_until` seconds, when `looks` looks: its replacement is due at 70 s, and it is 10 s
+    /// now.
     fn fate(
         waits_for: u128,
         wait_until: u64,

@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// What is changed, and how.
+    /// The name of a change, and the change.
     type Edit = (&'static str, fn(&mut Job));
 
     fn differs(edit: impl FnOnce(&mut Job)) -> bool {

@@ -21,7 +21,7 @@ use crate::run_rng::RunRng;
 use crate::system::changes::{NodeAsk, SystemChanges, SystemGroup};
 use crate::template::Template;
 
-/// What nodes hold with the draft so far.
+/// The usage of nodes with the draft so far.
 type Usages = FxHashMap<NodeId, NodeUsage>;
 
 pub(crate) struct SystemPlanner<'a, 'd> {

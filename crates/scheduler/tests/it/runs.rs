@@ -241,7 +241,7 @@ fn a_give_up_that_is_refused_over_and_over_is_given_back() {
     let (decisions, settled) = carry(&mut cluster, JobType::Batch, 1, |cluster, _, _| {
         rejection(cluster)
     });
-    assert_eq!(settled, PlanOutcome::Hopeless);
+    assert_eq!(settled, PlanOutcome::RefusedTooOften);
     assert_eq!(
         decisions
             .iter()

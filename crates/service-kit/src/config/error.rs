@@ -19,7 +19,7 @@ pub enum ConfigError {
     UnknownVariable {
         service: String,
         name: String,
-        /// What may be meant, with its punctuation; may be empty.
+        /// A suggestion, with its punctuation; may be empty.
         hint: String,
     },
     /// `problem` says where, names the key, and the known keys when it is not one of them.

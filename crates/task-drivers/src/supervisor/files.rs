@@ -68,7 +68,7 @@ pub(crate) struct State {
     pub(crate) boot_id: String,
     pub(crate) supervisor: ProcessId,
     pub(crate) task: ProcessId,
-    /// Whether the task has a control group of its own.
+    /// True if the task has a control group of its own.
     #[serde(default)]
     pub(crate) has_cgroup: bool,
     pub(crate) started_at: Timestamp,

@@ -64,7 +64,7 @@ async fn a_task_sees_its_variables_its_directory_and_nothing_of_the_agents_secre
     bench.finish().await;
 }
 
-/// Whether a control group keeps it there or the kernel's scheduler does.
+/// True with a control group and with the affinity of the kernel's scheduler.
 #[tokio::test]
 async fn a_task_runs_on_its_own_cores_and_no_others() {
     let allowed = fs::read_to_string("/proc/self/status").unwrap();

@@ -19,7 +19,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Status;
 use tonic::service::Routes;
 
-/// What a gateway does with a request.
+/// The scripted reaction of a gateway to a request.
 pub(crate) enum Reply {
     Messages(Vec<Bytes>),
     /// Messages, then the end of a gateway that shuts down.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gateway_core::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many callers a gateway serves: each has a watch at the store.
+/// The largest number of event streams of a gateway: each has a watch at the store.
 const STREAMS_MAX: usize = 256;
 
 /// Free slots for callers. Cheap to clone.

@@ -16,18 +16,18 @@ use tonic::Code;
 
 use crate::gateway::Shared;
 
-/// How many batches may wait for a caller; the store keeps the rest.
+/// The largest number of batches that wait for a caller; the store keeps the rest.
 const BATCHES_AHEAD: usize = 16;
-/// How many encoded bytes may wait for a caller: the writes of one transaction, at most 1 MiB, make a
-/// few times that in events. A larger batch waits alone. With every caller stalled a gateway holds
-/// 1 GiB.
+/// The limit of encoded bytes that wait for a caller: the writes of one transaction, at most 1 MiB,
+/// make a few times that in events. A larger batch waits alone. With every caller stalled a gateway
+/// holds 1 GiB.
 const BYTES_AHEAD: u32 = 4 << 20;
 /// The timeout for the replica to reach a write, before its events are described from older state.
 const CATCH_UP: Duration = Duration::from_secs(1);
-/// How long before a bookmark is due the store is asked for its progress.
+/// The time before a bookmark at which the store is asked for its progress.
 const ASK_AHEAD: Duration = Duration::from_millis(500);
 
-/// How long after a bookmark is due the store may be silent before the stream ends.
+/// The silence of the store after a due bookmark that ends the stream.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 const BOOKMARK_DEFAULT: Duration = Duration::from_secs(10);
@@ -189,9 +189,9 @@ impl Received {
 /// watch must not look like a store without writes.
 struct Bookmark {
     due: Instant,
-    /// When the store was last asked.
+    /// The time at which the store was last asked.
     asked_at: Option<Instant>,
-    /// Whether it has answered since.
+    /// True if it has answered since.
     is_heard: bool,
 }
 

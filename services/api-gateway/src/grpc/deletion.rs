@@ -7,7 +7,7 @@ use state::Snapshot;
 
 use super::query::Api;
 
-/// How often an object may be marked before its deletion is given up: each time a new user came
+/// The number of marks of an object after which its deletion is given up: each time a new user came
 /// between mark and deletion.
 const MAX_MARKS: usize = 3;
 

@@ -156,7 +156,7 @@ fn find_job(snapshot: &Snapshot, key: &JobKey, version: Option<u64>) -> Result<v
 
 /// Returns the error of a missing job, with the jobs whose ids begin alike.
 pub(super) fn no_such_job(snapshot: &Snapshot, key: &JobKey) -> Error {
-    /// How many similar ids are named.
+    /// The largest number of similar ids that are named.
     const MAX_NAMED: usize = 5;
     let alike: Vec<&str> = snapshot
         .jobs()

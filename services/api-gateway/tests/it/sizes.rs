@@ -15,7 +15,7 @@ use crate::support::{Suite, ask, job};
 /// More than any job has room for.
 const TOO_MUCH: usize = 1 << 20;
 
-/// What a job can be filled up with, a byte or an escaped one at a time.
+/// Fillers that bring a job to a given size, a byte or an escaped one at a time.
 const FILLERS: [&str; 2] = ["x", "\n"];
 
 fn filled(job: &Job, filler: &str, length: usize) -> Job {

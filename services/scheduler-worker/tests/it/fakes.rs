@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 /// Long enough for a loaded machine, short enough to notice.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What workers have told the broker, in order.
+/// A worker's message to the broker; messages are kept in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     Opened { credit: u32, types: Vec<String> },
@@ -115,7 +115,7 @@ impl EvalBroker for FakeBroker {
     }
 }
 
-/// How the plan-applier answers one plan.
+/// The plan-applier's answer to one plan.
 pub(crate) enum Answer {
     Commit,
     /// Commits and never says so.

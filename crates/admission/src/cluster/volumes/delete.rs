@@ -9,7 +9,8 @@ use super::request::VolumeRefusal;
 use crate::cluster::deletion::{self, Deletion};
 use crate::cluster::joined::MAX_NAMED;
 
-/// How many claims are deleted with a volume; the cluster-controller deletes the others.
+/// The largest number of claims that are deleted with a volume; the cluster-controller deletes the
+/// others.
 const MAX_CLAIMS: usize = 500;
 
 /// Decides on the next step of deleting a volume; `None`: there is none of that name.

@@ -7,8 +7,8 @@ use state::{Entity, Key, Snapshot, Write};
 use super::request::{VolumeContext, VolumeRefusal, pending};
 use crate::cluster::namespaces;
 
-/// How many system jobs are evaluated because of a new volume: with the volume well below a
-/// transaction's 1,000 operations. The next change of the node evaluates the others.
+/// The largest number of system jobs that are evaluated because of a new volume: with the volume
+/// well below a transaction's 1,000 operations. The next change of the node evaluates the others.
 const MAX_EVALS: usize = 500;
 
 /// The decision on a registration.

@@ -72,7 +72,7 @@ impl Fixture {
     /// Commits the writes of a proposal.
     ///
     /// # Panics
-    /// When a compare does not hold.
+    /// Panics when a compare does not hold.
     pub(super) fn commit(&mut self, proposal: &Proposal) -> u64 {
         self.write(&proposal.writes)
     }

@@ -248,7 +248,7 @@ impl Fixture {
         snapshot.alloc(alloc_id(number)).expect("placed").clone()
     }
 
-    /// What a look comes to, without anything written.
+    /// Returns the decision of one pass, without writing it.
     pub(super) fn look(&mut self) -> Look {
         let nodes = self.draining.take();
         let mut next_id = || EvalId::from_random(1);

@@ -43,7 +43,8 @@ fn jobs(draw: &mut Draw) -> Vec<Job> {
     (0..count).map(|number| job(number, draw)).collect()
 }
 
-/// How many of a group are not healthy where they may stay.
+/// Returns the number of the group's allocations that are not healthy on a node where they may
+/// stay.
 fn on_the_move(fixture: &Fixture, job: &Job) -> u32 {
     let snapshot = fixture.snapshot();
     let stands = |view: &&AllocView| {

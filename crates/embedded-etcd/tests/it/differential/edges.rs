@@ -366,7 +366,7 @@ async fn a_client_that_has_said_its_last_word_still_listens() {
     pair.store.shutdown().await;
 }
 
-/// What has come on a stream once `is_enough`.
+/// Returns a stream's messages as soon as `is_enough` accepts them.
 async fn received(
     stream: &WatchStream,
     is_enough: impl Fn(&[PbWatchResponse]) -> bool,

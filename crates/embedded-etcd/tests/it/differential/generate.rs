@@ -37,14 +37,14 @@ pub(super) const ODD_STREAM: usize = STREAMS - 1;
 /// Names of leases that the server chooses the id of, beyond all that the test chooses.
 const SERVER_CHOSEN: i64 = 1 << 40;
 
-/// What the generator knows of the store.
+/// The generator's knowledge of the store.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) revision: i64,
     pub(super) compact_revision: i64,
     /// Those that exist, by their names.
     pub(super) leases: Vec<i64>,
-    /// How many were ever granted.
+    /// The number of leases that were ever granted.
     pub(super) granted: i64,
     /// Active watches of each stream.
     pub(super) watches: [Vec<i64>; STREAMS],
@@ -52,7 +52,7 @@ pub(super) struct Known {
 
 pub(super) struct Generator {
     pub(super) rng: StdRng,
-    /// Whether the stores' hashes are compared. Then no server chooses a lease's id, which would be
+    /// True if the stores' hashes are compared. Then no server chooses a lease's id, which would be
     /// in the hash.
     pub(super) hashes: bool,
     pub(super) known: Known,

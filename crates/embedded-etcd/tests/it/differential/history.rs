@@ -212,7 +212,7 @@ async fn catch_up(side: &Side, stream: usize, revision: i64) {
     .await;
 }
 
-/// Where etcd's order of equal keys is open, its order is taken for ours.
+/// Gives our answer etcd's order of equal keys where that order is unspecified.
 fn forgive_ties(step: &Step, ours: &mut Answer, theirs: &Answer) {
     match (step, ours, theirs) {
         (Step::Range(request), Answer::Range(ours), Answer::Range(theirs)) => {

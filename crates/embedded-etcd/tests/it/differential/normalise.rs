@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use etcd_client::proto::{PbEvent, PbKeyValue, PbRangeRequest, PbWatchResponse};
 
-/// What one watch heard, message boundaries left out.
+/// The content of one watch, without message boundaries.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Heard {
     Created {
@@ -27,14 +27,14 @@ pub(super) enum Heard {
     },
 }
 
-/// What one stream heard.
+/// The content of one stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stream {
     /// By watch id; -1 for what concerns none.
     pub(super) watches: BTreeMap<i64, Vec<Heard>>,
     /// The revisions reported for the whole stream, repetitions left out.
     pub(super) progress: Vec<i64>,
-    /// How often the last of them was reported.
+    /// The number of times the last of them was reported.
     repetitions: Ignored<usize>,
 }
 
@@ -74,7 +74,7 @@ impl Stream {
             .collect()
     }
 
-    /// How often `revision` was reported last, nothing else between.
+    /// Returns the number of times `revision` was reported last, with no other report between.
     pub(super) fn reports_of(&self, revision: i64) -> usize {
         if self.progress.last() == Some(&revision) {
             self.repetitions.0
@@ -164,8 +164,8 @@ const BY_VALUE: i32 = 4;
 /// Up to here Go's sort is stable, and so etcd's order of equal keys is known.
 const STABLY_SORTED: usize = 12;
 
-/// Whether two sorted answers are the same but for the order of what compares equal, which etcd
-/// leaves open in large answers.
+/// Returns true if two sorted answers are the same but for the order of what compares equal, which
+/// etcd leaves open in large answers.
 pub(super) fn same_but_for_ties(
     request: &PbRangeRequest,
     ours: &[PbKeyValue],

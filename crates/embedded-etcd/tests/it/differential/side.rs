@@ -20,7 +20,7 @@ use crate::support::{
 /// Watch streams of a history.
 pub(super) const STREAMS: usize = 3;
 
-/// What a watch of no keys is refused with.
+/// The refusal of a watch of no keys.
 const EMPTY_RANGE: &str = "mvcc: watcher range is empty";
 
 pub(super) struct Side {
@@ -214,7 +214,7 @@ impl Side {
         expected
     }
 
-    /// What has come on a watch stream so far.
+    /// Returns the messages of a watch stream so far.
     pub(super) fn received(&self, stream: usize) -> Vec<PbWatchResponse> {
         let mut responses = self.streams[stream].received();
         for response in &mut responses {
@@ -286,7 +286,7 @@ fn marker() -> PbWatchRequestUnion {
     create.to_union()
 }
 
-/// Whether a watch will be taken for a marker.
+/// Returns true if a watch will be mistaken for a marker.
 fn is_refused_as_marker(create: &Create) -> bool {
     let key: &[u8] = if create.key.is_empty() {
         &[0]

@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::support::raw::Create;
 
-/// What is asked. Leases are named by ids of the test's own; see [`super::side::Side`].
+/// One request. Leases are named by ids of the test's own; see [`super::side::Side`].
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Range(PbRangeRequest),
@@ -53,7 +53,7 @@ pub(super) enum Step {
     Settle,
 }
 
-/// What is answered, once made comparable.
+/// The answer to a step, in comparable form.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Answer {
     Range(PbRangeResponse),

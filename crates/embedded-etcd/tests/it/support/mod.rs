@@ -8,7 +8,7 @@ use std::time::Duration;
 /// No step of a test on loopback takes this long.
 pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a poll of something that is about to happen waits before it looks again.
+/// The interval between two polls of a condition.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Waits until `found` returns something, or panics with what `describe` says.

@@ -163,7 +163,7 @@ pub(crate) fn request(union: PbWatchRequestUnion) -> PbWatchRequest {
     }
 }
 
-/// What a test asks of a watch; the message itself cannot be named outside the client crate.
+/// A test's request for a watch; the message itself cannot be named outside the client crate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Create {
     pub(crate) key: Vec<u8>,

@@ -82,7 +82,7 @@ fn within_which_counts_a_group_is_scaled() {
     assert_eq!(Some(&scaling.policy), policy.as_object());
 }
 
-/// What is stored is read anew by every node, so it has to come back as it was.
+/// Every node reads the stored job again, so it must read back unchanged.
 #[test]
 fn what_a_child_carries_survives_its_own_form() {
     let text = r#"{"Job": {"ID": "p/dispatch-1-aa", "Type": "batch", "ParentID": "p",

@@ -69,7 +69,7 @@ impl SpaceGate {
         }
     }
 
-    /// Judges the members that answered. Without any answer the decision stays.
+    /// Decides by the members that answered. Without any answer the decision stays.
     pub fn observe(&mut self, members: &[EtcdMember]) {
         if members.is_empty() || self.limits.refuse_percent >= 100 {
             return;
@@ -79,10 +79,12 @@ impl SpaceGate {
         } else {
             0
         };
-        self.refusal = members.iter().find_map(|member| self.judge(member, margin));
+        self.refusal = members
+            .iter()
+            .find_map(|member| self.refusal_by(member, margin));
     }
 
-    fn judge(&self, member: &EtcdMember, margin: u64) -> Option<NoSpace> {
+    fn refusal_by(&self, member: &EtcdMember, margin: u64) -> Option<NoSpace> {
         let endpoint = || member.endpoint.clone();
         if member.is_out_of_space {
             return Some(NoSpace::Full {

@@ -37,17 +37,17 @@ fn main() {
 
 fn measure(jobs: u64) {
     let before = resident();
-    let mut site = Site::new(jobs);
-    let took = timed(|| site.write(0..OPEN)).1;
+    let mut cluster = Cluster::new(jobs);
+    let took = timed(|| cluster.write(0..OPEN)).1;
     let replica = resident() - before;
-    let snapshot = site.state.snapshot();
+    let snapshot = cluster.state.snapshot();
     let mut broker = Broker::new(Config::default(), 7, 1);
     let (effects, first_look) = timed(|| broker.resync(NOW, &snapshot));
     let held = resident().saturating_sub(before + replica);
     assert!(effects.is_empty(), "no worker has credit yet");
     drop(snapshot);
 
-    let (ended, busy) = timed(|| site.work(&mut broker));
+    let (ended, busy) = timed(|| cluster.work(&mut broker));
     let rate = |count: u64, took: Duration| count as f64 / took.as_secs_f64();
     println!(
         "| {jobs} | {} bytes each | {} bytes each | {:.1} s | {:.0} a second | {:.0} a second |",
@@ -59,14 +59,15 @@ fn measure(jobs: u64) {
     );
 }
 
-struct Site {
+/// The evaluations in the store and the change feed of a cluster whose workers never wait.
+struct Cluster {
     state: State,
     reader: Reader,
     revision: u64,
     jobs: u64,
 }
 
-impl Site {
+impl Cluster {
     fn new(jobs: u64) -> Self {
         Self {
             state: State::default(),

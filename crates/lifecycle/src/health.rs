@@ -64,7 +64,7 @@ impl HealthWatch {
     /// Sets the verdict if the tasks' states allow one.
     ///
     /// Returns a reason per task when the deadline has passed.
-    pub(crate) fn judge(
+    pub(crate) fn update_verdict(
         &mut self,
         spec: Option<HealthSpec>,
         (specs, tasks): (&Specs, &Tasks),
@@ -95,7 +95,7 @@ impl HealthWatch {
         Vec::new()
     }
 
-    /// Returns when [`Self::judge`] may give another result without an event.
+    /// Returns when [`Self::update_verdict`] may give another result without an event.
     pub(crate) fn next_deadline(
         &self,
         spec: Option<HealthSpec>,

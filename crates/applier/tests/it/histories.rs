@@ -18,7 +18,8 @@ const STEPS: usize = 150;
 const JOBS: u32 = 4;
 const NODES: u128 = 4;
 
-struct World {
+/// A random history of one applier, with its store, its replica and its waiting workers.
+struct History {
     rng: StdRng,
     seed: u64,
     store: Store,
@@ -36,7 +37,7 @@ struct World {
     untold: BTreeSet<AllocId>,
 }
 
-impl World {
+impl History {
     fn new(seed: u64) -> Self {
         let mut store = Store::new(seed);
         for number in 1..=NODES {
@@ -306,24 +307,24 @@ impl World {
 fn concurrent_plans_never_overcommit_and_are_all_answered() {
     let (mut placed, mut rejected) = (0, 0);
     for seed in 0..HISTORIES {
-        let mut world = World::new(seed);
+        let mut history = History::new(seed);
         for _ in 0..STEPS {
-            world.step();
+            history.step();
         }
-        world.finish();
-        let stored: BTreeSet<_> = world
+        history.finish();
+        let stored: BTreeSet<_> = history
             .store
             .snapshot()
             .allocs()
             .map(|view| view.alloc.id)
             .collect();
         assert!(
-            world.told.is_subset(&stored),
+            history.told.is_subset(&stored),
             "seed {seed}: told of what is not there"
         );
         let silent: Vec<_> = stored
             .iter()
-            .filter(|id| !world.told.contains(id) && !world.untold.contains(id))
+            .filter(|id| !history.told.contains(id) && !history.untold.contains(id))
             .collect();
         assert!(
             silent.is_empty(),

@@ -91,25 +91,25 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The world around the broker: workers that hold deliveries, and writes that may get lost.
-struct World {
+/// A random history of one broker, with workers that hold deliveries and writes that may get lost.
+struct History {
     fixture: Fixture,
     sessions: Vec<SessionId>,
     session_count: u64,
     /// Deliveries that workers believe they hold, given up or not.
-    held: Vec<(EvalId, Token)>,
+    deliveries: Vec<(EvalId, Token)>,
     created: u128,
     /// Every token ever seen with its evaluation.
     tokens: BTreeMap<(u64, u64), EvalId>,
 }
 
-impl World {
+impl History {
     fn new() -> Self {
         Self {
             fixture: Fixture::new(),
             sessions: Vec::new(),
             session_count: 0,
-            held: Vec::new(),
+            deliveries: Vec::new(),
             created: 0,
             tokens: BTreeMap::new(),
         }
@@ -194,8 +194,8 @@ impl World {
                 }
             }
             Act::Finish { pick, outcome, ack } => {
-                if let Some(position) = position(pick, self.held.len()) {
-                    let (id, token) = self.held.remove(position);
+                if let Some(position) = position(pick, self.deliveries.len()) {
+                    let (id, token) = self.deliveries.remove(position);
                     self.finish(id, outcome);
                     if ack {
                         // Refused or not: what counts is in the store.
@@ -204,20 +204,20 @@ impl World {
                 }
             }
             Act::AckAlone { pick } => {
-                if let Some(position) = position(pick, self.held.len()) {
-                    let (id, token) = self.held.remove(position);
+                if let Some(position) = position(pick, self.deliveries.len()) {
+                    let (id, token) = self.deliveries.remove(position);
                     let _ = self.fixture.ack(id, token);
                 }
             }
             Act::Nack { pick } => {
-                if let Some(position) = position(pick, self.held.len()) {
-                    let (id, token) = self.held.remove(position);
+                if let Some(position) = position(pick, self.deliveries.len()) {
+                    let (id, token) = self.deliveries.remove(position);
                     let _ = self.fixture.nack(id, token);
                 }
             }
             Act::Extend { pick } => {
-                if let Some(position) = position(pick, self.held.len()) {
-                    let (id, token) = self.held[position];
+                if let Some(position) = position(pick, self.deliveries.len()) {
+                    let (id, token) = self.deliveries[position];
                     let _ = self.fixture.extend(id, token);
                 }
             }
@@ -319,14 +319,14 @@ impl World {
                 None,
                 "a token twice"
             );
-            self.held.push((delivery.eval_id, delivery.token));
+            self.deliveries.push((delivery.eval_id, delivery.token));
         }
         self.fixture
             .effects
             .retain(|effect| matches!(effect, Effect::Cancel { .. } | Effect::Fail { .. }));
     }
 
-    /// Every open evaluation is held, and nothing else is.
+    /// Checks that the broker holds every open evaluation, and no other.
     fn check(&self) {
         let snapshot = self.fixture.snapshot();
         let mut open = 0;
@@ -341,7 +341,7 @@ impl World {
         assert_eq!(
             self.fixture.broker.len(),
             open,
-            "something is held that is not open"
+            "the broker holds an evaluation that is not open"
         );
     }
 
@@ -352,7 +352,7 @@ impl World {
         let worker = *self.sessions.last().expect("just opened");
         for _ in 0..200 {
             self.perform(&Act::Write);
-            for (id, token) in std::mem::take(&mut self.held) {
+            for (id, token) in std::mem::take(&mut self.deliveries) {
                 self.finish(id, 2);
                 let _ = self.fixture.ack(id, token);
             }
@@ -384,10 +384,10 @@ proptest! {
 
     #[test]
     fn no_evaluation_is_lost_and_in_the_end_none_is_left(acts in prop::collection::vec(act(), 1..120)) {
-        let mut world = World::new();
+        let mut history = History::new();
         for act in &acts {
-            world.perform(act);
+            history.perform(act);
         }
-        world.settle();
+        history.settle();
     }
 }

@@ -129,13 +129,13 @@ impl Requests {
         while let Ok(Some(request)) = requests.message().await {
             // Back-pressure: requests of a client that does not read are not read either.
             poll_fn(|context| self.outbox.poll_room(context)).await;
-            if self.carry_out(request).await.is_err() {
+            if self.execute(request).await.is_err() {
                 return;
             }
         }
     }
 
-    async fn carry_out(&self, request: PbWatchRequest) -> Result<(), ApiError> {
+    async fn execute(&self, request: PbWatchRequest) -> Result<(), ApiError> {
         let stream = self.stream;
         match request.request_union {
             Some(PbWatchRequestUnion::CreateRequest(create)) => {

@@ -196,7 +196,7 @@ impl AllocRunner {
         let reasons = self
             .state
             .health
-            .judge(self.spec.health, all, now.uptime, now.wall);
+            .update_verdict(self.spec.health, all, now.uptime, now.wall);
         for (name, reason) in reasons {
             if let Some(task) = self.state.tasks.get_mut(&name) {
                 task.record(task_event::alloc_unhealthy(now.wall, &reason));

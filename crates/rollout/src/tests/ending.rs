@@ -59,25 +59,26 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-struct World {
+/// A random history of one deployment, with its scheduler and its nodes.
+struct History {
     fixture: Fixture,
     /// The number of the last allocation.
     placed: u32,
 }
 
-impl World {
+impl History {
     fn new(canaries: u32, auto_promote: bool) -> Self {
         let group = DeploymentGroup {
             desired_canaries: canaries,
             auto_promote,
             ..group(COUNT)
         };
-        let mut world = Self {
+        let mut history = Self {
             fixture: Fixture::deploying(&job(COUNT), group, 0),
             placed: 0,
         };
-        world.look();
-        world
+        history.look();
+        history
     }
 
     fn perform(&mut self, act: &Act) {
@@ -281,42 +282,42 @@ proptest! {
         auto_promote: bool,
         becomes_healthy: bool,
     ) {
-        let mut world = World::new(canaries, auto_promote && canaries > 0);
+        let mut history = History::new(canaries, auto_promote && canaries > 0);
         for act in &acts {
-            world.perform(act);
+            history.perform(act);
         }
-        world.perform(&Act::Resume);
+        history.perform(&Act::Resume);
         // Each round is a minute: longer than all deadlines together, for one step of the rollout
         // after the other.
         let mut rounds = 0;
-        while world.fixture.deployment().status.is_active() {
+        while history.fixture.deployment().status.is_active() {
             rounds += 1;
-            prop_assert!(rounds < 80, "{:?}", world.fixture.deployment());
+            prop_assert!(rounds < 80, "{:?}", history.fixture.deployment());
             if becomes_healthy {
-                for number in 1..=world.placed {
-                    let view = world.fixture.snapshot();
+                for number in 1..=history.placed {
+                    let view = history.fixture.snapshot();
                     let view = view.alloc(alloc_id(number)).unwrap();
                     if !view.is_terminal() && view.health().is_none() {
-                        world.fixture.report(number, true);
+                        history.fixture.report(number, true);
                     }
                 }
                 if !auto_promote {
-                    world.perform(&Act::Promote);
+                    history.perform(&Act::Promote);
                 }
-            } else if world.fixture.deployment().groups["web"].awaits_promotion() && !auto_promote {
+            } else if history.fixture.deployment().groups["web"].awaits_promotion() && !auto_promote {
                 // It waits for a user, so a user fails it.
-                let eval_id = world.fixture.next_eval_id();
-                let deployment = world.fixture.stored_deployment();
+                let eval_id = history.fixture.next_eval_id();
+                let deployment = history.fixture.stored_deployment();
                 let failed =
-                    requests::fail(&world.fixture.snapshot(), &deployment, eval_id, world.fixture.now);
-                world.by_user(failed.ok());
+                    requests::fail(&history.fixture.snapshot(), &deployment, eval_id, history.fixture.now);
+                history.by_user(failed.ok());
             }
-            world.fixture.pass(MINUTE);
-            world.fixture.step();
-            world.perform(&Act::Write { lost: false });
-            world.perform(&Act::Schedule);
+            history.fixture.pass(MINUTE);
+            history.fixture.step();
+            history.perform(&Act::Write { lost: false });
+            history.perform(&Act::Schedule);
         }
-        let end = world.fixture.deployment().status;
+        let end = history.fixture.deployment().status;
         if becomes_healthy && acts.is_empty() {
             prop_assert_eq!(end, DeploymentStatus::Successful);
         }

@@ -72,7 +72,7 @@ fn fewer_and_less_important_victims_score_better() {
     assert!(scores.iter().all(|score| (0.0..1.0).contains(score)));
 }
 
-fn view(number: u128, held: &Held) -> AllocView {
+fn view(number: u128, held: &RunningAlloc) -> AllocView {
     let job = builders::service(&format!("low{number}"), 1);
     let mut alloc: Allocation = builders::allocation(number, &job, builders::node(1).id);
     let mut total = amounts(held.cpu_mhz, held.memory_mib, 1);
@@ -113,10 +113,10 @@ fn view(number: u128, held: &Held) -> AllocView {
     }
 }
 
-/// Something that holds a share: cpu, memory, a few ports, cores and devices, and its priority; `None`:
-/// it cannot go.
+/// A running allocation: its cpu, memory, ports, cores and devices, and its priority; `None`: it cannot
+/// be preempted.
 #[derive(Clone, Debug)]
-struct Held {
+struct RunningAlloc {
     cpu_mhz: u64,
     memory_mib: u64,
     ports: Vec<u16>,
@@ -127,7 +127,7 @@ struct Held {
     max_parallel: u32,
 }
 
-fn held() -> impl Strategy<Value = Held> {
+fn running_alloc() -> impl Strategy<Value = RunningAlloc> {
     let port = prop_oneof![Just(88), Just(443), 20_000..20_004_u16];
     (
         0..1_200_u64,
@@ -139,7 +139,7 @@ fn held() -> impl Strategy<Value = Held> {
         0..3_u32,
     )
         .prop_map(
-            |(cpu_mhz, memory_mib, ports, cores, devices, priority, max_parallel)| Held {
+            |(cpu_mhz, memory_mib, ports, cores, devices, priority, max_parallel)| RunningAlloc {
                 cpu_mhz,
                 memory_mib,
                 ports: ports.into_iter().collect(),
@@ -261,7 +261,7 @@ proptest! {
     /// without all candidates.
     #[test]
     fn victims_are_enough_and_none_is_too_many(
-        mut held in prop::collection::vec(held(), 0..9),
+        mut held in prop::collection::vec(running_alloc(), 0..9),
         asked in asked(),
         max_allocs in prop_oneof![2 => Just(0), 1 => 1..9_u32],
     ) {

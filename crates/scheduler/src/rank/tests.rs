@@ -36,7 +36,7 @@ const ADDRESSES: [&str; 2] = ["203.0.113.1", "203.0.113.2"];
 
 /// One allocation, as the slow search knows it.
 #[derive(Clone)]
-struct Held {
+struct PlacedAlloc {
     node_id: NodeId,
     is_of_job: bool,
     is_of_group: bool,
@@ -46,17 +46,18 @@ struct Held {
     resources: AllocatedResources,
 }
 
-struct World {
+/// A random cluster and job, with the reference result: a slow search through all nodes.
+struct Reference {
     rng: StdRng,
     nodes: Vec<Node>,
     job: Job,
     algorithm: Algorithm,
-    /// The held allocations, in the order of their placement.
-    held: Vec<Held>,
+    /// Allocations in the order of their placement.
+    placed: Vec<PlacedAlloc>,
     snapshot: Snapshot,
 }
 
-impl World {
+impl Reference {
     fn new(seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let nodes = nodes(&mut rng);
@@ -66,16 +67,16 @@ impl World {
         } else {
             Algorithm::Binpack
         };
-        let mut world = Self {
+        let mut reference = Self {
             rng,
             nodes,
             job,
             algorithm,
-            held: Vec::new(),
+            placed: Vec::new(),
             snapshot: Snapshot::default(),
         };
-        world.begin();
-        world
+        reference.begin();
+        reference
     }
 
     /// Puts nodes and a few allocations of this job and others into the snapshot.
@@ -103,7 +104,7 @@ impl World {
                 alloc.resources.cores = self.free_core(&node);
                 alloc.resources.devices = self.free_device(&node);
             }
-            self.held.push(Held {
+            self.placed.push(PlacedAlloc {
                 node_id: node.id,
                 is_of_job: of_job,
                 is_of_group,
@@ -216,8 +217,8 @@ impl World {
         self.nodes.iter().find(|node| node.id == id).unwrap()
     }
 
-    fn on(&self, id: NodeId) -> impl Iterator<Item = &Held> {
-        self.held.iter().filter(move |held| held.node_id == id)
+    fn on(&self, id: NodeId) -> impl Iterator<Item = &PlacedAlloc> {
+        self.placed.iter().filter(move |held| held.node_id == id)
     }
 
     /// Tells whether `node` can take one more, asking it everything.
@@ -252,7 +253,7 @@ impl World {
             let Some(value) = rule.target().resolve(node) else {
                 return false;
             };
-            let counted = self.held.iter().filter(|held| {
+            let counted = self.placed.iter().filter(|held| {
                 let other = rule.target().resolve(self.node(held.node_id));
                 counts(rule.level, held) && other.as_ref() == Some(&value)
             });
@@ -331,7 +332,7 @@ impl World {
             let weight = f64::from(spread.weight) / weights;
             let target = Target::parse(&spread.attribute);
             let value_on = |node: &Node| target.resolve(node).map(|value| value.to_string());
-            let held = self.held.iter();
+            let held = self.placed.iter();
             let of_group = held.filter(|held| held.is_of_group && !held.is_alternative);
             let mut used = BTreeMap::<String, f64>::new();
             for value in of_group.filter_map(|held| value_on(self.node(held.node_id))) {
@@ -431,7 +432,7 @@ fn share(
     }
 }
 
-fn counts(level: Level, held: &Held) -> bool {
+fn counts(level: Level, held: &PlacedAlloc) -> bool {
     let is_looked_at = held.is_of_group || level == Level::Job && held.is_of_job;
     is_looked_at && !held.may_share
 }
@@ -652,17 +653,17 @@ fn spread(rng: &mut StdRng) -> Spread {
 
 /// Plays one random job on one random cluster; returns how many nodes were found.
 fn play(seed: u64, selection: Selection) -> u32 {
-    let mut world = World::new(seed);
-    let job = world.job.clone();
-    let snapshot = world.snapshot.clone();
+    let mut reference = Reference::new(seed);
+    let job = reference.job.clone();
+    let snapshot = reference.snapshot.clone();
     let group = &job.task_groups[0];
     let requirements = Requirements::new(&job, group);
-    let of_job = world.held.iter().filter(|held| held.is_of_job);
+    let of_job = reference.placed.iter().filter(|held| held.is_of_job);
     let ask = Ask {
         requirements: &requirements,
         preferences: Preferences::new(&job, group),
         count: group.count,
-        algorithm: world.algorithm,
+        algorithm: reference.algorithm,
         live: of_job
             .map(|held| Neighbour {
                 node_id: held.node_id,
@@ -679,7 +680,7 @@ fn play(seed: u64, selection: Selection) -> u32 {
     let mut search = Search::new(&mut cluster, ask);
     // No allocation of another generation is updated.
     let is_released = |view: &&AllocView| {
-        let mut held = world.held.iter();
+        let mut held = reference.placed.iter();
         *view.alloc.task_group == *group.name
             && held.any(|held| {
                 let is_it =
@@ -695,36 +696,36 @@ fn play(seed: u64, selection: Selection) -> u32 {
     for step in 0..STEPS {
         let seen = format!("seed {seed}, step {step}");
         // As an update does: its predecessor gives up its share first.
-        let released = if world.rng.random_range(0..3) == 0 {
+        let released = if reference.rng.random_range(0..3) == 0 {
             views.pop()
         } else {
             None
         };
         if let Some(view) = released {
             search.release(view);
-            let same = |held: &Held| held.is_of_group && held.node_id == view.alloc.node_id;
-            let gone = world
-                .held
+            let same = |held: &PlacedAlloc| held.is_of_group && held.node_id == view.alloc.node_id;
+            let gone = reference
+                .placed
                 .iter()
                 .position(|held| same(held) && held.resources == view.alloc.resources);
-            world.held.remove(gone.unwrap());
+            reference.placed.remove(gone.unwrap());
         }
         let mut alloc_ask = AllocAsk::default();
-        for node in &world.nodes {
-            match world.rng.random_range(0..20) {
+        for node in &reference.nodes {
+            match reference.rng.random_range(0..20) {
                 0 => alloc_ask.penalised.push(node.id),
                 1 => alloc_ask.preferred = Some(node.id),
                 _ => {}
             }
         }
-        let candidates: Vec<_> = world
+        let candidates: Vec<_> = reference
             .nodes
             .iter()
-            .filter(|node| world.admits(&requirements, node))
+            .filter(|node| reference.admits(&requirements, node))
             .map(|node| {
                 let is_penalised = alloc_ask.penalised.contains(&node.id);
-                let score = world.score(node, is_penalised, lots.lot(node.id));
-                let without_lot = world.score(node, is_penalised, 0.0);
+                let score = reference.score(node, is_penalised, lots.lot(node.id));
+                let without_lot = reference.score(node, is_penalised, 0.0);
                 (node.id, score, without_lot, is_penalised)
             })
             .collect();
@@ -732,7 +733,7 @@ fn play(seed: u64, selection: Selection) -> u32 {
             assert!(candidates.is_empty(), "{seen}: {candidates:?} were missed");
             if let Some(view) = released {
                 search.hold(view);
-                world.held.push(Held {
+                reference.placed.push(PlacedAlloc {
                     node_id: view.alloc.node_id,
                     is_of_job: true,
                     is_of_group: true,
@@ -792,11 +793,11 @@ fn play(seed: u64, selection: Selection) -> u32 {
             ports: found.assignment.ports,
             ..AllocatedResources::default()
         };
-        let (cpu_mhz, _) = world.dedicated(world.node(found.node_id)).unwrap();
+        let (cpu_mhz, _) = reference.dedicated(reference.node(found.node_id)).unwrap();
         assert_eq!(found.assignment.dedicated.cpu_mhz, cpu_mhz, "{seen}");
         found.assignment.dedicated.add_to(&mut resources);
         search.take(found.position, &resources);
-        world.held.push(Held {
+        reference.placed.push(PlacedAlloc {
             node_id: found.node_id,
             is_of_job: true,
             is_of_group: true,

@@ -13,6 +13,7 @@ pub mod dev;
 pub mod eval;
 pub mod event;
 pub mod job;
+pub mod monitor;
 pub mod namespace;
 pub mod node;
 pub mod node_pool;
@@ -174,6 +175,8 @@ pub enum Command {
     /// Stream changes in the cluster
     #[command(subcommand)]
     Event(event::Command),
+    /// Print the log of a gateway, a service or a node as it is written, at any level
+    Monitor(monitor::Monitor),
     /// Show the leaders of services, and configure the scheduler
     #[command(subcommand)]
     Operator(operator::Command),

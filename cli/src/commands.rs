@@ -21,6 +21,7 @@ mod example;
 pub(crate) mod job;
 mod key_value;
 mod local_node;
+mod monitor;
 mod namespace;
 mod node;
 mod node_pool;
@@ -133,6 +134,10 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         }
         Command::Operator(crate::args::operator::Command::Leaders(args)) => {
             operator::leaders(context, &args).await
+        }
+        Command::Monitor(args) => Box::pin(monitor::run(context, &args)).await,
+        Command::Operator(crate::args::operator::Command::LogLevel(args)) => {
+            operator::log_level(context, &args).await
         }
         Command::Operator(crate::args::operator::Command::Health(args)) => {
             operator::health(context, &args).await

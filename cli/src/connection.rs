@@ -2,6 +2,7 @@
 //!
 //! `transport` makes the calls; the other files hold the methods of one noun each.
 
+mod agent;
 mod alloc;
 mod deployment;
 mod eval;

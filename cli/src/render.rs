@@ -16,6 +16,7 @@ pub(crate) mod eval;
 pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod job;
+pub(crate) mod log;
 pub(crate) mod metric;
 pub(crate) mod namespace;
 pub(crate) mod node;

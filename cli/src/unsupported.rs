@@ -106,7 +106,6 @@ const COMMANDS: &[Command] = &[
     command("job start", "use kafila job run FILE"),
     command("license", "Kafila needs no license"),
     command("login", NO_USERS),
-    command("monitor", "read the standard error of the service"),
     command("node config", "use the setting gateways of the client-node"),
     command("node identity", NO_USERS),
     command("node intro", NO_USERS),

@@ -8,7 +8,8 @@ use prost::Message as _;
 /// The messages of this file are the types of the crate `spec`.
 const JOB_SPEC: &str = "kafila/v1/job_spec.proto";
 
-const FILES: [&str; 19] = [
+const FILES: [&str; 20] = [
+    "kafila/v1/agent.proto",
     "kafila/v1/allocation.proto",
     "kafila/v1/common.proto",
     "kafila/v1/deployment.proto",

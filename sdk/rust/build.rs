@@ -16,7 +16,8 @@ const READS: [&str; 5] = ["Get", "List", "Explain", "Plan", "Validate"];
 
 /// Writes that set a state: a second one changes nothing. With a `check_index` they are not repeated,
 /// because the first attempt changes the index.
-const SETTING: [&str; 10] = [
+const SETTING: [&str; 11] = [
+    "Agent/SetLogLevel",
     "Jobs/SetStable",
     "Jobs/TagVersion",
     "Namespaces/Upsert",

@@ -96,9 +96,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "service-kit",
         &["net", "blocking", "identity", "rights", "suggest", "tls"],
     ),
+    ("agent", &["proto", "service-kit"]),
     (
         "service-host",
         &[
+            "agent",
             "identity",
             "model",
             "net",
@@ -128,6 +130,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// The crates that a service may use: all but other services.
 const SERVICE: &[&str] = &[
     "admission",
+    "agent",
     "api-view",
     "applier",
     "broker",

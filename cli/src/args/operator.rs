@@ -11,6 +11,8 @@ pub enum Command {
     Leaders(Leaders),
     /// Check the health of the service or node at an address
     Health(Health),
+    /// Show or set the level at which a gateway, a service or a node logs
+    LogLevel(LogLevel),
     /// Show and change the scheduler configuration
     #[command(subcommand)]
     Scheduler(Scheduler),
@@ -57,6 +59,43 @@ Examples:
   kafila operator health -wait=30s
 
 Exit codes: 0 ready; 1 not ready, or no answer.";
+
+#[derive(Debug, Args)]
+#[command(after_help = LOG_LEVEL_EXAMPLES)]
+pub struct LogLevel {
+    /// The level to set: error, warn, info, debug, trace or off; or levels of modules, such as
+    /// info,store=debug [default: only show the level]
+    #[arg(value_name = "LEVEL", value_parser = super::values::id)]
+    pub level: Option<String>,
+    /// Time until the configured level returns, at most 24h
+    #[arg(long = "for", value_name = "DURATION", default_value = "1h",
+          value_parser = super::values::duration, requires = "level")]
+    pub duration: std::time::Duration,
+    /// Keep the level until the process ends
+    #[arg(long, conflicts_with = "duration", requires = "level")]
+    pub until_restart: bool,
+    /// Return to the configured level (telemetry.log)
+    #[arg(long, conflicts_with = "level")]
+    pub reset: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: super::monitor::Target,
+}
+
+const LOG_LEVEL_EXAMPLES: &str = "\
+Changes what the process prints, for an hour unless told otherwise. To read more of a log without
+printing it, use 'kafila monitor'. Any service or node answers at its own address; a gateway also
+reaches leaders and nodes.
+
+Examples:
+  kafila operator log-level                       of the gateway at -address
+  kafila operator log-level -service=eval-broker debug -for=10m
+  kafila operator log-level -node-id=4d2ba53b info,client_node=debug
+  kafila operator log-level -service=eval-broker -reset
+
+Exit codes: 0 shown or set; 1 no such process, a level that is none, or no answer.";
 
 /// `kafila operator scheduler …`
 #[derive(Debug, Subcommand)]

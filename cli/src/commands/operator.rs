@@ -8,7 +8,7 @@ use std::time::Duration;
 use proto::v1;
 use tokio::time::{Instant, sleep};
 
-use crate::args::operator::{GetConfig, Health, Leaders, Scheduler, SetConfig};
+use crate::args::operator::{GetConfig, Health, Leaders, LogLevel, Scheduler, SetConfig};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -54,6 +54,34 @@ pub(super) async fn health(context: &Context, args: &Health) -> Result<Exit, Err
              Its log says which."
         )));
     }
+}
+
+pub(super) async fn log_level(context: &Context, args: &LogLevel) -> Result<Exit, Error> {
+    let target = args.target.to_wire();
+    let connection = &context.connection;
+    let filter = match (&args.level, args.reset) {
+        (Some(level), _) => level.trim(),
+        (None, true) => "",
+        (None, false) => {
+            let level = connection.log_level(target).await?;
+            let text = if args.json {
+                pretty(&json::log::level(&level))
+            } else {
+                render::operator::log_level(&level).render()
+            };
+            return context.finish(&text);
+        }
+    };
+    let expires_after = (!args.reset && !args.until_restart).then_some(args.duration);
+    let (previous, level) = connection
+        .set_log_level(target, filter, expires_after)
+        .await?;
+    let text = if args.json {
+        pretty(&json::log::level(&level))
+    } else {
+        render::operator::log_level_change(&previous, &level)
+    };
+    context.finish(&text)
 }
 
 pub(super) async fn scheduler(context: &Context, command: &Scheduler) -> Result<Exit, Error> {

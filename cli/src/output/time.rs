@@ -85,6 +85,12 @@ fn rfc3339(ns: u64, zone: &TimeZone) -> String {
     zoned.strftime(format).to_string()
 }
 
+/// Returns a time in UTC to the millisecond, as in logs.
+pub(crate) fn utc_millis(ns: u64) -> String {
+    let zoned = timestamp(ns).to_zoned(TimeZone::UTC);
+    zoned.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
 fn timestamp(ns: u64) -> jiff::Timestamp {
     // 64 bits of nanoseconds end in 2554, within the range of jiff.
     jiff::Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(jiff::Timestamp::MAX)

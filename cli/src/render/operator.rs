@@ -4,6 +4,7 @@ use proto::v1;
 
 use crate::output::fields::Fields;
 use crate::output::table::Table;
+use crate::output::time::span;
 
 /// Services that elect a leader.
 const LED: [&str; 4] = [
@@ -63,6 +64,34 @@ pub(crate) fn scheduler_config(config: &v1::SchedulerConfiguration) -> Fields {
     }
     fields.add("Modify Index", config.modify_index.to_string());
     fields
+}
+
+pub(crate) fn log_level(level: &v1::LogLevel) -> Fields {
+    let mut fields = Fields::new();
+    fields.add("Log Level", level.filter.as_str());
+    fields.add("Configured", level.configured.as_str());
+    if let Some(left) = expires_in(level) {
+        fields.add("Expires In", left);
+    }
+    fields
+}
+
+/// Says what was changed, and for how long.
+pub(crate) fn log_level_change(previous: &str, level: &v1::LogLevel) -> String {
+    let (filter, configured) = (&level.filter, &level.configured);
+    let until = match expires_in(level) {
+        Some(left) => format!(" for {left}, then {configured}"),
+        None if filter == configured => " (the configured level)".to_owned(),
+        None => " until the process ends".to_owned(),
+    };
+    format!("Log level changed from {previous} to {filter}{until}")
+}
+
+/// Rounded up: a level that was set for an hour a moment ago expires in `1h`.
+fn expires_in(level: &v1::LogLevel) -> Option<String> {
+    let left = level.expires_after.as_ref()?;
+    let seconds = left.seconds + i64::from(left.nanos > 0);
+    Some(span(u64::try_from(seconds).unwrap_or(0)))
 }
 
 /// Says how much was forgotten.

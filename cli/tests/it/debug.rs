@@ -51,6 +51,10 @@ async fn an_archive_describes_the_cluster_without_secrets() {
     let files = unpack(&output);
     let read = |name: &str| -> serde_json::Value { serde_json::from_str(&files[name]).unwrap() };
     assert_eq!(read("gateway.json")["Version"], "9.8.7");
+    for service in ["api-gateway", "plan-applier"] {
+        let log = &files[&format!("logs/{service}.recent.txt")];
+        assert!(log.contains(&format!("of {service:?}")), "{log}");
+    }
     assert_eq!(read("allocations.json")["failed"], 1);
     assert_eq!(read("nodes.json")[0]["Name"], "n1");
     assert_eq!(read("failed-allocations.json").as_array().unwrap().len(), 1);

@@ -1,5 +1,6 @@
 //! A fake gateway over a [`FakeState`]: lists, gets and blocks like the real one, and schedules nothing.
 
+mod agent;
 mod allocations;
 mod deployments;
 mod evaluations;
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use proto::v1::agent_server::AgentServer;
 use proto::v1::allocations_server::AllocationsServer;
 use proto::v1::deployments_server::DeploymentsServer;
 use proto::v1::evaluations_server::EvaluationsServer;
@@ -54,6 +56,7 @@ impl Gateway {
         let socket = listener.local_addr().unwrap();
         let fake = Fake(Arc::clone(&state));
         let routes = Routes::new(JobsServer::new(fake.clone()))
+            .add_service(AgentServer::new(fake.clone()))
             .add_service(AllocationsServer::new(fake.clone()))
             .add_service(EvaluationsServer::new(fake.clone()))
             .add_service(DeploymentsServer::new(fake.clone()))
@@ -66,7 +69,7 @@ impl Gateway {
         metrics.set_ready(true);
         let options = ServeOptions {
             service: "api-gateway",
-            rpc_services: &[],
+            rpc_services: Vec::new(),
             descriptors: proto::DESCRIPTORS,
             metrics: Some(metrics.clone()),
             // Closes connections immediately, like a killed process.

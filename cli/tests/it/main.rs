@@ -33,6 +33,7 @@ mod job_status;
 mod job_stop;
 mod job_validate;
 mod job_versions;
+mod monitor;
 mod namespace;
 mod node;
 mod node_drain;

@@ -24,6 +24,7 @@ pub(crate) struct FakeState {
     pub(crate) deleted_evals: Vec<String>,
     pub(crate) scaling_policies: Vec<v1::ScalingPolicy>,
     pub(crate) leaders: Vec<v1::Leader>,
+    pub(crate) log_level: v1::LogLevel,
     pub(crate) scheduler_config: v1::SchedulerConfiguration,
     /// Concurrent changes of the configuration, one before each write.
     pub(crate) other_configs: VecDeque<v1::SchedulerConfiguration>,

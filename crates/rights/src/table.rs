@@ -29,6 +29,8 @@ const READERS: Access = Access::Roles(&[Operator, Monitor]);
 const NODES: Access = Access::Roles(&[Node]);
 const WORKERS: Access = Access::Roles(&[Worker]);
 const GATEWAYS: Access = Access::Roles(&[Gateway]);
+/// Shows or changes the log of a process, at its own address or through a gateway.
+const OPERATORS_AND_GATEWAYS: Access = Access::Roles(&[Operator, Gateway]);
 
 const fn row(name: &'static str, access: Access) -> Method {
     Method { name, access }
@@ -106,6 +108,9 @@ pub const METHODS: &[Method] = &[
     row("kafila.v1.Operator/DefragmentEtcd", OPERATORS),
     row("kafila.v1.Operator/DisarmEtcd", OPERATORS),
     row("kafila.v1.Operator/SaveSnapshot", OPERATORS),
+    row("kafila.v1.Agent/Monitor", OPERATORS_AND_GATEWAYS),
+    row("kafila.v1.Agent/GetLogLevel", OPERATORS_AND_GATEWAYS),
+    row("kafila.v1.Agent/SetLogLevel", OPERATORS_AND_GATEWAYS),
     row("kafila.internal.v1.NodeSessions/Register", NODES),
     row("kafila.internal.v1.NodeSessions/Heartbeat", NODES),
     row("kafila.internal.v1.NodeSessions/WatchAllocations", NODES),

@@ -123,7 +123,22 @@ pub struct Host {
 pub struct Rpcs {
     pub routes: Routes,
     /// The full names of the gRPC services in the routes.
-    pub names: &'static [&'static str],
+    pub names: Vec<&'static str>,
+}
+
+impl Rpcs {
+    /// Adds the RPCs on the log of the process, unless the service has them itself.
+    fn with_agent(self, drain: &CancellationToken) -> Self {
+        if self.names.contains(&agent::SERVICE_NAME) {
+            return self;
+        }
+        let agent = agent::Own::new(drain.clone()).into_server();
+        let own = self.names.iter().copied();
+        Self {
+            routes: self.routes.add_service(agent),
+            names: own.chain([agent::SERVICE_NAME]).collect(),
+        }
+    }
 }
 
 impl Host {
@@ -239,6 +254,7 @@ impl Host {
         shutdown_grace_period: Duration,
         drain: CancellationToken,
     ) -> (Servers, BoxFuture<'static, Result<(), Error>>) {
+        let rpcs = rpcs.with_agent(&drain);
         let options = ServeOptions {
             service: self.base.service,
             rpc_services: rpcs.names,

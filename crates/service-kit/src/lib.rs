@@ -3,7 +3,7 @@
 //! In reading order: [`run`] is a process from start to drain; [`config`] loads one struct from a
 //! file, the environment and flags, [`mod@print`] prints it with comments, [`settings`] has the
 //! sections that services share, and [`address`] parses addresses;
-//! [`telemetry`] starts logs and traces, [`trace_parent`] carries a trace across processes;
+//! [`telemetry`] starts logs and traces, [`logs`] serves logs to remote readers, [`trace_parent`] carries a trace across processes;
 //! [`metrics`] is the registry and its HTTP server; [`server`] assembles a gRPC server with
 //! [`rpc`] and [`access`] around every call and [`abortable`] around every connection; [`incoming`]
 //! accepts connections; [`channel`] reaches other services, with [`backoff`] between attempts;
@@ -20,6 +20,7 @@ pub mod config;
 pub mod drain;
 pub mod ids;
 pub mod incoming;
+pub mod logs;
 pub mod metrics;
 pub mod print;
 mod process;
@@ -37,6 +38,7 @@ pub use clock::{Clock, SteadyClock};
 pub use config::{ConfigError, load};
 pub use ids::IdSource;
 pub use incoming::Incoming;
+pub use logs::Logs;
 pub use metrics::Metrics;
 pub use run::run_service;
 pub use settings::{EtcdConfig, ListenConfig, LogFormat, TelemetryConfig, TlsConfig};

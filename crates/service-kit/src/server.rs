@@ -47,7 +47,7 @@ pub struct ServeOptions {
     pub service: &'static str,
     /// The full names of the gRPC services in the routes, for health and reflection: their
     /// generated `SERVICE_NAME`s.
-    pub rpc_services: &'static [&'static str],
+    pub rpc_services: Vec<&'static str>,
     /// An encoded `FileDescriptorSet` that declares them, for reflection; it may declare more.
     pub descriptors: &'static [u8],
     /// The metrics that count RPCs, and whose readiness the server's health repeats; `None`: RPCs
@@ -153,7 +153,7 @@ const ALWAYS_SERVED: [&str; 2] = [
 /// The health of the whole server (the empty name) and of each service on it: all the same.
 struct Health {
     reporter: HealthReporter,
-    names: &'static [&'static str],
+    names: Vec<&'static str>,
 }
 
 impl Health {
@@ -215,7 +215,7 @@ mod tests {
         metrics.set_ready(true);
         let options = ServeOptions {
             service: "example",
-            rpc_services: &[SERVED],
+            rpc_services: vec![SERVED],
             descriptors: tonic_health::pb::FILE_DESCRIPTOR_SET,
             metrics: Some(metrics.clone()),
             shutdown_grace_period: grace,

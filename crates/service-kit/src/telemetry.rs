@@ -8,11 +8,14 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use tracing_subscriber::filter::LevelFilter;
+use tracing::Subscriber;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer as _};
+use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
+use crate::logs::Logs;
+use crate::logs::level::BadFilter;
 use crate::settings::{LogFormat, TelemetryConfig};
 
 /// The time limit for the export of the last spans when the process ends: a collector on the
@@ -25,17 +28,8 @@ const EXPORTED: &str = "info,h2=off,hyper=off,hyper_util=off,tonic=off,tower=off
 
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    #[error("telemetry.log {text:?} is not a filter such as info or info,store=debug")]
-    BadFilter {
-        text: String,
-        #[source]
-        source: tracing_subscriber::filter::ParseError,
-    },
-    #[error(
-        "telemetry.log {text:?} names no level, so nothing would be logged: want error, warn, info, \
-         debug, trace or off, as in info or info,store=debug"
-    )]
-    NoLevel { text: String },
+    #[error("`telemetry.log` cannot be used")]
+    BadFilter(#[source] BadFilter),
     #[error("cannot export traces to telemetry.otlp_endpoint {endpoint:?}")]
     Exporter {
         endpoint: String,
@@ -62,16 +56,7 @@ impl Telemetry {
     /// # Errors
     /// The filter or the endpoint makes no sense, or the process already has telemetry.
     pub fn start(service: &str, config: &TelemetryConfig) -> Result<Self, TelemetryError> {
-        if !names_level(&config.log) {
-            return Err(TelemetryError::NoLevel {
-                text: config.log.clone(),
-            });
-        }
-        let filter =
-            EnvFilter::try_new(&config.log).map_err(|source| TelemetryError::BadFilter {
-                text: config.log.clone(),
-                source,
-            })?;
+        let (logs, filter) = Logs::new(&config.log).map_err(TelemetryError::BadFilter)?;
         // Colours are for a terminal: in a file they are noise.
         let format = tracing_subscriber::fmt::layer()
             .with_ansi(std::io::stderr().is_terminal())
@@ -90,11 +75,11 @@ impl Telemetry {
                 .with_tracer(provider.tracer("kafila"))
                 .with_filter(EnvFilter::new(EXPORTED))
         });
-        tracing_subscriber::registry()
-            .with(log.with_filter(filter))
+        subscriber(&logs, filter, log)
             .with(traces)
             .try_init()
             .map_err(|_| TelemetryError::AlreadyStarted)?;
+        logs.become_process();
         Ok(Self { provider })
     }
 
@@ -120,13 +105,17 @@ impl Drop for Telemetry {
     }
 }
 
-/// Tells whether a filter says of anything how much is logged. A word that is no level is taken for
-/// the name of a module, all of whose messages are meant: the usual end of a misspelt level.
-fn names_level(filter: &str) -> bool {
-    filter.split(',').any(|directive| {
-        let (_, level) = directive.rsplit_once('=').unwrap_or(("", directive));
-        level.trim().parse::<LevelFilter>().is_ok()
-    })
+/// Returns the subscriber that prints lines with `format`, keeps the last ones and serves monitors.
+pub(crate) fn subscriber(
+    logs: &Logs,
+    filter: reload::Layer<EnvFilter, Registry>,
+    format: Box<dyn Layer<Registry> + Send + Sync>,
+) -> impl Subscriber + for<'a> LookupSpan<'a> + Send + Sync + 'static {
+    let printed = format.and_then(logs.recent_layer()).with_filter(filter);
+    let (monitors, wanted) = logs.monitor_layer();
+    tracing_subscriber::registry()
+        .with(printed)
+        .with(monitors.with_filter(wanted))
 }
 
 fn flush(provider: &SdkTracerProvider) {
@@ -152,32 +141,4 @@ fn exporting(service: &str, endpoint: &str) -> Result<SdkTracerProvider, Telemet
                 .build(),
         )
         .build())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_filter_without_a_level_is_a_misspelt_one() {
-        for text in [
-            "info",
-            "INFO",
-            "off",
-            "info,store=debug",
-            "store=trace",
-            " warn ",
-        ] {
-            assert!(names_level(text), "{text}");
-        }
-        for text in ["loud", "inof", "store=loud"] {
-            assert!(!names_level(text), "{text}");
-            let config = TelemetryConfig {
-                log: text.to_owned(),
-                ..TelemetryConfig::default()
-            };
-            let error = Telemetry::start("x", &config).unwrap_err().to_string();
-            assert!(error.contains("telemetry.log"), "{error}");
-        }
-    }
 }

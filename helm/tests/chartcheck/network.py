@@ -18,6 +18,9 @@ SERVED_BY = {
 MOUNTED_IN = {"node-gateway": "api-gateway"}
 # The component that serves every service of kafila.v1, also through the crate kafila-client.
 PUBLIC = "api-gateway"
+# Every process serves this service of kafila.v1 about itself; gateways call leaders and nodes.
+AGENT = "Agent"
+AGENTS = {"eval-broker", "plan-applier", "deployment-watcher", "cluster-controller", "client-node"}
 SERVICE = re.compile(r"^service (\w+)", re.MULTILINE)
 # The module of a generated client, as in `proto::v1::jobs_client::JobsClient`: `jobs`. Not a method, as
 # in `client.jobs_client()`.
@@ -25,10 +28,12 @@ CLIENT = re.compile(r"\b(\w+)_client(?=::|\s*[,;}]|\s+as\b)")
 
 
 def served_by():
-    """Module of a generated client, without `_client` -> the component that it calls. A service between
+    """Module of a generated client, without `_client` -> the components that it calls. A service between
     components without an entry above is a KeyError: add it, and the edge to the chart."""
-    components = {"kafila": PUBLIC}
-    for package, component in (("v1", lambda _: PUBLIC), ("internal/v1", SERVED_BY.__getitem__)):
+    components = {"kafila": {PUBLIC}}
+    public = lambda service: AGENTS if service == AGENT else {PUBLIC}
+    between = lambda service: {SERVED_BY[service]}
+    for package, component in (("v1", public), ("internal/v1", between)):
         for file in (ROOT / "proto/kafila" / package).glob("*.proto"):
             for service in SERVICE.findall(file.read_text()):
                 module = re.sub(r"(?<!^)(?=[A-Z])", "_", service).lower()
@@ -39,7 +44,8 @@ def served_by():
 
 def calls(caller, source, components):
     """Pairs (caller, callee): the generated clients that `source` names."""
-    return {(caller, components[module]) for module in CLIENT.findall(source) if module in components}
+    modules = (module for module in CLIENT.findall(source) if module in components)
+    return {(caller, callee) for module in modules for callee in components[module]}
 
 
 def call_graph():

@@ -87,7 +87,7 @@ async fn run_until_drained(
     info!(address = host.address(), metrics = %metrics_address, "gateway listens");
     let rpcs = Rpcs {
         routes: grpc::routes(gateway),
-        names: &grpc::RPC_SERVICES,
+        names: grpc::RPC_SERVICES.to_vec(),
     };
     host.run_with_loops(rpcs, loops, grace, drain).await
 }
@@ -120,6 +120,7 @@ fn gateway(config: Config, host: &Host, drain: &CancellationToken) -> (Shared, M
         quota_bytes: config.etcd.quota_bytes,
     };
     let gateway = Arc::new(Gateway {
+        agent: agent::Own::new(drain.clone()),
         space: Arc::new(Space::new(limits)),
         config,
         core,

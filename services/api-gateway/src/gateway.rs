@@ -18,6 +18,8 @@ use crate::space::Space;
 #[derive(Debug)]
 pub struct Gateway {
     pub config: Config,
+    /// The log of this process.
+    pub agent: agent::Own,
     pub core: Arc<Core>,
     /// For the relay of task output.
     pub node: Arc<NodeGateway>,

@@ -2,6 +2,7 @@
 //!
 //! `query` has the list and get that all nouns share, `deletion` the deletion in two steps.
 
+mod agent;
 mod allocation_operations;
 mod allocations;
 mod deletion;
@@ -26,6 +27,7 @@ mod volumes;
 
 use gateway_core::MAX_REQUEST_BYTES;
 use proto::internal::v1::node_sessions_server;
+use proto::v1::agent_server::{self, AgentServer};
 use proto::v1::allocations_server::{self, AllocationsServer};
 use proto::v1::deployments_server::{self, DeploymentsServer};
 use proto::v1::evaluations_server::{self, EvaluationsServer};
@@ -43,7 +45,8 @@ use crate::gateway::Shared;
 use crate::grpc::query::Api;
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 12] = [
+pub(crate) const RPC_SERVICES: [&str; 13] = [
+    agent_server::SERVICE_NAME,
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
     evaluations_server::SERVICE_NAME,
@@ -63,6 +66,7 @@ pub fn routes(gateway: Shared) -> Routes {
     let nodes = node_gateway::grpc::service(gateway.node.clone());
     let api = Api { gateway };
     Routes::new(JobsServer::new(api.clone()).max_decoding_message_size(MAX_REQUEST_BYTES))
+        .add_service(AgentServer::new(api.clone()))
         .add_service(AllocationsServer::new(api.clone()))
         .add_service(EvaluationsServer::new(api.clone()))
         .add_service(EventsServer::new(api.clone()))

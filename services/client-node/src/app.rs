@@ -352,12 +352,16 @@ async fn serve_all(
     };
     let options = ServeOptions {
         service: SERVICE,
-        rpc_services: &[proto::internal::v1::node_files_server::SERVICE_NAME],
+        rpc_services: vec![
+            proto::internal::v1::node_files_server::SERVICE_NAME,
+            agent::SERVICE_NAME,
+        ],
         descriptors: proto::DESCRIPTORS,
         metrics: Some(registry.clone()),
         shutdown_grace_period,
     };
-    let routes = Routes::new(NodeFilesServer::new(files));
+    let agent = agent::Own::new(drain.clone()).into_server();
+    let routes = Routes::new(NodeFilesServer::new(files)).add_service(agent);
     let incoming = Incoming::new(listeners.grpc, listeners.transport.clone());
     let serving = serve(incoming, routes, options, drain);
     let refreshing = listeners

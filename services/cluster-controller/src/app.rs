@@ -99,7 +99,7 @@ impl Service for ClusterController {
         let leading = host.elected(config.election_ttl, drain.clone(), lead);
         let rpcs = Rpcs {
             routes,
-            names: &[
+            names: vec![
                 liveness_server::SERVICE_NAME,
                 maintenance_server::SERVICE_NAME,
             ],

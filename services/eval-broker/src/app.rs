@@ -67,7 +67,7 @@ impl Service for EvalBroker {
         let leading = host.elected(config.election_ttl, drain.clone(), lead);
         let rpcs = Rpcs {
             routes,
-            names: &[eval_broker_server::SERVICE_NAME],
+            names: vec![eval_broker_server::SERVICE_NAME],
         };
         host.run(rpcs, leading, config.shutdown_grace_period, drain)
     }

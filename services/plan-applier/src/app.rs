@@ -37,7 +37,7 @@ impl Service for PlanApplier {
         };
         let rpcs = Rpcs {
             routes: Routes::new(grpc.into_server()),
-            names: &[proto::internal::v1::plan_applier_server::SERVICE_NAME],
+            names: vec![proto::internal::v1::plan_applier_server::SERVICE_NAME],
         };
         let (election_ttl, grace) = (config.election_ttl, config.shutdown_grace_period);
         let client = host.client().clone();

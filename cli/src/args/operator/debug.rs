@@ -28,7 +28,8 @@ Examples:
   kafila operator debug -log-file /var/log/kafila.log -config-file /etc/kafila/api-gateway.toml
 
 Collects versions, leaders, the scheduler configuration, counts, nodes, failed allocations and open
-evaluations for a bug report. Job specifications, environments and output of tasks are left out. What
-cannot be collected is named in manifest.json. Log files are added as they are: read them first.
+evaluations for a bug report, and the last lines of the logs of the gateway and the leaders. Job
+specifications, environments and output of tasks are left out. What cannot be collected is named in
+manifest.json. Logs are added as they are, with names of jobs and addresses: read them first.
 
 Exit codes: 0 written, also when some parts are missing; 1 nothing was written.";

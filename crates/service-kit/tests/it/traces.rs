@@ -61,7 +61,7 @@ async fn example_server(service: &'static str) -> String {
     let address = format!("http://{}", listener.local_addr().unwrap());
     let options = ServeOptions {
         service,
-        rpc_services: &[],
+        rpc_services: Vec::new(),
         descriptors: &[],
         metrics: None,
         shutdown_grace_period: Duration::ZERO,

@@ -102,7 +102,7 @@ async fn gateway(transport: Transport, metrics: Metrics) -> (SocketAddr, Cancell
     let drain = CancellationToken::new();
     let options = ServeOptions {
         service: "gateway",
-        rpc_services: &[],
+        rpc_services: Vec::new(),
         descriptors: tonic_health::pb::FILE_DESCRIPTOR_SET,
         metrics: None,
         shutdown_grace_period: Duration::from_millis(100),

@@ -25,6 +25,7 @@ _READS = ("Get", "List", "Explain", "Plan", "Validate")
 
 SETTING = frozenset(
     {
+        "/kafila.v1.Agent/SetLogLevel",
         "/kafila.v1.Jobs/SetStable",
         "/kafila.v1.Jobs/TagVersion",
         "/kafila.v1.Namespaces/Upsert",

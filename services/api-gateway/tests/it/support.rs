@@ -6,6 +6,7 @@ use api_gateway::{App, Config};
 use model::{Allocation, Deployment, Job, LeaderInfo, Node};
 use proto::internal::v1::node_sessions_client::NodeSessionsClient;
 use proto::v1;
+use proto::v1::agent_client::AgentClient;
 use proto::v1::allocations_client::AllocationsClient;
 use proto::v1::deployments_client::DeploymentsClient;
 use proto::v1::evaluations_client::EvaluationsClient;
@@ -129,6 +130,10 @@ impl Suite {
 
     pub(crate) fn address(&self, gateway: usize) -> &str {
         &self.gateways[gateway].address
+    }
+
+    pub(crate) fn agent(&self, gateway: usize) -> AgentClient<TracedChannel> {
+        AgentClient::new(self.channel(gateway))
     }
 
     pub(crate) fn jobs(&self, gateway: usize) -> JobsClient<TracedChannel> {

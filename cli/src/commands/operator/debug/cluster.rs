@@ -9,6 +9,8 @@ use super::part::Part;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::json::operator::{Leader, SchedulerConfig};
+use crate::output::colour::Colour;
+use crate::render;
 
 /// Longest list of failed allocations and of evaluations: the newest.
 const LISTED: usize = 100;
@@ -25,7 +27,8 @@ pub(super) async fn parts(connection: &Connection) -> Vec<Part> {
         .await;
     let evals = evals.map(|(evals, _)| evals);
     let deployments = connection.deployments("*", "", 0).await;
-    vec![
+    let logs = logs(connection, leaders.as_deref().unwrap_or_default()).await;
+    let mut parts = vec![
         Part::json(
             "gateway.json",
             version.map(|version| json!({ "Version": version })),
@@ -56,7 +59,46 @@ pub(super) async fn parts(connection: &Connection) -> Vec<Part> {
         listed("nodes.json", nodes, |_| true, node),
         listed("failed-allocations.json", allocs, is_failed, alloc),
         listed("open-evaluations.json", evals, is_open, eval),
-    ]
+    ];
+    parts.extend(logs);
+    parts
+}
+
+/// Reads what the gateway and the leaders have printed last.
+async fn logs(connection: &Connection, leaders: &[v1::Leader]) -> Vec<Part> {
+    let leaders = leaders.iter().map(|leader| leader.service.as_str());
+    let mut parts = Vec::new();
+    for service in std::iter::once("api-gateway").chain(leaders) {
+        let content = recent_lines(connection, service).await;
+        let content = content.map(String::into_bytes);
+        parts.push(Part::new(
+            format!("logs/{service}.recent.txt"),
+            content.map_err(|error| error.to_string()),
+        ));
+    }
+    parts
+}
+
+async fn recent_lines(connection: &Connection, service: &str) -> Result<String, Error> {
+    let mut stream = connection
+        .monitor(v1::MonitorRequest {
+            target: Some(v1::AgentTarget {
+                service: service.to_owned(),
+                node_id: String::new(),
+            }),
+            recent: u32::MAX,
+            recent_only: true,
+            ..v1::MonitorRequest::default()
+        })
+        .await?;
+    let mut text = String::new();
+    while let Some(batch) = connection.next_log_lines(&mut stream).await? {
+        for line in &batch.lines {
+            text.push_str(&render::log::line(line, false, Colour::Off));
+            text.push('\n');
+        }
+    }
+    Ok(text)
 }
 
 /// Counts objects by what `key` returns.

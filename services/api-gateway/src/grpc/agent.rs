@@ -1,0 +1,196 @@
+//! `kafila.v1.Agent`: the log of this gateway, of the leader of a service, or of a node.
+
+use std::time::Duration;
+
+use ::agent::{Lines, has_target};
+use futures::StreamExt as _;
+use gateway_core::Error;
+use identity::Role;
+use proto::status::invalid_field;
+use proto::v1;
+use proto::v1::agent_client::AgentClient;
+use proto::v1::agent_server::Agent;
+use service_host::role_of;
+use service_kit::{TracedChannel, request as with_deadline};
+use state::Snapshot;
+use tonic::{Code, Request, Response, Status};
+use tracing::info;
+
+use super::nodes;
+use super::query::Api;
+use crate::SERVICE;
+
+/// The timeout until another process answers: it reads memory, and the connection may be new.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+#[tonic::async_trait]
+impl Agent for Api {
+    type MonitorStream = Lines;
+
+    async fn monitor(
+        &self,
+        request: Request<v1::MonitorRequest>,
+    ) -> Result<Response<Self::MonitorStream>, Status> {
+        let request = request.into_inner();
+        let Some(mut peer) = self.peer(request.target.as_ref()).await? else {
+            info!(filter = request.filter, "log is read remotely");
+            return Ok(Response::new(self.gateway.agent.open(&request)?));
+        };
+        let forwarded = v1::MonitorRequest {
+            target: None,
+            ..request
+        };
+        let answer = peer.client.monitor(with_deadline(forwarded, TIMEOUT)).await;
+        let lines = answer.map_err(|status| peer.failed(&status))?.into_inner();
+        let drain = self.gateway.drain.clone();
+        // Pulled by the caller's connection, so a slow caller slows the process down, which drops lines.
+        let relayed = lines
+            .map(move |lines| lines.map_err(|status| peer.failed(&status)))
+            .take_until(drain.cancelled_owned());
+        Ok(Response::new(relayed.boxed()))
+    }
+
+    async fn get_log_level(
+        &self,
+        request: Request<v1::GetLogLevelRequest>,
+    ) -> Result<Response<v1::GetLogLevelResponse>, Status> {
+        let Some(mut peer) = self.peer(request.get_ref().target.as_ref()).await? else {
+            return Ok(Response::new(self.gateway.agent.level()?));
+        };
+        let forwarded = with_deadline(v1::GetLogLevelRequest { target: None }, TIMEOUT);
+        let answer = peer.client.get_log_level(forwarded).await;
+        let level = answer.map_err(|status| peer.failed(&status))?.into_inner();
+        Ok(Response::new(level))
+    }
+
+    async fn set_log_level(
+        &self,
+        request: Request<v1::SetLogLevelRequest>,
+    ) -> Result<Response<v1::SetLogLevelResponse>, Status> {
+        let request = request.into_inner();
+        let Some(mut peer) = self.peer(request.target.as_ref()).await? else {
+            return Ok(Response::new(self.gateway.agent.set_level(&request)?));
+        };
+        info!(
+            peer = peer.name,
+            filter = request.filter,
+            "log level is set"
+        );
+        let forwarded = v1::SetLogLevelRequest {
+            target: None,
+            ..request
+        };
+        let answer = peer.client.set_log_level(with_deadline(forwarded, TIMEOUT));
+        let level = answer.await.map_err(|status| peer.failed(&status))?;
+        Ok(Response::new(level.into_inner()))
+    }
+}
+
+/// Another process.
+struct Peer {
+    /// For messages: a service or a node, with its address.
+    name: String,
+    client: AgentClient<TracedChannel>,
+}
+
+impl Peer {
+    /// Converts the status of the process: an unreachable one is `UNAVAILABLE`, and its refusal is passed
+    /// on.
+    fn failed(&self, status: &Status) -> Status {
+        let (name, message) = (&self.name, status.message());
+        match status.code() {
+            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
+                let text = format!("{name} cannot be reached: {message}");
+                Error::new(Code::Unavailable, text).into()
+            }
+            Code::Unimplemented => Status::failed_precondition(format!(
+                "{name} is too old to serve its log: upgrade it"
+            )),
+            // With its details: the fields that are invalid.
+            Code::InvalidArgument => status.clone(),
+            code => Status::new(code, format!("{name}: {message}")),
+        }
+    }
+}
+
+impl Api {
+    /// Returns the process that a request is about; `None`: this one.
+    ///
+    /// # Errors
+    /// The target is unknown, or has no address.
+    async fn peer(&self, target: Option<&v1::AgentTarget>) -> Result<Option<Peer>, Status> {
+        let Some(target) = target.filter(|target| has_target(Some(target))) else {
+            return Ok(None);
+        };
+        if !target.service.is_empty() && !target.node_id.is_empty() {
+            let message = "want a service or a node, not both";
+            return Err(invalid_field("target.node_id", message));
+        }
+        if target.service == SERVICE {
+            return Ok(None);
+        }
+        if target.node_id.is_empty() {
+            return self.leader(&target.service).map(Some);
+        }
+        Ok(Some(self.node(&target.node_id).await?))
+    }
+
+    fn leader(&self, service: &str) -> Result<Peer, Status> {
+        let invalid = |message: &str| Err(invalid_field("target.service", message));
+        let role = match role_of(service) {
+            Some(Role::Node) => return invalid("a node is chosen by its id: set target.node_id"),
+            Some(Role::Worker) => {
+                return invalid(
+                    "scheduler-workers have no leader: ask one at its own address (-address)",
+                );
+            }
+            Some(role) => role,
+            None => {
+                return invalid(
+                    "no such service: want api-gateway, cluster-controller, deployment-watcher, \
+                     eval-broker or plan-applier",
+                );
+            }
+        };
+        let Some(leader) = self.gateway.core.replica.leader(service) else {
+            let message = format!("no {service} leads: ask one at its own address (-address)");
+            return Err(Error::new(Code::Unavailable, message).into());
+        };
+        let channel = self
+            .gateway
+            .node
+            .config
+            .transport
+            .connect_lazy(&leader.address, role)
+            .map_err(|error| Status::internal(format!("{service}: {error}")))?;
+        Ok(Peer {
+            name: format!("the {service} at {}", leader.address),
+            client: AgentClient::new(channel),
+        })
+    }
+
+    async fn node(&self, id: &str) -> Result<Peer, Status> {
+        let look = |snapshot: &Snapshot| {
+            let id = nodes::find(snapshot, id)?;
+            let node = snapshot.node(id).expect("found in this snapshot");
+            Ok::<_, Error>((id, node.value.name.clone(), node.value.address.clone()))
+        };
+        // What seems missing is looked up again in a fresh snapshot, unless the store is away.
+        let found = match look(&self.gateway.core.snapshot(true).await?) {
+            Ok(found) => Ok(found),
+            Err(error) => match self.gateway.core.fresh().await {
+                Ok(fresh) => look(&fresh),
+                Err(_) => Err(error),
+            },
+        };
+        let (id, name, address) = found?;
+        let transport = &self.gateway.node.config.transport;
+        let channel = transport
+            .connect_lazy_to(&address, Role::Node, &id.to_string())
+            .map_err(|error| Status::internal(format!("node {name}: {error}")))?;
+        Ok(Peer {
+            name: format!("node {name} at {address}"),
+            client: AgentClient::new(channel),
+        })
+    }
+}

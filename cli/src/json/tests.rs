@@ -16,7 +16,7 @@ fn a_job_and_its_stub() {
 }
 
 #[test]
-fn what_inspect_prints_is_read_again_as_the_same_job() {
+fn the_output_of_inspect_reads_back_as_the_same_job() {
     let job = fixtures::job();
     let text = pretty(&json::job::Wrapped { job });
     let parsed = jobspec::parse_api_json("web.json", &text).unwrap();

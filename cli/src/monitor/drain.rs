@@ -347,14 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn what_had_ended_before_is_not_spoken_of() {
+    fn allocations_that_ended_before_the_drain_are_not_reported() {
         let mut watch = DrainWatch::default();
         let lines = said(&mut watch, &draining(), &alloc("stop", "complete", true));
         assert_eq!(lines.len(), 1, "{lines:?}");
     }
 
     #[test]
-    fn how_a_drain_ends_decides_the_exit() {
+    fn the_exit_code_depends_on_the_end_of_the_drain() {
         for (status, expected) in [
             (Some("complete"), Exit::Success),
             (Some("canceled"), Exit::Failure),

@@ -561,7 +561,7 @@ fn every_end_of_a_deployment_has_its_exit_code() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error() {
+fn a_missing_object_is_an_error() {
     let (lines, ask) = start(vec![Event::NotFound]);
     assert_eq!(ask, Ask::Nothing(Exit::Failure));
     assert_eq!(lines[1], "==> T: No evaluation with id \"1a2b3c4d\" found");

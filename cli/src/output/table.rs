@@ -77,7 +77,7 @@ größer-als  x          down
     }
 
     #[test]
-    fn what_takes_two_columns_of_a_terminal_counts_twice() {
+    fn characters_of_two_columns_count_twice() {
         let mut table = Table::new(["ID", "Status"]);
         table.row(["日本", "ready"]);
         table.row(["abcd", "down"]);

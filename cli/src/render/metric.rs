@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_is_asked_for_fewer_times() {
+    fn advice_for_counted_resources_is_to_ask_for_fewer() {
         let advised = |dimensions: &[&str]| {
             let dimension_exhausted = dimensions.iter().map(|it| ((*it).to_owned(), 1));
             let metric = AllocMetric {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_node_is_looked_at_the_ineligible_are_remembered() {
+    fn without_evaluated_nodes_the_advice_names_ineligible_nodes() {
         let advised = advice(&AllocMetric::default()).join("\n");
         assert!(
             advised.contains("kafila node eligibility -enable"),

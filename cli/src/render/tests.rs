@@ -123,7 +123,7 @@ fn the_status_of_jobs_that_have_children() {
 }
 
 #[test]
-fn what_was_asked_of_a_jobs_counts() {
+fn scaling_events_show_their_requested_counts() {
     let event = |seconds: u64, count: Option<u32>| v1::ScalingEvent {
         time_ns: fixtures::NOW - seconds * fixtures::SECOND,
         count,
@@ -169,7 +169,7 @@ fn the_reasons_are_found_where_only_the_first_evaluation_has_them() {
 }
 
 #[test]
-fn what_waits_for_a_deployment_says_so() {
+fn placements_held_back_by_a_deployment_are_explained() {
     let mut deployment = fixtures::deployment();
     let mut render = |status: &str, allocs: &[v1::Allocation]| {
         deployment.status = status.to_owned();
@@ -201,7 +201,7 @@ fn what_waits_for_a_deployment_says_so() {
 }
 
 #[test]
-fn what_failed_with_its_deployment_is_not_said_to_be_placed_again() {
+fn allocations_of_a_failed_deployment_are_not_announced_as_rescheduled() {
     let later = v1::Evaluation {
         id: fixtures::BLOCKED_EVAL.to_owned(),
         status: "pending".to_owned(),

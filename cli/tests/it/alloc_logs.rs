@@ -41,7 +41,7 @@ fn talking() -> FakeState {
 }
 
 #[tokio::test]
-async fn scenario_028_what_a_task_wrote_is_printed_from_either_end() {
+async fn scenario_028_the_output_of_a_task_is_printed_from_either_end() {
     let gateway = Gateway::start(talking()).await;
     let table = [
         ("alloc logs 8a3f2", lines(1, 30)),

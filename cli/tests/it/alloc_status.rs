@@ -31,7 +31,7 @@ async fn an_allocation_is_found_by_its_id_or_the_start_of_it() {
 }
 
 #[tokio::test]
-async fn what_is_a_tasks_alone_is_named() {
+async fn cores_and_devices_are_listed_with_their_task() {
     let mut state = FakeState::running();
     let resources = state.allocs[1].resources.as_mut().unwrap();
     resources.cores = vec![proto::v1::AllocatedCores {

@@ -114,7 +114,7 @@ async fn the_gateways_own_words_are_shown() {
 }
 
 #[tokio::test]
-async fn what_is_no_gateway_is_told_from_one() {
+async fn a_server_that_is_no_gateway_is_reported_as_such() {
     // Something that speaks, but not gRPC.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

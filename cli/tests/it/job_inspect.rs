@@ -36,7 +36,7 @@ async fn a_former_version_is_printed_when_it_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_printed_runs_again() {
+async fn the_output_of_inspect_runs_again() {
     let gateway = Gateway::start(FakeState::running()).await;
     let printed = kafila("job inspect web").at(&gateway.address).await.stdout;
     let line = "job run -json -detach -";

@@ -69,7 +69,7 @@ async fn a_dispatch_is_followed_unless_its_token_was_used() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_dispatched_is_told_before_anything_is_sent() {
+async fn an_invalid_dispatch_is_refused_before_a_request_is_sent() {
     let gateway = Gateway::start(FakeState::running()).await;
     for (line, problem) in [
         (
@@ -152,7 +152,7 @@ async fn jobs_are_forced_and_evaluated() {
 }
 
 #[tokio::test]
-async fn what_a_job_has_is_listed() {
+async fn allocations_deployments_and_scaling_events_of_a_job_are_listed() {
     let mut state = FakeState::running();
     let event = v1::ScalingEvent {
         time_ns: fixtures::NOW,

@@ -126,7 +126,7 @@ async fn scenario_025_the_exit_code_says_whether_allocations_change() {
 }
 
 #[tokio::test]
-async fn what_a_deployment_holds_back_is_not_called_allocated() {
+async fn placements_held_back_by_a_deployment_are_not_called_allocated() {
     for (status, word, job_file) in [
         ("failed", "has failed", WEB.to_owned()),
         ("paused", "is paused", WEB.to_owned()),

@@ -207,7 +207,7 @@ async fn scenario_024_a_job_that_was_changed_meanwhile_is_not_updated() {
 }
 
 #[tokio::test]
-async fn what_the_gateway_refuses_is_shown_at_its_line() {
+async fn errors_of_the_gateway_are_shown_at_their_line() {
     let mut errors = FieldErrors::default();
     let field = "group[\"app\"].task[\"server\"].resources.memory";
     errors

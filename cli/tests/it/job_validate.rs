@@ -58,7 +58,7 @@ async fn every_rule_that_is_broken_is_shown_at_its_line_without_a_gateway() {
 }
 
 #[tokio::test]
-async fn what_only_the_gateway_knows_is_shown_at_its_line() {
+async fn violations_found_by_the_gateway_are_shown_at_their_line() {
     let violation = FieldError::new(
         "group[\"app\"].task[\"server\"].driver",
         "no node has raw_exec",

@@ -58,7 +58,7 @@ async fn one_namespace_is_shown() {
 }
 
 #[tokio::test]
-async fn what_inspect_prints_can_be_applied() {
+async fn the_output_of_inspect_can_be_applied() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dev.json").display().to_string();
     let gateway = Gateway::start(FakeState::running()).await;
@@ -139,7 +139,7 @@ async fn by_name_nothing_of_what_others_do_meanwhile_is_undone() {
 }
 
 #[tokio::test]
-async fn what_is_neither_a_file_nor_a_name_is_an_error() {
+async fn an_argument_that_is_neither_file_nor_name_is_an_error() {
     let said = kafila("namespace apply dev.hcl").at(UNREACHABLE).await;
     said.ended(1)
         .complained(&["There is no file \"dev.hcl\"", "is not a namespace's name"]);

@@ -62,7 +62,7 @@ async fn an_abbreviated_id_needs_a_confirmation() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_before_anything_is_asked() {
+async fn contradictory_flags_are_refused_before_a_request_is_sent() {
     let gateway = Gateway::start(FakeState::running()).await;
     for (words, part) in [
         ("4d2b", "-enable"),

@@ -54,7 +54,7 @@ async fn one_node_pool_is_shown() {
 }
 
 #[tokio::test]
-async fn what_init_writes_and_info_prints_can_be_applied() {
+async fn the_outputs_of_init_and_info_can_be_applied() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let gateway = Gateway::start(FakeState::running()).await;

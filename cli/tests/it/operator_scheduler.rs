@@ -170,7 +170,7 @@ async fn an_attempt_that_was_carried_out_unseen_is_no_conflict() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_set_is_an_error_of_usage() {
+async fn an_invalid_setting_is_an_error_of_usage() {
     let table = [
         ("", "no setting is given"),
         ("-check-index=3", "no setting is given"),

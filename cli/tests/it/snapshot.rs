@@ -75,7 +75,7 @@ fn path(directory: &TempDir, name: &str) -> (PathBuf, String) {
 }
 
 #[tokio::test]
-async fn what_was_saved_is_restored_and_no_index_goes_back() {
+async fn a_saved_snapshot_is_restored_and_no_index_goes_back() {
     if !test_kit::etcd::available() {
         return;
     }

@@ -70,7 +70,7 @@ fn verdict(table: &str) -> Verdict {
 }
 
 #[test]
-fn what_one_thread_could_have_answered_is_linearizable() {
+fn answers_possible_on_one_thread_are_linearizable() {
     for (what, table) in [
         ("nothing", ""),
         (
@@ -133,7 +133,7 @@ fn what_one_thread_could_have_answered_is_linearizable() {
 }
 
 #[test]
-fn what_no_single_thread_could_have_answered_is_not() {
+fn answers_impossible_on_one_thread_are_not_linearizable() {
     for (what, table) in [
         (
             "a stale read",
@@ -294,7 +294,7 @@ fn by_trying_everything(seen: &[Seen]) -> bool {
 
 proptest! {
     #[test]
-    fn what_one_thread_did_is_found_linearizable(seen in made_by_one_thread()) {
+    fn histories_of_one_thread_are_found_linearizable(seen in made_by_one_thread()) {
         prop_assert!(check(&Register, &seen, PLENTY).is_linearizable());
     }
 

@@ -75,7 +75,7 @@ mod tests {
     use crate::check::tests::node;
 
     #[test]
-    fn what_differs_by_intent_or_by_the_hour_does_not_change_the_class() {
+    fn unique_and_changing_facts_do_not_change_the_class() {
         let class = computed_class(&node());
         let mut other = node();
         other.name = "n2".into();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_constraints_can_share_changes_the_class() {
+    fn facts_that_nodes_share_change_the_class() {
         let class = computed_class(&node());
         let edits: [fn(&mut Node); 7] = [
             |node| node.datacenter = "dc2".into(),

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_passes_the_check_and_nothing_is_held_twice() {
+    fn assigned_cores_and_devices_pass_the_check_and_none_is_held_twice() {
         let mut node = node_with_cores(2);
         node.devices = vec![gpus("k80", &["a", "b"])];
         let check = |held: &[AllocatedResources], added: &[AllocatedResources]| {
@@ -422,7 +422,7 @@ mod tests {
 
     /// An update in place may not fail because the node lost what it holds already.
     #[test]
-    fn what_the_node_held_before_is_not_judged() {
+    fn earlier_holdings_of_the_node_are_not_checked_again() {
         let node = builders::node(1);
         let held = holding(&[7], &[("k80", "gone")]);
         let answer = check_change(&node, &usage(std::slice::from_ref(&held)), [&held], [&held]);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_can_be_taken() {
+    fn released_resources_can_be_taken() {
         let node = builders::node(1);
         let old = resources(4_000, &[8_080]);
         let new = resources(3_000, &[8_080]);

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn scenario_056_what_cannot_be_written_is_counted_and_the_next_is_tried_again() {
+    fn scenario_056_lost_output_is_counted_and_the_next_write_is_tried() {
         let folder = tempfile::tempdir().unwrap();
         let logs = folder.path().join("logs");
         let mut log = log(&logs, 2, 100);

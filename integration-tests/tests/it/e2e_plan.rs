@@ -210,10 +210,10 @@ async fn scenario_025_plans_end_with_what_they_found_and_runs_do_just_that() -> 
     ensure!(replaced.len() == 4, "{replaced:?}");
     let mut old = old.map(|alloc| alloc.desired_status.as_str());
     ensure!(old.all(|desired| desired == "stop"), "{replaced:?}");
-    what_has_no_place_is_explained(&dev).await
+    a_job_without_a_place_is_explained(&dev).await
 }
 
-async fn what_has_no_place_is_explained(dev: &Dev) -> Result<()> {
+async fn a_job_without_a_place_is_explained(dev: &Dev) -> Result<()> {
     let giant = SLEEPER.replace("\"sleeper\"", "\"giant\"");
     let giant = giant.replace("memory = 20", "memory = 99999999");
     dev.say(&["job", "run", "-detach"], &giant).await?.ok()?;

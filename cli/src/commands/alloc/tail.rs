@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_wanted_does_not_pile_up() {
+    fn dropped_lines_do_not_accumulate() {
         let mut last = LastLines::new(2);
         for number in 0..100_000 {
             last.push(format!("line {number}\n").as_bytes());

@@ -63,7 +63,7 @@ fn three() -> Three {
 }
 
 #[test]
-fn scenario_051_what_one_node_rejects_leaves_the_rest() {
+fn scenario_051_a_rejected_node_leaves_the_rest_of_the_plan() {
     let mut three = three();
     let accepted = accept(&three.store, &three.plan);
     let rejected = accepted.rejected_nodes.keys().copied();

@@ -273,7 +273,7 @@ fn scenario_148_canaries_that_were_rejected_are_no_canaries() {
 }
 
 #[test]
-fn scenario_149_what_has_ended_is_not_evicted() {
+fn scenario_149_an_ended_allocation_is_not_evicted() {
     let mut store = Store::new(12);
     let node = store.add_node(1, |_| {});
     let (ended, running) = (

@@ -111,7 +111,7 @@ fn missed_capacity_counts_by_class_and_for_escaped_evals_always() {
 }
 
 #[test]
-fn what_the_very_node_gained_after_the_snapshot_is_not_missed() {
+fn a_gain_of_the_same_node_after_the_snapshot_is_not_missed() {
     for (gained, again) in [(1, true), (2, false)] {
         let mut fixture = Fixture::with_worker(5);
         fixture.revision = 104;
@@ -227,7 +227,7 @@ fn scenario_047_a_lost_alloc_is_no_capacity_but_an_ended_one_is() {
 }
 
 #[test]
-fn what_makes_a_node_schedulable_unblocks_and_what_does_not_does_not() {
+fn a_change_of_a_node_unblocks_only_if_the_node_becomes_schedulable() {
     let cases = [
         (NodeStatus::Down, NodeEligibility::Eligible, false),
         (NodeStatus::Initializing, NodeEligibility::Eligible, false),

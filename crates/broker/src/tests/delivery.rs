@@ -338,7 +338,7 @@ fn scenario_058_a_redelivery_waits_for_what_the_jobs_last_plan_wrote() {
 }
 
 #[test]
-fn what_was_settled_says_how_long_it_took() {
+fn a_settled_evaluation_reports_its_processing_and_response_times() {
     let mut fixture = Fixture::with_worker(0);
     fixture.put(&[eval(1, "j")]);
     fixture.pass(2 * SECOND);

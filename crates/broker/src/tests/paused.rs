@@ -52,7 +52,7 @@ fn a_new_leader_of_a_paused_broker_is_paused_until_the_configuration_is_gone() {
 }
 
 #[test]
-fn what_a_worker_gives_back_stays_while_the_broker_is_paused() {
+fn a_nacked_evaluation_stays_while_the_broker_is_paused() {
     let mut fixture = Fixture::with_worker(1);
     fixture.put(&[eval(1, "a")]);
     let (id, token) = {

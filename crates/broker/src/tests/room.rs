@@ -201,7 +201,7 @@ fn ten_small_ends_wake_none_of_297_large_asks() {
 }
 
 #[test]
-fn what_depends_on_more_than_one_nodes_room_is_woken_by_every_gain() {
+fn evaluations_that_depend_on_several_nodes_run_after_every_gain() {
     let too_large = |number| job(number, 3_000);
     let mut distinct = too_large(1);
     distinct.constraints.push(Constraint {

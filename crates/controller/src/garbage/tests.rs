@@ -239,7 +239,7 @@ fn scenario_081_a_failed_allocation_that_waits_for_its_replacement_stays() {
 }
 
 #[test]
-fn scenario_082_what_was_collected_counts_on() {
+fn scenario_082_collected_allocations_stay_in_the_summary() {
     let job = builders::service("web", 3);
     let mut fixture = three_rounds(&job);
     for number in 4..14 {
@@ -286,7 +286,7 @@ fn the_newest_evaluation_of_a_job_stays() {
 }
 
 #[test]
-fn what_is_young_or_open_or_running_stays() {
+fn young_open_and_running_objects_stay() {
     let job = builders::service("web", 3);
     let mut fixture = three_rounds(&job);
     fixture.eval(4, &job, EvalStatus::Blocked);
@@ -456,7 +456,7 @@ fn results_of_a_batch_job_stay_when_it_is_registered_anew() {
 }
 
 #[test]
-fn what_others_go_by_stays() {
+fn objects_that_others_refer_to_stay() {
     let job = builders::service("web", 6);
     let mut fixture = Fixture::new();
     fixture.register(&job);
@@ -502,7 +502,7 @@ fn what_others_go_by_stays() {
 }
 
 #[test]
-fn what_a_node_has_not_ended_stays_while_the_node_can_be_asked() {
+fn allocations_that_their_node_may_still_run_stay() {
     let mut job = builders::service("web", 1);
     let mut fixture = three_rounds(&job);
     let mut node = builders::node(1);
@@ -600,7 +600,7 @@ fn a_node_goes_when_it_has_long_been_down_and_nothing_is_left_on_it() {
 }
 
 #[test]
-fn what_the_newest_deployment_came_to_stays_known() {
+fn the_newest_deployment_of_a_job_stays() {
     let job = builders::service("web", 1);
     let mut fixture = three_rounds(&job);
     fixture.deployment(1, &job, DeploymentStatus::Successful);
@@ -806,7 +806,7 @@ fn a_child_that_goes_takes_its_token_along_and_counts_on_as_a_dead_one() {
 }
 
 #[test]
-fn what_stood_beside_a_purged_job_goes() {
+fn the_records_of_a_purged_job_go() {
     let mut fixture = Fixture::new();
     fixture.register(&parent());
     let record = model::PeriodicLaunch {

@@ -59,7 +59,7 @@ fn each_job_on_the_node_gets_one_evaluation() {
 }
 
 #[test]
-fn which_allocations_count() {
+fn allocations_with_work_left_cause_an_evaluation() {
     use ClientStatus::{Complete, Failed, Running};
     use DesiredStatus::{Run, Stop};
     let cases = [
@@ -165,7 +165,7 @@ fn allocations_of_a_purged_job_are_looked_at_too() {
 }
 
 #[test]
-fn which_changes_are_news() {
+fn changes_between_down_ready_and_disconnected_are_news() {
     let news = |from: NodeStatus, to: NodeStatus| affects_jobs(from, to);
     assert!(news(Ready, Down) && news(Initializing, Down) && news(Disconnected, Down));
     assert!(news(Initializing, Ready) && news(Down, Ready));

@@ -82,7 +82,7 @@ fn a_new_node_that_is_never_heard_of_goes_down() {
 }
 
 #[test]
-fn what_is_heard_of_and_never_registers_is_forgotten() {
+fn a_heartbeat_of_an_unregistered_node_is_forgotten() {
     let mut fleet = Fleet::new(1);
     fleet.hear(&[9]);
     assert_eq!(fleet.liveness.stats().active, 2);

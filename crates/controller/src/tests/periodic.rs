@@ -283,7 +283,7 @@ fn a_failed_launch_is_requested_again() {
 }
 
 #[test]
-fn what_is_stopped_or_disabled_or_changed_is_not_launched_for_what_it_was() {
+fn a_stopped_disabled_or_changed_job_is_not_launched_by_an_older_decision() {
     let job = periodic(&["*/5 * * * *"]);
     let mut fixture = Fixture::new(&job);
     let decided = fixture.decide(at(5, 0));

@@ -35,7 +35,7 @@ fn scenario_062_a_node_whose_alloc_may_be_out_of_reach_is_disconnected() {
 }
 
 #[test]
-fn what_does_not_keep_a_node_from_going_down() {
+fn a_node_without_waiting_allocations_goes_down() {
     let patient = patient_job(300 * SECOND);
     let impatient = test_kit::builders::service("web", 1);
     let none = patient_job(std::time::Duration::ZERO);

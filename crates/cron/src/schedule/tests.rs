@@ -61,7 +61,7 @@ fn expressions_mean_what_they_say() {
 }
 
 #[test]
-fn what_has_no_further_time_has_none() {
+fn an_expression_without_a_further_time_has_none() {
     let after = "2026-01-30T10:00:00Z";
     for expression in ["0 0 30 2 *", "0 0 1 1 * 2025", "0 0 * * * 2000-2025"] {
         assert_eq!(times(expression, "UTC", after, 1), [""; 0], "{expression}");
@@ -98,7 +98,7 @@ fn zones_count() {
 
 #[test]
 #[rustfmt::skip]
-fn what_makes_no_sense_is_refused_with_its_place() {
+fn an_invalid_expression_is_refused_with_the_place_of_the_error() {
     for (expression, problem) in [
         ("", "has 0 fields"),
         ("* * * *", "has 4 fields"),

@@ -101,7 +101,7 @@ async fn a_write_is_neither_answered_nor_visible_before_it_is_on_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_disk_fails_nothing_of_the_write_is_seen_and_the_store_stops() {
+async fn a_failed_disk_write_is_invisible_and_stops_the_store() {
     let backend = scripted(|_| async { Err(Error::Failed("no space left".to_owned())) });
     let (driver, handle) = Loop::new(machine(), backend);
     let stop = CancellationToken::new();

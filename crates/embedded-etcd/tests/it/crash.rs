@@ -44,7 +44,7 @@ struct Acknowledged {
 }
 
 #[test]
-fn what_was_answered_survives_a_kill_at_any_instant() {
+fn acknowledged_writes_survive_a_kill_at_any_instant() {
     let seed = std::env::var("KAFILA_SEED").map_or(1, |seed| seed.parse().unwrap());
     println!("seed {seed}");
     let mut rng = StdRng::seed_from_u64(seed);

@@ -148,7 +148,7 @@ async fn the_revision_does_not_go_back_when_the_newest_records_are_compacted() {
 }
 
 #[tokio::test]
-async fn what_was_compacted_is_gone_from_the_file() {
+async fn compacted_revisions_are_gone_from_the_file() {
     let (_directory, path) = store_file();
     let (store, mut client) = start(&path).await;
     for _ in 0..10 {

@@ -50,7 +50,7 @@ async fn a_watch_sees_what_a_txn_wrote_in_one_message() {
 }
 
 #[tokio::test]
-async fn what_a_lease_holds_goes_with_it() {
+async fn the_keys_of_a_lease_go_with_it() {
     let store = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
     let mut client = client(&store).await;
     let lease = client.lease_grant(60, None).await.unwrap().id();

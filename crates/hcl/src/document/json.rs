@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_is_refused_at_the_level_that_is_too_much() {
+    fn too_deep_nesting_is_refused_at_the_first_excess_level() {
         let lists = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
         let objects = |count: usize| format!("{}1{}", "{\"a\":".repeat(count), "}".repeat(count));
         assert!(read(&lists(MAX_DEPTH)).is_ok());

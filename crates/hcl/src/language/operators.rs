@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_result_is_an_error_not_a_panic() {
+    fn operations_without_a_result_are_errors_not_panics() {
         use BinaryOperator::{Div, Less, Mod, Mul, Plus};
         for (left, operator, right, message) in [
             (json!(1), Div, json!(0), "division by zero"),

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_is_found_where_it_begins() {
+    fn too_deep_nesting_is_found_where_it_begins() {
         let lists = |count: usize| format!("a = {}{}", "[".repeat(count), "]".repeat(count));
         assert_eq!(excess(&lists(MAX_NESTING)), None);
         let fault = excess(&lists(MAX_NESTING + 1)).unwrap();

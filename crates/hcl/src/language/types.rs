@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_convert_says_where_and_why() {
+    fn a_failed_conversion_states_place_and_reason() {
         for (wanted, value, message) in [
             ("number", json!("x"), "a number is required; got a string"),
             (
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_type_is_refused() {
+    fn an_expression_that_is_no_type_is_refused() {
         for (text, message) in [
             ("strnig", "Did you mean \"string\"?"),
             ("\"string\"", "no quotes"),

@@ -285,7 +285,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_short_is_counted_in_the_order_of_the_requests() {
+fn missing_devices_are_counted_in_the_order_of_the_requests() {
     let short = |asks: &[DeviceAsk]| -> Vec<(String, u64)> {
         let asks: Vec<_> = asks.iter().collect();
         let short = short_of(&asks, &node(), &Free).into_iter();

@@ -294,7 +294,7 @@ proptest! {
     /// Whatever is held and asked for: what is given out passes the plan-applier's check, ports of
     /// one offer differ by address and number, and a lone ask is refused only if nothing is free.
     #[test]
-    fn what_is_given_out_was_free(
+    fn assigned_ports_were_free(
         used in prop::collection::vec((0..3_usize, 20_000_u16..20_004), 0..12),
         asked in prop::collection::vec((0..3_usize, any::<bool>(), 20_000_u16..20_004), 1..4),
         reserved in prop::collection::vec(20_000_u16..20_004, 0..2),

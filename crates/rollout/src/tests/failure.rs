@@ -190,7 +190,7 @@ fn the_deployment_of_a_job_that_is_gone_is_cancelled() {
 }
 
 #[test]
-fn what_is_written_compares_what_was_read() {
+fn writes_compare_the_revisions_that_were_read() {
     let mut fixture = Fixture::deploying(&without_reschedule(1), group(1), 1);
     let read = fixture.stored_deployment().modify_index;
     fixture.report(1, false);

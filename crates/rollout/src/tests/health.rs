@@ -69,7 +69,7 @@ fn a_verdict_that_a_scheduler_has_seen_needs_no_look() {
 }
 
 #[test]
-fn what_counts_as_having_looked() {
+fn evaluations_that_know_of_a_health_report_suffice() {
     // (status, snapshot relative to the health report, delayed, is an evaluation needed)
     let cases = [
         (EvalStatus::Pending, None, false, false),

@@ -33,7 +33,7 @@ fn failing() -> Fixture {
 }
 
 #[test]
-fn what_could_not_be_written_is_asked_for_again_after_a_growing_pause() {
+fn a_refused_write_is_requested_again_after_a_growing_pause() {
     let mut fixture = failing();
     let first = fixture.action();
     for pause_ms in [500, 1_000, 2_000, 4_000, 5_000, 5_000] {

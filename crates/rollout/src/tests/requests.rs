@@ -303,7 +303,7 @@ fn a_job_that_has_moved_on_is_not_taken_back() {
 }
 
 #[test]
-fn what_has_ended_stays_as_it_is() {
+fn an_ended_deployment_stays_as_it_is() {
     let mut fixture = Fixture::deploying(&job(1), group(1), 1);
     fixture.change_deployment(|it| it.status = DeploymentStatus::Failed);
     let id = fixture.stored_deployment().value.id;

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_targets_leave_over_is_for_the_others() {
+    fn the_share_left_over_by_targets_is_for_other_values() {
         let others = |targets: &[(&str, u8)]| match aim(&spread("x", 50, targets), 10) {
             Aim::Shares { others, .. } => others,
             Aim::Even => panic!("it has targets"),

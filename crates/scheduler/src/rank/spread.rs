@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn scenario_128_what_no_target_names_is_not_wanted() {
+    fn scenario_128_values_that_no_target_names_are_not_wanted() {
         let site = site(&[("dc1", "r1"), ("dc2", "")]);
         let never = job(4, vec![spread("${node.datacenter}", 50, &[("dc7", 100)])]);
         assert_close(&boosts(&site, &never, &[]), &[-1.0, -1.0]);

@@ -822,7 +822,7 @@ fn play_all(selection: Selection) {
 }
 
 #[test]
-fn the_search_finds_what_looking_at_everything_anew_finds() {
+fn the_search_agrees_with_the_slow_search() {
     play_all(Selection::FIRST);
 }
 

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tasks_are_started_with_needs_new_ones() {
+    fn changed_start_parameters_of_tasks_need_new_allocations() {
         let edits: [Edit; 18] = [
             ("driver", |job| {
                 job.task_groups[0].tasks[0].driver = "raw_exec".into()
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_decides_where_and_how_often_does_not() {
+    fn changes_of_placement_and_count_need_no_new_allocations() {
         let edits: [Edit; 11] = [
             ("count", |job| job.task_groups[0].count = 7),
             ("priority", |job| job.priority = 80),

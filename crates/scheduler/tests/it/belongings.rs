@@ -267,7 +267,7 @@ fn lose(cluster: &mut TestCluster, job: &Job, node: model::NodeId) -> Decision {
 }
 
 #[test]
-fn what_has_ended_leaves_its_value_to_others() {
+fn an_ended_allocation_leaves_its_value_to_others() {
     let mut cluster = TestCluster::new(8);
     on_racks(&mut cluster, &["r1", "r1"]);
     let job = one_per_rack("web", "1");

@@ -118,7 +118,7 @@ fn shares(edit: impl Fn(&mut model::Job)) -> Vec<usize> {
 }
 
 #[test]
-fn what_is_disliked_everywhere_piles_up_nowhere() {
+fn a_boost_below_zero_on_all_nodes_still_balances() {
     use model::{Affinity, Operator, Spread};
     let even = [4, 4, 3, 3, 3, 3];
     assert_eq!(shares(|_| {}), even);

@@ -522,7 +522,7 @@ fn every_placement_of_a_system_job_is_in_one_count() {
 }
 
 #[test]
-fn what_was_placed_has_its_volumes_and_its_addresses() {
+fn placements_have_their_volumes_and_addresses() {
     for types in [ANYWHERE, EVERYWHERE] {
         play(types, |history, shown| {
             for alloc in shown.decision.plan.placements.values().flatten() {

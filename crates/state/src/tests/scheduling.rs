@@ -118,7 +118,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn what_holds_is_what_is_stored_whatever_came_before(
+    fn the_settings_in_force_are_the_stored_ones_after_any_history(
         steps in prop::collection::vec(step(), 1..30),
     ) {
         let mut state = State::default();

@@ -28,7 +28,7 @@ fn attempts(config: &Config, repeat: Repeat, now: Instant) -> Attempts {
 }
 
 #[test]
-fn what_may_be_repeated_depends_on_the_request_and_the_error() {
+fn repetition_depends_on_the_request_and_the_error() {
     let now = Instant::now();
     let busy = || error(proto::status::exhausted("busy", 2 * SECOND));
     let limit = || error(Status::resource_exhausted("too large"));

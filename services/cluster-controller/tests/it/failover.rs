@@ -62,7 +62,7 @@ async fn without_a_gateway_no_node_goes_down() {
 }
 
 #[tokio::test]
-async fn what_a_former_leader_owed_is_made_by_the_next() {
+async fn evaluations_missing_from_a_former_leader_are_created_by_the_next() {
     let suite = Suite::start().await;
     suite.register(1, Down).await;
     suite.place(&service("web", 1), 1).await;

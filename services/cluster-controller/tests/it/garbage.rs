@@ -108,7 +108,7 @@ async fn a_job_that_is_evaluated_meanwhile_is_not_collected() {
 }
 
 #[tokio::test]
-async fn what_is_old_enough_goes_by_itself() {
+async fn old_objects_are_collected_without_a_request() {
     let suite = Suite::start().await;
     let controller = suite
         .controller_with(|config| {

@@ -96,7 +96,7 @@ async fn a_child_comes_with_its_evaluation_and_two_controllers_launch_each_time_
 }
 
 #[tokio::test]
-async fn what_was_missed_is_launched_once() {
+async fn missed_launches_are_made_up_once() {
     let suite = Suite::start().await;
     let mut job = every_second();
     job.periodic.as_mut().unwrap().crons = vec!["@hourly".to_owned()];

@@ -80,7 +80,7 @@ async fn credit_and_types_bound_what_a_worker_gets() {
 }
 
 #[tokio::test]
-async fn what_a_lost_worker_had_goes_to_another() {
+async fn evaluations_of_a_lost_worker_go_to_another() {
     let suite = Suite::start().await;
     let leader = suite.leader().await;
     let mut lost = suite.worker(&leader.address, 1).await;

@@ -70,7 +70,7 @@ async fn a_session_asks_for_as_much_as_there_are_workers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_rejected_is_planned_again_on_what_was_committed() {
+async fn rejected_placements_are_planned_again_on_the_committed_state() {
     let mut suite = Suite::start().await;
     suite.answer([Answer::CommitNodes(1), Answer::CommitNodes(1)]);
     suite.work(|_| {}).await;

@@ -232,7 +232,7 @@ fn every_function_returns_what_its_table_says() {
 }
 
 #[test]
-fn what_a_function_cannot_do_is_said_with_the_reason() {
+fn errors_of_functions_state_the_reason() {
     for (call, reason) in REFUSALS {
         let error = eval(call).expect_err(call);
         assert!(error.contains(reason), "{call}: {error}");
@@ -303,7 +303,7 @@ fn files_are_read_through_what_the_caller_gives() {
 }
 
 #[test]
-fn what_would_grow_without_bound_is_stopped() {
+fn results_that_grow_without_bound_are_stopped() {
     for call in [
         "[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : c]]]",
         "setproduct(range(1000), range(1000), range(1000))",

@@ -246,7 +246,7 @@ fn a_service_that_does_not_fit_is_followed_until_its_deployment_ends() {
             after: 0
         }
     );
-    // What was missing may turn up.
+    // A missing deployment may appear later.
     let (_, ask) = start(vec![
         evaluation(short.clone(), vec![]),
         rollout(deployment()),
@@ -398,7 +398,7 @@ fn nothing_is_placed_of_a_version_whose_deployment_has_failed_and_that_is_a_fail
     // A job that is gone meanwhile is held by nothing.
     let (_, ask) = start(vec![evaluation(idle(), vec![]), Event::NotFound]);
     assert_eq!(ask, Ask::Nothing(Exit::Success));
-    // What is to stop, stops; and other types have no deployment that holds them.
+    // A stop waits for no deployment, and other types of jobs have none.
     let monitor = Monitor::of_evaluation(options(Goal::Stop), EVAL);
     let (_, ask) = play(monitor, vec![evaluation(idle(), vec![])]);
     assert_eq!(ask, Ask::Nothing(Exit::Success));

@@ -231,7 +231,7 @@ fn allocations_of_a_failed_deployment_are_not_announced_as_rescheduled() {
     };
     let given_up = render("failed", failed.clone());
     assert!(!given_up.contains("Future Rescheduling"), "{given_up}");
-    // What is older than the deployment is replaced as ever, and while it goes on so is this.
+    // Allocations older than the deployment are rescheduled, and so are its own while it runs.
     let older = v1::Allocation {
         deployment_id: String::new(),
         ..failed.clone()

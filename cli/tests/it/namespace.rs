@@ -92,7 +92,7 @@ async fn a_flag_wins_over_the_file() {
     said.ended(0);
     let applied = gateway.state().namespaces.pop().unwrap();
     assert_eq!(applied.description, "y");
-    // What the file leaves out is taken back.
+    // Fields that the file leaves out are reset.
     assert_eq!(applied.capabilities, None);
 }
 

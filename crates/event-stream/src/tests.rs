@@ -252,7 +252,7 @@ fn only_the_side_that_has_changed_since_is_read_from_the_past() {
         other_sides(&stopped, &stored.snapshot()),
         sides(false, true)
     );
-    // What is new had no other side.
+    // A new allocation had no other side.
     let placed = written(vec![alloc(NOW)]);
     assert_eq!(other_sides(&placed, &stored.snapshot()), []);
     let events = describe(&placed, &stored.snapshot(), &Past::default());

@@ -728,7 +728,7 @@ fn an_allocation_that_comes_to_a_node_which_takes_nothing_is_found() {
     node.eligibility = ineligible;
     let first = alloc(1, &node, 0);
     assert_eq!(broken([put_node(&node), put_alloc(&first)]), refused);
-    // What is there may be changed.
+    // An existing allocation may be changed.
     let was_eligible = [
         put_node(&builders::node(1)),
         put_alloc(&first),

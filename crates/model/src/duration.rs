@@ -132,7 +132,7 @@ fn digits(text: &str) -> usize {
 }
 
 fn invalid(text: &str, reason: String) -> InvalidDuration {
-    // What a person typed is short; what a fuzzer typed need not be echoed in full.
+    // Typed text is short; other text need not be echoed in full.
     InvalidDuration {
         text: text.chars().take(80).collect(),
         reason,

@@ -50,7 +50,7 @@ fn payload(payload: &Payload) -> Value {
     match payload {
         Payload::Job(job) => match serde_json::to_value(job) {
             Ok(job) => json!({ "Job": job }),
-            // What was stored was valid; a newer gateway may know more than this command.
+            // Stored jobs are valid; a newer gateway may have fields that this command does not know.
             Err(error) => json!({ "Job": { "ID": job.id(), "Error": error.to_string() } }),
         },
         Payload::Allocation(alloc) => json!({ "Allocation": alloc::Allocation::from(alloc) }),

@@ -313,7 +313,7 @@ mod tests {
     fn a_connection_that_never_came_up_sent_nothing() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
-        // What tonic's channel returns: its own error around the one above.
+        // The error of tonic's channel: its own around the one above.
         let mut outer = Status::unavailable(status.message());
         outer.set_source(std::sync::Arc::new(ConnectError(Box::new(
             std::io::Error::other("x"),

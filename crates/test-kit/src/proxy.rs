@@ -135,7 +135,7 @@ async fn carry(
     };
     tokio::select! {
         () = writing => {}
-        // What has been read is still to be written.
+        // Bytes that were read must still be written.
         () = async { reading.await; pending().await } => {}
     }
 }

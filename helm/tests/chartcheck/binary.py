@@ -1,4 +1,4 @@
-"""What the kafila binary and etcd say of themselves: settings, metrics, flags."""
+"""Settings, metrics and flags, as the kafila binary and etcd list them."""
 
 import concurrent.futures
 import functools

@@ -93,7 +93,7 @@ def needed(release, graph, source, target, port):
 
 
 def passes(release, source, target, number):
-    """Whether egress of the one and ingress of the other admit a connection."""
+    """Returns True if egress of the one and ingress of the other admit a connection."""
     return one_side(release, source, target, number, "egress", "to") and one_side(
         release, target, source, number, "ingress", "from"
     )

@@ -49,14 +49,14 @@ def ports(workload):
 
 
 def selects(selector, labels):
-    """Whether a label selector, as far as the chart uses them, matches."""
+    """Returns True if a label selector, as far as the chart uses them, matches."""
     assert set(selector) <= {"matchLabels"}, selector
     wanted = selector.get("matchLabels", {})
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def admits(rules, side, labels, number, namespace):
-    """Whether a rule of a NetworkPolicy admits a pod in the release (or, with `namespace` false, one
+    """Returns True if a rule of a NetworkPolicy admits a pod in the release (or, with `namespace` false, one
     elsewhere) at a TCP port. `side` is `from` or `to`."""
     for rule in rules:
         if rule.get("ports") and not any(is_port(port, number) for port in rule["ports"]):

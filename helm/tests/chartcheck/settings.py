@@ -14,7 +14,7 @@ OWN_DRIVERS = {"raw_exec", "mock_driver", "cgroup_parent"}
 # Tables with keys of the operator's choice.
 FREE = {"meta", "host_networks", "log_options"}
 
-# What could not be compared, for the last lines of the output.
+# Settings that could not be compared, for the last lines of the output.
 NOTES = set()
 
 
@@ -105,7 +105,7 @@ def lookup(table, path):
 
 
 def same(effective, wanted):
-    """Whether a setting has the wanted value: durations are written anew, records get their defaults."""
+    """Returns True if a setting has the wanted value: durations are normalised, records get their defaults."""
     if isinstance(wanted, list) and wanted and isinstance(wanted[0], dict):
         return len(effective) == len(wanted) and all(e.items() >= w.items() for e, w in zip(effective, wanted))
     if isinstance(wanted, str) and isinstance(effective, str) and DURATION.fullmatch(wanted):

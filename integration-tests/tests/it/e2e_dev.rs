@@ -239,7 +239,7 @@ async fn a_data_directory_keeps_jobs_and_their_processes_over_every_kind_of_end(
             Ok(())
         })
         .await?;
-        // What is made now has to be there after the cut.
+        // A job that is registered now must exist after the kill.
         let name = format!("made-{round}");
         api.register_surely(&shell_job(&name, "sleep 1000"), &name, TIMEOUT)
             .await?;

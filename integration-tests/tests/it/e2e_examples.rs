@@ -288,7 +288,7 @@ async fn settled(
         let allocations = api.allocations(example.job_id).await?;
         let counts = |alloc: &&Allocation| match example.kind {
             Kind::Service => alloc.desired_status == "run",
-            // What an older version has finished stays as it is.
+            // Finished work of an older version stays as it is.
             Kind::Batch => alloc.desired_status == "run" && alloc.job_version >= version,
         };
         let of_group = allocations.iter().filter(|alloc| alloc.task_group == group);

@@ -31,7 +31,7 @@ async fn a_stopped_job_is_forgotten_and_a_running_one_is_not() -> Result<()> {
     })
     .await?;
 
-    // What the node reports last may overtake the first one.
+    // A late report of the node may make the first collection miss the job.
     eventually(TIMEOUT, || async {
         let said = binary::run(&dev.address, &["system", "gc"]).await?.ok()?;
         ensure!(said.stdout.is_empty(), "{said:?}");

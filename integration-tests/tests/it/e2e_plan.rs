@@ -122,7 +122,7 @@ async fn scenario_025_plans_end_with_what_they_found_and_runs_do_just_that() -> 
     }
     ensure!(api.job("sleeper").await.is_err(), "a plan made a job");
 
-    // What the hint says can be done, and only once.
+    // The hint's command works, and only once.
     ensure!(new.contains("\nkafila job run -check-index 0 /"), "{new}");
     let run = ["job", "run", "-check-index", "0"];
     dev.say(&run, SLEEPER).await?.ok()?;

@@ -38,7 +38,7 @@ async fn a_run_of_more_than_a_year_starts() -> Result<()> {
         Ok(found.id.clone())
     };
     let first = eventually(TIMEOUT, running).await?;
-    // What is shown of it can be run again, and is the same job.
+    // The output of inspect can be run again, and is the same job.
     let shown = binary::run(&dev.address, &["job", "inspect", "long"])
         .await?
         .ok()?;

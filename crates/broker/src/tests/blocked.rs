@@ -338,7 +338,7 @@ fn scenario_008_a_blocked_eval_says_which_success_made_it_needless() {
         let by = outcome::placed_all_since(&snapshot, waits);
         outcome::canceled(&waits.value, by, fixture.now)
     };
-    // What was done before it was blocked has left it something to wait for.
+    // A success before the evaluation was blocked does not supersede it.
     assert!(
         told(&fixture)
             .status_description

@@ -22,7 +22,7 @@ fn a_paused_broker_hands_nothing_out_and_goes_on_where_it_was() {
     fixture.put(&[blocked(4, "c", fixture.revision, &[("c1", true)])]);
     fixture.put_node(node_id(1), "c1");
     fixture.pass(Duration::from_secs(30));
-    // What a worker has in hand is its own to finish.
+    // A worker may finish the evaluations that it holds.
     fixture.extend(id, token).unwrap();
     fixture.complete(eval_id(1));
     fixture.ack(id, token).unwrap();

@@ -373,7 +373,7 @@ fn the_next_launch_is_told_as_one_that_is_to_come() {
     let job = snapshot.job(&JobKey::new("default", "p")).unwrap();
     let next = |now| next_launch(&snapshot, job, now);
     assert_eq!(next(at(1, 0)), Some(at(5, 0)));
-    // What was missed is made up for once, and not told as what comes next.
+    // Missed launches are made up once, and not shown as the next launch.
     assert_eq!(next(at(17, 0)), Some(at(20, 0)));
 }
 

@@ -298,7 +298,7 @@ proptest! {
         reloaded.finish_load(mvcc.compact_revision());
         prop_assert_eq!(reloaded.hash(0), mvcc.hash(0));
         prop_assert_eq!(reloaded.size(), mvcc.size());
-        // What compaction dropped last may have been the newest there was.
+        // Compaction may have dropped the newest record.
         let newest = mvcc.log.last_key_value().map_or(1, |(revision, _)| revision.main);
         prop_assert_eq!(reloaded.head(), newest.max(mvcc.compact_revision()).max(1));
         if compacted && mvcc.is_sweeping() {

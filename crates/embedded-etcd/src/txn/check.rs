@@ -145,7 +145,7 @@ impl<'a> Deletes<'a> {
         } else if key < range_end {
             self.insert_span(key, range_end);
         }
-        // What remains are inverted spans, the end `\0` for "no end" among them: etcd compares them
+        // The remaining spans are inverted, the end `\0` for "no end" among them: etcd compares them
         // as written, and so they clash with nothing.
     }
 

@@ -96,7 +96,7 @@ fn a_key_is_written_at_most_once() {
             ],
             DUPLICATE,
         ),
-        // What etcd lets through.
+        // Transactions that etcd accepts.
         (
             vec![
                 nested(vec![put("a")], vec![]),

@@ -219,7 +219,7 @@ fn a_slow_reader_is_bounded_and_misses_nothing() {
     for _ in 0..WRITES {
         bench.put("k");
     }
-    // What did not fit waits in the history, not in the queue.
+    // Events that did not fit wait in the history, not in the queue.
     let mut messages = drain(&outbox);
     assert!(messages.len() < 2_000, "{} are queued", messages.len());
     bench.sync();

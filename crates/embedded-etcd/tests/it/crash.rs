@@ -92,7 +92,7 @@ fn run_and_kill(path: &Path, round: u64, life: Duration) -> Acknowledged {
         acknowledged.hear(&line.unwrap());
     }
     let killer = std::thread::spawn(move || kill_after(child, life));
-    // What comes after the last line break was never said.
+    // An incomplete last line does not count.
     for line in lines.map_while(Result::ok) {
         acknowledged.hear(&line);
     }

@@ -23,7 +23,7 @@ const DRIVERS: [Driver; 3] = [
             required("command", "/bin/sh"),
             option("args", Kind::TextList),
             option("work_dir", Kind::AbsolutePath),
-            // What Linux takes.
+            // The range that Linux accepts.
             option("oom_score_adj", Kind::Whole(-1_000, 1_000)),
             option("denied_envvars", Kind::TextList),
         ],

@@ -129,7 +129,7 @@ fn constraints_compare_amounts_with_their_units() {
         ("model regexp ^a", Some("c")),
         ("vendor != nvidia", None),
         ("type = gpu", Some("a")),
-        // What is not of a kind is neither equal nor different.
+        // Values of different kinds are neither equal nor different.
         ("attr.memory != 8 GHz", None),
         ("attr.memory > 8", None),
         // One side is missing.

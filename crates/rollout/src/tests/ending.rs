@@ -136,7 +136,7 @@ impl History {
     }
 
     fn by_user(&mut self, action: Option<crate::Action>) {
-        // What the watcher has asked for compares the deployment, and is not written any more.
+        // Earlier actions of the watcher compare the deployment, so they can no longer be written.
         self.fixture.actions.clear();
         if let Some(action) = action {
             self.fixture.write_action(&action);
@@ -220,7 +220,7 @@ impl History {
         }
         let group = &deployment.groups["web"];
         let snapshot = self.fixture.snapshot();
-        // What is not well goes, and another takes its place.
+        // Unhealthy allocations are stopped and replaced.
         for number in 1..=self.placed {
             let view = snapshot.alloc(alloc_id(number)).unwrap();
             let is_unwell = view.health().is_some_and(|health| !health.healthy);

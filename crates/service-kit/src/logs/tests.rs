@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use super::*;
 use crate::telemetry::subscriber;
 
-/// What the process prints.
+/// The output of the process.
 #[derive(Clone, Debug, Default)]
 struct Printed(Arc<Mutex<Vec<u8>>>);
 

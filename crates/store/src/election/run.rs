@@ -22,9 +22,9 @@ const SHORT_TERM: Duration = Duration::from_secs(5);
 /// Leads whenever this process is elected, until drained.
 ///
 /// `lead` is called once per term, after the replica has reached the revision of the election. When
-/// the term is lost its future is dropped at any point: none of its writes could succeed any more.
-/// When drained it must finish its current work and return, within the process's grace period. When
-/// it returns or panics, this process resigns and campaigns again.
+/// the term is lost, its future is dropped at any point: none of its writes could succeed any more.
+/// A drained `lead` must finish its current work and return, within the process's grace period. After
+/// its return or panic, this process resigns and campaigns again.
 pub fn run_elected<'a, Lead, Leading>(
     options: ElectionOptions,
     replica: Replica,

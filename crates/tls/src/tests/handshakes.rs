@@ -225,7 +225,7 @@ async fn a_server_without_tls_is_recognised() {
     let authority = Authority::new();
     let client = credentials(&authority, BROKER);
     let (client_end, mut server_end) = pair().await;
-    // What an HTTP/2 server sends first: empty SETTINGS.
+    // The first frame of an HTTP/2 server: empty SETTINGS.
     let serving = async {
         server_end
             .write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0])

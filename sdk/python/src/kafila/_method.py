@@ -13,7 +13,7 @@ Res = TypeVar("Res", bound=Message)
 
 
 class Repeat(enum.Enum):
-    """Whether a request without an answer may be sent again."""
+    """The rule for repeating a request without an answer."""
 
     SAFE = "safe"
     """Reads, writes with a request id, and writes that set a state."""

@@ -175,7 +175,7 @@ impl Api {
             let node = snapshot.node(id).expect("found in this snapshot");
             Ok::<_, Error>((id, node.value.name.clone(), node.value.address.clone()))
         };
-        // What seems missing is looked up again in a fresh snapshot, unless the store is away.
+        // A node that seems missing is looked up again in a fresh snapshot, if the store answers.
         let found = match look(&self.gateway.core.snapshot(true).await?) {
             Ok(found) => Ok(found),
             Err(error) => match self.gateway.core.fresh().await {

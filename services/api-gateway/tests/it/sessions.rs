@@ -243,7 +243,7 @@ async fn a_node_is_sent_all_it_has_and_then_every_change() {
     assert_eq!((update.assignments.len(), update.jobs.len()), (1, 1));
     assert_eq!(update.jobs[0].id.as_deref(), Some("web"));
 
-    // What concerns another node is not sent here; the next update is ours.
+    // Changes of another node's allocations are not sent here; the next update is ours.
     suite
         .put_alloc(&alloc(9, &job, &crate::support::node(2), registered.index))
         .await;

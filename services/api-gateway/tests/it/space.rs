@@ -121,7 +121,7 @@ async fn new_work_is_refused_before_etcd_is_full_and_accepted_once_there_is_spac
         "{text}"
     );
     assert_refused(scale(&suite, 4).await);
-    // What shrinks and what ends goes on.
+    // Smaller counts and stops are accepted.
     scale(&suite, 1).await.unwrap();
     stop(&suite).await.unwrap();
     let metrics = suite.metrics(0).await;

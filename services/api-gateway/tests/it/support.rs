@@ -301,7 +301,7 @@ pub(crate) fn node(number: u128) -> Node {
 /// Returns a job of one task that runs as a mock.
 pub(crate) fn job(id: &str) -> Job {
     let mut job = builders::service(id, 2);
-    // What is stored, whatever the defaults: registering it again changes nothing.
+    // The stored form, independent of defaults: registering it again changes nothing.
     job.task_groups[0].update = None;
     job
 }

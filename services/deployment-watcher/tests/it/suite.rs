@@ -68,7 +68,7 @@ impl Suite {
         let replica = Replica::start(store.clone(), ReplicaOptions::default(), stop.clone());
         let mut job = service("web", 1);
         job.task_groups[0].update = Some(rolling_update(1));
-        // What fails is not replaced, so an unhealthy allocation fails the deployment.
+        // Failed allocations are not replaced, so an unhealthy one fails the deployment.
         job.task_groups[0].reschedule = None;
         Self {
             _etcd: etcd,

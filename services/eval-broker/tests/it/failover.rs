@@ -63,7 +63,7 @@ async fn the_next_leader_delivers_everything_that_is_open() {
     expected.sort_unstable();
     assert_eq!(delivered, expected);
     assert!(worker.has_nothing(&suite, &standby.address).await);
-    // What the old leader handed out is not outstanding here.
+    // Deliveries of the old leader are not outstanding here.
     assert_eq!(
         worker.ack(&in_hand).await.unwrap_err().code(),
         Code::NotFound

@@ -35,7 +35,7 @@ async fn a_paused_broker_hands_nothing_out_over_a_change_of_leaders_and_loses_no
     let paused = "kafila_eval_broker_paused 1";
     let shown = first.metrics().await;
     assert!(shown.lines().any(|line| line == paused), "{shown}");
-    // What a worker has is finished as ever.
+    // A worker finishes the evaluations that it holds.
     worker.ack(&in_hand).await.unwrap();
     suite
         .finish(evals[0].id, |eval| eval.status = EvalStatus::Complete)

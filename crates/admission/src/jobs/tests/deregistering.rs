@@ -213,7 +213,7 @@ fn every_write_but_a_new_name_compares_what_it_was_decided_on() {
             Write::Update { modify_index, .. }
             | Write::Delete { modify_index, .. }
             | Write::RequireUnchanged { modify_index, .. } => assert_ne!(*modify_index, 0),
-            // What would outlive the job must not come meanwhile.
+            // Records that would outlive the job must not be created meanwhile.
             Write::RequireAbsent { key } => {
                 assert!(
                     matches!(key, Key::JobTags(_) | Key::JobStable(..)),

@@ -53,7 +53,7 @@ fn a_job_that_becomes_periodic_is_launched_from_now_on() {
     let mut fixture = Fixture::default();
     register_at(&mut fixture, &periodic(), 0);
     assert_eq!(launched(&fixture), SECOND);
-    // What has nothing to do with time leaves the record as it is: nothing that is due is lost.
+    // Changes unrelated to time leave the record as it is: no due launch is lost.
     let renamed = Job {
         priority: 60,
         ..periodic()

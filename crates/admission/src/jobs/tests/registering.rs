@@ -215,7 +215,7 @@ fn scenarios_003_and_004_a_check_index_is_kept_to() {
             fixture.stored.advance(index - 1);
             fixture.register(&job);
         }
-        // What moves other keys does not move a job's index.
+        // Writes to other keys do not change a job's index.
         fixture.mark_stable(&job, 0);
         let request = RegisterRequest {
             check_index,

@@ -78,7 +78,7 @@ fn scenario_070_batch_work_runs_on_until_the_deadline() {
     let look = fixture.look();
     assert_eq!((look.marks.len(), look.done.len()), (0, 0));
     assert_eq!(look.next_deadline, Some(fixture.now.plus(HOUR)));
-    // What ends by itself is over.
+    // An allocation that ended by itself is not marked.
     fixture.report(2, STOPPED, None);
     fixture.now = fixture.now.plus(HOUR - SECOND);
     assert_eq!(fixture.step(), (vec![], vec![]));

@@ -23,7 +23,7 @@ fn restarts() {
         ("", "", restart("delay = \"20m\""),
             "$t.restart.interval", "Nomad can't restart the TaskGroup 2 times"),
     ]);
-    // What just fits, fits.
+    // The limits themselves are accepted.
     admit(&file("", restart("attempts = 2\ninterval = \"30s\""), "")).unwrap();
     admit(&file("", restart("attempts = 1\ninterval = \"5s\"\ndelay = \"5s\""), "")).unwrap();
     let job = admit(&file(
@@ -71,7 +71,7 @@ fn reschedules() {
         ("  reschedule {\n    delay = \"1s\"\n  }", "", "",
             "$g.reschedule.delay", "Delay cannot be less than 5s"),
     ]);
-    // What just fits, fits.
+    // The limits themselves are accepted.
     admit(&file("", limited("attempts = 4\ninterval = \"2m\""), "")).unwrap();
     admit(&file("", limited("attempts = 1\ninterval = \"15s\"\ndelay = \"5s\""), "")).unwrap();
     admit(&file("", block("max_delay = \"30s\""), "")).unwrap();
@@ -121,7 +121,7 @@ fn a_job_on_every_node_has_a_reschedule_policy_only_if_that_grants_attempts() {
         let limited = "  reschedule {\n    attempts = 2\n    interval = \"1h\"\n  }";
         let found = policy(limited, "").unwrap().unwrap();
         assert_eq!((found.attempts, found.unlimited), (2, false));
-        // What the group does not say comes from the job.
+        // The job provides the fields that the group leaves out.
         let own = "    reschedule {\n      delay = \"10s\"\n    }";
         let found = policy(limited, own).unwrap().unwrap();
         assert_eq!((found.attempts, found.delay), (2, Duration::from_secs(10)));

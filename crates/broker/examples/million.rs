@@ -1,9 +1,8 @@
 //! Measures a broker with a million open evaluations: `cargo run --release -p broker --example million`.
 //!
 //! Shape: a million pending evaluations, of as many jobs and of a hundredth as many, in the replica
-//! and in the broker; then a new leader's first look, a hundred workers that are kept busy, and
-//! what comes in meanwhile. Memory is what the process has more of afterwards, so it counts what
-//! the allocator rounds up.
+//! and in the broker; then a new leader's first look, a hundred busy workers, and new evaluations
+//! meanwhile. Memory is the growth of the process, so it includes the allocator's rounding.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -99,7 +98,7 @@ impl Cluster {
         }
     }
 
-    /// Writes evaluations in one revision; returns what the broker is to be told.
+    /// Writes evaluations in one revision; returns the event for the broker.
     fn put(&mut self, evals: Vec<Evaluation>) -> Event {
         self.revision += 1;
         let revision = self.revision;
@@ -118,7 +117,7 @@ impl Cluster {
         Event::Facts(facts)
     }
 
-    /// Lets workers take what they can get, and write its end; as many new ones come in.
+    /// Lets workers take evaluations and write their end; as many new ones arrive.
     fn work(&mut self, broker: &mut Broker) -> u64 {
         let mut delivered = Vec::new();
         for worker in 0..WORKERS {

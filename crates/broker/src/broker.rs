@@ -50,8 +50,8 @@ pub struct Broker {
     sessions: Sessions,
     /// The number of evaluations in each state, by position in [`State::ALL`].
     counts: [usize; State::ALL.len()],
-    /// The last change of any evaluation when this leadership began: a bound for what the jobs'
-    /// earlier plans wrote.
+    /// The last change of any evaluation when this leadership began: a bound for the writes of the
+    /// jobs' earlier plans.
     base_index: u64,
 }
 
@@ -87,7 +87,7 @@ impl Broker {
         }
     }
 
-    /// Records one event, then hands out whatever can be handed out.
+    /// Records one event, then delivers all evaluations that can be delivered.
     pub fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         match event {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The broker's times and limits. [`Config::default`] is what a cluster runs with.
+/// The broker's times and limits. [`Config::default`] has the defaults of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The time for which a worker may hold an evaluation without extending it.

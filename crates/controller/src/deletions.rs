@@ -2,9 +2,9 @@
 //! finished.
 //!
 //! A gateway marks such an object before it deletes it, so that no job joins it in between. The
-//! gateway may die after the mark. Its caller has no answer then, so the mark is removed: the object
-//! can be used again, and deleted again. To finish the deletion instead, this crate would need the
-//! gateway's checks of what keeps each kind of object from being deleted.
+//! gateway may die after the mark. Its caller has no answer then, so the mark is removed: the
+//! object can be used again, and deleted again. To finish the deletion instead, this crate would
+//! need the gateway's checks for users of each kind of object.
 //!
 //! Pure: it remembers only when it first saw each mark. A new leader starts over, which gives the
 //! gateways more time, never less.

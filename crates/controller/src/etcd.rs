@@ -7,8 +7,8 @@
 //! same, so none is fenced.
 //!
 //! In reading order: [`revisions`] knows which revision is how old, [`compaction`] chooses the
-//! revision to compact, [`defragmentation`] the member to defragment, [`hours`] are the quiet hours,
-//! [`seen`] is what is known of the members.
+//! revision to compact, [`defragmentation`] the member to defragment, [`hours`] are the quiet
+//! hours, [`seen`] is the status of the members.
 
 pub mod compaction;
 pub mod defragmentation;
@@ -63,7 +63,7 @@ pub enum Action {
     Disarm,
 }
 
-/// Decides what etcd needs next.
+/// Decides on etcd's next maintenance.
 #[derive(Clone, Debug)]
 pub struct Care {
     settings: Settings,

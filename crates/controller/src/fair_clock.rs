@@ -1,8 +1,8 @@
 //! Clock of heartbeat deadlines: it counts the time in which a heartbeat could have arrived.
 //!
-//! A process that was stalled (starved of CPU, a paused machine) heard nothing meanwhile, and what it
-//! has missed is still in its sockets when it goes on. So a stall does not count, nor does a while
-//! after it. The same holds while the controller cannot judge at all (see [`crate::Vitals`]).
+//! A process that was stalled (starved of CPU, a paused machine) received nothing meanwhile, and
+//! missed messages are still in its sockets when it resumes. So a stall does not count, nor does a
+//! while after it. The same holds while the controller cannot judge at all (see [`crate::Vitals`]).
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use model::Timestamp;
 
 /// Steps per TTL while nothing happens: the resolution at which stalls are seen.
 const TICKS_PER_TTL: u32 = 10;
-/// The share of a TTL after a stall in which time does not count: the process reads what waits in its
-/// sockets, and gateways whose stream ended open another.
+/// The share of a TTL after a stall in which time does not count: the process reads the messages in
+/// its sockets, and gateways whose stream ended open another.
 const SETTLING_PER_TTL: u32 = 4;
 
 #[derive(Debug)]
@@ -104,7 +104,7 @@ mod tests {
         Timestamp::from_millis(1_000_000 + ms)
     }
 
-    /// Steps through `(time, can judge)` in milliseconds; returns what was counted since the first.
+    /// Steps through `(time, can judge)` in milliseconds; returns the time counted since the first.
     fn counted(steps: &[(u64, bool)]) -> u64 {
         let mut clock = FairClock::new(TTL);
         for (ms, can_judge) in steps {

@@ -1,8 +1,8 @@
 //! Pace of the transitions of nodes: a limit on concurrent writes, and on the nodes that return per
 //! second.
 //!
-//! A transition that does not fit is decided again when there is room, by what is known then: a node
-//! that sent a heartbeat while its turn had not come is not marked down.
+//! A transition that does not fit is decided again when there is room, on the state of that time: a
+//! node that sent a heartbeat while its turn had not come is not marked down.
 
 use std::time::Duration;
 

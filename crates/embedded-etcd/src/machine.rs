@@ -1,7 +1,7 @@
 //! The whole store as a value: requests in, responses and changes out.
 //!
 //! Pure: time, ids and the outcome of writing to disk are arguments. A driver ([`crate::run`], or a
-//! simulator) applies writes, stores what [`Machine::take_changes`] returns, then calls
+//! simulator) applies writes, stores the changes of [`Machine::take_changes`], then calls
 //! [`Machine::publish`] and only then releases the responses. So no response, read or watch ever
 //! shows a change that a crash could undo.
 
@@ -431,7 +431,7 @@ impl Machine {
         std::mem::take(&mut self.changes)
     }
 
-    /// Shows all writes to readers and watches; what they changed has been stored.
+    /// Shows all writes to readers and watches; their changes must be stored.
     pub fn publish(&mut self) {
         self.mvcc.publish();
         for (revision, records) in std::mem::take(&mut self.unpublished) {

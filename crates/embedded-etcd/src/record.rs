@@ -69,7 +69,7 @@ impl Record {
         !self.is_tombstone() && self.create_revision == self.revision.main
     }
 
-    /// Roughly what the record takes on the wire, in bytes; for limits, not for framing.
+    /// The approximate size of the record on the wire, in bytes; for limits, not for framing.
     #[must_use]
     pub fn size(&self) -> usize {
         /// Field tags and five numbers, each a few bytes of varint.

@@ -1,5 +1,5 @@
-//! The loop around the [`Machine`]: takes requests in batches, stores what they changed in one
-//! piece, publishes, and only then answers. It decides nothing.
+//! The loop around the [`Machine`]: takes requests in batches, stores their changes as a whole,
+//! publishes, and only then answers. It decides nothing.
 
 use std::{
     net::SocketAddr,
@@ -36,7 +36,7 @@ const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// The longest time for which a commit without durability stays unsynced.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A request, bound to what it asks for: called once with the machine and the time.
+/// A request as a closure: called once with the machine and the time.
 type Work = Box<dyn FnOnce(&mut Machine, Duration) -> Answer + Send>;
 
 /// Work for the loop.
@@ -83,7 +83,7 @@ impl Shared {
 }
 
 impl Handle {
-    /// Reads what has been published.
+    /// Reads the published state.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Machine) -> T) -> T {
         read(&self.shared.read())
     }

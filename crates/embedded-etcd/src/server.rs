@@ -137,7 +137,7 @@ impl EmbeddedEtcd {
         self.serve_on(listener.into(), shutdown)
     }
 
-    /// As [`EmbeddedEtcd::serve`], on whatever network the listener is of.
+    /// As [`EmbeddedEtcd::serve`], on the network of the listener.
     ///
     /// # Errors
     /// [`Error::Serve`] if the listener fails.

@@ -420,7 +420,8 @@ mod tests {
         assert_eq!(check(&[], &[holding(&[], &[("t4", "a")])]), Err(gpu));
     }
 
-    /// An update in place may not fail because the node lost what it holds already.
+    /// An update in place may not fail because the node lost a core or device that the allocation
+    /// holds.
     #[test]
     fn earlier_holdings_of_the_node_are_not_checked_again() {
         let node = builders::node(1);

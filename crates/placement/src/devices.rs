@@ -3,8 +3,9 @@
 //! One function answers both whether a node can serve the requests at all, when nothing is held, and
 //! which instances it assigns. Two functions would disagree.
 //!
-//! In reading order: `name` and `check` are the parts of a request, `ask` the request; `search` finds an
-//! assignment for all requests, `choose` scores it; `shortage` and `short` report what is missing.
+//! In reading order: `name` and `check` are the parts of a request, `ask` the request; `search`
+//! finds an assignment for all requests, `choose` scores it; `shortage` and `short` report missing
+//! devices.
 
 pub(crate) mod ask;
 mod check;

@@ -108,8 +108,8 @@ impl Requirements {
         self.scope.contains(node) && self.failed_in_class(node).is_none()
     }
 
-    /// Checks what is the same for all nodes with the same facts and drivers, without scope: one
-    /// node stands for all.
+    /// Checks the conditions shared by all nodes with the same facts and drivers, without scope:
+    /// one node stands for all.
     ///
     /// # Errors
     /// The first reason, in the order: constraints, drivers, network.
@@ -120,8 +120,8 @@ impl Requirements {
         }
     }
 
-    /// Checks what may differ between nodes of a class: constraints on unique facts, host networks
-    /// and volumes. An allocation's own volumes are not checked here.
+    /// Checks the conditions that may differ between nodes of a class: constraints on unique facts,
+    /// host networks and volumes. An allocation's own volumes are not checked here.
     ///
     /// # Errors
     /// The first reason, in the order: constraints, host networks, host volumes.

@@ -25,8 +25,8 @@ pub fn fits(
 /// Checks whether `node`, which holds `usage`, can hold `added` after releasing `removed`.
 ///
 /// Shape: `removed` are all counted in `usage`; ports of `added` are checked against the node's
-/// reserved ones, what stays, and each other. What the node holds already counts without being
-/// checked: a node that has shrunk takes nothing more.
+/// reserved ones, those that stay, and each other. Earlier holdings count without being checked: a
+/// node that has shrunk takes nothing more.
 ///
 /// # Errors
 /// The first dimension that is short: ports, cores, devices, then allocations, cpu, memory,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is accepted is within the node, and whatever is refused would not be.
+        /// Accepted changes are within the node's resources, and refused ones would exceed them.
         #[test]
         fn a_change_is_accepted_exactly_when_the_sum_fits(
             held in prop::collection::vec(0_u64..1_500, 0..4),

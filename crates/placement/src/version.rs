@@ -1,12 +1,12 @@
 //! Versions, in the order of `version` and `semver` constraints.
 //!
-//! Parsing is lenient (`1.2`, `v1.2.3-beta1+build`, leading zeros, `~`), because fingerprints contain what
-//! programs print; the crate `semver` rejects these. Build metadata never counts.
+//! Parsing is lenient (`1.2`, `v1.2.3-beta1+build`, leading zeros, `~`), because fingerprints
+//! contain the output of programs; the crate `semver` rejects these. Build metadata never counts.
 //! Source: Nomad's public behaviour.
 
 use std::cmp::Ordering;
 
-/// A version: numbers, then what came before its release.
+/// A version: numbers, then its pre-release part.
 #[derive(Clone, Debug)]
 pub struct Version {
     numbers: Vec<u64>,

@@ -2,8 +2,9 @@
 //! table: `cargo run --release -p scheduler --example grid`.
 //!
 //! A figure is the median of several runs of one evaluation that places the whole group, in time on
-//! the core; what had no place (distinct hosts, when there are fewer than allocations) does not count. Building the
-//! plan is part of it, dropping it is not. `KAFILA_BENCH=steady` prints the last tables alone.
+//! the core; failed placements (distinct hosts, when there are fewer than allocations) do not
+//! count. Building the plan is part of it, dropping it is not. `KAFILA_BENCH=steady` prints the
+//! last tables alone.
 
 #[path = "../benches/setup.rs"]
 mod setup;

@@ -42,7 +42,7 @@ impl Slot {
         }
     }
 
-    /// Applies the changes to what the node holds in the snapshot.
+    /// Applies the changes to the node's usage in the snapshot.
     fn put_into(&self, usage: &mut NodeUsage) {
         usage.total = self.used;
         if let Some(change) = &self.held {
@@ -200,7 +200,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Returns what the node holds as the draft leaves it.
+    /// Returns the node's usage as the draft leaves it.
     pub(crate) fn usage(&self, position: usize) -> NodeUsage {
         let id = self.row(position).id;
         let mut usage = self.snapshot.usage(id).cloned().unwrap_or_default();

@@ -338,7 +338,7 @@ impl<'a> Draft<'a> {
         allocs.filter(|alloc| snapshot.alloc(alloc.id).is_none())
     }
 
-    /// Returns what the stored allocations of a node hold without the stopped ones.
+    /// Returns the usage of a node by its stored allocations, without the stopped ones.
     pub(crate) fn usage_without_stopped(&self, snapshot: &Snapshot, node_id: NodeId) -> NodeUsage {
         let mut usage = snapshot.usage(node_id).cloned().unwrap_or_default();
         for stop in self.plan.stops.get(&node_id).into_iter().flatten() {

@@ -29,7 +29,7 @@ impl Generation {
         )
     }
 
-    /// Tells whether an allocation with these requirements may share what has to be distinct.
+    /// Tells whether an allocation with these requirements may share distinct values.
     pub(crate) fn may_share(self, requirements: &Requirements) -> bool {
         requirements.is_distinct() && self != Self::Stable
     }

@@ -117,7 +117,7 @@ pub(crate) fn give_up(
     draft.add_followup(blocked);
 }
 
-/// Adds to the metric of each failed group what its tasks would have taken of the exhausted dimensions.
+/// Adds to the metric of each failed group its tasks' requests of the exhausted dimensions.
 fn complete_metrics(inputs: &Inputs<'_>, draft: &mut Draft<'_>) {
     let job = inputs.snapshot.job(&inputs.eval.job);
     draft.edit_metrics(|name, failures, metric| {

@@ -11,7 +11,7 @@ use crate::selection::Selection;
 const ATTEMPTS_MAX_SERVICE: u32 = 5;
 /// The same for batch work.
 const ATTEMPTS_MAX_BATCH: u32 = 2;
-/// The maximum number of refusals of the plan that gives up: whatever overtakes it (a change of the
+/// The maximum number of refusals of the plan that gives up: an overtaking write (a change of the
 /// job, another delivery) has settled by then, or the broker delivers the evaluation again.
 const GIVE_UPS_MAX: u32 = 3;
 

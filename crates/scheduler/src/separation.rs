@@ -22,7 +22,7 @@ pub(crate) enum Separation {
     AllowOutgoing,
 }
 
-/// Returns what a group asks of nodes for allocations of one generation.
+/// Returns a group's requirements of nodes for allocations of one generation.
 pub(crate) fn ask<'r>(
     inputs: &Inputs<'_>,
     draft: &Draft<'_>,

@@ -1,4 +1,4 @@
-//! New allocations of a group: their common part, and what each placement adds.
+//! New allocations of a group: their common part, and the fields that each placement adds.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// Returns what the allocation for `ask` asks for beyond its group.
+    /// Returns the requirements of the allocation for `ask` beyond those of its group.
     pub(crate) fn alloc_ask(&self, ask: &PlaceAsk<'a>) -> AllocAsk {
         let name_index = ask.name_index;
         let Some(previous) = ask.cause.previous() else {

@@ -47,7 +47,7 @@ impl Broker {
         }
     }
 
-    /// Returns how many evaluations are held, in whatever state.
+    /// Returns the number of evaluations in any state.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

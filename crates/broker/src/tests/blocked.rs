@@ -1,4 +1,4 @@
-//! Blocked evaluations: what unblocks them, what does not, duplicates.
+//! Blocked evaluations: unblocking, missed capacity, duplicates.
 
 use std::time::Duration;
 

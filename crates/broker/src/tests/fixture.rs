@@ -127,7 +127,7 @@ impl Fixture {
         self.now = end;
     }
 
-    /// Writes one transaction to the store and tells the broker what it changed.
+    /// Writes one transaction to the store and sends its changes to the broker.
     pub(super) fn write(&mut self, changes: Vec<Change>) -> u64 {
         self.revision += 1;
         let changes = changes
@@ -243,7 +243,7 @@ impl Fixture {
         }]);
     }
 
-    /// Writes what the node says of an allocation.
+    /// Writes the node's report of an allocation.
     pub(super) fn report(&mut self, id: AllocId, status: ClientStatus) -> u64 {
         let client = AllocClient {
             status,
@@ -306,7 +306,7 @@ impl Fixture {
         }
     }
 
-    /// Takes the deliveries out of what has come out so far.
+    /// Takes the deliveries out of the effects so far.
     pub(super) fn deliveries(&mut self) -> Vec<Delivery> {
         let mut taken = Vec::new();
         self.effects.retain(|effect| match effect {

@@ -236,7 +236,7 @@ impl History {
         self.check();
     }
 
-    /// Writes and hands out what that sets free, before anything else is written.
+    /// Writes, and performs the resulting deliveries before the next write.
     fn put(&mut self, evals: &[Evaluation]) {
         self.fixture.put(evals);
         self.collect();
@@ -275,7 +275,8 @@ impl History {
         self.put(&[value]);
     }
 
-    /// Writes what the broker asked for, as the service does: only what is still open.
+    /// Commits the writes that the broker requested, as the service does: only for open
+    /// evaluations.
     fn write(&mut self) {
         let now = self.fixture.now;
         for id in self.fixture.cancelled() {

@@ -1,4 +1,5 @@
-//! Wake-ups by capacity: a gain wakes what may fit, and nothing that could be placed stays blocked.
+//! Unblocking by capacity: a gain unblocks evaluations that may fit, and none that could be placed
+//! stays blocked.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +133,8 @@ impl Cluster {
         self.nodes.iter().find(fits).copied()
     }
 
-    /// Runs what the broker delivers. Outcomes without a place are written at once, or `late`.
+    /// Runs the evaluations that the broker delivers. Outcomes without a place are written at once,
+    /// or `late`.
     fn schedule(&mut self, is_late: bool) {
         loop {
             let delivered = self.fixture.delivered();

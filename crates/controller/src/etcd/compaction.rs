@@ -1,4 +1,4 @@
-//! The revision to compact: whatever is older than the promised history.
+//! The revision to compact: the newest one that is older than the promised history.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ fn deletions(batch: &Batch) -> impl Iterator<Item = &Key> {
     })
 }
 
-/// Returns what a batch requires of a key that it does not delete.
+/// Returns a batch's requirements for a key that it does not delete.
 fn guards(batch: &Batch) -> Vec<&Write> {
     let is_guard = |write: &&Write| !matches!(write, Write::Delete { .. });
     batch.writes.iter().filter(is_guard).collect()
@@ -666,8 +666,8 @@ fn a_large_job_is_deleted_first_and_then_its_objects_in_batches() {
 }
 
 proptest! {
-    /// Whatever is swept, job status and the summary's counts stay, nothing live goes, and sweeps
-    /// come to an end: after what the job's own age allows, there is nothing more.
+    /// No sweep changes the job's status or the summary's counts, or deletes live objects. Sweeps
+    /// end: past the job's own threshold, nothing is left to delete.
     #[test]
     fn a_sweep_keeps_status_summary_and_live_objects(
         is_batch in any::<bool>(),

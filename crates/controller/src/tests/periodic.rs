@@ -103,7 +103,7 @@ impl Fixture {
         self.launcher.step(now, &self.state.snapshot())
     }
 
-    /// Carries a decision out if the store lets it through; `seen` is what it was made on.
+    /// Commits a decision if its compares hold; `seen` is the snapshot it was made on.
     fn perform(&mut self, effect: &Effect, seen: &Snapshot, now: Timestamp) -> bool {
         self.evals += 1;
         let eval_id = EvalId::from_random(self.evals);

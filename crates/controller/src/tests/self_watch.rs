@@ -198,8 +198,8 @@ fn stalls() -> impl Strategy<Value = Stalls> {
 }
 
 proptest! {
-    /// Gateways hear every node within half a TTL, and send what they have every 200 ms; what has
-    /// arrived during a stall is read some time after it, the later messages last.
+    /// Gateways hear every node within half a TTL, and report every 200 ms; messages that arrived
+    /// during a stall are read some time after it, the later ones last.
     #[test]
     fn a_node_whose_heartbeats_reach_a_connected_gateway_is_never_down(
         stalls in stalls(),

@@ -13,7 +13,7 @@ impl Mvcc {
     ///
     /// # Errors
     /// [`ApiError::Compacted`] at or before the last compaction, [`ApiError::FutureRevision`] after
-    /// what readers can see.
+    /// the revision that readers can see.
     pub fn compact(&mut self, revision: i64) -> Result<(), ApiError> {
         if revision <= self.compact_revision {
             return Err(ApiError::Compacted);

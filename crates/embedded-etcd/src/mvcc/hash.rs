@@ -8,8 +8,8 @@ use super::store::Mvcc;
 use crate::{error::ApiError, record::Record};
 
 impl Mvcc {
-    /// The hash of what was written up to `revision` (0 is the current one), as etcd computes it: a
-    /// store with the same history has the same hash, however far its compaction has got.
+    /// The hash of the writes up to `revision` (0 is the current one), as etcd computes it: a store
+    /// with the same history has the same hash, however far its compaction has got.
     ///
     /// Source: etcd's `server/mvcc/hash.go`.
     ///
@@ -44,8 +44,8 @@ impl Mvcc {
         Ok(crc)
     }
 
-    /// Of what was compacted, only what still lives at `revision` counts. When nothing does, etcd
-    /// counts all that the compaction left, except deletions.
+    /// Of compacted records, only those alive at `revision` count. When there are none, etcd counts
+    /// all records that the compaction left, except deletions.
     fn is_hashed(&self, record: &Record, revision: i64, anything_lives: bool) -> bool {
         if record.revision.main > self.compact_revision {
             return true;

@@ -218,7 +218,7 @@ fn check_history(mvcc: &Mvcc, model: &Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// After a compaction only what a later read or watch can see is left.
+/// After a compaction only records visible to a later read or watch are left.
 fn check_nothing_is_left_over(mvcc: &Mvcc) -> Result<(), TestCaseError> {
     let upto = mvcc.compact_revision();
     for record in mvcc.log.values() {

@@ -28,7 +28,7 @@ pub fn encode_record(record: &Record) -> Vec<u8> {
 /// Reads the entry of `revision` back.
 ///
 /// # Errors
-/// [`Corruption::Record`], saying what is wrong.
+/// [`Corruption::Record`] names the problem.
 pub fn decode_record(revision: Revision, entry: &[u8]) -> Result<Record, Corruption> {
     let corrupt = |fault| Corruption::Record {
         main: revision.main,
@@ -74,7 +74,7 @@ pub fn encode_lease(ttl: i64) -> Vec<u8> {
 /// Reads the seconds of lease `id` back.
 ///
 /// # Errors
-/// [`Corruption::Lease`], saying what is wrong.
+/// [`Corruption::Lease`] names the problem.
 pub fn decode_lease(id: i64, entry: &[u8]) -> Result<i64, Corruption> {
     let corrupt = |fault| Corruption::Lease { id, fault };
     let body = open(entry).map_err(corrupt)?;
@@ -110,7 +110,7 @@ pub fn decode_compact_revision(found: i64) -> Result<i64, Corruption> {
     })
 }
 
-/// An entry whose body, of about `size` bytes, is what `write` appends.
+/// An entry; `write` appends its body of about `size` bytes.
 pub(crate) fn seal(size: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut entry = Vec::with_capacity(CRC_BYTES + size);
     entry.extend_from_slice(&[0; CRC_BYTES]);

@@ -35,8 +35,8 @@ const META_COMPACT_REVISION: &str = "compact_revision";
 /// The version of the tables' format; a changed format gets a new number.
 const FORMAT: i64 = 1;
 
-/// Memory redb may use for pages. Values are read from it only at open, so what pays is keeping the
-/// inner pages of the trees, 1 % of a file of 3 GiB.
+/// Memory redb may use for pages. Values are read from it only at open, so it needs room for the
+/// inner pages of the trees only: 1 % of a file of 3 GiB.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// An open file.
@@ -89,7 +89,7 @@ impl Disk {
             .map_err(|error| storage_error("write", &self.path, error))
     }
 
-    /// Syncs what was committed without.
+    /// Syncs commits that were made without a sync.
     ///
     /// # Errors
     /// [`Error::Storage`].

@@ -85,7 +85,7 @@ fn holds_of(compare: &PbCompare, facts: &Facts<'_>) -> bool {
     }
 }
 
-/// The fact against what was given; an operand of another kind than the target counts as zero.
+/// Compares the fact with the operand; an operand of another kind than the target counts as zero.
 fn order(compare: &PbCompare, facts: &Facts<'_>) -> Ordering {
     let given = compare.target_union.as_ref();
     match PbCompareTarget::try_from(compare.target) {

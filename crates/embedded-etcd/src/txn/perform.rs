@@ -25,7 +25,8 @@ fn revision_only(revision: i64) -> Option<PbResponseHeader> {
 /// Puts one key. That its lease exists has been checked.
 ///
 /// # Errors
-/// [`ApiError::KeyNotFound`] if what is to be kept of the old version is not there.
+/// [`ApiError::KeyNotFound`] if the request keeps a value or lease of the old version, and there is
+/// none.
 pub(crate) fn put(
     write: &mut WriteTxn<'_>,
     request: PbPutRequest,
@@ -59,7 +60,7 @@ pub(crate) fn put(
 /// Deletes a range.
 ///
 /// # Errors
-/// None today; reading what is deleted shares its signature with other reads.
+/// None today; the read of the deleted keys shares its signature with other reads.
 pub(crate) fn delete_range(
     write: &mut WriteTxn<'_>,
     request: PbDeleteRequest,

@@ -110,8 +110,8 @@ pub(crate) fn answer_range(
     })
 }
 
-/// Sorts what is in key order; equal records stay in key order. A target other than the key is
-/// ascending unless told otherwise.
+/// Sorts records that are in key order; equal records stay in key order. A target other than the
+/// key is ascending unless told otherwise.
 fn sort(records: &mut [Arc<Record>], order: i32, target: i32) {
     if order == ORDER_NONE && target == TARGET_KEY {
         return;

@@ -12,8 +12,8 @@ use super::message::Message;
 /// of one key is one message, so this absorbs a reader's pause of some 50 ms at 20,000 puts/s.
 const MAX_MESSAGES: usize = 1_024;
 
-/// Events that wait for a reader; what they point to may be compacted meanwhile, so they bound the
-/// memory a stuck reader pins: 16 MiB with events of 1 KiB.
+/// Events that wait for a reader; their records may be compacted meanwhile, so the limit bounds the
+/// memory that a stuck reader pins: 16 MiB with events of 1 KiB.
 const MAX_EVENTS: usize = 16_384;
 
 /// The queue between the hub and the reader of one stream.
@@ -139,7 +139,7 @@ impl Outbox {
         }
     }
 
-    /// Ends the stream; what is queued is dropped.
+    /// Ends the stream; queued events are dropped.
     pub fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;

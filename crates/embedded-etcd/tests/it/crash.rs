@@ -1,4 +1,5 @@
-//! A store on disk is killed at random instants: what it answered is there, and nothing by halves.
+//! A store on disk is killed at random instants: acknowledged writes are there, and no transaction
+//! in part.
 //!
 //! The child that is killed is this test binary again, running [`the_store_that_is_killed`].
 
@@ -75,7 +76,7 @@ fn acknowledged_writes_survive_a_kill_at_any_instant() {
     assert!(before.compact_revision > KEPT, "the rounds compacted too");
 }
 
-/// Kills the child `life` after its first answer, and returns what it said until then.
+/// Kills the child `life` after its first answer, and returns its answers until then.
 fn run_and_kill(path: &Path, round: u64, life: Duration) -> Acknowledged {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::the_store_that_is_killed", "--nocapture"])

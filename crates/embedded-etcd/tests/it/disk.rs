@@ -1,4 +1,4 @@
-//! A store on disk: what comes back after a restart, and what is said of a file that is no good.
+//! A store on disk: its contents after a restart, and the errors for unusable files.
 
 use std::path::{Path, PathBuf};
 

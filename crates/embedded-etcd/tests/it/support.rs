@@ -11,7 +11,7 @@ pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 /// The interval between two polls of a condition.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Waits until `found` returns something, or panics with what `describe` says.
+/// Waits until `found` returns something, or panics with the text of `describe`.
 pub(crate) async fn wait_for<T>(
     mut found: impl AsyncFnMut() -> Option<T>,
     describe: impl Fn() -> String,

@@ -8,7 +8,7 @@ use crate::support::{
     raw::{Create, RawClient},
 };
 
-/// Beyond what a queue (16,384 events) and a stream's window (4 MiB) hold: 22,000 events, 44 MiB.
+/// More than a queue (16,384 events) and a stream's window (4 MiB) hold: 22,000 events, 44 MiB.
 const TXNS: usize = 220;
 const PUTS: usize = 100;
 const VALUE_BYTES: usize = 2_048;

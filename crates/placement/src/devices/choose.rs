@@ -16,7 +16,7 @@ pub(crate) struct DeviceAssignment {
     pub(crate) score: Option<f64>,
 }
 
-/// Finds instances of `node` for all of `asks` beside what `holds` says is held.
+/// Finds instances of `node` for all of `asks` beside those that `holds` reports as held.
 ///
 /// Each request gets healthy, free instances of one kind: the kind with the best affinity that leaves
 /// enough for the others; of equals, the first on the node.

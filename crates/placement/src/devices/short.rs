@@ -12,13 +12,13 @@ use crate::devices::choose::choose;
 use crate::devices::shortage::{DeviceRefusal, DeviceShortage, MISSING, for_constraint};
 use crate::holds::Holds;
 
-/// Returns the requests that the node cannot serve beside what `holds` says is held, with the number of
-/// missing instances of one kind.
+/// Returns the requests that the node cannot serve beside the instances that `holds` reports as
+/// held, with the number of missing instances of one kind.
 ///
-/// Shape: in the order of the requests; empty if all can be served. Requests are served in order, and a
-/// short one still takes what there is, so the sum is what has to be freed or asked for less. Where only
-/// constraints rule out the named devices, these are returned, and missing instances are counted without
-/// them.
+/// Shape: in the order of the requests; empty if all can be served. Requests are served in order,
+/// and a short one still takes the free instances, so the sum is the number to free or to request
+/// less. Where only constraints rule out the named devices, these are returned, and missing
+/// instances are counted without them.
 pub(crate) fn short_of(
     asks: &[&DeviceAsk],
     node: &Node,

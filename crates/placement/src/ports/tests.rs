@@ -200,7 +200,7 @@ fn two_host_networks_on_one_address_do_not_give_a_port_twice() {
     assert_eq!(full, Err(Exhausted::DynamicPorts));
 }
 
-/// Each of them has to be on another address: what is looked at does not multiply with them.
+/// Each of them has to be on another address: the number of attempts does not multiply with them.
 #[test]
 fn the_same_port_on_many_host_networks_is_found_at_once() {
     let (mut node, mut ports) = (builders::node(1), Vec::new());
@@ -291,8 +291,8 @@ fn the_last_port_of_a_wide_range_is_found() {
 }
 
 proptest! {
-    /// Whatever is held and asked for: what is given out passes the plan-applier's check, ports of
-    /// one offer differ by address and number, and a lone ask is refused only if nothing is free.
+    /// For any held and requested ports: assigned ports pass the plan-applier's check, ports of one
+    /// offer differ by address and number, and a lone ask is refused only if nothing is free.
     #[test]
     fn assigned_ports_were_free(
         used in prop::collection::vec((0..3_usize, 20_000_u16..20_004), 0..12),

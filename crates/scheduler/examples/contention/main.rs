@@ -2,11 +2,12 @@
 //! `cargo run --release -p scheduler --example contention`.
 //!
 //! In every round each of W workers plans its evaluation on the same snapshot, as `Run` does; then
-//! the plans are verified and applied one after the other, as the plan-applier does, and whatever
-//! was refused is planned again in the next round. There is always another evaluation waiting, so
-//! contention is as bad as it gets with so many workers. Prints Markdown tables; counts only, so the
-//! same seeds give the same figures on any machine. A cell is: rejected nodes a plan, attempts an
-//! evaluation, evaluations that gave up, and nodes in use above what the sums need, after every round.
+//! the plans are verified and applied one after the other, as the plan-applier does, and refused
+//! placements are planned again in the next round. There is always another evaluation waiting, so
+//! contention is as bad as it gets with so many workers. Prints Markdown tables; counts only, so
+//! the same seeds give the same figures on any machine. A cell is: rejected nodes a plan, attempts
+//! an evaluation, evaluations that gave up, and nodes in use above the number that the sums need,
+//! after every round.
 
 #[path = "../packing/simulated_cluster.rs"]
 mod simulated_cluster;

@@ -1,10 +1,10 @@
 //! Lower bound: the minimum number of nodes for a demand, with any scheduler.
 //!
 //! Allocations that may only be in some zones have to fit into those zones' nodes: for every set of
-//! zones, what may be nowhere else is held by as many of their largest nodes as the sums of cpu,
-//! memory and disk need, and a group that wants distinct hosts by as many as it has allocations.
-//! Sets of zones that have none in common add up. Sums know nothing of pieces, so even the best
-//! packing may need more.
+//! zones, allocations that may be nowhere else need as many of their largest nodes as the sums of
+//! cpu, memory and disk need, and a group that wants distinct hosts by as many as it has
+//! allocations. Sets of zones that have none in common add up. Sums know nothing of pieces, so even
+//! the best packing may need more.
 
 use model::{ComparableResources, Job, Node};
 use placement::Requirements;
@@ -55,7 +55,7 @@ fn amounts(resources: ComparableResources) -> [u64; DIMENSIONS] {
 /// The capacity of the largest nodes of every set of zones.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
-    /// Set of zones, dimension → what the 1, 2, 3 … largest nodes have.
+    /// Set of zones, dimension → the sum of the 1, 2, 3 … largest nodes.
     held: Vec<[Vec<u64>; DIMENSIONS]>,
 }
 
@@ -113,7 +113,7 @@ impl Bound {
     }
 }
 
-/// Returns what all zones need together, when `need` is what a set of zones needs by itself.
+/// Returns the need of all zones together, when `need` is the need of a set of zones by itself.
 fn least(need: impl Fn(usize) -> usize) -> usize {
     let mut bounds = [0; SETS];
     for set in 1..SETS {

@@ -24,12 +24,12 @@ pub(crate) enum Limit {
     Two,
 }
 
-/// A cluster with what is placed on it.
+/// A cluster with its placed allocations.
 pub(crate) struct Sampling<'a> {
     nodes: &'a [Node],
     limit: Limit,
     used: Vec<ComparableResources>,
-    /// Job → what one of its allocations holds, and the nodes that they are on.
+    /// Job → the resources of one of its allocations, and the nodes that they are on.
     placed: BTreeMap<JobKey, (ComparableResources, Vec<usize>)>,
     rng: StdRng,
 }

@@ -72,7 +72,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns what a node holds once the plan is applied.
+    /// Returns a node's usage once the plan is applied.
     fn final_usage(&self, snapshot: &Snapshot, node_id: NodeId) -> NodeUsage {
         let mut usage = self.usage_without_stopped(snapshot, node_id);
         for stop in self.plan.preemptions.get(&node_id).into_iter().flatten() {

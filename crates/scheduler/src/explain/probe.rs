@@ -157,7 +157,7 @@ pub(super) struct PlannedAsks<'a> {
 }
 
 impl<'a> Probe<'a> {
-    /// Selects the allocation of `group` to probe; `plan` is what the scheduler would do now.
+    /// Selects the allocation of `group` to probe; `plan` has the scheduler's decisions as of now.
     pub(super) fn new(
         snapshot: &'a Snapshot,
         eval: &'a Evaluation,

@@ -52,7 +52,7 @@ pub(crate) fn victims(
     Some(search.taken)
 }
 
-/// Tells whether `candidate` holds some of what the node is short of.
+/// Tells whether `candidate` holds a resource that the node is short of.
 fn holds(room: &NodeFit<'_>, candidate: &Candidate<'_>, short: &Exhausted) -> bool {
     let resources = candidate.resources();
     let mut ports = resources.ports.iter();

@@ -22,7 +22,7 @@ impl Need {
         Self(amounts(ask))
     }
 
-    /// Subtracts what a victim frees.
+    /// Subtracts the resources that a victim frees.
     pub(crate) fn less(&mut self, freed: ComparableResources) {
         for (need, freed) in self.0.iter_mut().zip(amounts(freed)) {
             *need -= freed;

@@ -15,9 +15,9 @@ use crate::preempt::node_fit::NodeFit;
 /// Returns the victims, by position, that free enough of one kind of device; `None`: no kind alone is
 /// enough, as when there are several requests.
 ///
-/// Shape: `usage` is what is held without those `taken` already. Of all kinds, the one whose victims
-/// have the lowest sum of distinct priorities, then the fewest victims, then the first on the node.
-/// Source: Nomad's public behaviour, but for the last two.
+/// Shape: `usage` is the node's usage without those `taken` already. Of all kinds, the one whose
+/// victims have the lowest sum of distinct priorities, then the fewest victims, then the first on
+/// the node. Source: Nomad's public behaviour, but for the last two.
 pub(super) fn cheapest_kind(
     room: &NodeFit<'_>,
     candidates: &[Candidate<'_>],

@@ -13,7 +13,7 @@ pub(crate) struct Assignment {
 }
 
 impl Assignment {
-    /// Assigns what `requirements` ask for on `node`, which holds `usage`.
+    /// Assigns the ports, cores and devices of `requirements` on `node` with this `usage`.
     ///
     /// `draw(n)` returns a random number below `n`.
     ///

@@ -123,7 +123,7 @@ impl Reference {
         self.snapshot = State::from_list(1, changes).snapshot();
     }
 
-    /// Returns what an allocation has that holds the last free core.
+    /// Returns the cores of an allocation that holds the last free core.
     fn free_core(&self, node: &Node) -> Vec<AllocatedCores> {
         let id = self.free_cores(node).pop();
         let cores = id.into_iter().map(|(id, _)| AllocatedCores {
@@ -133,7 +133,7 @@ impl Reference {
         cores.collect()
     }
 
-    /// Returns what an allocation has that holds a device, if one is free.
+    /// Returns the devices of an allocation that holds a free device, if there is one.
     fn free_device(&self, node: &Node) -> Vec<AllocatedDevice> {
         let mut kinds = node.devices.iter();
         let free = kinds.find_map(|kind| Some((kind, self.free_instances(node, kind).pop()?)));
@@ -167,8 +167,8 @@ impl Reference {
             .collect()
     }
 
-    /// Returns what one more allocation's cores come to and what is said of its devices; `None`:
-    /// it does not get them.
+    /// Returns the cpu of one more allocation's cores and the score of its devices; `None`: the
+    /// node lacks them.
     fn dedicated(&self, node: &Node) -> Option<(u64, Option<f64>)> {
         let wanted = &self.job.task_groups[0].tasks[0].resources;
         let free = self.free_cores(node);

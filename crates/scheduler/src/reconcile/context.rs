@@ -1,4 +1,4 @@
-//! Context of reconciling one job: its inputs, and what its groups share.
+//! Context of reconciling one job: its inputs, and the data that its groups share.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::reconcile::classify::{NodeCondition, node_condition};
 use crate::reconcile::rollout::Rollouts;
 use crate::run_rng::RunRng;
 
-/// The inputs of reconciling one job, with what its groups share.
+/// The inputs of reconciling one job, with the data that its groups share.
 pub(crate) struct Context<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) key: &'a JobKey,

@@ -1,7 +1,7 @@
 //! Properties of random clusters, jobs and histories.
 //!
-//! The cluster itself checks what holds at every revision (no node overcommitted, no port or name
-//! used twice), and that the plan-applier accepts every plan on the newest state as a whole. A
+//! The cluster itself checks the invariants of every revision (no node overcommitted, no port or
+//! name used twice), and that the plan-applier accepts every plan on the newest state as a whole. A
 //! failure names its seed: `KAFILA_SEED=17 KAFILA_HISTORIES=1` replays it alone.
 //! `docs/mutation-checks.md` lists the mutations that each property caught.
 

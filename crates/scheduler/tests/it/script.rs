@@ -68,7 +68,7 @@ use crate::preferences;
 use crate::report::{describe, ranges};
 use crate::volumes;
 
-/// Plays the commands of `script` and returns it with what they print.
+/// Plays the commands of `script` and returns it with their output.
 pub(crate) fn play(script: &str) -> String {
     let mut cluster = TestCluster::new(1);
     let mut played = String::new();

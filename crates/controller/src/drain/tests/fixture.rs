@@ -114,7 +114,7 @@ impl Fixture {
         self.jobs.entry(job.id.clone()).or_insert(index);
     }
 
-    /// Deletes a job; what is put under its name from now on is another.
+    /// Deletes a job; a later job of its name is another one.
     pub(super) fn purge(&mut self, job: &Job) {
         self.revision += 1;
         let change = Change::Delete {

@@ -5,8 +5,8 @@ use model::Job;
 
 use super::fixture::{Fixture, HOUR, paced};
 
-/// Marks of one look at a node with `on_node` allocations of a service, each with what its node
-/// says of it, and healthy ones elsewhere up to the count.
+/// Marks of one look at a node with `on_node` allocations of a service, each with its node's
+/// report, and healthy ones elsewhere up to the count.
 fn marked(job: &Job, on_node: &[Option<bool>]) -> Vec<u128> {
     let mut fixture = Fixture::new(2);
     fixture.put_job(job);

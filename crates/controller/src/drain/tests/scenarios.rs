@@ -1,4 +1,4 @@
-//! Scenarios 68 to 72, and what else a drain does from its first look to its last.
+//! Scenarios 68 to 72, and other behaviour of a drain from its first pass to its last.
 
 use model::{ClientStatus, DrainStatus, JobType, NodeEligibility, NodeStatus};
 

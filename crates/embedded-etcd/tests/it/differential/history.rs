@@ -27,7 +27,7 @@ pub(super) struct History {
     _etcd: Etcd,
     ours: Side,
     theirs: Side,
-    /// For the summary: what was answered, errors by their words.
+    /// For the summary: the answers, errors by their text.
     counts: std::collections::BTreeMap<String, usize>,
 }
 

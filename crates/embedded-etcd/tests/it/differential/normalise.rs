@@ -1,4 +1,4 @@
-//! Makes what comes on watch streams, and ties in sorted answers, comparable.
+//! Makes messages of watch streams, and ties in sorted answers, comparable.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) enum Heard {
 /// The content of one stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stream {
-    /// By watch id; -1 for what concerns none.
+    /// By watch id; -1 for messages of no watch.
     pub(super) watches: BTreeMap<i64, Vec<Heard>>,
     /// The revisions reported for the whole stream, repetitions left out.
     pub(super) progress: Vec<i64>,
@@ -155,7 +155,7 @@ fn add_events(heard: &mut Vec<Heard>, header_revision: i64, events: Vec<PbEvent>
     heard.append(&mut of_this_message);
 }
 
-/// etcd's numbers for what a range is sorted by.
+/// etcd's numbers for the sort targets of a range.
 const BY_VERSION: i32 = 1;
 const BY_CREATE: i32 = 2;
 const BY_MOD: i32 = 3;
@@ -164,8 +164,8 @@ const BY_VALUE: i32 = 4;
 /// Up to here Go's sort is stable, and so etcd's order of equal keys is known.
 const STABLY_SORTED: usize = 12;
 
-/// Returns true if two sorted answers are the same but for the order of what compares equal, which
-/// etcd leaves open in large answers.
+/// Returns true if two sorted answers are the same but for the order of equal keys, which etcd
+/// leaves open in large answers.
 pub(super) fn same_but_for_ties(
     request: &PbRangeRequest,
     ours: &[PbKeyValue],

@@ -141,7 +141,7 @@ impl RawClient {
     }
 }
 
-/// A watch stream and what has come on it.
+/// A watch stream and its messages so far.
 pub(crate) struct WatchStream {
     requests: mpsc::Sender<PbWatchRequest>,
     received: Arc<Mutex<Vec<PbWatchResponse>>>,

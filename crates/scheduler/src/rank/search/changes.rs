@@ -15,7 +15,7 @@ impl Search<'_, '_> {
         self.join(position);
     }
 
-    /// Subtracts what `view`, a stopped allocation of the group, holds.
+    /// Subtracts the resources of `view`, a stopped allocation of the group.
     pub(crate) fn release(&mut self, view: &AllocView) {
         self.cluster
             .release(view.alloc.node_id, &view.alloc.resources);

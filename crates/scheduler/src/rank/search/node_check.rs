@@ -1,4 +1,4 @@
-//! Checks of one node: its room, its scores, and what rules it out.
+//! Checks of one node: its room, its scores, and the reasons that rule it out.
 
 use model::{ComparableResources, NodeId};
 use placement::ports::check_static;

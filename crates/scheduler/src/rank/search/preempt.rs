@@ -304,7 +304,7 @@ impl<'a> Search<'a, '_> {
         })
     }
 
-    /// Releases what the victims on a node hold; the caller takes the node next.
+    /// Releases the resources of the victims on a node; the caller takes the node next.
     pub(crate) fn evict(&mut self, victims: &[&AllocView]) {
         for victim in victims {
             let alloc = &victim.alloc;

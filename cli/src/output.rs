@@ -16,7 +16,7 @@ pub(crate) mod time;
 /// The text for an absent value.
 pub(crate) const NONE: &str = "<none>";
 
-/// Returns `text` without what a terminal would obey: names and messages come from elsewhere.
+/// Returns `text` with its control characters replaced: names and messages are untrusted.
 pub(crate) fn printable(text: &str) -> String {
     let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()

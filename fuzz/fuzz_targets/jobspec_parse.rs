@@ -3,8 +3,8 @@
 //! The examples and the malformed files of the crate's tests make a good first corpus:
 //!   cargo +nightly fuzz run jobspec_parse corpus/jobspec_parse ../examples \
 //!     ../crates/jobspec/tests/malformed -- -max_len=262144
-//! Without -max_len inputs stay as short as the longest of the corpus, and what nests deep enough
-//! to overflow a stack is longer.
+//! Without -max_len inputs stay as short as the longest of the corpus, and inputs that nest deep
+//! enough to overflow a stack are longer.
 
 #![no_main]
 

@@ -69,7 +69,8 @@ impl Modules {
         Ok(Self { files })
     }
 
-    /// Returns a module's file and what it needs of its circle, as in `src/a.rs needs crate::b`.
+    /// Returns a module's file and the modules of its circle that it needs, as in `src/a.rs needs
+    /// crate::b`.
     fn describe(
         &self,
         root: &Path,
@@ -87,7 +88,7 @@ impl Modules {
         format!("{file} needs {}", needs.join(", "))
     }
 
-    /// Returns for each module the modules that define what it names.
+    /// Returns for each module the modules that define the items it names.
     fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<&ModulePath>> {
         let edges = self.files.iter().map(|(module, (_, file))| {
             let named = file.references.iter();
@@ -101,14 +102,14 @@ impl Modules {
         edges.collect()
     }
 
-    /// Returns the module that defines what `reference`, in `module`, leads to; `None` for another
-    /// crate's item.
+    /// Returns the module that defines the item to which `reference`, in `module`, leads; `None`
+    /// for another crate's item.
     fn target(&self, module: &ModulePath, reference: &Reference) -> Option<&ModulePath> {
         let start = reference.start(module)?;
         self.walk(start, &reference.path, 0)
     }
 
-    /// Returns the modules that define what `file` re-exports and also uses.
+    /// Returns the modules that define the items `file` re-exports and also uses.
     fn used_exports(&self, module: &ModulePath, file: &RustFile) -> Vec<&ModulePath> {
         let mut found = Vec::new();
         for export in &file.exports {

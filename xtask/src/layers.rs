@@ -175,7 +175,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[(
 const ANYTHING: &[&str] = &["*"];
 
 /// Crates that neither a decider nor the model may pull in, at any depth: they would bring I/O, a
-/// clock or the store into what decides.
+/// clock or the store into deciders.
 const IMPURE: &[&str] = &["tokio", "tonic", "etcd-client", "hyper"];
 
 const PURE: &[&str] = &[

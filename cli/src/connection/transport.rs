@@ -25,7 +25,7 @@ const RETRIES: RetryPolicy = RetryPolicy {
     wait_for_gateway: false,
 };
 
-/// Time without an answer after which the command says what it waits for.
+/// Time without an answer after which the command reports its wait.
 const SLOW: Duration = Duration::from_secs(3);
 
 /// The namespace when neither the flag nor the environment names one.
@@ -182,8 +182,7 @@ impl Connection {
         answer.map_err(|error| Error::from_call(doing, error, &self.address, self.timeout))
     }
 
-    /// Awaits an answer; says on standard error what is waited for when it takes long, once for all
-    /// calls of the command.
+    /// Awaits an answer; reports a long wait on standard error, once for all calls of the command.
     async fn noting_delay<T>(&self, doing: &str, mut sent: Pin<Box<impl Future<Output = T>>>) -> T {
         tokio::select! {
             answer = &mut sent => return answer,

@@ -56,7 +56,7 @@ impl Terminal {
     }
 }
 
-/// The directory that remains after an immediate exit, if any. Cheap to clone.
+/// The directory of tasks and files that remain after an immediate exit, if any. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remains(Arc<Mutex<Option<Place>>>);
 
@@ -78,7 +78,7 @@ impl Remains {
         *lock(&self.0) = Some(place);
     }
 
-    /// Describes what an immediate exit leaves behind, and how to remove it.
+    /// Describes the tasks and files that an immediate exit leaves behind, and their removal.
     fn text(&self) -> String {
         match &*lock(&self.0) {
             None => "==> Stopped immediately; nothing was started".to_owned(),
@@ -149,7 +149,7 @@ pub(super) fn status_command(url: &str) -> String {
 }
 
 /// Returns a token that the first SIGINT or SIGTERM cancels. A second one exits immediately and
-/// prints what remains.
+/// names the remaining tasks and files.
 ///
 /// Must be called within a tokio runtime.
 ///

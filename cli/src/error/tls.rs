@@ -11,7 +11,7 @@ pub(super) fn text(doing: &str, address: &Address, problem: &Problem) -> String 
     format!("Error {doing}: {what} at {url} ({source}).\n{remedy}")
 }
 
-/// Returns what happened, up to the address, and what to do.
+/// Returns the problem, up to the address, and the remedy.
 pub(super) fn describe(problem: &Problem) -> (String, String) {
     let gateways = "The name of gateways in region global is gateway.global.kafila: set it with \
                     -tls-server-name or KAFILA_TLS_SERVER_NAME,\nor use an address that the \

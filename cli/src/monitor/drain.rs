@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Returns what is printed for a node and one allocation.
+    /// Returns the printed lines for a node and one allocation.
     fn said(watch: &mut DrainWatch, node: &v1::Node, alloc: &v1::Allocation) -> Vec<String> {
         let (outputs, _) = watch.step(&style(false), node, vec![alloc.clone()]);
         let lines = outputs

@@ -1,4 +1,4 @@
-//! The monitor by its scripts: what the gateway answers, and what is printed for it.
+//! Scripts for the monitor: the gateway's answers, and the printed lines.
 
 use proto::v1;
 
@@ -25,7 +25,7 @@ fn options(goal: Goal) -> Options {
     }
 }
 
-/// Plays answers to a monitor; returns what it printed as on a pipe, and what it asks then.
+/// Plays answers to a monitor; returns its output as on a pipe, and its next question.
 fn play(mut monitor: Monitor, events: Vec<Event>) -> (Vec<String>, Ask) {
     let style = style(false);
     let mut outputs = monitor.start(&style);

@@ -76,7 +76,7 @@ pub(crate) fn log_level(level: &v1::LogLevel) -> Fields {
     fields
 }
 
-/// Says what was changed, and for how long.
+/// Reports the change and its duration.
 pub(crate) fn log_level_change(previous: &str, level: &v1::LogLevel) -> String {
     let (filter, configured) = (&level.filter, &level.configured);
     let until = match expires_in(level) {

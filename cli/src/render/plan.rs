@@ -20,7 +20,7 @@ pub(crate) struct Plan<'a> {
     /// one.
     pub(crate) hold: Option<&'a DeploymentHold<'a>>,
     pub(crate) show_diff: bool,
-    /// The command that runs what was planned.
+    /// The command that runs the planned job.
     pub(crate) run: &'a str,
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn table(policies: &[v1::ScalingPolicy], style: &Style) -> Table {
     table
 }
 
-/// One policy, and what an autoscaler goes by.
+/// One policy, with its settings for an autoscaler.
 pub(crate) fn info(policy: &v1::ScalingPolicy, style: &Style) -> String {
     let mut fields = Fields::new();
     fields

@@ -5,7 +5,7 @@ use proto::v1;
 use super::{Style, diff};
 use crate::output::fields::Fields;
 
-/// Returns one version of a job's history, with what differs in it.
+/// Returns one version of a job's history, with its diff.
 pub(crate) fn version(job: &v1::Job, changes: Option<&v1::JobDiff>, style: &Style) -> String {
     let mut fields = Fields::new();
     fields

@@ -1,4 +1,4 @@
-//! `kafila status`, for whatever has an id.
+//! `kafila status`, for every kind of object with an id.
 
 use proto::v1;
 

@@ -2,7 +2,7 @@
 //! writes.
 //!
 //! Pure: snapshot, time and ids are arguments. Every decision becomes one transaction, and its
-//! compares protect it from whatever the snapshot did not show. A refusal is final only when the
+//! compares protect it from writes that the snapshot did not show. A refusal is final only when the
 //! snapshot is as new as the request.
 //!
 //! In reading order: [`jobs`] decides on requests about jobs, [`cluster`] on requests of operators

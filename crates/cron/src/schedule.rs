@@ -1,8 +1,8 @@
 //! The next time of an expression, across daylight-saving changes of its zone.
 //!
-//! A time is due when a clock in the zone shows what the expression asks for. So a local time that
-//! a change of the clock leaves out is not due that day, and one that it repeats is due twice.
-//! Source: Nomad's public behaviour.
+//! A time is due when a clock in the zone matches the expression. So a local time that a change of
+//! the clock leaves out is not due that day, and one that it repeats is due twice. Source: Nomad's
+//! public behaviour.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};

@@ -3,7 +3,8 @@
 //! In reading order: [`mounts`] of directories and volumes; [`network`] with published ports;
 //! [`limits`] of cpu, memory and processes; [`rights`]: capabilities, devices and namespaces.
 //!
-//! Source: requests recorded from Nomad's public driver; docs/drivers/docker.md names what differs.
+//! Source: requests recorded from Nomad's public driver; docs/drivers/docker.md names the
+//! differences.
 
 mod limits;
 mod mounts;

@@ -43,8 +43,8 @@ pub struct Table {
     pub bytes: u64,
 }
 
-/// Counts what the first `size` bytes of `file` store; tables are named by the part of the keys after
-/// `prefix`.
+/// Counts the objects in the first `size` bytes of `file`; tables are named by the part of the keys
+/// after `prefix`.
 ///
 /// # Errors
 /// The file cannot be read, or is no database of etcd.

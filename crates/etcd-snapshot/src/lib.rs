@@ -1,7 +1,7 @@
 //! Snapshot files of etcd, as `Maintenance.Snapshot` sends them: a bolt database and its SHA-256.
 //!
 //! In reading order: [`checksum`] verifies a file; [`bolt`] reads the pages of the database, and
-//! [`contents`] counts what they store. Nothing is written: `etcdutl` restores snapshots.
+//! [`contents`] counts their objects. Nothing is written: `etcdutl` restores snapshots.
 //!
 //! Source: the file formats of etcd 3.5 (`server/storage/schema`) and of bbolt.
 

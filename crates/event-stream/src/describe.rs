@@ -3,8 +3,8 @@
 //! An event shows its object as of the write's index, however late it is read: a resumed stream
 //! equals one that was read live. A write has one side of an allocation. The other side comes from
 //! the replica if it has not changed since, and else from the store's past ([`crate::past`]).
-//! Derived values (a job's status, a deployment's counts) are derived from what the replica knows
-//! of that index.
+//! Derived values (a job's status, a deployment's counts) are derived from the replica's data of
+//! that index.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ use crate::written::{Past, alloc_id, alloc_view};
 
 /// Returns the events of a write, in the order of its changes.
 ///
-/// Shape: `snapshot` may be older or newer than the write; it supplies what the write does not
-/// contain. `past` has the objects that differ in the snapshot, as of the write.
+/// Shape: `snapshot` may be older or newer than the write; it supplies the data that the write does
+/// not contain. `past` has the objects that differ in the snapshot, as of the write.
 pub fn describe(written: &RevisionChanges, snapshot: &Snapshot, past: &Past) -> Vec<v1::Event> {
     let kind = kind::of_write(written);
     let mut allocs = BTreeSet::new();

@@ -206,8 +206,8 @@ fn promoted_since(
     deployments
 }
 
-/// Returns the derived values of a written job, by the rules of [`Snapshot::job_status`], from what
-/// is known of the write's index.
+/// Returns the derived values of a written job, by the rules of [`Snapshot::job_status`], from the
+/// known data of the write's index.
 pub(crate) fn job_read<'a>(
     written: &RevisionChanges,
     snapshot: &'a Snapshot,

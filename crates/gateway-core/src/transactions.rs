@@ -37,7 +37,7 @@ pub struct Core {
 
 /// The decision on a request, as of one snapshot.
 pub enum Step<T> {
-    /// Final, whatever the snapshot does not show.
+    /// Final, also if the snapshot is outdated.
     Known(T),
     /// Final in a fresh snapshot; in an older one the request is decided on again.
     IfFresh(T),

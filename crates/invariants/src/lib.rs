@@ -1,4 +1,4 @@
-//! Invariants of every snapshot and of every history, whatever processes were killed meanwhile.
+//! Invariants of every snapshot and of every history, with any processes killed meanwhile.
 //!
 //! Pure, and independent of the services' own code: sums are recomputed from the allocations, not
 //! taken from the replica's running totals. In reading order: [`violation`] is a finding;

@@ -25,7 +25,8 @@ impl fmt::Display for Violation {
 /// A fact that must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fact {
-    /// A node's live allocations fit into what it offers, in every dimension, and are not too many.
+    /// A node's live allocations fit into its resources, in every dimension, and into their maximum
+    /// number.
     NodeNotOvercommitted,
     /// No two live allocations of a node hold one port.
     PortHeldOnce,
@@ -94,7 +95,7 @@ pub enum Fact {
     NodesComeBack,
     /// At rest: every evaluation has ended.
     EvaluationsEnd,
-    /// At rest: a job runs exactly what it asks for.
+    /// At rest: a job runs exactly the allocations of its counts.
     CountIsMet,
     /// At rest: every allocation is in its desired state.
     DesiredStateIsReached,

@@ -11,7 +11,7 @@ const DESTROY: &str = "forces destroy";
 const IN_PLACE: &str = "forces in-place update";
 const DESTRUCTIVE: &str = "forces create/destroy update";
 
-/// Numbers of allocations of a task group by what the scheduler would do with them.
+/// Numbers of allocations of a task group by the scheduler's decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupUpdates {
     pub ignore: u64,
@@ -29,7 +29,7 @@ pub struct GroupUpdates {
 }
 
 /// Adds to the diff of `old` and `new` the effects on allocations: the scheduler's updates to each
-/// task group, and what each count and task forces.
+/// task group, and the effect of each changed count and task.
 ///
 /// An unchanged task is annotated too, if a change of its job or group replaces it.
 ///
@@ -82,7 +82,7 @@ fn annotate_count(fields: &mut [FieldDiff]) {
     }
 }
 
-/// Returns what the change of a task, or of its job and group, forces.
+/// Returns the effect of a change of a task, or of its job and group.
 fn forced(task: &TaskDiff, of_group: DiffType, sides: &Sides<'_>) -> Option<&'static str> {
     match (of_group, task.diff_type) {
         (DiffType::Added, _) => Some(CREATE),

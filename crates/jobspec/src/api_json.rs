@@ -13,7 +13,7 @@ use suggest::nearest;
 
 use crate::schema::JOB;
 
-/// Returns the job with the API's own spelling of every key; what is wrong goes to `out`.
+/// Returns the job with the API's own spelling of every key; errors go to `out`.
 pub(crate) fn job(json: &Json, out: &mut Collector) -> Map<String, Value> {
     let wrapped = entries(json).and_then(|entries| {
         let job = entries

@@ -49,8 +49,7 @@ pub struct Admitted {
 /// the first. `spec`'s own version and time are ignored.
 ///
 /// # Errors
-/// Everything that is wrong with the job, each with the path of its field, what is wrong and how
-/// to mend it.
+/// All errors of the job, each with the path of its field, the problem and the fix.
 pub fn canonicalise(spec: &spec::Job, now: Timestamp) -> Result<Admitted, FieldErrors> {
     let mut check = Check::default();
     let job = job::job(&mut check, spec, now);

@@ -14,7 +14,7 @@
 //! events that users read; [`reports`] queues reports to the servers; [`gc`] chooses allocations to
 //! remove.
 //!
-//! Source: Nomad 2.0 behaviour, apart from what the comments name.
+//! Source: Nomad 2.0 behaviour, apart from the differences that the comments name.
 
 pub mod alloc;
 pub mod assignment;

@@ -1,4 +1,4 @@
-//! Children of periodic and parameterized jobs: their ids and what they inherit.
+//! Children of periodic and parameterized jobs: their ids and inherited fields.
 //!
 //! Source of the names and inherited fields: Nomad's public behaviour.
 

@@ -69,7 +69,7 @@ pub fn parse_nanoseconds(text: &str) -> Result<i64, InvalidDuration> {
     Ok(i64::try_from(signed).expect("the sum was compared with i64::MAX above"))
 }
 
-/// Reads one number with its unit from the front of `rest`; returns it and what follows.
+/// Reads one number with its unit from the front of `rest`; returns it and the remaining text.
 fn parse_component<'a>(text: &str, rest: &'a str) -> Result<(i128, &'a str), InvalidDuration> {
     let whole_len = digits(rest);
     let (whole, after_whole) = rest.split_at(whole_len);

@@ -63,7 +63,7 @@ impl<'a> From<&'a v1::NodeScore> for NodeScore<'a> {
     }
 }
 
-/// Returns the scorers that counted with what they said, in thousandths, under Nomad's names.
+/// Returns the scorers that counted with their scores, in thousandths, under Nomad's names.
 pub fn named(parts: &v1::ScoreParts) -> impl Iterator<Item = (&'static str, i32)> {
     let parts = [
         ("binpack", Some(parts.fit)),

@@ -1,4 +1,4 @@
-//! Dry runs, and what differs between two versions of a job.
+//! Dry runs, and the diff of two versions of a job.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ struct FieldDiff<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// `show_diff`: with what differs.
+    /// `show_diff`: with the diff.
     pub fn new(answer: &'a v1::PlanJobResponse, warnings: &[String], show_diff: bool) -> Self {
         let annotations = answer.annotations.as_ref();
         let updates = annotations.into_iter().flat_map(|all| &all.desired_updates);

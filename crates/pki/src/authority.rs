@@ -93,7 +93,7 @@ impl Authority {
         })
     }
 
-    /// Returns what the CA's certificate says.
+    /// Returns the description of the CA's certificate.
     pub fn description(&self) -> &Description {
         &self.description
     }

@@ -1,8 +1,8 @@
 //! Certificate authorities and certificates: creation and contents.
 //!
-//! In reading order: [`create_authority`] makes a CA, [`Authority`] issues certificates with it, and
-//! [`Description`] reads what a certificate says. Keys are ECDSA P-256, from the system's randomness;
-//! times and serial numbers are arguments. Files are the caller's.
+//! In reading order: [`create_authority`] makes a CA, [`Authority`] issues certificates with it,
+//! and [`Description`] reads the fields of a certificate. Keys are ECDSA P-256, from the system's
+//! randomness; times and serial numbers are arguments. Files are the caller's.
 
 mod authority;
 mod description;

@@ -55,7 +55,8 @@ async fn a_service_is_healthy_while_it_hears_of_the_store() {
     running.await.unwrap().unwrap();
 }
 
-/// An etcd with its own defaults would refuse what a large job needs, hours after the start.
+/// An etcd with its own defaults would refuse the transactions of a large job, hours after the
+/// start.
 #[tokio::test]
 async fn a_service_is_not_healthy_while_the_store_takes_too_small_transactions() {
     let mut settings = embedded_etcd::Config::in_memory();

@@ -8,7 +8,7 @@ use http::Uri;
 /// Returns `text` as an address with its scheme.
 ///
 /// # Errors
-/// It is none; says what one looks like.
+/// It is no address; the error shows a valid one.
 pub fn parse(text: &str) -> Result<String, String> {
     let text = text.trim().trim_end_matches('/');
     let refuse = |why: &str| {

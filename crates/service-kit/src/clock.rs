@@ -19,7 +19,7 @@ impl Clock {
         Self::default()
     }
 
-    /// Makes a clock that shows what `nanos` holds, Unix nanoseconds; a test moves it.
+    /// Makes a clock that shows the time in `nanos`, in Unix nanoseconds; a test moves it.
     pub fn manual(nanos: Arc<AtomicU64>) -> Self {
         Self {
             manual: Some(nanos),
@@ -46,7 +46,7 @@ pub struct SteadyClock {
 }
 
 impl SteadyClock {
-    /// Starts at what `clock` shows. A manual clock is followed as it is.
+    /// Starts at the time of `clock`. A manual clock is followed as it is.
     pub fn start(clock: Clock) -> Self {
         Self {
             began: clock.now(),

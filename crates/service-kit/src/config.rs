@@ -57,7 +57,7 @@ struct Layers {
     overrides: Vec<(String, String)>,
 }
 
-/// Does what [`load`] does; `environment` stands in for the process's own.
+/// As [`load`], with `environment` in place of the process's own.
 fn load_from<T: DeserializeOwned + Serialize + Default>(
     service: &str,
     file: Option<&Path>,

@@ -4,7 +4,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// The exit code after a second signal: what shells show for SIGINT.
+/// The exit code after a second signal: that of shells for SIGINT.
 const FORCED_EXIT_CODE: i32 = 130;
 
 /// Returns a token that the first SIGINT or SIGTERM cancels; a second one ends the process at once.

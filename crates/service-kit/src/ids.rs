@@ -41,7 +41,7 @@ impl IdSource {
         }
     }
 
-    /// Returns 128 random bits, what a UUID is made from.
+    /// Returns 128 random bits, the input of a UUID.
     pub fn next_u128(&self) -> u128 {
         self.lock().random()
     }

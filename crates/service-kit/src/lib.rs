@@ -1,4 +1,4 @@
-//! The base of every service's `main`; nothing here knows what a job is.
+//! The base of every service's `main`; nothing here knows of jobs.
 //!
 //! In reading order: [`run`] is a process from start to drain; [`config`] loads one struct from a
 //! file, the environment and flags, [`mod@print`] prints it with comments, [`settings`] has the

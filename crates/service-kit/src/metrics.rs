@@ -35,7 +35,7 @@ impl Metrics {
         }
     }
 
-    /// Lets `declare` register metrics under `kafila_<service>_`; returns what it returns.
+    /// Lets `declare` register metrics under `kafila_<service>_`; returns its result.
     pub fn register<T>(&self, declare: impl FnOnce(&mut Registry) -> T) -> T {
         let mut registry = self.lock();
         declare(registry.sub_registry_with_prefix(format!("kafila_{}", self.service)))
@@ -47,7 +47,7 @@ impl Metrics {
         self.ready.send_replace(ready);
     }
 
-    /// Returns what [`Self::set_ready`] says, now and later.
+    /// Returns the readiness set by [`Self::set_ready`], now and later.
     pub fn readiness(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }

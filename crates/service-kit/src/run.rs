@@ -14,7 +14,7 @@ use crate::telemetry::Telemetry;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs one service: starts the runtime, logs and traces, then `body` with the token that a signal
-/// cancels, and flushes what is left. The exit code says whether `body` failed.
+/// cancels, and flushes the last logs and spans. The exit code says whether `body` failed.
 pub fn run_service<Body, Running, Failure>(
     service: &str,
     telemetry: &TelemetryConfig,

@@ -83,7 +83,7 @@ impl Telemetry {
         Ok(Self { provider })
     }
 
-    /// Sends what is left and stops exporting; takes at most two seconds.
+    /// Sends the last spans and stops exporting; takes at most two seconds.
     pub async fn shutdown(mut self) {
         if let Some(provider) = self.provider.take() {
             // The exporter needs the runtime while it is waited for.

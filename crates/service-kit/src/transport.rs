@@ -1,7 +1,7 @@
 //! Transport of a process: mutual TLS, or plaintext for development.
 //!
-//! With TLS every connection uses it, whatever the scheme of an address, so no address can lead to
-//! plaintext.
+//! With TLS every connection uses it, independent of the scheme of an address, so no address can
+//! lead to plaintext.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -108,7 +108,7 @@ impl Transport {
         self.secured.is_some()
     }
 
-    /// Returns what a server needs for handshakes; `None`: plaintext.
+    /// Returns a server's configuration for handshakes; `None`: plaintext.
     pub(crate) fn server(&self) -> Option<(&Credentials, &tls::Metrics)> {
         let secured = self.secured.as_ref()?;
         Some((&secured.credentials, &secured.metrics))

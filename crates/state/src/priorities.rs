@@ -1,5 +1,5 @@
-//! Usage of each node by the priority of the jobs: an upper bound of what a job can gain on the node
-//! by preemption, without reading each allocation.
+//! Usage of each node by the priority of the jobs: an upper bound of the resources that a job can
+//! gain on the node by preemption, without reading each allocation.
 //!
 //! **Invariant**: every non-terminal allocation counts on its node under the priority of its job
 //! version; an allocation of an unknown version counts nowhere.

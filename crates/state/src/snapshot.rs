@@ -24,7 +24,7 @@ pub struct State {
 }
 
 impl State {
-    /// Returns a state that holds exactly what a list at `revision` returned.
+    /// Returns a state that holds exactly the objects of a list at `revision`.
     pub fn from_list(revision: u64, objects: impl IntoIterator<Item = Change>) -> Self {
         let mut state = Self::default();
         let tables = Arc::make_mut(&mut state.tables);

@@ -54,7 +54,7 @@ impl Backup {
     /// Returns the next part; `None` at the end.
     ///
     /// # Errors
-    /// The connection broke, or the member pauses for too long: what came before is no snapshot.
+    /// The connection broke, or the member pauses for too long: the bytes before are no snapshot.
     pub fn next_part(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
         Box::pin(self.receive())
     }

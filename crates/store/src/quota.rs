@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_BYTES: usize = 4 << 20;
 const METRIC: &str = "etcd_server_quota_backend_bytes ";
 
-/// Reads the quota of one member now and then. Clones share what is known.
+/// Reads the quota of one member now and then. Clones share the result.
 #[derive(Clone)]
 pub(crate) struct QuotaReader {
     endpoint: String,

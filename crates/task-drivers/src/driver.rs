@@ -30,8 +30,8 @@ pub trait Driver: Send + Sync {
     /// Returns whether the driver works on this node.
     fn fingerprint(&self) -> Fingerprint;
 
-    /// Probes what the fingerprint depends on, and clears what no record names. Called before the first
-    /// fingerprint and at every interval.
+    /// Probes the facts of the fingerprint, and removes tasks that no record names. Called before
+    /// the first fingerprint and at every interval.
     fn refresh(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }

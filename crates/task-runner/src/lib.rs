@@ -4,9 +4,10 @@
 //! effects. Which allocations a node has, and the sending of reports, is left to the agent
 //! (`services/client-node`).
 //!
-//! In reading order: [`handle`] is a runner from outside; [`context`] is what runners share; `runner`
-//! is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts, finds and
-//! awaits a task; [`leftovers`] removes the records of obsolete attempts; [`reporter`] takes reports.
+//! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
+//! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
+//! finds and awaits a task; [`leftovers`] removes the records of obsolete attempts; [`reporter`]
+//! takes reports.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
 //! after the agent's death finds the task that runs.

@@ -1,4 +1,4 @@
-//! Valid jobs and nodes with nothing special about them; a test changes what it is about.
+//! Valid jobs and nodes with nothing special about them; a test changes the fields of its subject.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

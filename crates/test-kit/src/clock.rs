@@ -38,7 +38,7 @@ impl ManualClock {
         self.set(self.now().plus(span));
     }
 
-    /// Returns the hand itself: what `service_kit::Clock::manual` takes.
+    /// Returns the hand itself, for `service_kit::Clock::manual`.
     pub fn hand(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.nanos)
     }

@@ -18,7 +18,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const ATTEMPTS: u32 = 8;
 /// The pause after the first failed attempt; each further one is longer by as much.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Twice what the store's own transactions are cut at, as a cluster's etcd should have it.
+/// Twice the size limit of the store's own transactions, as in a cluster's etcd.
 const MAX_TXN_OPS: &str = "2048";
 const MAX_REQUEST_BYTES: &str = "4194304";
 

@@ -24,7 +24,7 @@ pub enum Verify {
     Nothing,
 }
 
-/// A further condition on the process's own certificate (DER). The error says what is wrong.
+/// A further condition on the process's own certificate (DER). The error names the problem.
 pub(crate) type Condition = Box<dyn Fn(&[u8]) -> Result<(), String> + Send + Sync>;
 
 /// Certificates and keys of a process, kept up to date by [`Credentials::keep_fresh`]. Cheap to clone.

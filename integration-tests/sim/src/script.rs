@@ -45,7 +45,7 @@ impl Played {
         }
     }
 
-    /// Injects and repairs what is due.
+    /// Injects and repairs the due faults.
     pub(crate) fn act(&mut self, environment: &mut Environment, suite: &Suite, checker: &Checker) {
         let now = environment.now();
         if now < self.began {

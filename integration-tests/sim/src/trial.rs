@@ -273,7 +273,7 @@ fn waits_for_room(snapshot: &Snapshot, rollout: &Deployment) -> bool {
     is_blocked && (placed.is_empty() || has_gone || healthy as u64 >= u64::from(wanted))
 }
 
-/// Returns what a node has still to do for an allocation: run it, or end it.
+/// Returns a node's pending work for an allocation: run it, or end it.
 fn undone(view: &AllocView) -> Option<String> {
     let (alloc, status) = (&view.alloc, view.client_status());
     let is_done = match alloc.is_server_terminal() {

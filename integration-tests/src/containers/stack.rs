@@ -153,7 +153,7 @@ impl Stack {
         run(words[0], &words[1..], &self.environment).await
     }
 
-    /// Starts everything; Compose waits for the health of what others depend on.
+    /// Starts everything; Compose waits for the health of services that others depend on.
     ///
     /// # Errors
     /// A container does not become healthy.

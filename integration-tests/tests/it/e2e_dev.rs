@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Says its process id, then grows its log.
 const COUNTER: &str = "echo pid $$; while true; do echo on; sleep 0.1; done";
 
-/// A dev suite's state and address, and what it has left behind, swept when dropped.
+/// A dev suite's state and address; its leftover tasks are swept when this is dropped.
 struct Dev {
     directory: TempDir,
     listen: String,

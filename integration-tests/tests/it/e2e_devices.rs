@@ -22,7 +22,7 @@ env = "NVIDIA_VISIBLE_DEVICES"
 attributes = { memory = "11264 MiB" }
 "#;
 
-/// Prints the environment and what the kernel holds the process to.
+/// Prints the environment and the kernel's limits of the process.
 const LOOK: &str = r#"env
 while IFS=: read -r name value; do
   case $name in Cpus_allowed_list) echo ALLOWED=$value;; esac
@@ -76,7 +76,7 @@ async fn running(api: &Api, job_id: &str) -> Result<v1::Allocation> {
     .await
 }
 
-/// Returns what the job's task has printed, by name.
+/// Returns the printed variables of the job's task, by name.
 async fn printed(api: &Api, alloc: &v1::Allocation) -> Result<BTreeMap<String, String>> {
     eventually(TIMEOUT, || async {
         let text = api.logs(&alloc.id, "look").await?;
@@ -90,7 +90,7 @@ async fn printed(api: &Api, alloc: &v1::Allocation) -> Result<BTreeMap<String, S
     .await
 }
 
-/// Returns what is said of why the job waits.
+/// Returns the reported reason why the job waits.
 async fn why_waits(suite: &Suite, api: &Api, job_id: &str) -> Result<String> {
     let id = eventually(TIMEOUT, || async {
         let evaluations = api.evaluations().await?;

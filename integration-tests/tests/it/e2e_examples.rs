@@ -10,7 +10,7 @@ use proto::v1::Allocation;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One example, and what its life is expected to look like.
+/// One example, and its expected life.
 struct Example {
     file: &'static str,
     job_id: &'static str,
@@ -19,10 +19,10 @@ struct Example {
     groups: &'static [(&'static str, usize)],
     task: &'static str,
     says: &'static str,
-    /// A change of the file that needs new processes, and what they say then.
+    /// A change of the file that needs new processes, and their output then.
     change: (&'static str, &'static str),
     says_then: &'static str,
-    /// A change of the file that scales the first group, or flags that do, and to what.
+    /// A change of the file that scales the first group, or flags that do, and the new count.
     scale: Scale,
 }
 

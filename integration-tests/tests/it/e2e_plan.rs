@@ -89,7 +89,7 @@ impl Dev {
         binary::run(&self.address, &[words, &[&path]].concat()).await
     }
 
-    /// Returns what a dry run says when it ends with `code`.
+    /// Returns the output of a dry run that ends with `code`.
     async fn plan(&self, text: &str, code: i32) -> Result<CommandOutput> {
         let said = self.say(&["job", "plan"], text).await?;
         ensure!(said.code == code, "wanted {code}: {said:?}");

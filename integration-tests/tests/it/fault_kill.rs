@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 const ROUNDS: u32 = 50;
 
 /// Everything must be as promised so long after the last kill: an election (3 s), the nack timeout
-/// of what a killed worker had in hand, and room for a busy machine.
+/// of a killed worker's evaluations, and room for a busy machine.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Slow enough that jobs get to run before they are changed, fast enough that something is always

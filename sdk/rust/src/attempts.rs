@@ -92,7 +92,7 @@ impl Attempts {
         }
     }
 
-    /// Decides what follows the failed attempt.
+    /// Decides on the step after the failed attempt.
     pub(crate) fn after(&mut self, error: &Error, now: Instant, chance: f64) -> Next {
         self.made += 1;
         let is_unreached = matches!(error.kind(), Kind::Unreachable { .. } | Kind::Tls(_));

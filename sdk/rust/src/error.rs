@@ -1,4 +1,4 @@
-//! Errors of calls: their causes, and what they mean for a retry.
+//! Errors of calls: their causes, and their consequences for a retry.
 
 use std::fmt;
 use std::time::Duration;

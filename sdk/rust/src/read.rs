@@ -1,4 +1,4 @@
-//! Reads and lists: what their messages have in common.
+//! Reads and lists: the common fields of their messages.
 
 use crate::v1;
 

@@ -15,7 +15,8 @@ const WAIT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct JobRun {
     pub registration: v1::RegisterJobResponse,
-    /// `None`: the job is periodic or parameterized. `failed_task_groups` tells what has no place.
+    /// `None`: the job is periodic or parameterized. `failed_task_groups` has the groups without a
+    /// place.
     pub evaluation: Option<v1::Evaluation>,
     /// `None`: the job has no deployment, such as a batch job.
     pub deployment: Option<v1::Deployment>,

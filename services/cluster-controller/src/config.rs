@@ -81,7 +81,7 @@ impl Config {
     /// Returns the settings of the maintenance of etcd.
     ///
     /// # Errors
-    /// The field that is wrong, and what it may be.
+    /// The invalid field, and its valid values.
     pub(crate) fn maintenance(&self) -> Result<Settings, ConfigError> {
         let invalid = |problem: String| ConfigError::Invalid {
             service: SERVICE.to_owned(),

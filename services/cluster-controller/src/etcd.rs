@@ -1,9 +1,9 @@
 //! The loop that maintains etcd, around [`controller::etcd::Care`]: reads the status of the members,
 //! performs one action at a time, and publishes sizes as metrics.
 //!
-//! The leader performs the actions. At its quota etcd refuses the lease and the key of an election, so
-//! without a leader the replicas that stand by do what makes etcd writable again: two of them may do
-//! it at once, which costs time and nothing else.
+//! The leader performs the actions. At its quota etcd refuses the lease and the key of an election,
+//! so without a leader, standby replicas perform the actions that make etcd writable again: two of
+//! them may act at once, which costs only time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ impl Drop for Leading {
     }
 }
 
-/// The loop and what it uses.
+/// The loop and its dependencies.
 pub(crate) struct Maintenance {
     pub(crate) client: Client,
     pub(crate) replica: Replica,

@@ -1,4 +1,4 @@
-//! One leadership term: the writer, and what else the leader's loops share.
+//! One leadership term: the writer, and the other parts that the leader's loops share.
 
 use std::time::Duration;
 

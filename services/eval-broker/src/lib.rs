@@ -1,8 +1,8 @@
 //! Hands evaluations to workers: by priority, at least once, one of a job at a time.
 //!
 //! In reading order: [`config`]; [`app`] is the wiring; `handle` is the way from RPCs to the loop;
-//! `run` is the leader's loop around [`broker::Broker`], which decides; `performer` carries out what it
-//! decided, `writes` are the transactions among that; `grpc` are the RPCs.
+//! `run` is the leader's loop around [`broker::Broker`], which decides; `performer` executes its
+//! effects, `writes` are the transactions among them; `grpc` are the RPCs.
 //!
 //! Its memory can be lost: the next leader rebuilds the queues from the store.
 

@@ -3,9 +3,9 @@
 //!
 //! A library that the api-gateway mounts; it has no process of its own yet.
 //!
-//! In reading order: [`mount()`] wires a [`NodeGateway`] and its loops; [`grpc`] answers the RPCs of
-//! nodes, and [`watch`] is the stream of one node. [`sessions`] remembers what each stream still has
-//! to send, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
+//! In reading order: [`mount()`] wires a [`NodeGateway`] and its loops; [`grpc`] answers the RPCs
+//! of nodes, and [`watch`] is the stream of one node. [`sessions`] remembers the pending changes of
+//! each stream, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
 //! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports, which [`packing`] puts into transactions. [`logs`] finds a task's output and relays it,
 //! and [`restart`] restarts tasks.

@@ -1,6 +1,6 @@
 //! Location of a task's output, and its relay from the node to the caller.
 //!
-//! [`locate`] is pure. Its refusals say what to do, which "no such file" would not.
+//! [`locate`] is pure. Its refusals name the fix, unlike "no such file".
 
 use std::time::Duration;
 

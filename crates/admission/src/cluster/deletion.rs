@@ -1,8 +1,8 @@
 //! Deletion in two steps: a mark, then the deletion.
 //!
 //! **Invariant**: a transaction that begins to use an object compares the object's key. So the mark
-//! makes every transaction fail that was decided before it, and whatever is decided after it is
-//! refused. A snapshot that shows the mark therefore shows all users of the object.
+//! makes every transaction fail that was decided before it, and every later one is refused. A
+//! snapshot that shows the mark therefore shows all users of the object.
 
 use state::Write;
 

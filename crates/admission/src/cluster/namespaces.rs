@@ -1,7 +1,7 @@
 //! Namespaces: created, changed, deleted in two steps, and joined by jobs and volumes.
 //!
-//! [`super::deletion`] explains the two steps; `jobs::namespace_rules` applies what a namespace
-//! allows to jobs.
+//! [`super::deletion`] explains the two steps; `jobs::namespace_rules` applies a namespace's rules
+//! to jobs.
 
 use std::fmt;
 

@@ -76,8 +76,8 @@ impl Refusal for ReportRefusal {
 
 /// Refuses the reports of a node that is down or disconnected.
 ///
-/// Source: Nomad's public behaviour: the node first has to receive what was decided about its
-/// allocations while it was away.
+/// Source: Nomad's public behaviour: the node first has to receive the decisions that were made
+/// about its allocations while it was away.
 ///
 /// # Errors
 /// [`ReportRefusal::NodeAway`].

@@ -87,6 +87,6 @@ pub enum Answer {
     Result(PlanResult),
     /// Too many plans are queued; nothing was written.
     Overloaded,
-    /// No longer the leader. The worker has to read from the store what was written.
+    /// No longer the leader. The worker has to read the outcome from the store.
     Unavailable,
 }

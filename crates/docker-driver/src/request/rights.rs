@@ -84,7 +84,8 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Adds and drops what the task asks for, and drops the engine's defaults that the node does not allow.
+/// Adds and drops the task's capabilities, and drops the engine's defaults that the node does not
+/// allow.
 fn set_capabilities(
     host: &mut HostConfig,
     options: &Options,

@@ -70,7 +70,7 @@ fn difference(one: &Value, other: &Value) -> Value {
     Value::Object(result)
 }
 
-/// Returns what the options add to the request of a task without options.
+/// Returns the fields that the options add to the request of a task without options.
 fn added(config: &Value, settings: &Settings) -> Value {
     let plain = request(&task(&json!({})), settings).unwrap();
     difference(&request(&task(config), settings).unwrap(), &plain)

@@ -59,7 +59,7 @@ fn name(check: &mut Check, path: &Path, name: Option<&str>) -> String {
     name.to_owned()
 }
 
-/// Refuses what a device cannot answer: nothing would ever match.
+/// Refuses a constraint on a fact that devices do not have: it would never match.
 fn check_device(check: &mut Check, path: &Path, sides: [&String; 2]) {
     for (side, field) in sides.into_iter().zip(["attribute", "value"]) {
         let Some(name) = side.strip_prefix("${") else {

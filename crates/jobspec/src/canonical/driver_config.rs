@@ -142,7 +142,7 @@ fn unexpected(driver: &Driver, name: &str) -> String {
     )
 }
 
-/// Returns `value` in the option's type, or what is wrong with it.
+/// Returns `value` in the option's type, or the problem.
 fn convert(kind: Kind, value: &Value) -> Result<Value, String> {
     if value.is_null() {
         return Ok(Value::Null);
@@ -244,7 +244,7 @@ fn block(
     }
 }
 
-/// Refuses what a process cannot be given.
+/// Refuses texts that cannot be passed to a process.
 fn fit(text: &str) -> Result<(), String> {
     environment::unfit(text).map_or(Ok(()), Err)
 }

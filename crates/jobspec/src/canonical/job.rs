@@ -1,4 +1,4 @@
-//! The job itself: names, priority, datacenters, and what its groups inherit.
+//! The job itself: names, priority, datacenters, and the settings that its groups inherit.
 
 use model::Timestamp;
 use model::job::{Job, JobType, MAX_PRIORITY, TaskGroup};
@@ -155,8 +155,8 @@ fn task_groups(check: &mut Check, spec: &spec::Job, job_type: JobType) -> Vec<Ta
     groups
 }
 
-/// Returns what the groups inherit, leaving out what the type of the job does not allow, so that
-/// the mistake is reported once and not per group.
+/// Returns the settings that the groups inherit, without those that the type of the job does not
+/// allow, so that the mistake is reported once and not per group.
 fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> Inherited<'a> {
     let update = spec.update.as_ref().filter(|_| {
         let allowed = job_types::allows_update(job_type);

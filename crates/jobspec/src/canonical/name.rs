@@ -1,4 +1,4 @@
-//! Names of jobs, groups and tasks: what they may not contain.
+//! Names of jobs, groups and tasks: forbidden characters and lengths.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,9 @@ use super::check::{Check, Path};
 /// The longest id of a job, in bytes: it is part of keys, URLs and lines of tables.
 const MAX_JOB_ID_BYTES: usize = 256;
 
-/// Returns the job's id; it is part of keys, URLs and command lines, so what means something else
-/// there is refused. A child's has what its launch adds to its parent's, whatever its length.
+/// Returns the job's id; it is part of keys, URLs and command lines, so characters with another
+/// meaning there are refused. A child's id is its parent's with the suffix of its launch, at any
+/// length.
 pub(super) fn job_id(check: &mut Check, id: Option<&str>, parent_id: Option<&str>) -> String {
     let id = id.unwrap_or_default();
     if id.is_empty() {

@@ -119,7 +119,7 @@ fn port(
     }
 }
 
-/// Returns the port; 0 is none, and what cannot be a port is an error.
+/// Returns the port; 0 is none, and an invalid port is an error.
 fn number(check: &mut Check, path: &Path, name: &str, label: &str, port: i64) -> Option<u16> {
     if port > MAX_PORT {
         let message = format!(

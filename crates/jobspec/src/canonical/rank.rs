@@ -1,4 +1,4 @@
-//! Affinities and spreads: what a job would rather have.
+//! Affinities and spreads: the preferences of a job.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The restart policy: what happens on the same node when a task ends that should not.
+//! The restart policy: restarts of an ended task on the same node.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ const SIGNALS: [&str; 26] = [
     "SIGXFSZ",
 ];
 
-/// Returns what is wrong with `name`, if anything.
+/// Returns the problem of `name`, if any.
 pub(super) fn problem(name: &str) -> Option<String> {
     if name.is_empty() || SIGNALS.contains(&name) {
         return None;

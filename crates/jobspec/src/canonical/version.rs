@@ -19,7 +19,7 @@ static COMPARISON: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"^\s*{operator}\s*{version}\s*$")).expect("the pattern is fixed")
 });
 
-/// Returns what is wrong with the right side of a `version` or `semver` constraint, if anything.
+/// Returns the problem of the right side of a `version` or `semver` constraint, if any.
 pub(super) fn problem(operator: Operator, text: &str) -> Option<String> {
     for part in text.split(',') {
         let Some(comparison) = COMPARISON.captures(part) else {

@@ -7,7 +7,7 @@ use model::{AccessMode, AttachmentMode};
 
 use super::check::{Check, Path};
 
-/// Checks what a group asks for; `canaries`: its updates try new versions out beside old ones.
+/// Checks a group's volume request; `canaries`: its updates try new versions out beside old ones.
 pub(super) fn volumes(
     check: &mut Check,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Extras: what job files have beyond the declared fields of a message.
+//! Extras: fields of job files beyond the declared fields of a message.
 
 use hcl::schema::{Attribute, Finish, Ignored, Label, Refused};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! The HTTP API's JSON: what is read, refused, ignored.
+//! The HTTP API's JSON: read, refused and ignored fields.
 
 use jobspec::{Inputs, canonicalise, parse, parse_api_json};
 use serde_json::json;

@@ -100,7 +100,7 @@ fn a_task_has_the_recorded_defaults() {
     has(&task["Identity"], &expected, "identity");
 }
 
-/// A block of a job, group or task, where it is found, and what it is there.
+/// A block of a job, group or task, its place, and its value there.
 type Row = (
     &'static str,
     &'static str,

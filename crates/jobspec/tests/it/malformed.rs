@@ -1,4 +1,4 @@
-//! Malformed job files and what is said about them: `tests/malformed/<case>.hcl` and `.txt`.
+//! Malformed job files and their errors: `tests/malformed/<case>.hcl` and `.txt`.
 //!
 //! A case is added without Rust: write the .hcl file, run this test with UPDATE_EXPECT=1, and read
 //! the .txt file that it writes: is the place right, and would you know what to do?

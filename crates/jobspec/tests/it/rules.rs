@@ -1,4 +1,4 @@
-//! Every rule of a valid job: one row breaks it, and says what is then reported, and where.
+//! Every rule of a valid job: one row breaks it, and has the expected error and its field.
 
 mod driver;
 mod group;

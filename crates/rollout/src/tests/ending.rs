@@ -162,7 +162,7 @@ impl History {
         }
     }
 
-    /// Tells whether what an action compares is as it was.
+    /// Tells whether the compares of an action still hold.
     fn is_asked(&self, action: &crate::Action) -> bool {
         let snapshot = self.fixture.snapshot();
         unchanged(action).iter().all(|(key, index)| match key {

@@ -328,7 +328,7 @@ impl Fixture {
     }
 }
 
-/// Returns what an action compares without writing it.
+/// Returns the keys that an action compares without writing them.
 pub(super) fn unchanged(action: &Action) -> Vec<(Key, u64)> {
     let compares = action.writes.iter().filter_map(|write| match write {
         Write::RequireUnchanged { key, modify_index } => Some((key.clone(), *modify_index)),

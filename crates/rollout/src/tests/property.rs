@@ -1,4 +1,4 @@
-//! Random rollouts: whatever order health comes in, the scheduler looks at all of it, and soon.
+//! Random rollouts: in any order of health reports, the scheduler sees all of them, and soon.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::ConfigError;
 
-/// Returns what the variables of `service` begin with, before the two underscores.
+/// Returns the prefix of the variables of `service`, before the two underscores.
 pub(super) fn prefix(service: &str) -> String {
     format!("KAFILA_{}", service.to_uppercase().replace('-', "_"))
 }

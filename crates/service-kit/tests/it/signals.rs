@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 
 use service_kit::{CancellationToken, TelemetryConfig, run_service};
 
-/// Says what the child process is to do; set only by the tests below.
+/// The variable with the child process's task; set only by the tests below.
 const CHILD: &str = "KAFILA_TEST_CHILD";
 
-/// Not a test of its own: what the child process runs. Does nothing otherwise.
+/// Not a test of its own: the body of the child process. Does nothing otherwise.
 #[test]
 fn child() {
     let Ok(behaviour) = std::env::var(CHILD) else {

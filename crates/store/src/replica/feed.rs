@@ -19,8 +19,8 @@ use crate::replica::shared::Shared;
 use crate::retry::Retry;
 use crate::watch::{Message, PrefixWatch};
 
-/// Changes that are applied before the state is published, while more are waiting: publishing costs a
-/// few microseconds whatever has changed, and this many changes take under 10 ms.
+/// Changes that are applied before the state is published, while more are waiting: publishing costs
+/// a few microseconds for any changes, and this many changes take under 10 ms.
 const MAX_BATCH: usize = 1_024;
 /// Interval of progress requests while a reader waits for a revision: etcd does not answer when the
 /// watch is not up to date, so one request is not enough.

@@ -12,7 +12,7 @@ pub enum Kind {
     Unreachable { problem: String },
     /// TLS refused the connection, on this side or the other.
     Tls(Problem),
-    /// The server is no Kafila gateway; what it does instead.
+    /// The server is no Kafila gateway; the text describes its behaviour.
     Foreign { evidence: &'static str },
     /// The server does not implement the RPC: an older gateway, or another server of Kafila.
     UnknownRpc,

@@ -1,4 +1,4 @@
-//! Drains through the API: begun, changed, ended, and what else becomes of the node meanwhile.
+//! Drains through the API: begun, changed, ended, and other changes of the node meanwhile.
 
 use model::NodeStatus;
 use proto::v1;

@@ -252,7 +252,7 @@ async fn a_store_that_falls_silent_is_no_store_in_which_nothing_happens() {
     suite.proxy.set(Mode::Cut);
 }
 
-/// Collects what is told up to `last`, without bookmarks.
+/// Collects the events up to `last`, without bookmarks.
 async fn history(events: &mut Streaming<v1::EventBatch>, last: u64) -> Vec<v1::EventBatch> {
     let mut batches = Vec::new();
     loop {

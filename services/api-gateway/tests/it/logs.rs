@@ -17,7 +17,7 @@ use crate::support::{Suite, WAIT_LIMIT, alloc, ask, job, node};
 
 const CHUNK: usize = 64 << 10;
 
-/// A node with endless output, which counts what it was asked for.
+/// A node with endless output, which counts its requests.
 #[derive(Clone, Default)]
 struct Files {
     chunks: Arc<AtomicUsize>,

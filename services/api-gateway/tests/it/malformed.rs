@@ -1,7 +1,7 @@
 //! Malformed requests, each answered with an error that names the field and how to mend it.
 //!
-//! To add one: a line in [`CASES`], with what is asked, the code, the field in the error's detail
-//! (empty: none) and pieces of the message: what is wrong, and what would be right.
+//! To add one: a line in [`CASES`], with the request, the code, the field in the error's detail
+//! (empty: none) and pieces of the message: the problem and the fix.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Dry runs through the API: what would differ, what the scheduler would do, and nothing written.
+//! Dry runs through the API: the diff, the scheduler's decisions, and no write.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ async fn plan(suite: &Suite, job: &Job) -> v1::PlanJobResponse {
     try_plan(suite, 0, job.into()).await.unwrap()
 }
 
-/// Returns what the scheduler would do about the only group.
+/// Returns the scheduler's decisions about the only group.
 fn updates(answer: &v1::PlanJobResponse) -> v1::DesiredUpdates {
     let annotations = answer.annotations.as_ref().unwrap();
     assert!(annotations.preempted_allocations.is_empty());

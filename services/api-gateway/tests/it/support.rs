@@ -197,7 +197,7 @@ impl Suite {
             .into_inner()
     }
 
-    /// Stores an object by another hand than a gateway's, whatever was there; returns the revision.
+    /// Stores an object without a gateway and without compares; returns the revision.
     pub(crate) async fn put(&self, key: &Key, entity: &Entity) -> u64 {
         let writer = self.store.unfenced_writer();
         let mut txn = writer.txn();
@@ -228,7 +228,7 @@ impl Suite {
         self.store.get(key).await.unwrap()
     }
 
-    /// Forgets what was before `revision`.
+    /// Compacts the history before `revision`.
     pub(crate) async fn compact(&self, revision: u64) {
         let endpoints = self.store.endpoints();
         let raw = etcd_client::Client::connect(endpoints, None).await.unwrap();
@@ -264,7 +264,7 @@ impl Suite {
             .await
     }
 
-    /// Returns what the gateway's metrics say.
+    /// Returns the gateway's metrics.
     pub(crate) async fn metrics(&self, gateway: usize) -> String {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let address = self.gateways[gateway].metrics;
@@ -282,7 +282,7 @@ pub(crate) fn ask<T>(message: T) -> tonic::Request<T> {
     service_kit::request(message, WAIT_LIMIT)
 }
 
-/// Returns options that ask for what the asked gateway has.
+/// Returns options for a read of the asked gateway's own replica.
 pub(crate) fn stale() -> Option<v1::QueryOptions> {
     Some(v1::QueryOptions {
         consistency: v1::Consistency::Stale.into(),

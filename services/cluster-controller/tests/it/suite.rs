@@ -20,7 +20,7 @@ use tonic::{Status, Streaming};
 /// Long enough for a loaded machine, short enough to notice.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Short, and long beside what a loaded machine makes of 20 ms between two reports.
+/// Short, but far above the 20 ms between two reports, also on a loaded machine.
 pub(crate) const TTL: Duration = Duration::from_millis(1_000);
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_millis(1_500);
 
@@ -181,7 +181,7 @@ impl Suite {
         }
     }
 
-    /// Commits what may have been overtaken; returns whether it was not.
+    /// Commits a transaction that may have been overtaken; returns false if it was.
     pub(crate) async fn try_commit(&self, build: impl FnOnce(&mut Txn)) -> bool {
         let writer = self.store.unfenced_writer();
         let mut txn = writer.txn();
@@ -243,7 +243,7 @@ impl Gateway {
         self.try_hear_texts(node_ids).await
     }
 
-    /// Reports whatever stands there as ids.
+    /// Reports any text as ids.
     pub(crate) async fn hear_texts(&mut self, texts: &[String]) {
         self.try_hear_texts(texts.to_vec())
             .await

@@ -1,4 +1,4 @@
-//! The service over an embedded etcd: what is stored in, what is stored after.
+//! The service over an embedded etcd: stored objects before and after.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

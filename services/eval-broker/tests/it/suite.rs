@@ -40,7 +40,7 @@ impl Drop for Replica {
 }
 
 impl Replica {
-    /// Returns what its metrics say.
+    /// Returns its metrics.
     pub(crate) async fn metrics(&self) -> String {
         let mut stream = TcpStream::connect(self.metrics).await.unwrap();
         let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -208,7 +208,7 @@ impl Suite {
         self.commit(&txn).await;
     }
 
-    /// Writes what has become of an evaluation, as the plan-applier does.
+    /// Writes the outcome of an evaluation, as the plan-applier does.
     pub(crate) async fn finish(&self, id: EvalId, change: impl FnOnce(&mut Evaluation)) -> u64 {
         let (mut eval, index) = self.eval(id).await;
         change(&mut eval);

@@ -1,4 +1,4 @@
-//! A broker that delivers what a test says and remembers the answers, and a plan-applier that
+//! A broker that delivers a test's evaluations and remembers the answers, and a plan-applier that
 //! answers as a test says and otherwise commits.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! The service between a broker and a plan-applier that do what a test says.
+//! The service between a scripted broker and a scripted plan-applier.
 
 #![expect(
     clippy::unwrap_used,

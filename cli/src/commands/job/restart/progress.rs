@@ -14,7 +14,7 @@ pub(super) struct Started {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It runs again; says what runs.
+    /// It runs again; names the new run.
     Done(String),
     Failed(String),
     Waiting,

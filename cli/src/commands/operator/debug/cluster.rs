@@ -64,7 +64,7 @@ pub(super) async fn parts(connection: &Connection) -> Vec<Part> {
     parts
 }
 
-/// Reads what the gateway and the leaders have printed last.
+/// Reads the last log lines of the gateway and the leaders.
 async fn logs(connection: &Connection, leaders: &[v1::Leader]) -> Vec<Part> {
     let leaders = leaders.iter().map(|leader| leader.service.as_str());
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! `kafila operator snapshot agent`: saves, deletes what is too old, and waits.
+//! `kafila operator snapshot agent`: saves, deletes old snapshots, and waits.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ async fn save_always(context: &Context, args: &Agent) -> Result<Exit, Error> {
     }
 }
 
-/// Deletes what is too old. A file that cannot be deleted is named and left.
+/// Deletes old snapshots. A file that cannot be deleted is reported and left.
 fn delete_expired(context: &Context, args: &Agent) -> Result<(), Error> {
     for name in expired(&names(&args.dir)?, args.retain) {
         let path = args.dir.join(name);

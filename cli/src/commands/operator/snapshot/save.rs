@@ -35,7 +35,8 @@ pub(super) fn now(context: &Context) -> Timestamp {
 /// Saves a snapshot as `path`, which must not exist.
 ///
 /// # Errors
-/// The file cannot be written, the stream broke, or what came is no complete and current snapshot.
+/// The file cannot be written, the stream broke, or the received bytes are no complete and current
+/// snapshot.
 pub(super) async fn save(context: &Context, path: &Path) -> Result<Verified, Error> {
     let failed = |error: std::io::Error| {
         Error::text(format!(

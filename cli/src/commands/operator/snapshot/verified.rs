@@ -13,7 +13,7 @@ pub(super) struct Verified {
     pub(super) contents: Contents,
 }
 
-/// Verifies the checksum of a file, and reads what it stores.
+/// Verifies the checksum of a file, and reads its contents.
 ///
 /// # Errors
 /// The file cannot be read, or is no complete snapshot.

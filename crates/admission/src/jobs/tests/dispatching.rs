@@ -1,4 +1,4 @@
-//! Dispatches: what is refused, whose child it is, and that a token makes one child.
+//! Dispatches: refusals, the parent of the child, and one child for each token.
 
 use std::collections::BTreeMap;
 

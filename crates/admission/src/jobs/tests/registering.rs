@@ -1,4 +1,4 @@
-//! Register: what is written, what is refused, what a retry finds.
+//! Registrations: writes, refusals and retries.
 
 use std::time::Duration;
 
@@ -333,7 +333,7 @@ fn counts_that_stay_are_not_too_many_together_with_new_ones() {
     );
 }
 
-/// Returns what a job with these counts and this priority is refused with.
+/// Returns the refusal of a job with these counts and this priority.
 fn refused(counts: &[u32], priority: i64) -> Option<String> {
     let group = |(number, count): (usize, &u32)| spec::TaskGroup {
         name: Some(format!("group-{number}")),

@@ -1,4 +1,4 @@
-//! Registration: what of a record is the node's, what the servers', what is refused.
+//! Registration: fields of the node, fields of the servers, and refusals.
 
 use model::{
     ClientStatus, DesiredStatus, EvalId, Indexed, Job, JobType, Node, NodeEligibility, NodeStatus,

@@ -1,4 +1,4 @@
-//! The job itself, and what each type of job may have.
+//! The job itself, and the blocks of each type of job.
 
 use jobspec::{Inputs, canonicalise, parse};
 use spec::Job;

@@ -1,4 +1,4 @@
-//! Constraints, affinities and spreads, and what is warned about.
+//! Constraints, affinities and spreads, and warnings.
 
 use super::check;
 use crate::support::{admit, file};

@@ -1,4 +1,4 @@
-//! Cores, devices and memory beyond what is asked for.
+//! Cores, devices and memory beyond the request.
 
 use model::{MemoryMax, Operator};
 

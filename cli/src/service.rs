@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_of_every_service_is_printed_with_what_it_means() {
+    fn every_setting_of_every_service_is_printed_with_its_meaning() {
         check::<api_gateway::Config>("api-gateway");
         check::<eval_broker::Config>("eval-broker");
         check::<scheduler_worker::Config>("scheduler-worker");

@@ -120,7 +120,7 @@ fn a_job_that_comes_up_is_followed_to_its_successful_deployment() {
 }
 
 #[test]
-fn each_question_waits_for_what_is_newer_than_the_last_answer() {
+fn each_question_waits_for_a_newer_state_than_the_last_answer() {
     let mut monitor = Monitor::of_evaluation(options(Goal::Start), EVAL);
     let asked = |after| Ask::Evaluation {
         id: EVAL.to_owned(),
@@ -338,7 +338,7 @@ fn a_placement_failure_is_remembered_over_the_next_evaluation() {
 }
 
 #[test]
-fn a_deployment_is_found_through_what_was_placed() {
+fn a_deployment_is_found_through_its_allocations() {
     let unnamed = v1::Evaluation {
         deployment_id: String::new(),
         ..eval()

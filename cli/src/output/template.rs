@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_is_none_is_named_with_what_is_wrong() {
+    fn an_invalid_template_is_refused_with_the_problem() {
         for text in [
             "{{",
             "{{.",

@@ -204,7 +204,7 @@ mod tests {
     use crate::fixtures;
 
     #[test]
-    fn a_failure_is_what_happened_and_not_what_followed_from_it() {
+    fn a_failure_is_the_cause_and_not_its_consequences() {
         let expected = "task \"server\": Driver Failure: no such command";
         assert_eq!(
             failure(&fixtures::never_started()).as_deref(),

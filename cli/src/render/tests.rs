@@ -559,7 +559,7 @@ fn the_leaders() {
 }
 
 #[test]
-fn placement_failures_come_with_what_to_do() {
+fn placement_failures_come_with_advice() {
     let none = v1::AllocMetric::default();
     let driver = v1::AllocMetric {
         nodes_evaluated: 1,
@@ -578,7 +578,7 @@ fn placement_failures_come_with_what_to_do() {
 }
 
 #[test]
-fn a_node_shows_what_tasks_may_have_for_themselves() {
+fn a_node_shows_its_cores_and_devices() {
     let mut node = fixtures::node();
     node.core_mhz = [(0, 2_000), (1, 2_000)].into();
     let instance = |id: &str, healthy| v1::DeviceInstance {

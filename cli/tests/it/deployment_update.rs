@@ -130,7 +130,7 @@ async fn a_deployment_is_paused_and_resumed() {
 }
 
 #[tokio::test]
-async fn to_fail_a_deployment_is_no_failure_unless_what_takes_the_job_back_fails() {
+async fn failing_a_deployment_exits_with_0_unless_the_revert_fails() {
     let mut failed = fixtures::running_deployment();
     "failed".clone_into(&mut failed.status);
     let state = FakeState {

@@ -42,7 +42,7 @@ async fn evaluations_are_listed_and_filtered() {
 }
 
 #[tokio::test]
-async fn scenario_037_an_evaluation_says_what_it_could_not_place() {
+async fn scenario_037_an_evaluation_names_its_failed_placements() {
     let gateway = Gateway::start(blocked()).await;
     for line in ["eval status 1a2b", "eval-status 1a2b", "status 1a2b"] {
         let said = kafila(line).at(&gateway.address).await;
@@ -142,7 +142,7 @@ async fn wrong_ids_are_explained() {
 }
 
 #[tokio::test]
-async fn the_next_page_keeps_what_the_first_was_asked_for() {
+async fn the_next_page_keeps_the_flags_of_the_first() {
     let gateway = Gateway::start(blocked()).await;
     let said = kafila("eval list -job web -per-page 1")
         .at(&gateway.address)

@@ -155,7 +155,7 @@ async fn a_deployment_that_fails_ends_with_1() {
 }
 
 #[tokio::test]
-async fn an_unhealthy_allocation_is_explained_with_what_happened_to_its_task() {
+async fn an_unhealthy_allocation_is_explained_with_the_last_event_of_its_task() {
     let mut fails = fixtures::running_deployment();
     for group in fails.task_groups.values_mut() {
         group.unhealthy_allocs = 1;

@@ -93,7 +93,7 @@ async fn a_revert_is_detached_from_or_refused() {
 }
 
 #[tokio::test]
-async fn versions_are_shown_newest_first_with_what_differs() {
+async fn versions_are_shown_newest_first_with_their_diffs() {
     let gateway = Gateway::start(with_differences()).await;
     let said = kafila("job history web").at(&gateway.address).await;
     said.ended(0).printed(&[

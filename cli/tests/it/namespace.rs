@@ -97,7 +97,7 @@ async fn a_flag_wins_over_the_file() {
 }
 
 #[tokio::test]
-async fn by_name_a_namespace_is_made_or_keeps_what_no_flag_says() {
+async fn by_name_a_namespace_is_created_or_keeps_fields_without_a_flag() {
     let gateway = Gateway::start(FakeState::running()).await;
     let said = kafila("namespace apply prod").at(&gateway.address).await;
     let expected = "Successfully applied namespace \"prod\"!\n";
@@ -116,7 +116,7 @@ async fn by_name_a_namespace_is_made_or_keeps_what_no_flag_says() {
 }
 
 #[tokio::test]
-async fn by_name_nothing_of_what_others_do_meanwhile_is_undone() {
+async fn by_name_concurrent_changes_of_a_namespace_are_kept() {
     let mut state = FakeState::running();
     let other = v1::Namespace {
         meta: [("owner".to_owned(), "ml".to_owned())].into(),

@@ -56,7 +56,7 @@ async fn a_page_says_how_to_get_the_next() {
 }
 
 #[tokio::test]
-async fn one_node_is_shown_with_what_it_holds() {
+async fn one_node_is_shown_with_its_allocations() {
     let gateway = Gateway::start(FakeState::running()).await;
     for line in ["node status 4d2b", "node-status 4d2b", "status 4d2b"] {
         let said = kafila(line).at(&gateway.address).await;

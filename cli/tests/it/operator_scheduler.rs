@@ -52,7 +52,7 @@ async fn the_configuration_is_shown() {
 type Change<'a> = &'a dyn Fn(&mut v1::SchedulerConfiguration);
 
 #[tokio::test]
-async fn only_what_is_given_is_changed() {
+async fn only_given_settings_are_changed() {
     let table: [(&str, Change<'_>); 6] = [
         ("-scheduler-algorithm=spread", &|config| {
             config.scheduler_algorithm = "spread".to_owned();

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn by_age_compacts_at_what_was_current_at_least_one_age_ago() {
+    fn by_age_compacts_at_the_revision_of_at_least_one_age_ago() {
         let mut compactor = AutoCompactor::new(AutoCompaction::Age(secs(100)));
         let mut compactions = Vec::new();
         let mut now = Duration::ZERO;

@@ -509,7 +509,7 @@ fn at_rest(changes: Vec<Change>) -> Vec<Fact> {
 }
 
 #[test]
-fn at_rest_a_job_runs_what_it_asks_for() {
+fn at_rest_a_job_runs_its_counts() {
     let node = builders::node(1);
     let two = || {
         vec![

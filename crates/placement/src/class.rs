@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_told_apart_by_what_nodes_share_of_them() {
+    fn classes_differ_by_the_shared_facts_of_devices() {
         let with = |devices: &[NodeDevice]| {
             let mut node = node();
             node.devices = devices.to_vec();

@@ -111,7 +111,7 @@ fn fresh_seed() -> Option<u64> {
 }
 
 #[test]
-fn seeds_that_nobody_chose_pass() {
+fn fresh_seeds_pass() {
     let _cores = CORES
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);

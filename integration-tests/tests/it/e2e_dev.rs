@@ -122,7 +122,7 @@ async fn ending(dev: &Dev, arguments: &[&str]) -> Result<Process> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_ctrl_c_says_what_is_left_and_what_removes_it() -> Result<()> {
+async fn a_second_ctrl_c_names_leftovers_and_their_removal() -> Result<()> {
     let dev = Dev::new()?;
     let process = ending(&dev, &[]).await?;
     dev.says("Waiting for tasks of stubborn.").await?;
@@ -149,7 +149,7 @@ async fn a_second_ctrl_c_says_what_is_left_and_what_removes_it() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_that_go_on_are_said_to_with_what_stops_them() -> Result<()> {
+async fn remaining_tasks_are_reported_with_the_command_that_stops_them() -> Result<()> {
     let dev = Dev::new()?;
     let data_dir = dev.data_dir();
     let process = ending(&dev, &["-data-dir", &data_dir]).await?;

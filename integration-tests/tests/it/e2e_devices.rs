@@ -104,7 +104,7 @@ async fn why_waits(suite: &Suite, api: &Api, job_id: &str) -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_have_what_their_node_gave_them_and_nothing_of_others() -> Result<()> {
+async fn tasks_have_their_cores_and_devices_and_no_others() -> Result<()> {
     if !test_kit::etcd::available() {
         return Ok(());
     }

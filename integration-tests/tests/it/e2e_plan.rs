@@ -106,7 +106,7 @@ impl Drop for Dev {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scenario_025_plans_end_with_what_they_found_and_runs_do_just_that() -> Result<()> {
+async fn scenario_025_plans_end_with_their_result_and_runs_apply_it() -> Result<()> {
     let dev = Dev::start().await?;
     let api = dev.api()?;
 

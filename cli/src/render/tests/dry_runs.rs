@@ -140,7 +140,7 @@ fn a_plan_with_groups_that_come_and_go() {
 }
 
 #[test]
-fn a_plan_of_what_has_no_place_and_what_would_have_to_go() {
+fn a_plan_with_failed_placements_and_victims() {
     let updates = jobdiff::GroupUpdates {
         place: 2,
         ..Default::default()

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_written_and_nothing_else_of_the_node_changes() {
+    fn only_a_different_eligibility_is_written_and_no_other_field() {
         let mut stored = Stored::default();
         let node = builders::node(1);
         assert_eq!(node.eligibility, NodeEligibility::Eligible);

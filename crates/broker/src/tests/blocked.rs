@@ -253,7 +253,7 @@ fn a_change_of_a_node_unblocks_only_if_the_node_becomes_schedulable() {
 }
 
 #[test]
-fn a_volume_that_is_registered_unblocks_what_its_node_could_take() {
+fn a_registered_volume_unblocks_evaluations_that_its_node_could_take() {
     let volume = |deleting: bool| {
         let volume = model::Volume {
             namespace: "default".into(),

@@ -323,7 +323,7 @@ fn a_closed_session_gets_nothing_more() {
 }
 
 #[test]
-fn scenario_058_a_redelivery_waits_for_what_the_jobs_last_plan_wrote() {
+fn scenario_058_a_redelivery_waits_for_the_writes_of_the_jobs_last_plan() {
     let mut fixture = Fixture::with_worker(5);
     fixture.put(&[eval(1, "j")]);
     let created = fixture.revision;

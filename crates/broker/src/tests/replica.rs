@@ -96,7 +96,7 @@ fn of_several_blocked_evals_of_a_job_a_new_leader_keeps_the_newest() {
 }
 
 #[test]
-fn a_resync_keeps_what_workers_have_and_drops_what_is_closed() {
+fn a_resync_keeps_deliveries_and_drops_closed_evaluations() {
     let mut fixture = Fixture::with_worker(2);
     fixture.put(&[eval(1, "a"), eval(2, "b"), eval(3, "c"), eval(4, "a")]);
     let deliveries = fixture.deliveries();

@@ -116,7 +116,7 @@ fn a_system_allocation_that_was_told_to_stop_is_looked_at_until_it_has() {
 }
 
 #[test]
-fn a_new_leader_sees_to_what_was_stopping_when_its_node_died() {
+fn a_new_leader_evaluates_allocations_that_were_stopping_when_their_node_died() {
     let mut fleet = Fleet::unheard(2);
     let job = service("web", 1);
     fleet.put_job(&job);
@@ -174,7 +174,7 @@ fn changes_between_down_ready_and_disconnected_are_news() {
 }
 
 #[test]
-fn a_new_leader_finishes_what_an_old_one_began() {
+fn a_new_leader_creates_the_evaluations_that_its_predecessor_owed() {
     let job = service("web", 1);
     let owed = Effect::Evaluate { node_id: id(1) };
     let mut fleet = Fleet::unheard(2);

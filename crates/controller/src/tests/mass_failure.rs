@@ -113,7 +113,7 @@ fn with_three_long_down() -> Fleet {
 }
 
 #[test]
-fn nodes_that_are_down_do_not_count_when_somebody_writes_to_them() {
+fn writes_to_nodes_that_are_down_do_not_make_them_count() {
     let mut fleet = with_three_long_down();
     for number in 1..=3 {
         // As `node eligibility -disable` does.

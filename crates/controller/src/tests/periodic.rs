@@ -339,7 +339,7 @@ fn changed_unheard(fixture: &mut Fixture) {
 }
 
 #[test]
-fn a_job_that_has_changed_is_launched_by_what_it_says_now() {
+fn a_changed_job_is_launched_by_its_current_schedule() {
     let mut fixture = Fixture::new(&periodic(&["*/5 * * * *"]));
     assert_eq!(fixture.step(at(1, 0)), []);
     changed_unheard(&mut fixture);

@@ -338,7 +338,7 @@ fn a_write_without_changes_is_no_revision() {
 }
 
 #[test]
-fn a_compaction_waits_for_what_is_not_published() {
+fn a_compaction_waits_for_unpublished_writes() {
     let mut mvcc = Mvcc::default();
     apply(&mut mvcc, &[Change::Put(0, 1)], false);
     assert_eq!(mvcc.compact(2), Err(ApiError::FutureRevision));

@@ -20,7 +20,7 @@ async fn client(store: &EmbeddedEtcd) -> Client {
 }
 
 #[tokio::test]
-async fn a_watch_sees_what_a_txn_wrote_in_one_message() {
+async fn a_watch_sees_the_writes_of_a_txn_in_one_message() {
     let store = EmbeddedEtcd::start(Config::in_memory()).await.unwrap();
     let mut client = client(&store).await;
     let mut watch = client

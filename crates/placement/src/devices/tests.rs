@@ -174,7 +174,7 @@ fn the_kind_that_is_liked_best_is_taken_and_says_how_much() {
 }
 
 #[test]
-fn a_request_that_may_choose_leaves_the_other_what_it_needs() {
+fn a_flexible_request_leaves_the_other_its_instances() {
     let any = ask("gpu", 2, &[], &[("model = k80", 100)]);
     let fixed = ask("nvidia/gpu/k80", 1, &[], &[]);
     let (ids, _) = chosen(&[any.clone(), fixed.clone()]).unwrap();

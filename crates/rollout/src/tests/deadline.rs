@@ -146,7 +146,7 @@ fn an_allocation_updated_in_place_counts_from_the_deployments_start() {
 }
 
 #[test]
-fn a_group_that_has_what_it_wants_has_no_deadline_left() {
+fn a_healthy_group_has_no_deadline_left() {
     let mut fixture = Fixture::deploying(&job(1), group(1), 1);
     fixture.report(1, true);
     fixture.perform();

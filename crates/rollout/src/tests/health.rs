@@ -136,7 +136,7 @@ fn a_verdict_about_another_deployment_is_no_news() {
 }
 
 #[test]
-fn a_new_leader_asks_for_what_the_old_one_did_not() {
+fn a_new_leader_requests_a_missing_evaluation() {
     let mut fixture = Fixture::deploying(&job(2), group(2), 2);
     fixture.report(1, true);
     fixture.elect();

@@ -39,7 +39,7 @@ fn success_marks_the_version_stable_once() {
 }
 
 #[test]
-fn a_new_leader_marks_what_the_old_one_did_not() {
+fn a_new_leader_marks_versions_that_its_predecessor_did_not() {
     let mut fixture = Fixture::deploying(&job(1), group(1), 1);
     succeed(&mut fixture);
     fixture.actions.clear();

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn scenario_124_weights_of_what_matches_count() {
+    fn scenario_124_weights_of_matching_affinities_count() {
         let mut job = builders::service("web", 1);
         job.affinities = vec![
             affinity("${node.datacenter}", "dc1", 100),

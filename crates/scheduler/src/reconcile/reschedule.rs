@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_its_time_out_of_reach_is_not_what_a_replacement_waits_for() {
+    fn a_replacement_does_not_wait_for_the_end_of_a_disconnect() {
         assert_eq!(
             fate(1, 70, 1, TriggeredBy::AllocReschedule),
             SlotDecision::Now

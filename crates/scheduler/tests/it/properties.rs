@@ -75,7 +75,7 @@ fn a_group_never_has_more_than_its_count_and_its_canaries() {
 }
 
 #[test]
-fn a_group_is_short_only_of_what_is_queued_or_waits() {
+fn a_group_is_short_only_of_queued_or_waiting_allocations() {
     play(ANYWHERE, |history, shown| {
         let job = shown.job;
         let outcome = shown.decision.plan.eval_outcome.as_ref().unwrap();
@@ -568,7 +568,7 @@ fn placements_have_their_volumes_and_addresses() {
 }
 
 #[test]
-fn distinct_constraints_hold_for_what_was_placed() {
+fn distinct_constraints_hold_for_placements() {
     for types in [ANYWHERE, EVERYWHERE] {
         distinct_constraints_hold(types);
     }

@@ -67,7 +67,7 @@ async fn leader(raw: &mut etcd_client::Client) -> Option<()> {
 }
 
 #[tokio::test]
-async fn history_older_than_the_promise_is_compacted_whoever_else_compacts() {
+async fn history_older_than_the_promise_is_compacted_beside_other_compactions() {
     if !etcd::available() {
         return;
     }

@@ -77,7 +77,7 @@ async fn evaluations_missing_from_a_former_leader_are_created_by_the_next() {
 }
 
 #[tokio::test]
-async fn the_fence_refuses_what_a_deposed_leader_writes() {
+async fn the_fence_refuses_the_writes_of_a_deposed_leader() {
     let suite = Suite::start().await;
     let (deposed, mut old_gateway) = suite.led().await;
     for number in 1..=3 {

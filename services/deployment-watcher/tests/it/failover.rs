@@ -36,7 +36,7 @@ async fn the_next_leader_does_the_pending_work() {
 }
 
 #[tokio::test]
-async fn the_fence_refuses_what_a_deposed_leader_writes() {
+async fn the_fence_refuses_the_writes_of_a_deposed_leader() {
     let suite = Suite::start().await;
     suite.put_job(&suite.job, false).await;
     suite.deploy(group()).await;

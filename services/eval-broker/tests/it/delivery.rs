@@ -56,7 +56,7 @@ async fn an_evaluation_goes_to_a_worker_that_waits_and_is_over_with_its_outcome(
 }
 
 #[tokio::test]
-async fn credit_and_types_bound_what_a_worker_gets() {
+async fn credit_and_types_limit_the_deliveries_to_a_worker() {
     let suite = Suite::start().await;
     let leader = suite.leader().await;
     let mut worker = suite
@@ -132,7 +132,7 @@ async fn a_nack_brings_it_back() {
 }
 
 #[tokio::test]
-async fn a_node_that_comes_unblocks_what_waits_for_its_class() {
+async fn a_new_node_unblocks_evaluations_that_wait_for_its_class() {
     let suite = Suite::start().await;
     let leader = suite.leader().await;
     let mut worker = suite.worker(&leader.address, 2).await;
@@ -153,7 +153,7 @@ async fn a_node_that_comes_unblocks_what_waits_for_its_class() {
 }
 
 #[tokio::test]
-async fn malformed_requests_say_what_is_wrong() {
+async fn malformed_requests_are_refused_with_the_problem() {
     let suite = Suite::start().await;
     let leader = suite.leader().await;
     let mut client = suite.client(&leader.address);

@@ -87,7 +87,7 @@ async fn capacity_that_came_without_a_leader_unblocks() {
 }
 
 #[tokio::test]
-async fn scenario_093_the_fence_refuses_what_a_deposed_leader_writes() {
+async fn scenario_093_the_fence_refuses_the_writes_of_a_deposed_leader() {
     let suite = Suite::start().await;
     let deposed = suite.leader().await;
     let mut worker = suite.worker(&deposed.address, 10).await;

@@ -42,7 +42,7 @@ async fn an_evaluation_becomes_a_plan_and_is_acked_once_it_is_committed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_evaluation_goes_by_what_was_configured_before_it() {
+async fn the_next_evaluation_uses_the_configuration_set_before_it() {
     let mut suite = Suite::start().await;
     suite.work(|_| {}).await;
     let first = suite.place("a").await;
@@ -242,7 +242,7 @@ async fn work_that_takes_long_is_extended_until_the_broker_takes_it_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_session_is_opened_again_with_what_is_left_of_the_credit() {
+async fn a_broken_session_is_opened_again_with_the_remaining_credit() {
     let mut suite = Suite::start().await;
     let (release, held) = oneshot::channel();
     suite.answer([Answer::Hold(held)]);
@@ -302,7 +302,7 @@ async fn a_leader_that_has_been_succeeded_is_waited_for_no_longer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_finishes_what_is_in_hand() {
+async fn a_drain_finishes_the_evaluations_in_hand() {
     let mut suite = Suite::start().await;
     let (release, held) = oneshot::channel();
     suite.answer([Answer::Hold(held)]);

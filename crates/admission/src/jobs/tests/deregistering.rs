@@ -196,7 +196,7 @@ fn an_attempt_whose_answer_was_lost_is_answered_without_writing_again() {
 }
 
 #[test]
-fn every_write_but_a_new_name_compares_what_it_was_decided_on() {
+fn every_write_but_a_new_name_compares_its_object() {
     let (mut fixture, job) = (Fixture::default(), builders::service("web", 2));
     for n in 0..10 {
         fixture.register(&changed(&job, n));

@@ -77,7 +77,7 @@ fn a_parent_is_registered_without_an_evaluation() {
 }
 
 #[test]
-fn a_child_has_what_its_parent_has_and_what_it_is_told() {
+fn a_child_has_its_parents_spec_and_its_own_payload_and_meta() {
     let mut fixture = with_parent();
     let request = DispatchRequest {
         id_template: "nightly".to_owned(),
@@ -210,7 +210,7 @@ fn scenario_021_a_token_stands_for_its_child_as_long_as_that_is_stored() {
 }
 
 #[test]
-fn a_retry_finds_what_the_first_attempt_made() {
+fn a_retry_finds_the_result_of_the_first_attempt() {
     let mut fixture = with_parent();
     let context = fixture.context();
     let outcome = dispatch(&fixture.snapshot(), &asked(), &context).unwrap();

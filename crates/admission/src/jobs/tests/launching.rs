@@ -187,7 +187,7 @@ fn at_the_bound_nothing_is_launched_or_evaluated_by_hand() {
 
 /// A collector that has not seen the evaluation finds the version changed.
 #[test]
-fn an_evaluation_of_what_could_be_collected_writes_its_version() {
+fn an_evaluation_of_a_collectable_job_writes_its_version() {
     let version_writes = |job: &Job, stop: bool| {
         let mut fixture = Fixture::default();
         fixture.register(job);
@@ -233,7 +233,7 @@ fn an_evaluation_of_what_could_be_collected_writes_its_version() {
 }
 
 #[test]
-fn an_evaluation_by_hand_marks_what_has_failed_and_was_not_replaced() {
+fn an_evaluation_by_hand_marks_failed_allocations_without_a_replacement() {
     let mut fixture = Fixture::default();
     let job = builders::service("web", 3);
     fixture.register(&job);

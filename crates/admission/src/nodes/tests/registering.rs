@@ -123,7 +123,7 @@ fn scenario_066_more_memory_is_written_and_makes_no_evaluations() {
 }
 
 #[test]
-fn a_registration_leaves_a_drain_and_what_happened_as_they_are() {
+fn a_registration_keeps_the_drain_and_the_events_of_the_node() {
     let mut known = stored();
     let strategy = model::DrainStrategy::new(None, true, NOW);
     known.value.begin_drain(strategy, Default::default(), NOW);

@@ -224,7 +224,7 @@ fn an_end_of_the_drain_leaves_the_rest_where_it_is() {
 }
 
 #[test]
-fn a_new_leader_goes_on_with_what_it_finds() {
+fn a_new_leader_continues_the_drains_that_it_finds() {
     let mut fixture = Fixture::new(3);
     let job = paced("web", 2, 1);
     fixture.put_job(&job);

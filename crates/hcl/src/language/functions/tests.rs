@@ -225,7 +225,7 @@ const REFUSALS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_function_returns_what_its_table_says() {
+fn every_function_returns_the_value_in_its_table() {
     for (call, expected) in VALUES {
         assert_eq!(eval(call), Ok(eval(expected).unwrap()), "{call}");
     }

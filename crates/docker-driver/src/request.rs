@@ -24,7 +24,7 @@ use crate::image::{self, Image};
 use crate::options::Options;
 use crate::settings::Settings;
 
-/// Returns the request, or the option that cannot be carried out and how to correct it.
+/// Returns the request, or the invalid option and how to correct it.
 pub(crate) fn create(
     task: &TaskConfig,
     options: &Options,

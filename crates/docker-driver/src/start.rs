@@ -83,7 +83,7 @@ impl Docker {
         started
     }
 
-    /// Creates the container. One of an earlier attempt, which has ended, makes way for it.
+    /// Creates the container. It replaces the ended container of an earlier attempt.
     async fn create(
         &self,
         id: &TaskId,

@@ -28,7 +28,7 @@ use crate::{
     watch::{Outbox, Request, StreamId, WatchHub},
 };
 
-/// Leases whose end is carried out in one tick; etcd revokes at most 1,000 a second, in halves.
+/// The largest number of leases that end in one tick; etcd revokes at most 1,000 a second, in halves.
 const MAX_EXPIRIES_PER_TICK: usize = 500;
 
 /// Records that a compaction examines in one tick: some 3 ms without writes.

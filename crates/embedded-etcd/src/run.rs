@@ -23,7 +23,7 @@ use crate::{
 /// ever has in flight, and a few batches' worth.
 const QUEUE: usize = 4_096;
 
-/// Requests carried out before their changes are stored: bounds how long readers are kept out.
+/// Requests executed before their changes are stored: bounds how long readers are kept out.
 const MAX_BATCH_REQUESTS: usize = 1_024;
 
 /// Changes after which no further request joins the batch; some 10 ms of work for the disk.

@@ -70,11 +70,11 @@ pub enum Fact {
     HistoryIsOne,
     /// Every key and every value can be read.
     KeysAreKnown,
-    /// An acknowledged request is carried out, and undone by users only.
+    /// An acknowledged request is executed, and undone by users only.
     AcknowledgedIsKept,
-    /// A refused request is not carried out.
+    /// A refused request is not executed.
     RefusedIsNotDone,
-    /// A request is carried out once, however often it is sent.
+    /// A request is executed once, however often it is sent.
     DoneOnce,
     /// A new allocation is of a job that is not stopped, on a node that is ready and eligible.
     PlacedWhereAllowed,

@@ -1,8 +1,8 @@
 //! The JSON of the HTTP API: `{"Job": {…}}` or the job alone, with keys such as `TaskGroups`.
 //!
 //! Keys match whatever their case, unknown ones are ignored (a near miss with a warning), durations
-//! are integer nanoseconds. What this version does not carry out is refused unless it is empty,
-//! because Nomad writes every field of a job, empty ones too.
+//! are integer nanoseconds. Fields that this version does not support are refused unless they are
+//! empty, because Nomad writes every field of a job, empty ones too.
 
 use hcl::collector::Collector;
 use hcl::json::{Json, Key, Node, plain};

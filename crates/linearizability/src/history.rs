@@ -6,8 +6,8 @@ pub struct Operation<I, O> {
     pub input: I,
     /// Time of the call, on a clock shared by all clients, in any unit.
     pub invoked: u64,
-    /// Time and value of the answer; `None`: without an answer it may have been carried out at any
-    /// later time, or never. An operation that was not carried out is left out of a history.
+    /// Time and value of the answer; `None`: without an answer it may have been executed at any
+    /// later time, or never. An operation that was not executed is left out of a history.
     pub completed: Option<(u64, O)>,
 }
 

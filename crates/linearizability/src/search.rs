@@ -21,7 +21,7 @@ use crate::model::Model;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Positions of the operations in an order that explains every answer; operations without an
-    /// answer are included as far as they may have been carried out.
+    /// answer are included as far as they may have been executed.
     Linearizable(Vec<usize>),
     /// There is no such order.
     Impossible {

@@ -215,7 +215,7 @@ fn the_order_and_where_it_ends_are_told() {
 
 #[test]
 fn many_equal_operations_without_an_answer_are_as_one() {
-    // Each of forty equal writes without an answer may have been carried out; the reads in between
+    // Each of forty equal writes without an answer may have been executed; the reads in between
     // show another value.
     let mut seen: Vec<Seen> = (0..40)
         .map(|at| Operation::unknown(Input::Write(7), at))
@@ -255,7 +255,7 @@ fn made_by_one_thread() -> impl Strategy<Value = Vec<Seen>> {
             } else {
                 Input::Read
             };
-            // One in eight has no answer; half of those are not carried out.
+            // One in eight has no answer; half of those are not executed.
             let is_known = luck != 0;
             if is_write && (is_known || number % 2 == 0) {
                 value = number;
@@ -306,7 +306,7 @@ proptest! {
         let end = end.max().unwrap_or(0);
         let newest = u32::try_from(seen.len()).unwrap() + 1;
         seen.push(Operation::known(Input::Write(newest), end + 1, end + 2, newest));
-        // A write without an answer may be carried out as late as this.
+        // A write without an answer may be executed as late as this.
         let known = |op: &Seen| op.completed.is_some();
         let old: Vec<u32> = seen[..seen.len() - 1].iter().filter(|op| known(op)).filter_map(|op| match op.input {
             Input::Write(value) => Some(value),

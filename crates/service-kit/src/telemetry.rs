@@ -54,7 +54,7 @@ impl Telemetry {
     /// resource attribute `service.name`.
     ///
     /// # Errors
-    /// The filter or the endpoint makes no sense, or the process already has telemetry.
+    /// The filter or the endpoint is invalid, or the process already has telemetry.
     pub fn start(service: &str, config: &TelemetryConfig) -> Result<Self, TelemetryError> {
         let (logs, filter) = Logs::new(&config.log).map_err(TelemetryError::BadFilter)?;
         // Colours are for a terminal: in a file they are noise.

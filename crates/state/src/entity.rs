@@ -75,7 +75,7 @@ pub struct PlanCommit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     pub piece: u32,
-    /// Number of its operations that are carried out, counted from the first.
+    /// Number of its operations that are executed, counted from the first.
     pub ops: u32,
 }
 

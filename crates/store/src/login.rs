@@ -140,7 +140,7 @@ async fn send(mut channel: Channel, request: Request<Body>) -> Result<Response<B
     Ok(channel.ready().await?.call(request).await?)
 }
 
-/// Sends a request; once more with a new token if etcd refuses the token, before it has carried out
+/// Sends a request; once more with a new token if etcd refuses the token, before it has executed
 /// anything.
 async fn call(
     channel: Channel,

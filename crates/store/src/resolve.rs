@@ -22,9 +22,9 @@ const CONFIRM_KEYS: usize = 100;
 /// Outcome of a commit in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// It was carried out at this revision.
+    /// It was executed at this revision.
     Applied { revision: u64 },
-    /// It was not carried out so far. The request may still be under way: committing the SAME
+    /// It was not executed so far. The request may still be under way: committing the SAME
     /// transaction again is safe, because its compares let only one attempt through. Another
     /// transaction is safe only when it compares one of the same keys.
     NotApplied,
@@ -128,7 +128,7 @@ async fn resolve_deletions(client: &Client, txn: &Txn, revision: u64) -> Result<
     })
 }
 
-/// Returns whether all of `txn` was carried out at `revision`.
+/// Returns whether all of `txn` was executed at `revision`.
 async fn confirm(client: &Client, txn: &Txn, revision: u64) -> Result<bool, Error> {
     for writes in txn.writes().chunks(CONFIRM_KEYS) {
         let found = read_at(client, writes, revision).await?;

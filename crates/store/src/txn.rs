@@ -88,7 +88,7 @@ pub enum TxnError {
     },
 }
 
-/// The expected state of a key when the transaction is carried out.
+/// The expected state of a key when the transaction is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     Absent,
@@ -311,7 +311,7 @@ impl Txn {
         )
     }
 
-    /// Adds everything of `other`, so that both are carried out at one revision or not at all. Equal
+    /// Adds everything of `other`, so that both are executed at one revision or not at all. Equal
     /// compares are kept once.
     ///
     /// # Errors

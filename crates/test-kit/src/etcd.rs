@@ -169,7 +169,7 @@ impl Etcd {
         Ok(())
     }
 
-    /// Stops it in its tracks: connections stay, nothing is answered. [`Self::resume`] undoes it.
+    /// Suspends the process: connections stay, nothing is answered. [`Self::resume`] undoes it.
     pub fn pause(&self) {
         self.signal("-STOP");
     }

@@ -143,7 +143,7 @@ impl<S: Store> Loop<S> {
         Event::Submit { ticket, plan }
     }
 
-    /// Passes an event to the machine and carries out its effects; `false` ends the term.
+    /// Passes an event to the machine and executes its effects; `false` ends the term.
     fn step(&mut self, event: Event) -> bool {
         let snapshot = self.context.replica.snapshot();
         let effects = self.applier.step(&snapshot, event);

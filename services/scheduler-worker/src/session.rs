@@ -1,5 +1,5 @@
 //! Keeps a session with the eval-broker's leader open: grants credit, takes deliveries, and never
-//! has more in hand than there are workers.
+//! holds more evaluations than there are workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Sessions {
             }
         }
         if !in_hand.is_empty() {
-            info!(evals = in_hand.len(), "finishing what is in hand");
+            info!(evals = in_hand.len(), "finishing the evaluations in hand");
         }
         while in_hand.join_next().await.is_some() {}
     }

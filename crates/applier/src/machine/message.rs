@@ -52,7 +52,7 @@ pub enum Event {
     Replica,
 }
 
-/// An output of the machine, to be carried out by the loop.
+/// An output of the machine, to be executed by the loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Verify `plan` against the replica of this step and the pending writes.

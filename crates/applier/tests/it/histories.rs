@@ -28,7 +28,7 @@ struct History {
     applier: Applier,
     verifying: Option<(Ticket, Arc<Plan>, Arc<Pending>, Snapshot)>,
     out: Option<(CommitId, Vec<Arc<Piece>>)>,
-    /// Transactions in doubt; they may still be carried out, until the next election.
+    /// Transactions in doubt; they may still be executed, until the next election.
     in_doubt: Vec<Vec<Arc<Piece>>>,
     tickets: u64,
     open: BTreeMap<Ticket, Plan>,
@@ -178,7 +178,7 @@ impl History {
             return;
         };
         if self.below(20) == 0 {
-            // No answer; the transaction was carried out, will be, or never will.
+            // No answer; the transaction was executed, will be, or never will.
             self.in_doubt.push(parts);
             if self.rng.random() {
                 self.late();
@@ -194,7 +194,7 @@ impl History {
         self.tell(event);
     }
 
-    /// A transaction in doubt is carried out late, if its compares hold.
+    /// A transaction in doubt is executed late, if its compares hold.
     fn late(&mut self) {
         if let Some(parts) = self.in_doubt.pop() {
             let _ = self.store.commit(&parts);

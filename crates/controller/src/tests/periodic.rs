@@ -155,7 +155,7 @@ impl Fixture {
         true
     }
 
-    /// Decides and carries out.
+    /// Decides and executes.
     fn step(&mut self, now: Timestamp) -> Vec<Effect> {
         let effects = self.decide(now);
         for effect in &effects {
@@ -444,7 +444,7 @@ fn of_many_that_are_due_at_once_the_rest_follows_with_the_next_step() {
 enum Act {
     /// Seconds go by.
     Pass(u64),
-    /// Decides, and carries out so many of the decisions later.
+    /// Decides, and executes so many of the decisions later.
     Step,
     FailOver,
     /// Performs an old decision, perhaps of a deposed leader.

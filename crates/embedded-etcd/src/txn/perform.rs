@@ -93,7 +93,7 @@ pub(crate) fn read_only(request: &PbTxnRequest) -> bool {
         .all(|op| matches!(op.request, Some(PbTxnOpRequest::RequestRange(_))))
 }
 
-/// Decides and carries out a txn that has passed [`super::check::txn`]. On an error the caller
+/// Decides and executes a txn that has passed [`super::check::txn`]. On an error the caller
 /// rolls `write` back.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ pub enum Message {
     Created { watch_id: i64, revision: i64 },
     /// The watch was not created.
     Refused { revision: i64, reason: String },
-    /// The client's cancellation was carried out.
+    /// The client's cancellation was executed.
     Canceled { watch_id: i64, revision: i64 },
     /// The watch needs compacted revisions.
     Compacted {

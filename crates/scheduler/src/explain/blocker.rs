@@ -419,7 +419,7 @@ fn device_change(short: &DeviceShortage, how: &str, node: &str) -> String {
         changes.push(if missing < asked {
             format!("ask {missing} less or {there}")
         } else {
-            // An ask for no device makes no sense.
+            // A request for 0 devices is invalid.
             there
         });
     }

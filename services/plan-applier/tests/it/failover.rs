@@ -83,7 +83,7 @@ async fn scenario_093_a_deposed_leader_writes_nothing() {
     assert_eq!(placed.create_index, result.commit_index);
 }
 
-/// The transaction was carried out; its answer is lost.
+/// The transaction was executed; its answer is lost.
 #[tokio::test]
 async fn a_commit_with_a_lost_answer_is_not_repeated() {
     let suite = Suite::start().await;

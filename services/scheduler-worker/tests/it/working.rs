@@ -271,7 +271,7 @@ async fn a_broken_session_is_opened_again_with_the_remaining_credit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_has_been_succeeded_is_waited_for_no_longer() {
     let mut suite = Suite::start().await;
-    // Stopped in its tracks with the plan: nothing is answered, and the connection stays.
+    // The plan-applier is suspended with the plan: nothing is answered, and the connection stays.
     let (_release, held) = oneshot::channel();
     suite.answer([Answer::Hold(held)]);
     suite.work(|_| {}).await;

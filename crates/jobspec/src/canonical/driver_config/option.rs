@@ -30,7 +30,7 @@ pub(super) struct DriverOption {
 pub(super) struct Driver {
     pub(super) name: &'static str,
     pub(super) options: &'static [DriverOption],
-    /// Options of Nomad's driver that this version does not carry out.
+    /// Options of Nomad's driver that this version does not support.
     pub(super) refused: &'static [&'static str],
 }
 

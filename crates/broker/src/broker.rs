@@ -23,11 +23,11 @@ use crate::sessions::Sessions;
 
 pub use stats::Stats;
 
-/// Hands evaluations to workers for the length of one leadership.
+/// Delivers evaluations to workers during one leadership term.
 ///
-/// **Invariant**: every held evaluation is in the one structure that its state names and in no
-/// other; a job has one evaluation at most whose state [has the lock](State::holds_lock).
-/// [`Broker::check`] proves it the slow way.
+/// **Invariant**: every evaluation is in the one structure that its state names and in no other; a
+/// job has one evaluation at most whose state [has the lock](State::holds_lock). [`Broker::check`]
+/// checks both by a full scan.
 #[derive(Debug)]
 pub struct Broker {
     config: Config,
@@ -45,7 +45,7 @@ pub struct Broker {
     /// The time of the next retry of blocked evaluations that lost races; `None` while there are
     /// none.
     conflict_retry_at: Option<Timestamp>,
-    /// Nothing is handed out; everything else goes on, so that nothing is missed.
+    /// Deliveries are paused; facts of the store are still read, so that none is missed.
     paused: bool,
     sessions: Sessions,
     /// The number of evaluations in each state, by position in [`State::ALL`].
@@ -64,7 +64,7 @@ struct Outstanding {
 }
 
 impl Broker {
-    /// Makes a broker that holds nothing; [`Broker::resync`] fills it.
+    /// Makes an empty broker; [`Broker::resync`] fills it.
     ///
     /// `term` is the create revision of the leader's election key, and stands in every token.
     pub fn new(config: Config, term: u64, seed: u64) -> Self {
@@ -195,7 +195,7 @@ impl Broker {
         }
     }
 
-    /// Takes an evaluation out of everything that its state put it into.
+    /// Removes an evaluation from the structures of its state.
     fn leave_state(&mut self, id: EvalId) {
         let entry = &self.entries[&id];
         self.counts[entry.state as usize] -= 1;
@@ -230,8 +230,8 @@ impl Broker {
         self.set_state(id, state, Timestamp::NEVER);
     }
 
-    /// Gives a job's free lock to the best pending evaluation and cancels the others, which a newer
-    /// evaluation makes needless.
+    /// Gives a job's free lock to the best pending evaluation and cancels the others, which it
+    /// supersedes.
     fn pass_lock(&mut self, now: Timestamp, job: &Arc<JobKey>) {
         let lock = self.job_locks.get_mut(job);
         if lock.owner.is_some() {
@@ -240,20 +240,20 @@ impl Broker {
         let Some(best) = lock.pending.last().map(|key| key.id) else {
             return;
         };
-        let needless: Vec<EvalId> = lock
+        let superseded: Vec<EvalId> = lock
             .pending
             .iter()
             .rev()
             .skip(1)
             .map(|key| key.id)
             .collect();
-        for id in needless {
+        for id in superseded {
             self.supersede(now, id);
         }
         self.set_state(best, State::Ready, Timestamp::NEVER);
     }
 
-    /// Marks an evaluation as needless; it is cancelled with others of the same time window.
+    /// Marks an evaluation as superseded; it is canceled with others of the same time window.
     fn supersede(&mut self, now: Timestamp, id: EvalId) {
         let window = self.config.cancel_window.as_nanos().max(1);
         let window = u64::try_from(window).unwrap_or(u64::MAX);
@@ -261,7 +261,7 @@ impl Broker {
         self.set_state(id, State::Superseded, due);
     }
 
-    /// Lets go of an evaluation that the store has closed, and of its job's lock if it had it.
+    /// Removes an evaluation that the store has closed, and releases its job's lock if it had it.
     fn drop_eval(&mut self, now: Timestamp, id: EvalId) -> Entry {
         self.leave_state(id);
         self.forget_delivery(id);

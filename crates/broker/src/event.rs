@@ -99,7 +99,7 @@ pub struct OpenEval {
 pub struct BlockedOn {
     /// Computed class → whether its nodes could take the job; a class that is missing may.
     pub class_eligibility: BTreeMap<Arc<str>, bool>,
-    /// Any capacity may help, whatever its class.
+    /// Capacity of any class may help.
     pub escaped: bool,
     /// The revision of the scheduler's snapshot.
     pub snapshot_index: u64,
@@ -107,7 +107,7 @@ pub struct BlockedOn {
     pub node_id: Option<NodeId>,
     /// It lost too many placement races, so it is retried after a while.
     pub after_conflicts: bool,
-    /// The least that has to be free on a node; `None`: unknown, any gain may help.
+    /// The minimum of free resources on a node; `None`: unknown, any gain may help.
     pub asks: Option<Asks>,
 }
 

@@ -60,9 +60,9 @@ impl Ready {
 /// Lock of a job: one evaluation of it is delivered at a time. Kept as long as the broker holds any evaluation of the job.
 #[derive(Debug, Default)]
 pub(crate) struct JobLock {
-    /// The one evaluation that is ready, with a worker or given back.
+    /// The one evaluation that is ready, delivered or nacked.
     pub(crate) owner: Option<EvalId>,
-    /// Those behind it; the last is the best.
+    /// Pending evaluations; the last is the best.
     pub(crate) pending: BTreeSet<PendingKey>,
     /// The last change of any evaluation of the job.
     pub(crate) wait_index: u64,
@@ -77,7 +77,7 @@ pub(crate) struct JobLocks {
 }
 
 impl JobLocks {
-    /// Counts one more held evaluation, and returns the job's shared key.
+    /// Counts one more evaluation, and returns the job's shared key.
     pub(crate) fn hold(&mut self, job: &JobKey, modify_index: u64) -> Arc<JobKey> {
         let key = match self.by_job.get_key_value(job) {
             Some((key, _)) => Arc::clone(key),
@@ -128,7 +128,7 @@ impl Timers {
         self.by_time.first().map(|(due, _)| *due)
     }
 
-    /// Returns an evaluation whose time has come; its timer stays until its state is left.
+    /// Returns an evaluation whose timer is due; the timer stays until the state changes.
     pub(crate) fn first_due(&self, now: Timestamp) -> Option<EvalId> {
         self.by_time
             .first()

@@ -1,9 +1,9 @@
-//! Asks of blocked evaluations, and the room of a node that has gained capacity: a gain that no ask fits
-//! in wakes nothing.
+//! Asks of blocked evaluations, and the room of a node that has gained capacity: a gain unblocks
+//! only evaluations whose asks may fit.
 //!
-//! A wake-up that is left out must be one that cannot help. So an ask is a lower bound, room is an
-//! upper bound, and where the fit depends on more than cpu, memory and disk of one node, the ask is
-//! unknown, and every gain wakes the evaluation.
+//! Only a gain that cannot help may be skipped. So an ask is a lower bound and room is an upper
+//! bound. Where the fit depends on more than cpu, memory and disk of one node, the ask is unknown,
+//! and every gain unblocks the evaluation.
 
 use model::constraint::{Constraint, Operator};
 use model::{
@@ -11,11 +11,11 @@ use model::{
 };
 use state::Snapshot;
 
-/// Allocations of a job that are looked at; the ask of a job with more of them and several versions is
-/// unknown.
+/// The largest number of a job's allocations that are checked; the ask of a job with more of them
+/// and several versions is unknown.
 const ALLOCS_MAX: usize = 1_000;
 
-/// The least that has to be free on one node before an evaluation can place anything.
+/// The minimum of free resources on one node before an evaluation can place anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asks {
     job_type: JobType,
@@ -92,7 +92,7 @@ fn amounts(resources: ComparableResources) -> [u64; 3] {
     [resources.cpu_mhz, resources.memory_mib, resources.disk_mib]
 }
 
-/// Tells whether nothing but a node's own room decides if an allocation of the group fits.
+/// Tells whether a node's own room alone decides if an allocation of the group fits.
 fn is_plain(group: &TaskGroup) -> bool {
     let mut constraints = group.tasks.iter().map(|task| &task.constraints);
     group.volumes.is_empty()

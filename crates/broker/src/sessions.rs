@@ -68,8 +68,8 @@ impl Sessions {
         wanted
     }
 
-    /// Picks the next session in turn that takes `job_type`, uses one of its credit, and notes
-    /// that it has `eval_id`.
+    /// Picks the next session in turn that takes `job_type`, uses one of its credit, and records
+    /// `eval_id` as delivered to it.
     pub(crate) fn take_turn(&mut self, job_type: JobType, eval_id: EvalId) -> Option<SessionId> {
         for _ in 0..self.turn.len() {
             let id = self.turn.pop_front()?;

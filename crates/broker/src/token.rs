@@ -20,7 +20,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// A text that is no token.
+/// The error for a text that is no token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a delivery token: want <term>.<number>, as the delivery had it")]
 pub struct InvalidToken {

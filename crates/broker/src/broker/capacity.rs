@@ -1,4 +1,4 @@
-//! Blocked evaluations: tracked, unblocked by capacity, tried again by time.
+//! Blocked evaluations: tracking, unblocking by capacity, retries by time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Broker {
         self.enqueue_unblocked(now, freed);
     }
 
-    /// Tries those again that lost too many races, when it is time.
+    /// Retries due evaluations that lost too many placement races.
     pub(super) fn retry_after_conflicts(&mut self, now: Timestamp) {
         if self.conflict_retry_at.is_none_or(|at| at > now) {
             return;

@@ -1,4 +1,4 @@
-//! From ready to a worker and back: deliver, ack, nack, extend, a session lost.
+//! Deliveries: deliver, ack, nack, extend, and lost sessions.
 
 use model::{EvalId, Timestamp};
 
@@ -55,7 +55,8 @@ impl Broker {
         }
     }
 
-    /// Stops the nack timer: the worker is done. Its outcome, seen in the store, ends the rest.
+    /// Stops the nack timer: the worker is done. The delivery ends when the store shows its
+    /// outcome.
     pub(super) fn ack(&mut self, now: Timestamp, id: EvalId, token: Token) -> Result<(), Refusal> {
         if self.is_settled(id) {
             return Ok(());
@@ -97,15 +98,15 @@ impl Broker {
         }
     }
 
-    /// Tells whether the outcome of an evaluation was seen before its worker's answer, which is
-    /// then no news: the store told the broker first.
+    /// Tells whether the outcome of an evaluation was seen in the store before its worker's answer,
+    /// which then changes nothing.
     fn is_settled(&self, id: EvalId) -> bool {
         self.entries
             .get(&id)
             .is_none_or(|entry| entry.state == State::Blocked)
     }
 
-    /// Returns the state of the delivery that `token` names, if it is the evaluation's last.
+    /// Returns the state of the delivery that `token` names, if it is the evaluation's latest.
     fn outstanding(&self, id: EvalId, token: Token) -> Result<State, Refusal> {
         match self.deliveries.get(&id) {
             Some(delivery)
@@ -132,7 +133,8 @@ impl Broker {
         }
     }
 
-    /// Ends a delivery that came to nothing: again later, or failed when it was the last.
+    /// Ends a delivery without an outcome: the evaluation is delivered again later, or fails after
+    /// its last delivery.
     pub(super) fn give_back(
         &mut self,
         now: Timestamp,

@@ -17,8 +17,7 @@ impl Broker {
     /// the change feed was interrupted.
     ///
     /// Deliveries stay with their workers. Capacity gains after a blocked evaluation's snapshot are
-    /// read from the nodes and allocations themselves, so none is missed that came between two
-    /// leaders.
+    /// read from the nodes and allocations themselves, so a gain between two leaders is not missed.
     pub fn resync(&mut self, now: Timestamp, snapshot: &Snapshot) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.base_index = self.base_index.max(snapshot.table_index(Table::Evals));
@@ -102,7 +101,7 @@ impl Broker {
         self.drop_eval(now, id);
     }
 
-    /// Begins to hold an evaluation.
+    /// Adds an evaluation.
     fn admit(&mut self, now: Timestamp, eval: OpenEval) {
         let job = self.job_locks.hold(&eval.job, eval.modify_index);
         let entry = Entry::new(&eval, job, now);
@@ -135,7 +134,7 @@ impl Broker {
         }
     }
 
-    /// Reports how long a delivery took whose outcome is now seen.
+    /// Reports the duration of a delivery whose outcome is now seen.
     fn note_outcome(&mut self, now: Timestamp, id: EvalId, effects: &mut Vec<Effect>) {
         let Some(delivery) = self.forget_delivery(id) else {
             return;

@@ -11,10 +11,10 @@ pub struct Stats {
     pub ready: usize,
     /// By position in [`JobType::ALL`].
     pub ready_by_type: [usize; JobType::ALL.len()],
-    /// With workers; acked ones whose outcome has not been seen are among them.
+    /// Delivered to workers, including acked ones whose outcome has not been seen.
     pub unacked: usize,
     pub pending: usize,
-    /// Waiting for their time, or given back and waiting for the next delivery.
+    /// Delayed, or nacked and waiting for the next delivery.
     pub waiting: usize,
     pub blocked: usize,
     /// The part of `blocked` that any capacity may help.
@@ -25,7 +25,7 @@ pub struct Stats {
     pub failing: usize,
     /// Workers' open sessions.
     pub sessions: usize,
-    /// Nothing is handed out, because the operator wants it so.
+    /// The operator has paused deliveries.
     pub paused: bool,
 }
 
@@ -56,7 +56,7 @@ impl Broker {
         self.entries.is_empty()
     }
 
-    /// Returns where an evaluation is; `None`: not here.
+    /// Returns the state of an evaluation; `None`: unknown.
     pub fn state_of(&self, id: EvalId) -> Option<State> {
         self.entries.get(&id).map(|entry| entry.state)
     }

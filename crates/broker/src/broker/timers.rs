@@ -48,7 +48,7 @@ impl Broker {
         }
     }
 
-    /// Asks for an evaluation to be written failed; asks again until it is.
+    /// Requests the write that fails an evaluation, again until the store shows it.
     pub(super) fn fail(&mut self, now: Timestamp, id: EvalId, effects: &mut Vec<Effect>) {
         self.set_state(id, State::Failing, now.plus(self.config.write_retry));
         let spread = self

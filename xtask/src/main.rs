@@ -3,6 +3,7 @@
 mod circles;
 mod layers;
 mod metadata;
+mod orphans;
 mod rust_file;
 
 use std::path::Path;
@@ -23,7 +24,9 @@ fn main() -> Result<()> {
             let folder = std::env::var("CARGO_MANIFEST_DIR").context("run it with cargo")?;
             let root = Path::new(&folder).parent();
             let root = root.context("the folder of xtask has no parent")?;
-            circles::check(root, metadata::target_roots(&metadata)?)
+            let targets = metadata::target_roots(&metadata)?;
+            orphans::check(root, &targets)?;
+            circles::check(root, targets)
         }
         _ => bail!("usage: cargo xtask layers    checks which crates and files depend on which"),
     }

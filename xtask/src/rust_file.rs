@@ -3,7 +3,7 @@
 //!
 //! Works on tokens, not on a syntax tree: paths inside macro calls count, too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, anyhow};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
@@ -19,6 +19,8 @@ pub(crate) struct RustFile {
     /// Names that the file may use without a path: types anywhere, functions and modules where
     /// they are called or begin a path.
     pub(crate) words: BTreeSet<String>,
+    /// Names that a `use` gives to a path: a later path may begin with one.
+    imports: BTreeMap<String, Reference>,
 }
 
 /// A module declared in one file and written in another.
@@ -166,7 +168,9 @@ impl RustFile {
             path.push(next);
             end += 3;
         }
-        self.references.extend(self.reference(path, depth));
+        let reference = self.reference(&path, depth);
+        self.references
+            .extend(reference.or_else(|| self.imported(&path)));
         end
     }
 
@@ -180,9 +184,13 @@ impl RustFile {
         let mut found = Vec::new();
         use_tree(&tokens[at + 1..end], &[], &mut found);
         for (path, name) in found {
-            let Some(reference) = self.reference(path, depth) else {
+            let reference = self.reference(&path, depth);
+            let Some(reference) = reference.or_else(|| self.imported(&path)) else {
                 continue;
             };
+            if let Some(name) = &name {
+                self.imports.insert(name.clone(), reference.clone());
+            }
             if public {
                 self.exports.push(Export { name, reference });
             } else {
@@ -192,8 +200,16 @@ impl RustFile {
         end + 1
     }
 
-    fn reference(&self, path: Vec<String>, depth: usize) -> Option<Reference> {
-        let mut rest = path.as_slice();
+    /// Returns what a path leads to that begins with an imported name.
+    fn imported(&self, path: &[String]) -> Option<Reference> {
+        let (first, rest) = path.split_first()?;
+        let mut reference = self.imports.get(first)?.clone();
+        reference.path.extend_from_slice(rest);
+        Some(reference)
+    }
+
+    fn reference(&self, path: &[String], depth: usize) -> Option<Reference> {
+        let mut rest = path;
         let mut up = 0_usize;
         let mut relative = false;
         loop {

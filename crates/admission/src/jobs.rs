@@ -1,10 +1,10 @@
 //! Requests to change a job.
 //!
 //! In reading order: [`decision`] is what every decider takes and returns; [`mod@register`],
-//! [`mod@revert`] and [`mod@deregister`] (which purges, too) write versions of a job, [`versions`]
-//! prunes them, and [`marks`] calls them stable and tags them. [`mod@dispatch`], [`mod@force`],
-//! [`mod@evaluate`], [`mod@scale`] and [`mod@stop_alloc`] are the other operations. [`namespace_rules`] restricts a job
-//! to what its namespace allows; [`request_id`] makes a retry find the first attempt.
+//! [`mod@revert`] and [`mod@deregister`] (which purges, too) write versions of a job, and [`marks`]
+//! calls them stable and tags them. [`mod@dispatch`], [`mod@force`], [`mod@evaluate`],
+//! [`mod@scale`] and [`mod@stop_alloc`] are the other operations. [`namespace_rules`] restricts a
+//! job to what its namespace allows; [`request_id`] makes a retry find the first attempt.
 
 pub mod decision;
 pub mod deregister;
@@ -22,7 +22,6 @@ pub mod scale;
 pub mod stop_alloc;
 #[cfg(test)]
 mod tests;
-pub mod versions;
 mod writes;
 
 pub use decision::{Answer, Decision, Outcome, Proposal, Receipt, RequestContext};

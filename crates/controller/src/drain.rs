@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use model::{
     Allocation, ClientStatus, DrainStatus, DrainStrategy, EvalId, Evaluation, Indexed, JobKey,
-    JobType, Node, NodeId, NodeStatus, Timestamp, TriggeredBy,
+    JobType, Node, NodeId, Timestamp, TriggeredBy,
 };
 use placement::node_evals::job_of;
 use state::{AllocView, Entity, Key, Snapshot, Write};
@@ -152,7 +152,7 @@ impl<'a> Staying<'a> {
         for view in snapshot.allocs_by_node(node.value.id) {
             let (job_type, _) = job_of(snapshot, view);
             let is_ignored = job_type == JobType::System && drain.ignore_system_jobs;
-            if is_ignored || has_left(&node.value, view) {
+            if is_ignored || snapshot.has_left(view) {
                 continue;
             }
             if is_leaving(view) {
@@ -191,14 +191,6 @@ impl<'a> Staying<'a> {
         let system = self.system.into_iter().filter(move |_| last);
         services.chain(batch.chain(system).map(|view| (view, true)))
     }
-}
-
-/// Tells whether an allocation no longer runs on its node. A node that is down never reports it, so
-/// a stopped or unknown allocation counts as gone there.
-fn has_left(node: &Node, view: &AllocView) -> bool {
-    let is_given_up = node.status == NodeStatus::Down
-        && (view.alloc.is_server_terminal() || view.client_status() == ClientStatus::Unknown);
-    view.is_client_terminal() || is_given_up
 }
 
 /// Tells whether an allocation needs no mark, or must not have one now: a reconnected allocation is

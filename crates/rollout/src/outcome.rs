@@ -4,7 +4,7 @@ use model::{
     Deployment, DeploymentStatus, EvalId, Evaluation, Indexed, Job, NodePool, Timestamp,
     TriggeredBy,
 };
-use state::{Entity, Key, Snapshot, Write};
+use state::{Entity, Key, Snapshot, Write, job_versions};
 
 use crate::action::{Action, Cause, Reason, update_deployment, update_job};
 
@@ -129,7 +129,10 @@ pub fn fail(
             job: reverted,
             pool,
             ..
-        } => action.with(update_job(job, *reverted)).with(pool),
+        } => action
+            .with(update_job(job, *reverted))
+            .with(pool)
+            .with(job_versions::prune(snapshot, &deployment.value.job)),
         _ => action,
     };
     action.with([create_eval(&deployment.value, &job.value, eval_id, now)])
@@ -141,7 +144,8 @@ pub fn without_revert(mut action: Action) -> Action {
     if action.job().is_none() {
         return action;
     }
-    // The compare of the node pool goes too: without the revert no job joins it.
+    // The compare of the node pool goes too: without the revert no job joins it. So do the deletions
+    // of old versions, which make room for the new one.
     action.writes.retain(|write| {
         let is_job = matches!(write.key(), Key::Job(_) | Key::JobVersion(..));
         !is_job && write.entity().is_some()

@@ -308,6 +308,9 @@ impl Snapshot {
 
     /// Returns whether an allocation may still run on its node. A stopped one may run until its node
     /// reports its end, unless the node is down or deleted and never reported it as running.
+    ///
+    /// For decisions that must not be too early, such as garbage collection. A drain, which must
+    /// end, asks [`Self::has_left`].
     pub fn may_run(&self, view: &AllocView) -> bool {
         if view.is_client_terminal() {
             return false;
@@ -315,6 +318,16 @@ impl Snapshot {
         let node = self.node(view.alloc.node_id);
         let is_reachable = node.is_some_and(|node| node.value.status != NodeStatus::Down);
         !view.is_terminal() || is_reachable || view.client_status() == ClientStatus::Running
+    }
+
+    /// Returns whether a drain need not wait for an allocation: it has ended, or it was stopped or
+    /// given up on a node that is down, and perhaps runs there for ever.
+    pub fn has_left(&self, view: &AllocView) -> bool {
+        let node = self.node(view.alloc.node_id);
+        let is_down = node.is_none_or(|node| node.value.status == NodeStatus::Down);
+        let is_given_up =
+            view.alloc.is_server_terminal() || view.client_status() == ClientStatus::Unknown;
+        view.is_client_terminal() || (is_down && is_given_up)
     }
 
     /// Returns whether an allocation is a canary that is not promoted yet; its own record does not

@@ -29,11 +29,13 @@ use crate::quota::QuotaReader;
 use crate::retry::Retry;
 use crate::revision;
 use crate::socket::{Access, Connection, Timing};
-use crate::txn::Limits;
+use crate::txn::{Limits, SizeClass};
 
 /// The largest message accepted from etcd. tonic's own 4 MiB fail on a page of 10,000 objects;
 /// 512 MiB hold such a page of jobs with 50 KiB each.
 const MAX_MESSAGE_BYTES: usize = 512 << 20;
+/// etcd applies its limit of bytes to writes, and to every message with this much on top.
+const READ_MARGIN_BYTES: usize = 512 << 10;
 /// Timeout of connecting to one member.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A silently lost member is detected within 5 s.
@@ -228,14 +230,29 @@ impl Client {
         &self.endpoints
     }
 
-    /// Checks with a read-only transaction that etcd accepts as many operations as ours may have.
-    /// The limit of bytes is not checked: etcd applies it to writes, and to reads only with half a MiB
-    /// on top. Almost all of our transactions are below its default ([`crate::SizeClass`]).
+    /// Checks with read-only transactions that etcd accepts as many operations and bytes as ours may
+    /// have.
     ///
     /// # Errors
     /// [`Error::LimitsTooLow`] when it does not; any other error: unknown.
     pub fn probe_limits(&self) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(self.read_with_most_operations())
+        Box::pin(async {
+            self.read_with_most_operations().await?;
+            self.read_with_most_bytes().await
+        })
+    }
+
+    /// Reads a key that is as long as the largest transaction.
+    async fn read_with_most_bytes(&self) -> Result<(), Error> {
+        let largest = self.limits.with(SizeClass::FollowUp).max_bytes;
+        let mut key = self.keyspace.prefix().as_bytes().to_vec();
+        key.resize(largest + READ_MARGIN_BYTES, b'.');
+        self.call("probe the limit of a request", || {
+            let (mut kv, key) = (self.kv.clone(), key.clone());
+            async move { kv.get(key, Some(GetOptions::new().with_keys_only())).await }
+        })
+        .await?;
+        Ok(())
     }
 
     async fn read_with_most_operations(&self) -> Result<(), Error> {

@@ -143,7 +143,12 @@ impl StdError for Cause {}
 /// Returns etcd's message when a transaction exceeds its limits.
 fn limit(error: &etcd_client::Error) -> Option<String> {
     // etcd has no error code for it, only these texts.
-    const TEXTS: [&str; 2] = ["too many operations", "request is too large"];
+    // The last is gRPC's, for a request that is larger than etcd's limit by half a MiB.
+    const TEXTS: [&str; 3] = [
+        "too many operations",
+        "request is too large",
+        "received message larger than max",
+    ];
     let etcd_client::Error::GRpcStatus(status) = error else {
         return None;
     };
@@ -261,11 +266,18 @@ mod tests {
 
     #[test]
     fn the_error_of_an_oversized_transaction_names_the_flags_of_etcd() {
-        for words in [
-            "etcdserver: too many operations in txn request",
-            "etcdserver: request is too large",
+        for (words, code) in [
+            (
+                "etcdserver: too many operations in txn request",
+                Code::InvalidArgument,
+            ),
+            ("etcdserver: request is too large", Code::InvalidArgument),
+            (
+                "grpc: received message larger than max (2200000 vs. 2097152)",
+                Code::ResourceExhausted,
+            ),
         ] {
-            let status = etcd_client::Error::GRpcStatus(Status::invalid_argument(words));
+            let status = etcd_client::Error::GRpcStatus(Status::new(code, words));
             let error = Error::from_etcd("commit a transaction", &[], status);
             assert!(matches!(error, Error::LimitsTooLow { .. }), "{error:?}");
             assert!(!error.is_retriable() && !error.is_unknown());

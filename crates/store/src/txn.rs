@@ -88,6 +88,13 @@ pub enum TxnError {
     },
 }
 
+impl TxnError {
+    /// Tells whether a smaller transaction may succeed.
+    pub fn is_of_size(&self) -> bool {
+        matches!(self, Self::TooManyOps { .. } | Self::TooManyBytes { .. })
+    }
+}
+
 /// The expected state of a key when the transaction is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {

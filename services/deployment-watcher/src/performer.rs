@@ -47,11 +47,10 @@ enum WriteError {
 impl WriteError {
     /// Tells whether a smaller transaction may succeed.
     fn is_of_size(&self) -> bool {
-        matches!(
-            self,
-            Self::Txn(TxnError::TooManyBytes { .. } | TxnError::TooManyOps { .. })
-                | Self::Store(store::Error::LimitsTooLow { .. })
-        )
+        match self {
+            Self::Txn(error) => error.is_of_size(),
+            Self::Store(error) => matches!(error, store::Error::LimitsTooLow { .. }),
+        }
     }
 }
 

@@ -68,6 +68,20 @@ fn a_parent_and_a_child_that_need_each_other_are_a_circle() {
 }
 
 #[test]
+fn a_path_through_an_imported_module_counts() {
+    let found = circles(&[
+        ("", "mod a; mod queues;"),
+        (
+            "a",
+            "use crate::queues; pub struct A; fn f() { queues::deep::f() }",
+        ),
+        ("queues", "pub mod deep;"),
+        ("queues::deep", "use crate::a::A; pub fn f() {}"),
+    ]);
+    assert_eq!(found, [["a", "queues::deep"]]);
+}
+
+#[test]
 fn a_trailing_comma_names_nothing() {
     let found = circles(&[
         ("", "mod a;"),

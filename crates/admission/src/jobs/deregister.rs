@@ -9,13 +9,13 @@
 use std::collections::BTreeSet;
 
 use model::{EvalId, Evaluation, Indexed, Job, JobKey, JobType, TriggeredBy};
-use state::{Key, Snapshot, Write};
+use state::{Key, Snapshot, Write, job_versions};
 
 use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::eval_priority;
 use super::refusal::JobRefusal;
+use super::register;
 use super::writes::{evaluation, forget};
-use super::{register, versions};
 use crate::cluster::volumes;
 
 /// The largest number of versions that a purge deletes, two operations each: with the job and the
@@ -107,10 +107,10 @@ fn purge(snapshot: &Snapshot, key: &JobKey, stored: &Indexed<Job>) -> Vec<Write>
             key: Key::JobTags(key.clone()),
             modify_index: tags.modify_index,
         },
-        None => versions::tags_unchanged(snapshot, key),
+        None => job_versions::tags_unchanged(snapshot, key),
     });
     for version in kept.take(MAX_PURGED_VERSIONS) {
-        let deletions = versions::deletions(snapshot, key, version);
+        let deletions = job_versions::deletions(snapshot, key, version);
         let is_run = run.contains(&version);
         let goes = |write: &Write| !(is_run && matches!(write.key(), Key::JobVersion(..)));
         writes.extend(deletions.into_iter().filter(goes));

@@ -2,13 +2,13 @@
 //! evaluation, unless the request forces a version.
 
 use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, TriggeredBy};
-use state::{Entity, Key, Snapshot, Write};
+use state::{Entity, Key, Snapshot, Write, job_versions};
 
 use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
 use super::refusal::{FoundIndex, JobRefusal};
 use super::writes::{begin, evaluated, evaluation};
-use super::{dispatch, namespace_rules, versions};
+use super::{dispatch, namespace_rules};
 use crate::cluster::scheduler_config;
 
 /// The options of a registration.
@@ -157,7 +157,7 @@ pub(super) fn job_writes(
             entity,
         },
     });
-    writes.extend(versions::prune(snapshot, &key));
+    writes.extend(job_versions::prune(snapshot, &key));
     writes
 }
 

@@ -1,12 +1,12 @@
 //! Revert of a job: a former version is registered again as a new one.
 
 use model::{Job, JobKey};
-use state::Snapshot;
+use state::{Snapshot, job_versions};
 
 use super::decision::{Decision, RequestContext};
 use super::refusal::JobRefusal;
 use super::register::RegisterRequest;
-use super::{marks, register, versions};
+use super::{marks, register};
 
 /// The version to revert to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub fn revert(
     let mut decision = register::register(snapshot, &job, &asked, context)?;
     if let (Decision::Commit(proposal), Target::Tag(_)) = (&mut decision, &request.to) {
         // The tag may belong to another version by now.
-        let tags = versions::tags_unchanged(snapshot, key);
+        let tags = job_versions::tags_unchanged(snapshot, key);
         if !proposal.writes.contains(&tags) {
             proposal.writes.push(tags);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{Deployment, DeploymentGroup, DeploymentId, DeploymentStatus, EvalId, Job, JobKey};
-use state::{Change, Entity, Key, State};
+use state::{Change, Entity, Key, State, Write};
 
 use super::fixture::{Fixture, deployment_id, group, job};
 use crate::{Config, Reason, Rollout, outcome};
@@ -12,16 +12,23 @@ const MS: Duration = Duration::from_millis(1);
 
 /// A fixture whose second version has failed, and which is to go back to the first.
 fn failing() -> Fixture {
+    failing_after(1)
+}
+
+/// The same, with `versions` later than the stable one.
+fn failing_after(versions: u64) -> Fixture {
     let mut first = job(1);
     first.task_groups[0].reschedule = None;
     let mut fixture = Fixture::new(&first);
     fixture.mark_stable(0);
-    let mut second = Job {
-        version: 1,
-        ..first
-    };
-    second.meta.insert("release".to_owned(), "2".to_owned());
-    fixture.put_job(&second);
+    for version in 1..=versions {
+        let mut later = Job {
+            version,
+            ..first.clone()
+        };
+        later.meta.insert("release".to_owned(), version.to_string());
+        fixture.put_job(&later);
+    }
     fixture.put_deployment(DeploymentGroup {
         auto_revert: true,
         ..group(1)
@@ -104,6 +111,24 @@ fn one_that_waits_does_not_hold_up_another() {
     let ids: Vec<_> = actions.iter().map(|action| action.deployment_id).collect();
     assert_eq!(ids, [DeploymentId::from_random(2)]);
     assert_eq!(actions[0].reason, Reason::JobGone);
+}
+
+#[test]
+fn a_revert_deletes_the_versions_beyond_the_limit() {
+    let mut fixture = failing_after(7);
+    let whole = fixture.action();
+    let deleted: Vec<u64> = whole
+        .writes
+        .iter()
+        .filter(|write| matches!(write, Write::Delete { .. }))
+        .filter_map(|write| match write.key() {
+            Key::JobVersion(_, version) => Some(*version),
+            _ => None,
+        })
+        .collect();
+    // Version 0 is stable and kept; with the reverted one, six are left.
+    assert_eq!(deleted, [1, 2]);
+    assert_eq!(outcome::without_revert(whole).writes.len(), 2);
 }
 
 #[test]

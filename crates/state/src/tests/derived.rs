@@ -1,8 +1,13 @@
 //! Job status, summaries and the effective client status.
 
-use model::{ClientStatus, DesiredStatus, EvalStatus, Evaluation, JobType, Timestamp, TriggeredBy};
+use model::{
+    ClientStatus, DesiredStatus, EvalStatus, Evaluation, JobType, NodeStatus, Timestamp,
+    TriggeredBy,
+};
 
-use super::{alloc_id, allocation, eval_id, job, job_key, put_alloc, put_client, put_job};
+use super::{
+    alloc_id, allocation, eval_id, job, job_key, machine, put_alloc, put_client, put_job, put_node,
+};
 use crate::{Change, Entity, JobStatus, Key, State};
 
 fn put_eval(status: EvalStatus, index: u64) -> Change {
@@ -101,6 +106,39 @@ fn an_unknown_allocation_takes_its_nodes_next_report() {
     assert_eq!(view(&state), ClientStatus::Unknown);
     state.apply(4, [put_client(alloc_id(1), ClientStatus::Running, 4)]);
     assert_eq!(view(&state), ClientStatus::Running);
+}
+
+#[test]
+fn an_allocation_on_a_lost_node_has_left_although_it_may_run() {
+    // (the node is down, stopped, client status) → (may run, has left)
+    let cases = [
+        ((false, false, ClientStatus::Running), (true, false)),
+        ((false, true, ClientStatus::Running), (true, false)),
+        ((false, true, ClientStatus::Complete), (false, true)),
+        ((true, false, ClientStatus::Running), (true, false)),
+        ((true, false, ClientStatus::Unknown), (true, true)),
+        ((true, true, ClientStatus::Pending), (false, true)),
+        ((true, true, ClientStatus::Running), (true, true)),
+        ((true, true, ClientStatus::Failed), (false, true)),
+    ];
+    for (case, expected) in cases {
+        let (is_down, is_stopped, client) = case;
+        let mut node = machine(1, 0, true);
+        if is_down {
+            node.status = NodeStatus::Down;
+        }
+        let mut alloc = allocation(1, 1);
+        if is_stopped {
+            alloc.desired_status = DesiredStatus::Stop;
+        }
+        let mut state = State::default();
+        state.apply(1, [put_node(node, 1, 1), put_alloc(alloc, 1, 1)]);
+        state.apply(2, [put_client(alloc_id(1), client, 2)]);
+        let snapshot = state.snapshot();
+        let view = snapshot.alloc(alloc_id(1)).unwrap();
+        let found = (snapshot.may_run(view), snapshot.has_left(view));
+        assert_eq!(found, expected, "{case:?}");
+    }
 }
 
 #[test]

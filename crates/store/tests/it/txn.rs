@@ -6,6 +6,7 @@ use state::{Entity, Key};
 use store::txn::Expected;
 use store::{ClientOptions, Commit, Error, Fence, Limits};
 use test_kit::builders::service;
+use test_kit::etcd::Etcd;
 use test_kit::proxy::Mode;
 
 use crate::support::{
@@ -282,6 +283,22 @@ async fn limits_are_probed_without_a_write(backend: Backend) {
     let greedy = connect(&backend.endpoint(), options).await;
     let error = greedy.probe_limits().await.unwrap_err();
     assert!(matches!(error, Error::LimitsTooLow { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_limit_of_bytes_that_is_too_low_is_found_without_a_write() {
+    if !test_kit::etcd::available() {
+        return;
+    }
+    // The default of etcd.
+    let etcd = Etcd::start_with(&["--max-request-bytes", "1572864"])
+        .await
+        .unwrap();
+    let client = connect(&etcd.endpoint(), ClientOptions::default()).await;
+    let error = client.probe_limits().await.unwrap_err();
+    assert!(matches!(error, Error::LimitsTooLow { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("--max-request-bytes 4194304"), "{text}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! `kafila.v1.Deployments`: changes by users, decided by [`rollout::requests`].
 
-use admission::jobs::{request_id, versions};
+use admission::jobs::request_id;
 use gateway_core::{Error, Step};
 use listing::NotFound;
 use model::refusal::{Kind, Refusal};
@@ -11,7 +11,7 @@ use proto::v1;
 use rollout::requests::{self, PromotedGroups};
 use rollout::{Action, outcome};
 use service_kit::current_trace_parent;
-use state::{Snapshot, Write, set_trace_parent};
+use state::{Snapshot, set_trace_parent};
 use store::SizeClass;
 use tracing::info;
 
@@ -200,8 +200,9 @@ impl Api {
             };
             set_trace_parent(&mut action.writes, &trace_parent);
             if action.job().is_some() {
-                let room = gateway.core.writer.txn_with(SizeClass::FollowUp);
-                if room.with(&writes(snapshot, &action)).is_err() {
+                let txn = gateway.core.writer.txn_with(SizeClass::FollowUp);
+                let sized = txn.with(&action.writes);
+                if sized.is_err_and(|refusal| refusal.is_of_size()) {
                     // The user asked for the failure; the revert is only its consequence.
                     action = outcome::without_revert(action);
                 }
@@ -234,7 +235,7 @@ fn commit(
         .job()
         .and_then(|job| stable_version_like(snapshot, job));
     Step::Commit {
-        writes: writes(snapshot, action),
+        writes: action.writes.clone(),
         answer: Box::new(move |revision| v1::UpdateDeploymentResponse {
             eval_create_index: if eval_id.is_some() { revision } else { 0 },
             eval_id: eval_id.unwrap_or_default(),
@@ -243,15 +244,6 @@ fn commit(
             index: revision,
         }),
     }
-}
-
-/// Returns the writes of an action; a revert also deletes job versions beyond the limit.
-fn writes(snapshot: &Snapshot, action: &Action) -> Vec<Write> {
-    let mut writes = action.writes.clone();
-    if let Some(job) = action.job() {
-        writes.extend(versions::prune(snapshot, &job.key()));
-    }
-    writes
 }
 
 /// Returns the answer of an earlier attempt, from the objects that it wrote.

@@ -1,4 +1,5 @@
-//! Pruning of job versions.
+//! Pruning of job versions, by every transaction that writes a new one: a registration, and the
+//! revert of a failed deployment.
 //!
 //! A job keeps its newest six versions, among them always the newest stable one as the target of a
 //! rollback. Tagged versions are kept in addition, and so is every version that an allocation names.
@@ -7,12 +8,15 @@
 use std::collections::BTreeSet;
 
 use model::JobKey;
-use state::{Key, Snapshot, Write};
+
+use crate::entity::Write;
+use crate::key::Key;
+use crate::snapshot::Snapshot;
 
 /// The number of versions that a job keeps.
 pub const KEPT_VERSIONS: usize = 6;
 
-/// The largest number of versions that one registration prunes. More than one is needed when
+/// The largest number of versions that one transaction prunes. More than one is needed when
 /// allocations held many versions for long. Two operations each, so the transaction stays small.
 const MAX_PRUNED: usize = 64;
 

@@ -1,7 +1,7 @@
 //! Requests of nodes: registration, sessions, and reports of their allocations.
 //!
 //! In reading order: [`session`] authenticates a node; [`registration`] decides on its record, and
-//! [`node_evals`] creates the evaluations that a changed node causes; [`heartbeats`] tells whether
+//! [`node_evals`] adds the evaluations that a changed node causes; [`heartbeats`] tells whether
 //! its heartbeats are delivered; [`reports`] decides on its reports of allocations.
 
 pub mod heartbeats;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::nodes::node_evals::MAX_NODE_EVALS;
 use model::{EvalId, NodeId, Timestamp};
 use service_kit::{CancellationToken, Clock, IdSource};
 use state::{Snapshot, Write};
@@ -251,11 +250,14 @@ impl Core {
     ///
     /// # Errors
     /// See [`Self::commit_txn`].
-    pub async fn commit_further(&self, node_id: NodeId, further: &[Write]) -> Result<(), Error> {
-        for evals in further.chunks(MAX_NODE_EVALS) {
-            // Their ids are new, so there is no conflict.
+    pub async fn commit_further(
+        &self,
+        node_id: NodeId,
+        further: &[Vec<Write>],
+    ) -> Result<(), Error> {
+        for (done, evals) in further.iter().enumerate() {
             if let Err(error) = self.commit(evals, self.deadline()).await {
-                let left = further.len();
+                let left: usize = further[done..].iter().map(Vec::len).sum();
                 error!(%node_id, left, %error, "jobs on a changed node are not evaluated");
                 return Err(error);
             }

@@ -3,16 +3,15 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use admission::cluster::node_pools;
 use admission::nodes::heartbeats::{self, HeartbeatRefusal, Relay};
-use admission::nodes::node_evals::{MAX_NODE_EVALS, node_evals};
+use admission::nodes::node_evals::{EvalInputs, NodeWrites};
 use admission::nodes::registration::{self, Registration};
 use admission::nodes::reports;
 use admission::nodes::session::{self, SessionRefusal};
 use futures::Stream;
 use gateway_core::{Error, MAX_REQUEST_BYTES, Step};
 use identity::Caller;
-use model::{Indexed, Node, NodeStatus};
+use model::{Indexed, Node};
 use proto::duration_to_wire;
 use proto::internal::v1::node_sessions_server::{NodeSessions, NodeSessionsServer};
 use proto::internal::v1::{
@@ -175,39 +174,28 @@ impl NodeApi {
         let trace_parent = current_trace_parent();
         let node_id = node.id;
         let decide = |snapshot: &Snapshot| {
-            let stored = snapshot.node(node_id).map(|stored| &**stored);
-            let status = stored.map_or(NodeStatus::Initializing, |stored| stored.value.status);
-            match registration::decide(stored, node.clone(), now)? {
-                Registration::Unchanged => {
-                    let index = stored.map_or(0, |stored| stored.modify_index);
-                    let pool = &node.node_pool;
-                    let missing = node_pools::is_missing(snapshot, pool);
-                    let Some(write) = node_pools::join_as_node(snapshot, pool).filter(|_| missing)
-                    else {
-                        return Ok(Step::Known((index, status, Vec::new())));
-                    };
-                    Ok(Step::Commit {
-                        writes: vec![write],
-                        answer: Box::new(move |_| (index, status, Vec::new())),
-                    })
-                }
-                Registration::Write {
-                    write,
-                    feasibility_changed,
-                } => {
-                    let mut writes = vec![*write];
-                    writes.extend(node_pools::join_as_node(snapshot, &node.node_pool));
-                    let mut further = Vec::new();
-                    if feasibility_changed {
-                        let next_id = || gateway.core.next_eval_id();
-                        let mut evals = node_evals(snapshot, &node, now, &trace_parent, next_id);
-                        further = evals.split_off(evals.len().min(MAX_NODE_EVALS));
-                        writes.extend(evals);
-                    }
-                    let answer = Box::new(move |revision| (revision, status, further));
-                    Ok(Step::Commit { writes, answer })
-                }
-            }
+            let inputs = EvalInputs {
+                now,
+                trace_parent: &trace_parent,
+                next_id: &|| gateway.core.next_eval_id(),
+            };
+            let Registration {
+                status,
+                kept_index,
+                changes,
+            } = registration::decide(snapshot, &node, &inputs)?;
+            let NodeWrites {
+                writes, further, ..
+            } = changes;
+            Ok(match kept_index {
+                Some(index) if writes.is_empty() => Step::Known((index, status, further)),
+                _ => Step::Commit {
+                    writes,
+                    answer: Box::new(move |revision| {
+                        (kept_index.unwrap_or(revision), status, further)
+                    }),
+                },
+            })
         };
         let (node_modify_index, status, further) = gateway
             .core

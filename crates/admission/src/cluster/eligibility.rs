@@ -5,6 +5,8 @@ use state::{Entity, Key, Snapshot, Write};
 
 use model::refusal::{Kind, Refusal};
 
+use crate::nodes::node_evals::{EvalInputs, NodeWrites};
+
 /// The reason why a node stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EligibilityRefusal {
@@ -29,9 +31,37 @@ impl Refusal for EligibilityRefusal {
 pub enum NodeChange {
     /// It is as requested already.
     Unchanged { modify_index: u64 },
-    /// The node as it will be. When it becomes eligible, the caller creates evaluations of the jobs
-    /// that may use it (`nodes::node_evals`); the eval-broker unblocks blocked ones itself.
+    /// The node as it will be.
     Write { node: Box<Node>, write: Box<Write> },
+}
+
+/// The decision on a change of a node and of the jobs that it concerns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EvaluatedChange {
+    /// The node is as requested already.
+    Unchanged {
+        modify_index: u64,
+    },
+    Write(NodeWrites),
+}
+
+impl NodeChange {
+    /// Returns the writes, with evaluations of the jobs that may use the node if it is eligible; the
+    /// eval-broker unblocks blocked ones itself.
+    pub fn evaluated(self, snapshot: &Snapshot, inputs: &EvalInputs<'_>) -> EvaluatedChange {
+        match self {
+            Self::Unchanged { modify_index } => EvaluatedChange::Unchanged { modify_index },
+            Self::Write { node, write } => {
+                let writes = vec![*write];
+                EvaluatedChange::Write(match node.eligibility {
+                    NodeEligibility::Eligible => {
+                        NodeWrites::with_evals(writes, snapshot, &node, inputs)
+                    }
+                    NodeEligibility::Ineligible => NodeWrites::without_evals(writes),
+                })
+            }
+        }
+    }
 }
 
 /// Parses an eligibility.
@@ -82,6 +112,7 @@ pub fn set(
 
 #[cfg(test)]
 mod tests {
+    use model::{EvalId, Timestamp};
     use test_kit::{Stored, builders};
 
     use super::*;
@@ -112,6 +143,39 @@ mod tests {
             write: Box::new(write),
         };
         assert_eq!(changed, Ok(Some(expected)));
+    }
+
+    #[test]
+    fn a_node_that_becomes_eligible_is_evaluated_and_another_is_not() {
+        let mut stored = Stored::default();
+        let mut node = builders::node(1);
+        let job = builders::service("web", 1);
+        stored.put_job(&job);
+        stored.put_alloc(&builders::allocation(1, &job, node.id));
+        let eval_id = EvalId::from_random(7);
+        let inputs = EvalInputs {
+            now: Timestamp(5),
+            trace_parent: "",
+            next_id: &|| eval_id,
+        };
+        let mut changed = |node: &Node, wanted| {
+            stored.put_node(node);
+            let snapshot = stored.snapshot();
+            let change = set(&snapshot, node.id, wanted).unwrap().unwrap();
+            match change.evaluated(&snapshot, &inputs) {
+                EvaluatedChange::Write(changes) => Some(changes),
+                EvaluatedChange::Unchanged { .. } => None,
+            }
+        };
+        let closed = changed(&node, NodeEligibility::Ineligible).unwrap();
+        assert_eq!((closed.writes.len(), closed.eval_ids), (1, vec![]));
+        node.eligibility = NodeEligibility::Ineligible;
+        let opened = changed(&node, NodeEligibility::Eligible).unwrap();
+        let keys: Vec<&Key> = opened.writes.iter().map(Write::key).collect();
+        assert_eq!(keys, [&Key::Node(node.id), &Key::Eval(eval_id)]);
+        assert_eq!(opened.eval_ids, [eval_id]);
+        let same = changed(&node, NodeEligibility::Ineligible);
+        assert_eq!(same, None);
     }
 
     #[test]

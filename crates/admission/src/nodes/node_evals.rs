@@ -1,33 +1,74 @@
-//! The writes of the evaluations that a changed node causes.
+//! The writes of a changed node, with the evaluations that the change causes.
 
 use model::{EvalId, Node, Timestamp};
 use placement::NodeEvals;
-use state::{Entity, Key, Snapshot, Write};
+use state::{Key, Snapshot, Write, set_trace_parent};
 
 /// The number of evaluations that fit in the transaction that changes the node's record, which has
 /// a thousand operations at most. Further ones follow in transactions of their own.
-pub const MAX_NODE_EVALS: usize = 900;
+const MAX_NODE_EVALS: usize = 900;
+
+/// Inputs of a node's evaluations that no snapshot has.
+pub struct EvalInputs<'a> {
+    pub now: Timestamp,
+    /// The trace that the request is part of; empty: none.
+    pub trace_parent: &'a str,
+    /// Called once for each evaluation.
+    pub next_id: &'a dyn Fn() -> EvalId,
+}
+
+/// The writes of a changed node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeWrites {
+    /// One transaction: the node's, and as many evaluations as fit.
+    pub writes: Vec<Write>,
+    /// The other evaluations, each item one transaction after the first. Their ids are new, so they
+    /// have no conflicts.
+    pub further: Vec<Vec<Write>>,
+    /// The evaluations in all of them, ordered by job.
+    pub eval_ids: Vec<EvalId>,
+}
+
+impl NodeWrites {
+    /// Returns `writes` with the evaluations of `node`.
+    pub(crate) fn with_evals(
+        mut writes: Vec<Write>,
+        snapshot: &Snapshot,
+        node: &Node,
+        inputs: &EvalInputs<'_>,
+    ) -> Self {
+        let mut evals = node_evals(snapshot, node, inputs);
+        let ids = evals.iter().filter_map(|write| match write.key() {
+            Key::Eval(id) => Some(*id),
+            _ => None,
+        });
+        let eval_ids = ids.collect();
+        let further = evals.split_off(evals.len().min(MAX_NODE_EVALS));
+        writes.extend(evals);
+        Self {
+            writes,
+            further: further.chunks(MAX_NODE_EVALS).map(<[_]>::to_vec).collect(),
+            eval_ids,
+        }
+    }
+
+    /// Returns `writes` without evaluations.
+    pub(crate) fn without_evals(writes: Vec<Write>) -> Self {
+        Self {
+            writes,
+            ..Self::default()
+        }
+    }
+}
 
 /// Returns the creation of one evaluation for each job that a change of the node concerns
 /// ([`NodeEvals::of_node`]).
 ///
-/// Shape: ordered by job, one each. `next_id` is called once for each.
-pub fn node_evals(
-    snapshot: &Snapshot,
-    node: &Node,
-    now: Timestamp,
-    trace_parent: &str,
-    mut next_id: impl FnMut() -> EvalId,
-) -> Vec<Write> {
-    let evals = NodeEvals::new(snapshot).of_node(node, now, &mut next_id);
-    evals
-        .into_iter()
-        .map(|mut eval| {
-            trace_parent.clone_into(&mut eval.trace_parent);
-            Write::Create {
-                key: Key::Eval(eval.id),
-                entity: Entity::Eval(Box::new(eval)),
-            }
-        })
-        .collect()
+/// Shape: ordered by job, one each.
+pub(crate) fn node_evals(snapshot: &Snapshot, node: &Node, inputs: &EvalInputs<'_>) -> Vec<Write> {
+    let mut next_id = || (inputs.next_id)();
+    let evals = NodeEvals::new(snapshot).of_node(node, inputs.now, &mut next_id);
+    let mut writes: Vec<Write> = evals.into_iter().map(Write::create_eval).collect();
+    set_trace_parent(&mut writes, inputs.trace_parent);
+    writes
 }

@@ -6,18 +6,71 @@
 
 use model::node::MAX_NAME_BYTES;
 use model::{FieldErrors, Indexed, Node, NodePool, NodeStatus, Timestamp};
-use state::{Entity, Key, Write};
+use state::{Entity, Key, Snapshot, Write};
 
+use super::node_evals::{EvalInputs, NodeWrites};
 use super::session::{SessionRefusal, same_secret};
+use crate::cluster::node_pools;
 
 /// The size limit of a secret, in bytes: a UUID has 36.
 const MAX_SECRET_BYTES: usize = 128;
 
 /// The decision on a registration.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Registration {
-    /// The record equals the stored one.
-    Unchanged,
+pub struct Registration {
+    /// The node's status, which the registration keeps.
+    pub status: NodeStatus,
+    /// The modify index of a record that stays as it is; `None`: the record is written.
+    pub kept_index: Option<u64>,
+    /// To be committed; without any write, nothing is to be done.
+    pub changes: NodeWrites,
+}
+
+/// Decides on a record that [`check`] has passed: the record is written if it has changed, the
+/// node's pool is created if it is missing, and the node's jobs are evaluated if other groups are
+/// feasible on it now.
+///
+/// # Errors
+/// The node was registered with another secret.
+pub fn decide(
+    snapshot: &Snapshot,
+    sent: &Node,
+    inputs: &EvalInputs<'_>,
+) -> Result<Registration, SessionRefusal> {
+    let stored = snapshot.node(sent.id).map(|stored| &**stored);
+    let status = stored.map_or(NodeStatus::Initializing, |stored| stored.value.status);
+    let pool = node_pools::join_as_node(snapshot, &sent.node_pool);
+    let (kept_index, changes) = match record(stored, sent.clone(), inputs.now)? {
+        Record::Unchanged { modify_index } => {
+            let is_missing = node_pools::is_missing(snapshot, &sent.node_pool);
+            let writes = pool.into_iter().filter(|_| is_missing).collect();
+            (Some(modify_index), NodeWrites::without_evals(writes))
+        }
+        Record::Write {
+            write,
+            feasibility_changed,
+        } => {
+            let writes = [*write].into_iter().chain(pool).collect();
+            let changes = if feasibility_changed {
+                NodeWrites::with_evals(writes, snapshot, sent, inputs)
+            } else {
+                NodeWrites::without_evals(writes)
+            };
+            (None, changes)
+        }
+    };
+    Ok(Registration {
+        status,
+        kept_index,
+        changes,
+    })
+}
+
+/// The decision on a node's record.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Record {
+    /// It equals the stored one.
+    Unchanged { modify_index: u64 },
     /// To be written; with `feasibility_changed` the node's jobs have to be evaluated.
     Write {
         write: Box<Write>,
@@ -25,15 +78,12 @@ pub enum Registration {
     },
 }
 
-/// Decides on a record that [`check`] has passed.
-///
-/// # Errors
-/// The node was registered with another secret.
-pub fn decide(
+/// Decides on the record alone.
+pub(super) fn record(
     stored: Option<&Indexed<Node>>,
     mut sent: Node,
     now: Timestamp,
-) -> Result<Registration, SessionRefusal> {
+) -> Result<Record, SessionRefusal> {
     sent.computed_class = placement::class::computed_class(&sent);
     let key = Key::Node(sent.id);
     let Some(stored) = stored else {
@@ -46,7 +96,7 @@ pub fn decide(
             key,
             entity: Entity::Node(Box::new(sent)),
         };
-        return Ok(Registration::Write {
+        return Ok(Record::Write {
             write: Box::new(write),
             feasibility_changed: false,
         });
@@ -63,17 +113,17 @@ pub fn decide(
     sent.drain = known.drain;
     sent.last_drain.clone_from(&known.last_drain);
     sent.events.clone_from(&known.events);
+    let modify_index = stored.modify_index;
     if sent == *known {
-        return Ok(Registration::Unchanged);
+        return Ok(Record::Unchanged { modify_index });
     }
     let feasibility_changed = feasibility_differs(known, &sent);
-    let modify_index = stored.modify_index;
     let write = Write::Update {
         key,
         modify_index,
         entity: Entity::Node(Box::new(sent)),
     };
-    Ok(Registration::Write {
+    Ok(Record::Write {
         write: Box::new(write),
         feasibility_changed,
     })

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use admission::cluster::drain::{self, DrainRequest, DrainTerms};
-use admission::cluster::eligibility::{self, NodeChange};
-use admission::nodes::node_evals::{MAX_NODE_EVALS, node_evals};
+use admission::cluster::eligibility::{self, EvaluatedChange, NodeChange};
+use admission::nodes::node_evals::{EvalInputs, NodeWrites};
 use gateway_core::{Error, Step};
 use listing::prefix;
-use model::{Indexed, Node, NodeEligibility, NodeId};
+use model::{EvalId, Indexed, Node, NodeId};
 use proto::drain::read_deadline;
 use proto::v1;
 use proto::v1::nodes_server::Nodes;
 use service_kit::current_trace_parent;
-use state::{Key, Snapshot, Table, Write};
+use state::{Snapshot, Table};
 use tonic::{Request, Response, Status};
 use tracing::info;
 
@@ -135,24 +135,24 @@ impl Api {
         let (now, trace_parent) = (gateway.core.now(), current_trace_parent());
         let decide = |snapshot: &Snapshot| {
             let id = find(snapshot, node_id)?;
-            let change = set(snapshot, id)?;
-            Ok(match change.expect("found in this snapshot") {
-                NodeChange::Unchanged { modify_index } => {
+            let change = set(snapshot, id)?.expect("found in this snapshot");
+            let inputs = EvalInputs {
+                now,
+                trace_parent: &trace_parent,
+                next_id: &|| gateway.core.next_eval_id(),
+            };
+            Ok(match change.evaluated(snapshot, &inputs) {
+                EvaluatedChange::Unchanged { modify_index } => {
                     Step::IfFresh((id, modify_index, Vec::new(), Vec::new()))
                 }
-                NodeChange::Write { node, write } => {
-                    let mut writes = vec![*write];
-                    let mut evals = Vec::new();
-                    if node.eligibility == NodeEligibility::Eligible {
-                        let next_id = || gateway.core.next_eval_id();
-                        evals = node_evals(snapshot, &node, now, &trace_parent, next_id);
-                    }
-                    let ids: Vec<String> = evals.iter().filter_map(eval_id).collect();
-                    let further = evals.split_off(evals.len().min(MAX_NODE_EVALS));
-                    writes.extend(evals);
-                    let answer = Box::new(move |revision| (id, revision, ids, further));
-                    Step::Commit { writes, answer }
-                }
+                EvaluatedChange::Write(NodeWrites {
+                    writes,
+                    further,
+                    eval_ids,
+                }) => Step::Commit {
+                    writes,
+                    answer: Box::new(move |revision| (id, revision, eval_ids, further)),
+                },
             })
         };
         let what = || format!("node {node_id}");
@@ -161,7 +161,7 @@ impl Api {
         Ok(Changed {
             node_id,
             index,
-            eval_ids,
+            eval_ids: eval_ids.iter().map(EvalId::to_string).collect(),
         })
     }
 }
@@ -193,13 +193,6 @@ impl Changed {
         } else {
             self.index
         }
-    }
-}
-
-fn eval_id(write: &Write) -> Option<String> {
-    match write.key() {
-        Key::Eval(id) => Some(id.to_string()),
-        _ => None,
     }
 }
 

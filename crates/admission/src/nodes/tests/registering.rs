@@ -1,14 +1,16 @@
 //! Registration: fields of the node, fields of the servers, and refusals.
 
+use std::cell::Cell;
+
 use model::{
     ClientStatus, DesiredStatus, EvalId, Indexed, Job, JobType, Node, NodeEligibility, NodeStatus,
     Timestamp,
 };
-use state::{Entity, Write};
+use state::{Entity, Key, Write};
 use test_kit::{Stored, builders};
 
-use crate::nodes::node_evals::node_evals;
-use crate::nodes::registration::{Registration, check, decide};
+use crate::nodes::node_evals::{EvalInputs, NodeWrites, node_evals};
+use crate::nodes::registration::{Record, Registration, check, decide, record};
 use crate::nodes::session::{SessionRefusal, same_secret};
 
 const NOW: Timestamp = Timestamp(7_000);
@@ -22,9 +24,26 @@ fn sent() -> Node {
     }
 }
 
+fn inputs(next_id: &dyn Fn() -> EvalId) -> EvalInputs<'_> {
+    EvalInputs {
+        now: NOW,
+        trace_parent: "00-parent-01",
+        next_id,
+    }
+}
+
+/// Returns ids that count from 1.
+fn numbered() -> impl Fn() -> EvalId {
+    let count = Cell::new(0);
+    move || {
+        count.set(count.get() + 1);
+        EvalId::from_random(count.get())
+    }
+}
+
 /// Returns the record as a first registration stores it.
 fn stored() -> Indexed<Node> {
-    let Registration::Write { write, .. } = decide(None, sent(), NOW).unwrap() else {
+    let Record::Write { write, .. } = record(None, sent(), NOW).unwrap() else {
         panic!()
     };
     let Write::Create {
@@ -58,8 +77,8 @@ fn a_new_node_is_initializing_and_has_a_class() {
 #[test]
 fn a_record_that_says_nothing_new_is_not_written() {
     assert_eq!(
-        decide(Some(&stored()), sent(), Timestamp(9_000)).unwrap(),
-        Registration::Unchanged
+        record(Some(&stored()), sent(), Timestamp(9_000)).unwrap(),
+        Record::Unchanged { modify_index: 9 }
     );
 }
 
@@ -72,8 +91,8 @@ fn status_and_eligibility_are_the_servers() {
     known.value.status_updated_at = Timestamp(8_000);
     let mut changed = sent();
     changed.resources.memory_mib *= 2;
-    let result = decide(Some(&known), changed, Timestamp(9_000)).unwrap();
-    let Registration::Write {
+    let result = record(Some(&known), changed, Timestamp(9_000)).unwrap();
+    let Record::Write {
         write,
         feasibility_changed,
     } = result
@@ -111,10 +130,10 @@ fn status_and_eligibility_are_the_servers() {
 fn scenario_066_more_memory_is_written_and_makes_no_evaluations() {
     let mut changed = sent();
     changed.resources.memory_mib += 1;
-    let result = decide(Some(&stored()), changed, NOW).unwrap();
+    let result = record(Some(&stored()), changed, NOW).unwrap();
     let is_capacity = matches!(
         result,
-        Registration::Write {
+        Record::Write {
             feasibility_changed: false,
             ..
         }
@@ -128,15 +147,15 @@ fn a_registration_keeps_the_drain_and_the_events_of_the_node() {
     let strategy = model::DrainStrategy::new(None, true, NOW);
     known.value.begin_drain(strategy, Default::default(), NOW);
     assert_eq!(
-        decide(Some(&known), sent(), NOW).unwrap(),
-        Registration::Unchanged
+        record(Some(&known), sent(), NOW).unwrap(),
+        Record::Unchanged { modify_index: 9 }
     );
     // Nor can a node say that it drains.
     let mut pretending = sent();
     pretending.begin_drain(strategy, Default::default(), NOW);
     for known in [None, Some(&stored())] {
-        let result = decide(known, pretending.clone(), NOW).unwrap();
-        if let Registration::Write { write, .. } = result {
+        let result = record(known, pretending.clone(), NOW).unwrap();
+        if let Record::Write { write, .. } = result {
             let (Write::Create { entity, .. } | Write::Update { entity, .. }) = *write else {
                 panic!()
             };
@@ -160,11 +179,11 @@ fn changed_attributes_evaluate_the_nodes_jobs() {
     for (position, edit) in edits.iter().enumerate() {
         let mut changed = sent();
         edit(&mut changed);
-        let result = decide(Some(&stored()), changed, NOW).unwrap();
+        let result = record(Some(&stored()), changed, NOW).unwrap();
         assert!(
             matches!(
                 result,
-                Registration::Write {
+                Record::Write {
                     feasibility_changed: true,
                     ..
                 }
@@ -180,7 +199,7 @@ fn a_known_node_keeps_its_secret() {
         secret: "another".into(),
         ..sent()
     };
-    let refused = decide(Some(&stored()), thief, NOW).unwrap_err();
+    let refused = record(Some(&stored()), thief, NOW).unwrap_err();
     assert_eq!(refused, SessionRefusal::WrongSecret(sent().id));
     for (a, b, same) in [
         ("abc", "abc", true),
@@ -240,8 +259,11 @@ fn a_system_job_is_looked_at_for_every_node_in_its_scope() {
     for job in [&log, &elsewhere, &stopped] {
         stored.put_job(job);
     }
-    let next_id = || EvalId::from_random(1);
-    let writes = node_evals(&stored.snapshot(), &node, NOW, "", next_id);
+    let writes = node_evals(
+        &stored.snapshot(),
+        &node,
+        &inputs(&|| EvalId::from_random(1)),
+    );
     let [
         Write::Create {
             entity: Entity::Eval(eval),
@@ -289,12 +311,7 @@ fn a_nodes_jobs_get_one_evaluation_each_while_something_is_left_to_decide() {
             stored.put_status(alloc.id, *client);
         }
     }
-    let mut count = 0;
-    let next_id = || {
-        count += 1;
-        EvalId::from_random(count)
-    };
-    let writes = node_evals(&stored.snapshot(), &node, NOW, "00-parent-01", next_id);
+    let writes = node_evals(&stored.snapshot(), &node, &inputs(&numbered()));
     let jobs: Vec<String> = writes
         .iter()
         .map(|write| {
@@ -336,10 +353,10 @@ fn other_devices_may_suit_other_groups() {
         ..model::node::NodeDevice::default()
     }];
     check(&changed).unwrap();
-    let result = decide(Some(&stored()), changed.clone(), Timestamp(9_000)).unwrap();
+    let result = record(Some(&stored()), changed.clone(), Timestamp(9_000)).unwrap();
     let is_looked_at = matches!(
         result,
-        Registration::Write {
+        Record::Write {
             feasibility_changed: true,
             ..
         }
@@ -349,4 +366,86 @@ fn other_devices_may_suit_other_groups() {
     let errors = check(&changed).unwrap_err();
     assert_eq!(errors.0[0].field, "node.devices");
     assert!(errors.0[0].message.contains("\"a\" twice"), "{errors:?}");
+}
+
+/// Decides on the registration of `node` in what is stored.
+fn registered(stored: &Stored, node: &Node) -> Registration {
+    decide(&stored.snapshot(), node, &inputs(&numbered())).unwrap()
+}
+
+fn keys(writes: &[Write]) -> Vec<&Key> {
+    writes.iter().map(Write::key).collect()
+}
+
+#[test]
+fn a_registration_joins_its_pool_and_evaluates_what_its_change_concerns() {
+    let mut stored = Stored::default();
+    let job = builders::service("web", 1);
+    stored.put_job(&job);
+    let mut node = sent();
+    node.node_pool = "gpu".into();
+    let (record, pool) = (Key::Node(node.id), Key::NodePool("gpu".into()));
+
+    let first = registered(&stored, &node);
+    assert_eq!(first.status, NodeStatus::Initializing);
+    assert_eq!(first.kept_index, None);
+    assert_eq!(keys(&first.changes.writes), [&record, &pool]);
+
+    // Registered, and its pool is deleted meanwhile.
+    let Some(Entity::Node(known)) = first.changes.writes[0].entity() else {
+        panic!("{first:?}")
+    };
+    let mut known = known.clone();
+    known.status = NodeStatus::Ready;
+    let modify_index = stored.put_node(&known);
+    stored.put_alloc(&builders::allocation(1, &job, node.id));
+    let again = registered(&stored, &node);
+    assert_eq!(again.status, NodeStatus::Ready);
+    assert_eq!(again.kept_index, Some(modify_index));
+    assert_eq!(keys(&again.changes.writes), [&pool]);
+
+    // In a built-in pool nothing is left to write.
+    node.node_pool = "default".into();
+    known.node_pool = "default".into();
+    known.computed_class = placement::class::computed_class(&node);
+    let modify_index = stored.put_node(&known);
+    let same = registered(&stored, &node);
+    assert_eq!(same.kept_index, Some(modify_index));
+    assert_eq!(same.changes, NodeWrites::default());
+
+    node.meta.insert("rack".into(), "r1".into());
+    let changed = registered(&stored, &node);
+    let eval_id = EvalId::from_random(1);
+    assert_eq!(
+        (changed.status, changed.kept_index),
+        (NodeStatus::Ready, None)
+    );
+    assert_eq!(
+        keys(&changed.changes.writes),
+        [&record, &Key::Eval(eval_id)]
+    );
+    assert_eq!(changed.changes.eval_ids, [eval_id]);
+    assert!(changed.changes.further.is_empty(), "{changed:?}");
+}
+
+/// A transaction has a thousand operations at most.
+#[test]
+fn evaluations_beyond_one_transaction_follow_in_others() {
+    let (mut stored, node) = (Stored::default(), builders::node(1));
+    for number in 0..2_000 {
+        let job = builders::service(&format!("job-{number:04}"), 1);
+        stored.put_job(&job);
+        stored.put_alloc(&builders::allocation(number, &job, node.id));
+    }
+    let snapshot = stored.snapshot();
+    let changes = NodeWrites::with_evals(Vec::new(), &snapshot, &node, &inputs(&numbered()));
+    let further: Vec<usize> = changes.further.iter().map(Vec::len).collect();
+    assert_eq!((changes.writes.len(), further), (900, vec![900, 200]));
+    let written = changes
+        .writes
+        .iter()
+        .chain(changes.further.iter().flatten());
+    let written: Vec<Key> = written.map(|write| write.key().clone()).collect();
+    let expected: Vec<Key> = changes.eval_ids.into_iter().map(Key::Eval).collect();
+    assert_eq!(written, expected);
 }

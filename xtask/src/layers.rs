@@ -38,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "state",
             "placement",
             "jobspec",
+            "lifecycle",
             "periodic-launch",
             "identity",
         ],

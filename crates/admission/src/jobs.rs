@@ -3,20 +3,26 @@
 //! In reading order: [`decision`] is what every decider takes and returns; [`mod@register`],
 //! [`mod@revert`] and [`mod@deregister`] (which purges, too) write versions of a job, and [`marks`]
 //! calls them stable and tags them. [`mod@dispatch`], [`mod@force`], [`mod@evaluate`],
-//! [`mod@scale`] and [`mod@stop_alloc`] are the other operations. [`namespace_rules`] restricts a
-//! job to what its namespace allows; [`request_id`] makes a retry find the first attempt.
+//! [`mod@scale`] and [`mod@stop_alloc`] are the other operations. [`restart_alloc`] and [`logs`]
+//! find the node that answers a request ([`alloc_node`]). [`missing`] looks up jobs.
+//! [`namespace_rules`] restricts a job to what its namespace allows; [`request_id`] makes a retry
+//! find the first attempt.
 
+pub mod alloc_node;
 pub mod decision;
 pub mod deregister;
 pub mod dispatch;
 pub mod evaluate;
 pub mod force;
 pub mod limits;
+pub mod logs;
 pub mod marks;
+pub mod missing;
 pub mod namespace_rules;
 pub mod refusal;
 pub mod register;
 pub mod request_id;
+pub mod restart_alloc;
 pub mod revert;
 pub mod scale;
 pub mod stop_alloc;

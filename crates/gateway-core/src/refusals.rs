@@ -7,7 +7,10 @@ use admission::cluster::node_pools::NodePoolRefusal;
 use admission::cluster::scheduler_config::SchedulerConfigRefusal;
 use admission::cluster::volumes::VolumeRefusal;
 use admission::jobs::JobRefusal;
+use admission::jobs::logs::LogRefusal;
 use admission::jobs::marks::VersionRefusal;
+use admission::jobs::missing::{MissingVersion, NoSuchJob};
+use admission::jobs::restart_alloc::RestartRefusal;
 use admission::nodes::heartbeats::HeartbeatRefusal;
 use admission::nodes::reports::ReportRefusal;
 use admission::nodes::session::SessionRefusal;
@@ -63,10 +66,14 @@ from_refusals!(
     EvaluationRefusal,
     HeartbeatRefusal,
     JobRefusal,
+    LogRefusal,
+    MissingVersion,
     NamespaceRefusal,
     NodePoolRefusal,
+    NoSuchJob,
     NotFound,
     ReportRefusal,
+    RestartRefusal,
     SchedulerConfigRefusal,
     SessionRefusal,
     VersionRefusal,

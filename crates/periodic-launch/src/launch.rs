@@ -13,9 +13,13 @@ pub fn launched_until(snapshot: &Snapshot, job: &Indexed<Job>) -> Timestamp {
 
 /// Returns the time of a job's next launch after `now`; `None`: there is none.
 pub fn next_launch(snapshot: &Snapshot, job: &Indexed<Job>, now: Timestamp) -> Option<Timestamp> {
-    let periodic = job.value.periodic.as_ref();
-    let periodic = periodic.filter(|_| job.value.is_launched())?;
-    Timetable::new(periodic).next(launched_until(snapshot, job).max(now))
+    first_launch(&job.value, launched_until(snapshot, job).max(now))
+}
+
+/// Returns the first launch of a job that is registered `now`; `None`: there is none.
+pub fn first_launch(job: &Job, now: Timestamp) -> Option<Timestamp> {
+    let periodic = job.periodic.as_ref().filter(|_| job.is_launched())?;
+    Timetable::new(periodic).next(now)
 }
 
 /// One launch, before it becomes writes.

@@ -6,5 +6,5 @@
 mod launch;
 mod timetable;
 
-pub use launch::{Launch, advanced, launch, launched_until, next_launch};
+pub use launch::{Launch, advanced, first_launch, launch, launched_until, next_launch};
 pub use timetable::Timetable;

@@ -59,6 +59,11 @@ pub enum Refusal {
     NotInDeployment(AllocId),
     #[error("allocation {0} has ended: it cannot be healthy")]
     Ended(AllocId),
+    #[error(
+        "deployment {0} cannot be unblocked: only deployments over several regions are ever blocked, \
+         and there is one region"
+    )]
+    NotBlocked(DeploymentId),
 }
 
 impl model::Refusal for Refusal {
@@ -72,7 +77,8 @@ impl model::Refusal for Refusal {
             | Self::Overtaken { .. }
             | Self::Groups(_)
             | Self::NothingToPromote
-            | Self::Ended(_) => Kind::Precondition,
+            | Self::Ended(_)
+            | Self::NotBlocked(_) => Kind::Precondition,
         }
     }
 }
@@ -287,6 +293,11 @@ pub fn resume(
             create_eval(&deployment.value, &job.value, eval_id, now),
         ]),
     ))
+}
+
+/// Returns the refusal of a request to unblock a deployment: none is ever blocked.
+pub fn unblock(deployment: &Indexed<Deployment>) -> Refusal {
+    Refusal::NotBlocked(deployment.value.id)
 }
 
 /// Decides on failing a deployment, which reverts its job if one of its groups has `auto_revert`.

@@ -7,8 +7,8 @@
 //! of nodes, and [`watch`] is the stream of one node. [`sessions`] remembers the pending changes of
 //! each stream, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
 //! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
-//! reports, which [`packing`] puts into transactions. [`logs`] finds a task's output and relays it,
-//! and [`restart`] restarts tasks.
+//! reports, which [`packing`] puts into transactions. [`logs`] relays a task's output, and
+//! [`restart`] restarts tasks.
 
 pub mod assignments;
 pub mod dispatch_loop;

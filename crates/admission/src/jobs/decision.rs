@@ -24,6 +24,13 @@ pub enum Decision {
     Commit(Proposal),
 }
 
+impl Decision {
+    /// Returns whether a commit adds work, which is refused while etcd is nearly full.
+    pub fn adds_work(&self) -> bool {
+        matches!(self, Self::Commit(proposal) if proposal.adds_work)
+    }
+}
+
 /// Writes, and the answer's parts that are known before the commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
@@ -34,6 +41,10 @@ pub struct Proposal {
     pub changed: bool,
     /// The job's modify index when it is not written.
     pub job_modify_index: u64,
+    /// The first launch of a periodic job, as of the request.
+    pub next_launch: Option<Timestamp>,
+    /// Whether work is added: a deregistration adds none.
+    pub adds_work: bool,
 }
 
 impl Proposal {
@@ -48,6 +59,7 @@ impl Proposal {
                 self.job_modify_index
             },
             changed: self.changed,
+            next_launch: self.next_launch,
         }
     }
 }
@@ -61,6 +73,8 @@ pub struct Answer {
     pub index: u64,
     pub job_modify_index: u64,
     pub changed: bool,
+    /// `None`: the job is not launched at times.
+    pub next_launch: Option<Timestamp>,
 }
 
 impl Answer {
@@ -79,7 +93,22 @@ pub enum Outcome {
     Commit {
         writes: Vec<Write>,
         receipt: Receipt,
+        /// Whether work is added.
+        adds_work: bool,
     },
+}
+
+impl Outcome {
+    /// Returns whether a commit adds work, which is refused while etcd is nearly full.
+    pub fn adds_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Commit {
+                adds_work: true,
+                ..
+            }
+        )
+    }
 }
 
 /// The answer to an operation, beside its revision.

@@ -87,6 +87,8 @@ pub fn deregister(
         is_evaluated,
         changed,
         job_modify_index,
+        next_launch: None,
+        adds_work: false,
     }))
 }
 
@@ -142,5 +144,6 @@ fn answer_again(
         index: written,
         job_modify_index,
         changed: job_modify_index == written,
+        next_launch: None,
     }
 }

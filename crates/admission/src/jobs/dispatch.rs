@@ -10,6 +10,7 @@ use state::{Entity, Key, Snapshot, Write};
 
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
+use super::missing::find_job;
 use super::namespace_rules;
 use super::refusal::JobRefusal;
 use super::writes::{begin, create_job, evaluation};
@@ -64,8 +65,7 @@ pub fn dispatch(
         return Err(JobRefusal::Rejected);
     }
     let job_id = &*request.parent.job_id;
-    let stored = snapshot.job(&request.parent);
-    let stored = stored.ok_or_else(|| JobRefusal::no_such_job(&request.parent))?;
+    let stored = find_job(snapshot, &request.parent)?;
     let parent = &stored.value;
     let rules = parent.parameterized.as_ref().filter(|_| parent.is_parent());
     let rules = rules.ok_or_else(|| {
@@ -140,7 +140,11 @@ pub fn dispatch(
         job_index: None,
     };
     writes.extend(create_job(child));
-    Ok(Outcome::Commit { writes, receipt })
+    Ok(Outcome::Commit {
+        writes,
+        receipt,
+        adds_work: true,
+    })
 }
 
 fn child_key(request: &DispatchRequest, context: &RequestContext) -> JobKey {

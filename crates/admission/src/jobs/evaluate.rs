@@ -6,6 +6,7 @@ use state::{AllocView, Entity, Key, Snapshot, Write};
 
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
+use super::missing::NoSuchJob;
 use super::namespace_rules;
 use super::refusal::JobRefusal;
 use super::writes::{evaluated, evaluation};
@@ -44,7 +45,7 @@ pub fn evaluate(
             index: eval.create_index,
         });
     }
-    let stored = stored.ok_or_else(|| JobRefusal::no_such_job(key))?;
+    let stored = stored.ok_or_else(|| NoSuchJob::new(snapshot, key))?;
     let job = &stored.value;
     if job.is_parent() {
         let (what, instead) = if job.periodic.is_some() {
@@ -74,7 +75,12 @@ pub fn evaluate(
         let failed = views.filter(|view| may_be_forced(stored, view));
         writes.extend(failed.take(MAX_MARKED).map(|view| mark(view, context)));
     }
-    Ok(Outcome::Commit { writes, receipt })
+    // The job has been accepted already.
+    Ok(Outcome::Commit {
+        writes,
+        receipt,
+        adds_work: false,
+    })
 }
 
 /// Tells whether the mark affects an allocation.

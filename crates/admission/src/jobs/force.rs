@@ -5,6 +5,7 @@ use state::{Snapshot, Write, set_trace_parent};
 
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
+use super::missing::find_job;
 use super::namespace_rules;
 use super::refusal::JobRefusal;
 
@@ -32,9 +33,7 @@ pub fn force(
             index: eval.create_index,
         });
     }
-    let stored = snapshot
-        .job(key)
-        .ok_or_else(|| JobRefusal::no_such_job(key))?;
+    let stored = find_job(snapshot, key)?;
     let job = &stored.value;
     let job_id = &job.id;
     if job.periodic.is_none() {
@@ -67,5 +66,9 @@ pub fn force(
     set_trace_parent(&mut writes, &context.trace_parent);
     writes.push(Write::job_unchanged(stored));
     writes.extend(namespace_rules::join_as_job(snapshot, &child)?);
-    Ok(Outcome::Commit { writes, receipt })
+    Ok(Outcome::Commit {
+        writes,
+        receipt,
+        adds_work: true,
+    })
 }

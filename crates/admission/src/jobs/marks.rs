@@ -10,6 +10,8 @@ use state::{Entity, Key, Snapshot, Write};
 
 use model::refusal::{Kind, Refusal};
 
+use super::missing::{NoSuchJob, find_job};
+
 /// The largest number of tagged versions of a job: each is kept forever, with its whole job. Ours:
 /// more than a tag a week for a year.
 const MAX_TAGS: usize = 64;
@@ -25,6 +27,8 @@ const MAX_DESCRIPTION_BYTES: usize = 1_000;
 pub enum VersionRefusal {
     #[error(transparent)]
     Invalid(#[from] FieldErrors),
+    #[error(transparent)]
+    NoSuchJob(#[from] NoSuchJob),
     #[error("can't revert to current version")]
     CurrentVersion,
     #[error("Current job has version {current}; enforcing version {want}")]
@@ -56,6 +60,7 @@ impl Refusal for VersionRefusal {
     fn kind(&self) -> Kind {
         match self {
             Self::Invalid(_) => Kind::Invalid,
+            Self::NoSuchJob(refusal) => refusal.kind(),
             Self::CurrentVersion | Self::TooManyTags { .. } => Kind::Precondition,
             Self::PriorVersion { .. } => Kind::Outdated,
             Self::NoVersion { .. } | Self::NoTag { .. } => Kind::NotFound,
@@ -75,16 +80,9 @@ impl Refusal for VersionRefusal {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<T> {
     /// It is as requested since this revision.
-    Unchanged {
-        answer: T,
-        index: u64,
-    },
+    Unchanged { answer: T, index: u64 },
     /// To be written in one transaction.
-    Commit {
-        answer: T,
-        writes: Vec<Write>,
-    },
-    NoSuchJob,
+    Commit { answer: T, writes: Vec<Write> },
 }
 
 /// A tag and the version that has it, or had it.
@@ -97,16 +95,14 @@ pub struct Tagged {
 /// Decides on marking a version as stable, or on removing the mark.
 ///
 /// # Errors
-/// There is no such version.
+/// There is no such job or version.
 pub fn set_stable(
     snapshot: &Snapshot,
     key: &JobKey,
     version: u64,
     stable: bool,
 ) -> Result<Change<()>, VersionRefusal> {
-    if snapshot.job(key).is_none() {
-        return Ok(Change::NoSuchJob);
-    }
+    find_job(snapshot, key)?;
     let row = find_version(snapshot, key, version)?;
     let marker = Key::JobStable(key.clone(), version);
     let mark = match (stable, snapshot.stable_index(key, version)) {
@@ -152,9 +148,7 @@ pub fn tag(
 ) -> Result<Change<Tagged>, VersionRefusal> {
     check_tag(request)?;
     let key = &request.job;
-    let Some(job) = snapshot.job(key) else {
-        return Ok(Change::NoSuchJob);
-    };
+    let job = find_job(snapshot, key)?;
     let version = request.version.unwrap_or(job.value.version);
     let row = find_version(snapshot, key, version)?;
     let stored = snapshot.job_tags(key);
@@ -200,15 +194,13 @@ pub fn tag(
 /// Decides on removing a tag.
 ///
 /// # Errors
-/// No version has it.
+/// There is no such job, or no version has the tag.
 pub fn untag(
     snapshot: &Snapshot,
     key: &JobKey,
     name: &str,
 ) -> Result<Change<Tagged>, VersionRefusal> {
-    if snapshot.job(key).is_none() {
-        return Ok(Change::NoSuchJob);
-    }
+    find_job(snapshot, key)?;
     let version = find_tag(snapshot, key, name)?;
     let stored = snapshot.job_tags(key).expect("a tag was found in them");
     let mut tags = stored.value.clone();

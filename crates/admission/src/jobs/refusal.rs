@@ -1,8 +1,9 @@
 //! Refusals of requests about jobs.
 
-use model::{FieldErrors, JobKey};
+use model::FieldErrors;
 
 use super::marks::VersionRefusal;
+use super::missing::NoSuchJob;
 use model::refusal::{Kind, Refusal};
 
 /// The reason why a request about a job is refused.
@@ -29,8 +30,8 @@ pub enum JobRefusal {
     /// Source of the texts: Nomad's.
     #[error("{message}")]
     State { message: String },
-    #[error("no job {job_id:?} in namespace {namespace:?}")]
-    NoSuchJob { namespace: String, job_id: String },
+    #[error(transparent)]
+    NoSuchJob(#[from] NoSuchJob),
     /// Of dry runs only: a registration would be committed, and its evaluation fail.
     #[error("the job could be registered, but its evaluation would fail: {reason}")]
     Unschedulable { reason: String },
@@ -45,7 +46,7 @@ impl Refusal for JobRefusal {
             Self::Overloaded { .. } => Kind::Overloaded,
             Self::Rejected => Kind::Denied,
             Self::State { .. } | Self::Unschedulable { .. } => Kind::Precondition,
-            Self::NoSuchJob { .. } => Kind::NotFound,
+            Self::NoSuchJob(refusal) => refusal.kind(),
         }
     }
 
@@ -63,13 +64,6 @@ impl JobRefusal {
     pub(super) fn state(message: impl Into<String>) -> Self {
         let message = message.into();
         Self::State { message }
-    }
-
-    pub(super) fn no_such_job(key: &JobKey) -> Self {
-        Self::NoSuchJob {
-            namespace: key.namespace.to_string(),
-            job_id: key.job_id.to_string(),
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Registration: a job and an evaluation in one transaction. An unchanged job only gets the
 //! evaluation, unless the request forces a version.
 
-use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, TriggeredBy};
+use model::{Evaluation, FieldErrors, Indexed, Job, JobKey, Timestamp, TriggeredBy};
+use periodic_launch::first_launch;
 use state::{Entity, Key, Snapshot, Write, job_versions};
 
 use super::decision::{Answer, Decision, Proposal, RequestContext};
@@ -45,7 +46,7 @@ pub fn register(
 ) -> Result<Decision, JobRefusal> {
     // First, because the check index would refuse a request that was committed before.
     if let Some(eval) = snapshot.eval(context.eval_id) {
-        let answer = answer_again(snapshot, &job.key(), eval);
+        let answer = answer_again(snapshot, &job.key(), eval, context.now);
         return Ok(Decision::Done(answer));
     }
     if snapshot.scheduler_config().reject_job_registration {
@@ -123,6 +124,8 @@ fn propose(
         is_evaluated: !job.is_parent(),
         changed,
         job_modify_index,
+        next_launch: first_launch(job, context.now),
+        adds_work: true,
     })
 }
 
@@ -284,16 +287,19 @@ pub(super) fn answer_again(
     snapshot: &Snapshot,
     key: &JobKey,
     eval: &Indexed<Evaluation>,
+    now: Timestamp,
 ) -> Answer {
     let written = eval.create_index;
-    let indexes = snapshot
+    let versions = snapshot
         .job_versions(key)
-        .map(|version| version.create_index);
-    let job_modify_index = indexes.filter(|index| *index <= written).max().unwrap_or(0);
+        .filter(|version| version.create_index <= written);
+    let newest = versions.max_by_key(|version| version.create_index);
+    let job_modify_index = newest.map_or(0, |version| version.create_index);
     Answer {
         eval_id: Some(eval.value.id),
         index: written,
         job_modify_index,
         changed: job_modify_index == written,
+        next_launch: newest.and_then(|version| first_launch(&version.value, now)),
     }
 }

@@ -4,6 +4,7 @@ use model::{Job, JobKey};
 use state::{Snapshot, job_versions};
 
 use super::decision::{Decision, RequestContext};
+use super::missing::find_job;
 use super::refusal::JobRefusal;
 use super::register::RegisterRequest;
 use super::{marks, register};
@@ -41,12 +42,10 @@ pub fn revert(
     let key = &request.job;
     // First, because after the first attempt the version is the current one.
     if let Some(eval) = snapshot.eval(context.eval_id) {
-        let answer = register::answer_again(snapshot, key, eval);
+        let answer = register::answer_again(snapshot, key, eval, context.now);
         return Ok(Decision::Done(answer));
     }
-    let Some(stored) = snapshot.job(key) else {
-        return Ok(Decision::NoSuchJob);
-    };
+    let stored = find_job(snapshot, key)?;
     let current = stored.value.version;
     if let Some(want) = request.prior_version.filter(|want| *want != current) {
         return Err(marks::VersionRefusal::PriorVersion { current, want }.into());

@@ -11,6 +11,7 @@ use state::{Entity, Key, Snapshot, Write};
 
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
+use super::missing::find_job;
 use super::refusal::JobRefusal;
 use super::writes::{evaluated, evaluation};
 use super::{namespace_rules, register};
@@ -50,8 +51,7 @@ pub fn scale(
     if snapshot.scheduler_config().reject_job_registration {
         return Err(JobRefusal::Rejected);
     }
-    let stored = snapshot.job(&request.job);
-    let stored = stored.ok_or_else(|| JobRefusal::no_such_job(&request.job))?;
+    let stored = find_job(snapshot, &request.job)?;
     if request.check_index > 0 {
         register::check_index(Some(request.check_index), Some(stored))?;
     }
@@ -74,7 +74,11 @@ pub fn scale(
     let Some(count) = request.count else {
         writes.push(Write::job_unchanged(stored));
         writes.push(record(snapshot, stored, request, event));
-        return Ok(Outcome::Commit { writes, receipt });
+        return Ok(Outcome::Commit {
+            writes,
+            receipt,
+            adds_work: false,
+        });
     };
     if let Some(deployment_id) = active_deployment(snapshot, stored) {
         let message = format!(
@@ -101,7 +105,11 @@ pub fn scale(
         writes.push(Write::create_eval(eval));
     }
     writes.push(record(snapshot, stored, request, event));
-    Ok(Outcome::Commit { writes, receipt })
+    Ok(Outcome::Commit {
+        writes,
+        receipt,
+        adds_work: count > group.count,
+    })
 }
 
 /// Returns the answer of an earlier attempt that was committed at `index`.

@@ -56,7 +56,11 @@ pub fn stop_alloc(
     let mut writes = evaluated(snapshot, stored);
     writes.push(Write::create_eval(eval));
     writes.push(mark(view, context));
-    Ok(Outcome::Commit { writes, receipt })
+    Ok(Outcome::Commit {
+        writes,
+        receipt,
+        adds_work: false,
+    })
 }
 
 /// Returns the state of an allocation that cannot be stopped any more.

@@ -10,3 +10,4 @@ mod reverting;
 mod scaling;
 mod stopping;
 mod versioning;
+mod work;

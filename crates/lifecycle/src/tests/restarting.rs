@@ -219,3 +219,20 @@ fn a_requested_restart_names_its_tasks_or_the_reason_against_it() {
         assert!(ending.contains("is ending"), "{scope:?}: {ending}");
     }
 }
+
+#[test]
+fn a_request_restarts_one_task_or_the_running_ones_or_all() {
+    use crate::RestartScope::{self, All, Running, Task};
+    for (task, all_tasks, scope) in [
+        ("server", false, Task("server".to_owned())),
+        ("", false, Running),
+        ("", true, All),
+    ] {
+        assert_eq!(RestartScope::new(task, all_tasks).as_ref(), Ok(&scope));
+        assert_eq!(scope.to_request(), (task, all_tasks));
+    }
+    let both = RestartScope::new("server", true).unwrap_err();
+    assert_eq!(both.0[0].field, "task");
+    let message = &both.0[0].message;
+    assert!(message.contains("excludes all_tasks"), "{message}");
+}

@@ -1,8 +1,9 @@
 //! `kafila.v1.Allocations`: restart and stop.
 
+use admission::jobs::restart_alloc::{self, RestartTarget};
 use admission::jobs::{RequestContext, request_id, stop_alloc::stop_alloc};
 use gateway_core::Error;
-use node_gateway::restart::{self, Target};
+use node_gateway::restart;
 use proto::v1;
 use service_kit::current_trace_parent;
 use state::Snapshot;
@@ -27,12 +28,15 @@ impl Api {
 
     /// Finds the node to ask. What seems missing is looked up again in a fresh snapshot, unless the
     /// store cannot be reached.
-    async fn find_restart(&self, request: &v1::RestartAllocationRequest) -> Result<Target, Error> {
+    async fn find_restart(
+        &self,
+        request: &v1::RestartAllocationRequest,
+    ) -> Result<RestartTarget, Error> {
         let look = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
-            let target = restart::locate(snapshot, view, &request.task, request.all_tasks)?;
-            Ok::<Target, Error>(target)
+            let target = restart_alloc::locate(snapshot, view, &request.task, request.all_tasks)?;
+            Ok::<RestartTarget, Error>(target)
         };
         let stale = self.gateway.core.snapshot(true).await?;
         match look(&stale) {

@@ -1,9 +1,10 @@
 //! `kafila.v1.Allocations`: reads, the relay of tasks' output, restarts and stops.
 
+use admission::jobs::logs::{LogSource, locate};
 use gateway_core::Error;
 use listing::prefix;
 use model::AllocId;
-use node_gateway::logs::{self, Source, locate};
+use node_gateway::logs;
 use proto::v1;
 use proto::v1::allocations_server::Allocations;
 use state::{AllocView, Snapshot, Table};
@@ -85,11 +86,11 @@ impl Allocations for Api {
 impl Api {
     /// Finds the source of the output. What seems missing is looked up again in a fresh snapshot,
     /// unless the store cannot be reached.
-    async fn find_logs(&self, request: &v1::LogsRequest) -> Result<Source, Error> {
+    async fn find_logs(&self, request: &v1::LogsRequest) -> Result<LogSource, Error> {
         let look = |snapshot: &Snapshot| {
             let id = find(snapshot, &request.alloc_id)?;
             let view = snapshot.alloc(id).expect("found in this snapshot");
-            Ok::<Source, Error>(locate(snapshot, view, &request.task)?)
+            Ok::<LogSource, Error>(locate(snapshot, view, &request.task)?)
         };
         let stale = self.gateway.core.snapshot(true).await?;
         match look(&stale) {

@@ -3,7 +3,6 @@
 use admission::jobs::request_id;
 use gateway_core::{Error, Step};
 use listing::NotFound;
-use model::refusal::{Kind, Refusal};
 use model::{
     AllocId, Deployment, DeploymentId, EvalId, Evaluation, FieldErrors, Indexed, Timestamp,
 };
@@ -16,23 +15,6 @@ use store::SizeClass;
 use tracing::info;
 
 use super::query::Api;
-
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "deployment {deployment_id} cannot be unblocked: only deployments over several regions are \
-     ever blocked, and there is one region"
-)]
-struct NotBlocked {
-    deployment_id: DeploymentId,
-}
-
-impl Refusal for NotBlocked {
-    fn kind(&self) -> Kind {
-        Kind::Precondition
-    }
-}
-
-gateway_core::from_refusals!(NotBlocked);
 
 /// One request to change a deployment.
 struct UserRequest<'a> {
@@ -161,8 +143,7 @@ impl Api {
     ) -> Result<v1::UpdateDeploymentResponse, Error> {
         let deployment_id = deployment_id(&request.deployment_id)?;
         let snapshot = self.gateway.core.fresh().await?;
-        find(&snapshot, deployment_id)?;
-        Err(NotBlocked { deployment_id }.into())
+        Err(requests::unblock(find(&snapshot, deployment_id)?).into())
     }
 
     /// Commits one change; `decide` returns `None` if the deployment is as requested already.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use admission::jobs::dispatch::{self, DispatchRequest};
 use admission::jobs::evaluate::{self, EvaluateRequest};
+use admission::jobs::missing::find_job;
 use admission::jobs::scale::{self, ScaleRequest};
 use admission::jobs::{JobRefusal, Outcome, Receipt, RequestContext, force};
 use gateway_core::{Error, Step};
@@ -15,7 +16,6 @@ use store::SizeClass;
 use tonic::Request;
 use tracing::info;
 
-use super::job_reads::no_such_job;
 use super::query::{Api, Read, open};
 use crate::reads::index::{self, JOB_TABLES};
 use crate::reads::options::job_key as checked_job_key;
@@ -43,8 +43,7 @@ impl Api {
         let decide = |snapshot: &Snapshot, context: &RequestContext| {
             dispatch::dispatch(snapshot, &asked, context)
         };
-        let adds_work = |_: &Snapshot| true;
-        let operating = self.operate(&parent, SizeClass::Dispatch, adds_work, decide);
+        let operating = self.operate(&parent, SizeClass::Dispatch, decide);
         let (receipt, index) = operating.await?;
         info!(
             namespace = %parent.namespace, job_id = receipt.job_id, index, "job dispatched"
@@ -67,8 +66,7 @@ impl Api {
         let decide = |snapshot: &Snapshot, context: &RequestContext| {
             force::force(snapshot, &key, max_open_evals, context)
         };
-        let adds_work = |_: &Snapshot| true;
-        let operating = self.operate(&key, SizeClass::FollowUp, adds_work, decide);
+        let operating = self.operate(&key, SizeClass::FollowUp, decide);
         let (receipt, index) = operating.await?;
         info!(namespace = %key.namespace, job_id = receipt.job_id, index, "job launched");
         Ok(v1::ForcePeriodicJobResponse {
@@ -91,9 +89,7 @@ impl Api {
         let decide = |snapshot: &Snapshot, context: &RequestContext| {
             evaluate::evaluate(snapshot, &key, asked, context)
         };
-        // The job has been accepted already.
-        let adds_work = |_: &Snapshot| false;
-        let operating = self.operate(&key, SizeClass::FollowUp, adds_work, decide);
+        let operating = self.operate(&key, SizeClass::FollowUp, decide);
         let (receipt, index) = operating.await?;
         info!(namespace = %key.namespace, job_id = %key.job_id, index, "job evaluated");
         Ok(v1::EvaluateJobResponse {
@@ -121,12 +117,7 @@ impl Api {
         };
         let decide =
             |snapshot: &Snapshot, context: &RequestContext| scale::scale(snapshot, &asked, context);
-        let adds_work = |snapshot: &Snapshot| {
-            let job = snapshot.job(&key);
-            let group = job.and_then(|job| job.value.task_group(&asked.group));
-            asked.count > group.map(|group| group.count)
-        };
-        let operating = self.operate(&key, SizeClass::FollowUp, adds_work, decide);
+        let operating = self.operate(&key, SizeClass::FollowUp, decide);
         let (receipt, index) = operating.await?;
         info!(
             namespace = %key.namespace, job_id = %key.job_id, task_group = asked.group,
@@ -149,21 +140,19 @@ impl Api {
         let key = read.job_key(&request.job_id)?;
         let index = |snapshot: &Snapshot| index::of_job(snapshot, &key);
         let answer = |snapshot: &Snapshot| {
-            let job = snapshot.job(&key);
-            let job = job.ok_or_else(|| no_such_job(snapshot, &key))?;
+            let job = find_job(snapshot, &key)?;
             Ok((scale_status(snapshot, &key, job), String::new()))
         };
         let (status, meta) = self.query(&read, &JOB_TABLES, index, answer).await?;
         Ok(v1::GetJobScaleStatusResponse { meta, ..status })
     }
 
-    /// Decides on an operation of the job `key`, and commits it. One that `adds_work` is refused while
+    /// Decides on an operation of the job `key`, and commits it. One that adds work is refused while
     /// etcd is nearly full, unless it is committed already.
     async fn operate(
         &self,
         key: &JobKey,
         class: SizeClass,
-        adds_work: impl Fn(&Snapshot) -> bool + Send + Sync,
         decide: impl Fn(&Snapshot, &RequestContext) -> Result<Outcome, JobRefusal> + Send + Sync,
     ) -> Result<Done, Error> {
         let gateway = &self.gateway;
@@ -172,15 +161,12 @@ impl Api {
             now: gateway.core.now(),
             trace_parent: current_trace_parent(),
         };
-        let decide = |snapshot: &Snapshot| match decide(snapshot, &context) {
-            Ok(outcome) => {
-                if matches!(outcome, Outcome::Commit { .. }) && adds_work(snapshot) {
-                    gateway.admit_new_work()?;
-                }
-                Ok(step(outcome))
+        let decide = |snapshot: &Snapshot| {
+            let outcome = decide(snapshot, &context)?;
+            if outcome.adds_work() {
+                gateway.admit_new_work()?;
             }
-            Err(JobRefusal::NoSuchJob { .. }) => Err(no_such_job(snapshot, key)),
-            Err(refusal) => Err(refusal.into()),
+            Ok(step(outcome))
         };
         let what = || format!("job {key}");
         gateway.core.execute_in(class, what, decide).await
@@ -191,7 +177,9 @@ pub(super) fn step(outcome: Outcome) -> Step<Done> {
     match outcome {
         // The child of a dispatch token may have been purged meanwhile.
         Outcome::Done { receipt, index } => Step::IfFresh((receipt, index)),
-        Outcome::Commit { writes, receipt } => Step::Commit {
+        Outcome::Commit {
+            writes, receipt, ..
+        } => Step::Commit {
             writes,
             answer: Box::new(move |revision| (receipt, revision)),
         },

@@ -1,8 +1,8 @@
 //! `kafila.v1.Jobs`: reads of one job and of its allocations, evaluations and deployments.
 
+use admission::jobs::missing;
 use gateway_core::Error;
 use model::JobKey;
-use model::refusal::{Kind, Refusal};
 use proto::v1;
 use state::{Snapshot, Table};
 use tonic::Request;
@@ -12,36 +12,6 @@ use super::deployments::{self, page_of_deployments};
 use super::evaluations::page_of_evals;
 use super::query::{Api, List, Read, open};
 use crate::reads::index::{self, JOB_TABLES};
-
-#[derive(Debug, thiserror::Error)]
-#[error("no job {job_id:?} in namespace {namespace:?}{hint}")]
-struct NoSuchJob {
-    namespace: String,
-    job_id: String,
-    hint: String,
-}
-
-impl Refusal for NoSuchJob {
-    fn kind(&self) -> Kind {
-        Kind::NotFound
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("job {job_id:?} has no version {version}: it keeps {kept}")]
-struct NoSuchVersion {
-    job_id: String,
-    version: u64,
-    kept: String,
-}
-
-impl Refusal for NoSuchVersion {
-    fn kind(&self) -> Kind {
-        Kind::NotFound
-    }
-}
-
-gateway_core::from_refusals!(NoSuchJob, NoSuchVersion);
 
 impl Api {
     pub(super) async fn get_job(
@@ -129,51 +99,11 @@ impl Api {
 }
 
 fn find_job(snapshot: &Snapshot, key: &JobKey, version: Option<u64>) -> Result<v1::Job, Error> {
-    let Some(version) = version else {
-        let job = snapshot
-            .job(key)
-            .ok_or_else(|| no_such_job(snapshot, key))?;
-        return Ok(api_view::job(snapshot, key, job));
-    };
-    let row = snapshot.job_version(key, version);
-    row.map(|row| api_view::job_version(snapshot, key, row))
-        .ok_or_else(|| {
-            let kept: Vec<String> = snapshot
-                .job_versions(key)
-                .map(|row| row.value.version.to_string())
-                .collect();
-            if kept.is_empty() {
-                return no_such_job(snapshot, key);
-            }
-            NoSuchVersion {
-                job_id: key.job_id.to_string(),
-                version,
-                kept: kept.join(", "),
-            }
-            .into()
-        })
-}
-
-/// Returns the error of a missing job, with the jobs whose ids begin alike.
-pub(super) fn no_such_job(snapshot: &Snapshot, key: &JobKey) -> Error {
-    /// The largest number of similar ids that are named.
-    const MAX_NAMED: usize = 5;
-    let alike: Vec<&str> = snapshot
-        .jobs()
-        .map(|job| &job.value)
-        .filter(|job| *job.namespace == *key.namespace && job.id.starts_with(&*key.job_id))
-        .map(|job| job.id.as_str())
-        .take(MAX_NAMED)
-        .collect();
-    let hint = if alike.is_empty() {
-        String::new()
-    } else {
-        format!("; there is {}", alike.join(", "))
-    };
-    NoSuchJob {
-        namespace: key.namespace.to_string(),
-        job_id: key.job_id.to_string(),
-        hint,
-    }
-    .into()
+    Ok(match version {
+        None => api_view::job(snapshot, key, missing::find_job(snapshot, key)?),
+        Some(version) => {
+            let row = missing::find_version(snapshot, key, version)?;
+            api_view::job_version(snapshot, key, row)
+        }
+    })
 }

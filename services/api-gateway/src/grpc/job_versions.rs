@@ -1,11 +1,12 @@
 //! `kafila.v1.Jobs`: versions of a job, listed with diffs, reverted to, marked and tagged.
 
 use admission::jobs::marks::{self, Change, Tagged};
+use admission::jobs::missing::NoSuchJob;
 use admission::jobs::revert::Target;
-use admission::jobs::{self, Decision, RequestContext, RevertRequest, request_id};
+use admission::jobs::{self, RequestContext, RevertRequest, request_id};
 use gateway_core::{Error, Step};
 use jobdiff::JobDiff;
-use model::{Indexed, Job, JobKey, Timestamp};
+use model::{Indexed, Job, JobKey};
 use proto::v1;
 use proto::v1::revert_job_request::Target as Wanted;
 use service_kit::current_trace_parent;
@@ -14,8 +15,7 @@ use store::SizeClass;
 use tonic::Request;
 use tracing::info;
 
-use super::job_reads::no_such_job;
-use super::jobs::{eval_text, nanoseconds, next_launch, step};
+use super::jobs::{eval_text, nanoseconds, step};
 use super::query::{Api, Read, open};
 use crate::reads::index;
 use crate::reads::options::job_key as checked_job_key;
@@ -38,7 +38,7 @@ impl Api {
             let newest_first: Vec<_> = snapshot.job_versions(&key).rev().collect();
             // Versions may outlive a purged job because of its allocations; users do not see them.
             if newest_first.is_empty() || snapshot.job(&key).is_none() {
-                return Err(no_such_job(snapshot, &key));
+                return Err(NoSuchJob::new(snapshot, &key).into());
             }
             let rows: Vec<&Indexed<Job>> = newest_first.iter().map(|row| &***row).collect();
             let diffs = diffs(snapshot, &key, &request, &rows)?;
@@ -85,7 +85,7 @@ impl Api {
         };
         let decide = |snapshot: &Snapshot| {
             let decision = jobs::revert(snapshot, &asked, &context)?;
-            if matches!(decision, Decision::Commit(_)) {
+            if decision.adds_work() {
                 gateway.admit_new_work()?;
             }
             Ok(step(decision, eval_id))
@@ -98,10 +98,7 @@ impl Api {
         if result.as_ref().is_err_and(Error::is_overload) {
             gateway.metrics.jobs_refused_overload.inc();
         }
-        let Some(answer) = result? else {
-            return Err(no_such_job(&gateway.core.replica.snapshot(), &key));
-        };
-        let launch = self.launch_of(&key, &asked.to);
+        let answer = result?.expect("a revert of a missing job is refused");
         info!(
             namespace = %key.namespace, job_id = %key.job_id, %eval_id, to = ?asked.to,
             index = answer.index, "job reverted"
@@ -113,23 +110,8 @@ impl Api {
             warnings: Vec::new(),
             index: answer.index,
             changed: answer.changed,
-            next_periodic_launch_ns: nanoseconds(launch),
+            next_periodic_launch_ns: nanoseconds(answer.next_launch),
         })
-    }
-
-    /// Returns the next launch of a job that was reverted to a version.
-    fn launch_of(&self, key: &JobKey, target: &Target) -> Option<Timestamp> {
-        let snapshot = self.gateway.core.replica.snapshot();
-        let version = match target {
-            Target::Version(version) => *version,
-            Target::Tag(name) => marks::find_tag(&snapshot, key, name).ok()?,
-        };
-        let former = snapshot.job_version(key, version)?;
-        let job = Job {
-            stop: false,
-            ..former.value.clone()
-        };
-        next_launch(&job, self.gateway.core.now())
     }
 
     pub(super) async fn set_job_stable(
@@ -191,7 +173,6 @@ impl Api {
     ) -> Result<(T, u64), Error> {
         let decide = |snapshot: &Snapshot| {
             Ok(match decide(snapshot)? {
-                Change::NoSuchJob => return Err(no_such_job(snapshot, key)),
                 Change::Unchanged { answer, index } => Step::IfFresh((answer, index)),
                 Change::Commit { answer, writes } => Step::Commit {
                     writes,

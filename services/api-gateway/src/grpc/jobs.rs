@@ -8,7 +8,6 @@ use admission::jobs::{
 };
 use gateway_core::{Error, Step, too_large};
 use model::{EvalId, FieldErrors, Job, JobKey, Timestamp};
-use periodic_launch::Timetable;
 use proto::v1;
 use proto::v1::jobs_server::Jobs;
 use service_kit::current_trace_parent;
@@ -246,7 +245,7 @@ impl Api {
         let decide = |snapshot: &Snapshot| {
             let job = namespace_rules::with_node_pool(snapshot, &job, names_no_pool);
             let decision = jobs::register(snapshot, &job, &asked, &context)?;
-            if matches!(decision, Decision::Commit(_)) {
+            if decision.adds_work() {
                 gateway.admit_new_work()?;
             }
             Ok(step(decision, eval_id))
@@ -273,7 +272,7 @@ impl Api {
             warnings: admitted.warnings,
             index: answer.index,
             changed: answer.changed,
-            next_periodic_launch_ns: nanoseconds(next_launch(&job, now)),
+            next_periodic_launch_ns: nanoseconds(answer.next_launch),
         })
     }
 
@@ -341,12 +340,6 @@ pub(super) fn step(decision: Decision, eval_id: EvalId) -> Step<Option<Answer>> 
 
 pub(super) fn eval_text(answer: Answer) -> String {
     answer.eval_id.map_or_else(String::new, |id| id.to_string())
-}
-
-/// Returns the first launch of a periodic job that is registered `now`.
-pub(super) fn next_launch(job: &Job, now: Timestamp) -> Option<Timestamp> {
-    let periodic = job.periodic.as_ref().filter(|_| job.is_launched())?;
-    Timetable::new(periodic).next(now)
 }
 
 /// `None`: never.

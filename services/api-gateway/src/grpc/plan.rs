@@ -10,7 +10,7 @@ use store::SizeClass;
 use tokio::time::Instant;
 use tracing::{Instrument as _, info, info_span};
 
-use super::jobs::{names_no_pool, nanoseconds, next_launch, read_spec};
+use super::jobs::{names_no_pool, nanoseconds, read_spec};
 use super::query::Api;
 use crate::dry_run::{DryRun, dry_run};
 
@@ -44,7 +44,7 @@ impl Api {
         // A registration would be refused alike.
         gateway.core.transaction(SizeClass::New, &proposal.writes)?;
         let before = snapshot.clone();
-        let next_periodic_launch_ns = nanoseconds(next_launch(&job, now));
+        let next_periodic_launch_ns = nanoseconds(proposal.next_launch);
         let run = move || dry_run(&snapshot, &job, proposal, &context, SEED, request.diff);
         let ended = gateway
             .dry_runs

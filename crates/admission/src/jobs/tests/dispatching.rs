@@ -22,7 +22,7 @@ fn parent() -> Job {
     job
 }
 
-fn asked() -> DispatchRequest {
+pub(super) fn asked() -> DispatchRequest {
     DispatchRequest {
         parent: JobKey::new("default", "p"),
         payload: Payload(b"rows".to_vec()),
@@ -35,7 +35,7 @@ fn asked() -> DispatchRequest {
     }
 }
 
-fn with_parent() -> Fixture {
+pub(super) fn with_parent() -> Fixture {
     let mut fixture = Fixture::default();
     fixture.register(&parent());
     fixture
@@ -49,7 +49,9 @@ fn decide(fixture: &mut Fixture, request: &DispatchRequest) -> Result<Outcome, J
 /// Carries a dispatch out.
 fn commit(fixture: &mut Fixture, outcome: Outcome) -> Receipt {
     match outcome {
-        Outcome::Commit { writes, receipt } => {
+        Outcome::Commit {
+            writes, receipt, ..
+        } => {
             fixture.write(&writes);
             receipt
         }

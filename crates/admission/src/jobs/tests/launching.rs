@@ -6,15 +6,19 @@ use model::{
 use state::{Entity, Key, Write};
 use test_kit::builders;
 
-use super::fixture::{Fixture, NOW};
+use super::fixture::{Fixture, NOW, proposal};
 use crate::jobs::evaluate::{EvaluateRequest, evaluate};
 use crate::jobs::force::force;
 use crate::jobs::register::{RegisterRequest, register};
-use crate::jobs::{Decision, JobRefusal, Outcome, RequestContext};
+use crate::jobs::revert::Target;
+use crate::jobs::{
+    Decision, DeregisterRequest, JobRefusal, Outcome, RequestContext, RevertRequest, deregister,
+    revert,
+};
 
 const SECOND: u64 = 1_700_000_000;
 
-fn periodic() -> Job {
+pub(super) fn periodic() -> Job {
     let mut job = builders::batch("p", 1);
     job.periodic = Some(Periodic {
         enabled: true,
@@ -46,6 +50,44 @@ fn register_at(fixture: &mut Fixture, job: &Job, seconds: u64) {
     let request = super::fixture::request();
     let decision = crate::jobs::register(&fixture.snapshot(), job, &request, &context).unwrap();
     fixture.commit(&super::fixture::proposal(decision));
+}
+
+/// The first attempt and its repetition answer alike.
+#[test]
+fn registrations_and_reverts_name_the_first_launch() {
+    let (mut fixture, job) = (Fixture::default(), periodic());
+    let first = Some(Timestamp::from_secs(1_700_000_100));
+    let context = fixture.context();
+    let request = super::fixture::request();
+    let decide = |fixture: &Fixture| register(&fixture.snapshot(), &job, &request, &context);
+    let registered = proposal(decide(&fixture).unwrap());
+    assert_eq!(registered.next_launch, first);
+    fixture.commit(&registered);
+    let Decision::Done(again) = decide(&fixture).unwrap() else {
+        panic!("committed before")
+    };
+    assert_eq!(again.next_launch, first);
+
+    // A stopped job is not launched, and one that is reverted is.
+    let stop = DeregisterRequest {
+        job: job.key(),
+        purge: false,
+        eval_priority: 0,
+    };
+    let context = fixture.context();
+    let stopped = proposal(deregister(&fixture.snapshot(), &stop, &context).unwrap());
+    assert_eq!(stopped.next_launch, None);
+    fixture.commit(&stopped);
+    let request = RevertRequest {
+        job: job.key(),
+        to: Target::Version(0),
+        prior_version: None,
+        eval_priority: 0,
+        max_open_evals: 1_000,
+    };
+    let context = fixture.context();
+    let reverted = proposal(revert(&fixture.snapshot(), &request, &context).unwrap());
+    assert_eq!(reverted.next_launch, first);
 }
 
 #[test]
@@ -86,7 +128,9 @@ fn scenario_024_a_forced_launch_overlaps() {
     for seconds in [30, 31] {
         let context = at(&mut fixture, seconds);
         match force(&fixture.snapshot(), &key, 1_000, &context).unwrap() {
-            Outcome::Commit { writes, receipt } => {
+            Outcome::Commit {
+                writes, receipt, ..
+            } => {
                 fixture.write(&writes);
                 let eval = fixture
                     .snapshot()

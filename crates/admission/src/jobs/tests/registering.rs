@@ -423,7 +423,8 @@ fn a_retry_is_answered_as_its_first_attempt_was_whatever_happened_since() {
             eval_id: Some(context.eval_id),
             index: revision,
             job_modify_index: revision,
-            changed: true
+            changed: true,
+            next_launch: None,
         }
     );
     // The check index would refuse it now, and the queue is full.

@@ -11,7 +11,7 @@ use super::fixture::{Fixture, NOW};
 use crate::jobs::scale::{ScaleRequest, scale};
 use crate::jobs::{JobRefusal, Outcome, Receipt};
 
-fn web() -> Job {
+pub(super) fn web() -> Job {
     let mut job = builders::service("web", 3);
     job.task_groups[0].scaling = Some(Scaling {
         enabled: true,
@@ -22,7 +22,7 @@ fn web() -> Job {
     job
 }
 
-fn to(count: u32) -> ScaleRequest {
+pub(super) fn to(count: u32) -> ScaleRequest {
     ScaleRequest {
         job: JobKey::new("default", "web"),
         group: "web".to_owned(),
@@ -42,7 +42,9 @@ fn decide(fixture: &mut Fixture, request: &ScaleRequest) -> Result<Outcome, JobR
 
 fn commit(fixture: &mut Fixture, request: &ScaleRequest) -> Receipt {
     match decide(fixture, request).unwrap() {
-        Outcome::Commit { writes, receipt } => {
+        Outcome::Commit {
+            writes, receipt, ..
+        } => {
             fixture.write(&writes);
             receipt
         }
@@ -63,7 +65,7 @@ fn events(fixture: &Fixture) -> Vec<(u32, Option<u32>)> {
         .collect()
 }
 
-fn with(job: &Job) -> Fixture {
+pub(super) fn with(job: &Job) -> Fixture {
     let mut fixture = Fixture::default();
     fixture.register(job);
     fixture

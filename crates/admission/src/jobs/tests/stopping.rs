@@ -7,7 +7,7 @@ use super::fixture::Fixture;
 use crate::jobs::stop_alloc::stop_alloc;
 use crate::jobs::{JobRefusal, Outcome};
 
-fn running() -> (Fixture, Job, AllocId) {
+pub(super) fn running() -> (Fixture, Job, AllocId) {
     let mut fixture = Fixture::default();
     let job = builders::service("web", 2);
     fixture.register(&job);
@@ -28,7 +28,10 @@ fn a_stop_marks_the_allocation_and_evaluates_its_job() {
     let (mut fixture, job, id) = running();
     let context = fixture.context();
     let decided = stop_alloc(&fixture.snapshot(), id, 1_000, &context).unwrap();
-    let Outcome::Commit { writes, receipt } = decided else {
+    let Outcome::Commit {
+        writes, receipt, ..
+    } = decided
+    else {
         panic!("{decided:?}");
     };
     let revision = fixture.write(&writes);

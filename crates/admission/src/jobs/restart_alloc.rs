@@ -1,0 +1,159 @@
+//! Restart of an allocation's tasks in place: the request to its node.
+
+use lifecycle::RestartScope;
+use model::refusal::{Kind, Refusal};
+use model::{AllocId, FieldErrors, NodeId};
+use state::{AllocView, Snapshot};
+
+use super::alloc_node::{AllocNode, choose_task, is_away};
+
+/// The reason why tasks cannot be restarted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestartRefusal {
+    #[error(transparent)]
+    Invalid(#[from] FieldErrors),
+    #[error("allocation {alloc_id} has ended ({status}): no task of it can be restarted")]
+    Ended {
+        alloc_id: AllocId,
+        status: &'static str,
+    },
+    #[error("node {node_id} is gone, and the tasks of allocation {alloc_id} with it")]
+    NodeGone { alloc_id: AllocId, node_id: NodeId },
+    #[error("node {name} ({node_id}) is {status}: its tasks cannot be restarted until it is back")]
+    NodeAway {
+        node_id: NodeId,
+        name: String,
+        status: &'static str,
+    },
+}
+
+impl Refusal for RestartRefusal {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Invalid(_) => Kind::Invalid,
+            Self::Ended { .. } | Self::NodeGone { .. } => Kind::Precondition,
+            Self::NodeAway { .. } => Kind::Unavailable,
+        }
+    }
+
+    fn field_errors(&self) -> Option<&FieldErrors> {
+        match self {
+            Self::Invalid(errors) => Some(errors),
+            _ => None,
+        }
+    }
+}
+
+/// A request to the node of an allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestartTarget {
+    pub alloc_id: AllocId,
+    pub scope: RestartScope,
+    pub node: AllocNode,
+}
+
+/// Returns the request for a restart of `task`; an empty `task` means all running tasks, or with
+/// `all_tasks` also those that have ended.
+///
+/// # Errors
+/// See [`RestartRefusal`].
+pub fn locate(
+    snapshot: &Snapshot,
+    view: &AllocView,
+    task: &str,
+    all_tasks: bool,
+) -> Result<RestartTarget, RestartRefusal> {
+    let (alloc_id, node_id) = (view.alloc.id, view.alloc.node_id);
+    let scope = RestartScope::new(task, all_tasks)?;
+    if let RestartScope::Task(task) = &scope {
+        choose_task(snapshot, view, task)?;
+    }
+    if view.is_terminal() {
+        return Err(RestartRefusal::Ended {
+            alloc_id,
+            status: view.client_status().as_str(),
+        });
+    }
+    let node = snapshot
+        .node(node_id)
+        .ok_or(RestartRefusal::NodeGone { alloc_id, node_id })?;
+    if is_away(node.value.status) {
+        return Err(RestartRefusal::NodeAway {
+            node_id,
+            name: node.value.name.clone(),
+            status: node.value.status.as_str(),
+        });
+    }
+    Ok(RestartTarget {
+        alloc_id,
+        scope,
+        node: AllocNode::new(&node.value),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{ClientStatus, NodeStatus};
+    use test_kit::{Stored, builders};
+
+    use super::*;
+
+    fn ask(
+        client: ClientStatus,
+        node_status: NodeStatus,
+        (task, all_tasks): (&str, bool),
+    ) -> Result<RestartTarget, String> {
+        let mut stored = Stored::default();
+        let job = builders::service("web", 1);
+        stored.put_job(&job);
+        let mut node = builders::node(1);
+        node.status = node_status;
+        stored.put_node(&node);
+        let alloc = builders::allocation(1, &job, node.id);
+        stored.put_alloc(&alloc);
+        stored.put_status(alloc.id, client);
+        let snapshot = stored.snapshot();
+        let view = snapshot.alloc(alloc.id).unwrap();
+        locate(&snapshot, view, task, all_tasks).map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn a_running_allocation_is_restarted_by_its_node() {
+        for asked in [("", false), ("", true), ("server", false)] {
+            let target = ask(ClientStatus::Running, NodeStatus::Ready, asked).unwrap();
+            assert_eq!(target.scope.to_request(), asked);
+            assert_eq!(target.node.secret, "secret-1");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_reason() {
+        use {ClientStatus as Client, NodeStatus as Node};
+        let running = ("", false);
+        for (client, node, asked, why) in [
+            (Client::Failed, Node::Ready, running, "has ended (failed)"),
+            (Client::Running, Node::Down, running, "is down"),
+            (
+                Client::Running,
+                Node::Disconnected,
+                running,
+                "is disconnected",
+            ),
+            (
+                Client::Running,
+                Node::Ready,
+                ("db", false),
+                "want one of server",
+            ),
+            (
+                Client::Running,
+                Node::Ready,
+                ("server", true),
+                "excludes all_tasks",
+            ),
+        ] {
+            let refusal = ask(client, node, asked).unwrap_err();
+            assert!(refusal.contains(why), "{asked:?}: {refusal}");
+        }
+    }
+}

@@ -3,12 +3,13 @@
 //! Scheduler and applier check with the same code, so a rejection means that a concurrent plan was
 //! faster, which is rare for one node and does not last. A node with a hundred rejections in five
 //! minutes has a fault that needs an operator; until then it delays every job that is planned onto
-//! it. Pure: the time is an argument, and the caller makes the node ineligible.
+//! it ([`Tracker`]). [`mark`] makes the node ineligible. Pure: the time is an argument.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use model::{NodeId, Timestamp};
+use model::{NodeEligibility, NodeId, Timestamp};
+use state::{Entity, Key, Snapshot, Write};
 
 /// Nodes that are tracked at the same time; the one with the oldest last rejection is dropped.
 /// Source: Nomad's bound.
@@ -111,9 +112,54 @@ impl Tracker {
     }
 }
 
+/// Returns the write that makes a node ineligible; `None`: it takes nothing new already, or is gone.
+pub fn mark(snapshot: &Snapshot, id: NodeId, now: Timestamp) -> Option<Write> {
+    let stored = snapshot
+        .node(id)
+        .filter(|node| node.value.is_schedulable())?;
+    let mut node = stored.value.clone();
+    node.eligibility = NodeEligibility::Ineligible;
+    node.note(
+        now,
+        "Scheduler",
+        "Node marked as ineligible: too many plans rejected",
+    );
+    Some(Write::Update {
+        key: Key::Node(id),
+        modify_index: stored.modify_index,
+        entity: Entity::Node(Box::new(node)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use test_kit::{Stored, builders};
+
     use super::*;
+
+    #[test]
+    fn a_marked_node_is_ineligible_and_says_why_and_is_marked_once() {
+        let mut stored = Stored::default();
+        let good = builders::node(1);
+        assert_eq!(mark(&stored.snapshot(), good.id, at(0)), None);
+        let modify_index = stored.put_node(&good);
+        let marked = mark(&stored.snapshot(), good.id, at(7));
+        let Some(Write::Update {
+            key,
+            modify_index: compared,
+            entity: Entity::Node(node),
+        }) = marked
+        else {
+            panic!("{marked:?}")
+        };
+        assert_eq!((key, compared), (Key::Node(good.id), modify_index));
+        assert_eq!(node.eligibility, NodeEligibility::Ineligible);
+        let event = node.events.last().unwrap();
+        assert_eq!(event.time, at(7));
+        assert!(event.message.contains("too many plans"), "{event:?}");
+        stored.put_node(&node);
+        assert_eq!(mark(&stored.snapshot(), good.id, at(8)), None);
+    }
 
     const SECOND: Duration = Duration::from_secs(1);
     const START: Timestamp = Timestamp(1_000_000_000_000);

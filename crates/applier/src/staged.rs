@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Allocation, EvalId, Evaluation, Indexed, Job, JobKey, Timestamp, TriggeredBy};
-use state::{Entity, Key, PlanPiece, Progress, Snapshot, Write};
+use state::{Entity, Key, PlanCommit, PlanPiece, Progress, Snapshot, Write};
 
 use crate::piece::Piece;
 
@@ -57,6 +57,20 @@ pub fn compares(pieces: &[Arc<Piece>]) -> Vec<Write> {
     compares
 }
 
+/// Returns the transaction that commits a staged plan: the commit record, which makes every piece
+/// valid, if the plan's compares hold.
+pub fn commit(eval_id: EvalId, pieces: &[Arc<Piece>]) -> Vec<Write> {
+    let record = PlanCommit {
+        pieces: u32::try_from(pieces.len()).unwrap_or(u32::MAX),
+        begun: None,
+    };
+    let create = Write::Create {
+        key: Key::PlanCommit(eval_id),
+        entity: Entity::PlanCommit(record),
+    };
+    [create].into_iter().chain(compares(pieces)).collect()
+}
+
 /// Staged pieces that a former leader has left behind of one plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftBehind {
@@ -82,6 +96,74 @@ pub fn left_behind(snapshot: &Snapshot) -> Vec<LeftBehind> {
         positions,
     });
     left.collect()
+}
+
+/// One transaction of a move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Move {
+    pub writes: Vec<Write>,
+    /// Number of the piece's operations in it.
+    pub ops: usize,
+    /// True if it deletes the piece.
+    pub finishes: bool,
+}
+
+/// Returns the transaction that moves a piece of a committed plan, or its next `ops_max` operations;
+/// `None`: it is moved.
+pub fn next_move(
+    snapshot: &Snapshot,
+    eval_id: EvalId,
+    position: u32,
+    now: Timestamp,
+    ops_max: usize,
+) -> Option<Move> {
+    let piece = snapshot.plan_piece(eval_id, position)?;
+    let record = snapshot.plan_commit(eval_id)?;
+    let at = record.value.progress(position);
+    let from = usize::try_from(at.ops).unwrap_or(usize::MAX);
+    let count = piece.value.ops.len();
+    let until = from.saturating_add(ops_max).min(count);
+    let part = part(&piece.value, from..until);
+    let mut writes = rebase(snapshot, eval_id, at, &part, now);
+    let (piece_key, record_key) = (Key::PlanPiece(eval_id, position), Key::PlanCommit(eval_id));
+    let finishes = until == count;
+    let is_last = position + 1 == record.value.pieces;
+    let piece_index = piece.modify_index;
+    writes.push(if finishes {
+        Write::Delete {
+            key: piece_key,
+            modify_index: piece_index,
+        }
+    } else {
+        Write::require(piece_key, piece_index)
+    });
+    let record_index = record.modify_index;
+    writes.push(if finishes && is_last {
+        Write::Delete {
+            key: record_key,
+            modify_index: record_index,
+        }
+    } else if finishes {
+        Write::require(record_key, record_index)
+    } else {
+        let begun = Progress {
+            ops: u32::try_from(until).unwrap_or(u32::MAX),
+            ..at
+        };
+        Write::Update {
+            key: record_key,
+            modify_index: record_index,
+            entity: Entity::PlanCommit(PlanCommit {
+                begun: Some(begun),
+                ..record.value
+            }),
+        }
+    });
+    Some(Move {
+        writes,
+        ops: until.saturating_sub(from),
+        finishes,
+    })
 }
 
 /// Returns a range of a piece's writes, with the compares that they need from anywhere in the piece.

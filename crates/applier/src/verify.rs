@@ -56,6 +56,22 @@ impl<'a> Verification<'a> {
         }
     }
 
+    /// Returns the schedulable nodes that rejected their part. A down or ineligible node, or one
+    /// whose placement is withheld because of another node, is no bad node.
+    ///
+    /// Shape: `verdicts` are those of [`Self::nodes`], in that order.
+    pub fn refusing(&self, verdicts: &[NodeOutcome]) -> Vec<NodeId> {
+        let is_schedulable = |id: NodeId| {
+            let node = self.snapshot.node(id);
+            node.is_some_and(|node| node.value.is_schedulable())
+        };
+        let nodes = self.nodes().into_iter().zip(verdicts);
+        let rejected = nodes.filter(|(id, verdict)| {
+            matches!(verdict, NodeOutcome::Rejected(_)) && is_schedulable(*id)
+        });
+        rejected.map(|(id, _)| id).collect()
+    }
+
     /// Checks the preconditions of the whole plan: its evaluation, job and deployments.
     ///
     /// `None`: all hold.

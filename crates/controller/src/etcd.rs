@@ -8,10 +8,11 @@
 //!
 //! In reading order: [`revisions`] knows which revision is how old, [`compaction`] chooses the
 //! revision to compact, [`defragmentation`] the member to defragment, [`hours`] are the quiet
-//! hours, [`seen`] is the status of the members.
+//! hours, [`seen`] is the status of the members, and [`deputy`] decides which replica acts.
 
 pub mod compaction;
 pub mod defragmentation;
+pub mod deputy;
 pub mod hours;
 pub mod revisions;
 pub mod seen;
@@ -26,6 +27,7 @@ use model::etcd::{EtcdMember, percent};
 
 use compaction::{Compaction, History, Pressure};
 use defragmentation::Defragmentation;
+pub use deputy::{Deputy, Duty};
 pub use hours::QuietHours;
 pub use revisions::Revisions;
 pub use seen::Seen;

@@ -1,15 +1,13 @@
 //! The loop that maintains etcd, around [`controller::etcd::Care`]: reads the status of the members,
 //! performs one action at a time, and publishes sizes as metrics.
 //!
-//! The leader performs the actions. At its quota etcd refuses the lease and the key of an election,
-//! so without a leader, standby replicas perform the actions that make etcd writable again: two of
-//! them may act at once, which costs only time.
+//! The leader performs the actions, or a deputy ([`controller::etcd::deputy`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use controller::etcd::{Action, Care, Revisions, Seen, Settings};
+use controller::etcd::{Action, Care, Deputy, Duty, Revisions, Seen, Settings};
 use model::Timestamp;
 use model::etcd::{Bytes, EtcdMember};
 use rand::RngExt as _;
@@ -26,9 +24,6 @@ use crate::metrics::Metrics;
 /// The interval of looks at the members; shorter when the shortest history is.
 const INTERVAL: Duration = Duration::from_secs(10);
 const INTERVAL_MIN: Duration = Duration::from_millis(200);
-/// The number of intervals for which the replicas wait for a leader before one of them acts in its
-/// place.
-const WITHOUT_LEADER: u32 = 2;
 /// etcd rewrites some 100 MB a second, and its largest recommended size is 8 GiB.
 const DEFRAGMENT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
@@ -72,12 +67,9 @@ impl Maintenance {
         let history = settings.history;
         let quota_bytes = settings.quota_bytes;
         let interval = (history.shortest() / 4).clamp(INTERVAL_MIN, INTERVAL);
-        // Random, so that one replica acts first and the others find it done.
-        let wait = interval * WITHOUT_LEADER;
-        let wait = wait + wait.mul_f64(self.ids.rng().random_range(0.0..1.0));
+        let mut deputy = Deputy::new(interval, self.ids.rng().random_range(0.0..1.0));
         let mut revisions = Revisions::new(history.shortest(), history.kept);
         let mut care = Care::new(settings);
-        let mut leaderless_since = None;
         loop {
             tokio::select! {
                 () = drain.cancelled() => return,
@@ -85,24 +77,19 @@ impl Maintenance {
             }
             let now = Timestamp(clock.now());
             revisions.record(now, self.replica.applied());
-            let leads = self.leads.now();
-            if leads || self.replica.leader(SERVICE).is_some() {
-                leaderless_since = None;
-            } else {
-                leaderless_since.get_or_insert_with(Instant::now);
-            }
-            let is_deputy = leaderless_since.is_some_and(|since| since.elapsed() >= wait);
-            if !leads {
+            let has_leader = self.replica.leader(SERVICE).is_some();
+            let duty = deputy.duty(now, self.leads.now(), has_leader);
+            if duty != Duty::Leader {
                 self.metrics.etcd.clear_members();
             }
-            if !leads && !is_deputy {
+            if duty == Duty::Standby {
                 continue;
             }
             let members = self.members().await;
-            if leads {
+            if duty == Duty::Leader {
                 self.metrics.etcd.observe(&members, quota_bytes);
-            } else if !members.iter().any(|member| member.is_out_of_space) {
-                // The election is under way.
+            }
+            if !duty.acts(&members) {
                 continue;
             }
             let seen = Seen {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use applier::{CommitId, Event, Piece, staged};
 use model::{EvalId, Timestamp};
-use state::{Entity, Key, PlanCommit, Progress, Snapshot, Write};
+use state::{Entity, Key, Snapshot, Write};
 use store::TxnError;
 use tracing::{error, info, instrument, warn};
 
@@ -23,15 +23,6 @@ const DELETED_MAX: usize = 500;
 /// Backoff of a part that the store refuses and that cannot be made smaller, first and longest wait:
 /// short enough for a passing shortage, and long enough not to load the store or the log for hours.
 const MOVE_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-
-/// One transaction of a move.
-struct Move {
-    writes: Vec<Write>,
-    /// Number of the piece's operations in it.
-    ops: usize,
-    /// True if it deletes the piece.
-    finishes: bool,
-}
 
 impl<S: Store> Committer<S> {
     /// Writes all of `pieces` or nothing; returns the machine's event.
@@ -94,15 +85,7 @@ impl<S: Store> Committer<S> {
 
     /// Writes the commit record, which makes every piece valid, if the plan's compares hold.
     pub(crate) async fn record(&self, eval_id: EvalId, pieces: &[Arc<Piece>]) -> Written {
-        let commit = PlanCommit {
-            pieces: u32::try_from(pieces.len()).unwrap_or(u32::MAX),
-            begun: None,
-        };
-        let mut writes = vec![Write::Create {
-            key: Key::PlanCommit(eval_id),
-            entity: Entity::PlanCommit(commit),
-        }];
-        writes.extend(staged::compares(pieces));
+        let writes = staged::commit(eval_id, pieces);
         self.write_all(&writes).await
     }
 
@@ -148,7 +131,7 @@ impl<S: Store> Committer<S> {
         let (mut conflicts, mut wait) = (0, MOVE_BACKOFF.0);
         loop {
             let snapshot = self.snapshot_at(newest).await?;
-            let moving = self.moving(&snapshot, eval_id, position, now, *ops_max);
+            let moving = staged::next_move(&snapshot, eval_id, position, now, *ops_max);
             let Some(moving) = moving else {
                 return Some(newest);
             };
@@ -188,64 +171,6 @@ impl<S: Store> Committer<S> {
                 Written::Deposed => return None,
             }
         }
-    }
-
-    /// Returns the writes that move a piece, or its next `ops_max` operations; `None`: it is moved.
-    fn moving(
-        &self,
-        snapshot: &Snapshot,
-        eval_id: EvalId,
-        position: u32,
-        now: Timestamp,
-        ops_max: usize,
-    ) -> Option<Move> {
-        let piece = snapshot.plan_piece(eval_id, position)?;
-        let record = snapshot.plan_commit(eval_id)?;
-        let at = record.value.progress(position);
-        let from = usize::try_from(at.ops).unwrap_or(usize::MAX);
-        let count = piece.value.ops.len();
-        let until = from.saturating_add(ops_max).min(count);
-        let part = staged::part(&piece.value, from..until);
-        let mut writes = staged::rebase(snapshot, eval_id, at, &part, now);
-        let (piece_key, record_key) = (Key::PlanPiece(eval_id, position), Key::PlanCommit(eval_id));
-        let finishes = until == count;
-        let is_last = position + 1 == record.value.pieces;
-        let piece_index = piece.modify_index;
-        writes.push(if finishes {
-            Write::Delete {
-                key: piece_key,
-                modify_index: piece_index,
-            }
-        } else {
-            Write::require(piece_key, piece_index)
-        });
-        let record_index = record.modify_index;
-        writes.push(if finishes && is_last {
-            Write::Delete {
-                key: record_key,
-                modify_index: record_index,
-            }
-        } else if finishes {
-            Write::require(record_key, record_index)
-        } else {
-            let begun = Progress {
-                ops: u32::try_from(until).unwrap_or(u32::MAX),
-                ..at
-            };
-            Write::Update {
-                key: record_key,
-                modify_index: record_index,
-                entity: Entity::PlanCommit(PlanCommit {
-                    begun: Some(begun),
-                    ..record.value
-                }),
-            }
-        });
-        Some(Move {
-            writes,
-            ops: until.saturating_sub(from),
-            finishes,
-        })
     }
 
     /// Deletes the staged pieces of an uncommitted plan, once the replica shows `shown`. Returns the

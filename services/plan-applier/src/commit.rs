@@ -7,10 +7,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use applier::{CommitId, Event, Piece};
-use model::{NodeEligibility, NodeId, Timestamp};
+use applier::{CommitId, Event, Piece, bad_nodes};
+use model::{NodeId, Timestamp};
 use service_kit::run::chain;
-use state::{Entity, Key, Write};
 use store::{Commit, Replica, Txn, TxnError, Writer};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -147,21 +146,8 @@ impl<S: Store> Committer<S> {
     pub(crate) async fn mark_ineligible(self, id: NodeId, now: Timestamp) {
         let mut snapshot = self.replica.snapshot();
         for _ in 0..MARK_ATTEMPTS_MAX {
-            let stored = snapshot.node(id).filter(|node| node.value.is_schedulable());
-            let Some(stored) = stored else {
+            let Some(marking) = bad_nodes::mark(&snapshot, id, now) else {
                 return;
-            };
-            let mut node = stored.value.clone();
-            node.eligibility = NodeEligibility::Ineligible;
-            node.note(
-                now,
-                "Scheduler",
-                "Node marked as ineligible: too many plans rejected",
-            );
-            let marking = Write::Update {
-                key: Key::Node(id),
-                modify_index: stored.modify_index,
-                entity: Entity::Node(Box::new(node)),
             };
             let txn = match self.writer.txn().with([&marking]) {
                 Ok(txn) => txn,

@@ -11,8 +11,7 @@ const NODES_PER_THREAD_MIN: usize = 256;
 /// The result of a verification.
 pub(crate) struct Verified {
     pub(crate) verdict: PlanVerification,
-    /// Schedulable nodes that rejected their part. A down or ineligible node, or one whose placement
-    /// is withheld because of another node, is no bad node.
+    /// See [`Verification::refusing`].
     pub(crate) refusing: Vec<NodeId>,
 }
 
@@ -53,15 +52,7 @@ pub(crate) fn verify(
             verdicts.flatten().collect()
         })
     };
-    let is_schedulable = |id: NodeId| {
-        let node = snapshot.node(id);
-        node.is_some_and(|node| node.value.is_schedulable())
-    };
-    let rejected = nodes.iter().zip(&verdicts).filter_map(|(id, verdict)| {
-        let is_rejected = matches!(verdict, NodeOutcome::Rejected(_));
-        (is_rejected && is_schedulable(*id)).then_some(*id)
-    });
-    let refusing = rejected.collect();
+    let refusing = verification.refusing(&verdicts);
     Verified {
         verdict: verification.conclude(verdicts, now),
         refusing,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use applier::{Piece, PlanVerification, staged};
 use model::{Allocation, EvalStatus, Plan};
-use state::{Entity, Key, PlanPiece, Progress, Write};
+use state::{Entity, Key, PlanCommit, PlanPiece, Progress, Write};
 
 use crate::store::{NOW, Store, stop};
 
@@ -145,4 +145,77 @@ fn the_record_compares_as_much_as_a_transaction_can_hold() {
     let expected = [Key::Job(plan.job.clone()), Key::Eval(plan.eval_id)];
     assert_eq!(first, expected.iter().collect::<Vec<_>>());
     assert!(compares.iter().all(|op| op.entity().is_none()));
+}
+
+/// Each move compares what it relies on, so that no piece is moved twice.
+#[test]
+fn a_piece_is_moved_with_its_deletion_and_the_last_one_with_the_record() {
+    let mut store = Store::new(7);
+    let (plan, _, piece) = exchange(&mut store);
+    let id = plan.eval_id;
+    let (first, last) = (Key::PlanPiece(id, 0), Key::PlanPiece(id, 1));
+    let record = Key::PlanCommit(id);
+    let next = |store: &Store, position, ops_max| {
+        staged::next_move(&store.snapshot(), id, position, NOW, ops_max)
+    };
+    let deleted = |key: &Key, modify_index| Write::Delete {
+        key: key.clone(),
+        modify_index,
+    };
+    assert_eq!(next(&store, 0, usize::MAX), None, "nothing is staged");
+    let [first_index, last_index] = [&first, &last].map(|key| {
+        let entity = Entity::PlanPiece(Box::new(piece.clone()));
+        store.put(key.clone(), entity)
+    });
+    assert_eq!(next(&store, 0, usize::MAX), None, "it is not committed");
+    let commit = PlanCommit {
+        pieces: 2,
+        begun: None,
+    };
+    let record_index = store.put(record.clone(), Entity::PlanCommit(commit));
+
+    let moved = next(&store, 0, usize::MAX).unwrap();
+    assert!(moved.finishes);
+    assert_eq!(moved.ops, piece.ops.len());
+    let [.., of_piece, of_record] = moved.writes.as_slice() else {
+        panic!("{moved:?}")
+    };
+    assert_eq!(of_piece, &deleted(&first, first_index));
+    assert_eq!(of_record, &Write::require(record.clone(), record_index));
+    let moved = next(&store, 1, usize::MAX).unwrap();
+    assert_eq!(moved.writes.last(), Some(&deleted(&record, record_index)));
+
+    // In parts, the record keeps the progress.
+    let part = next(&store, 1, 2).unwrap();
+    assert_eq!((part.ops, part.finishes), (2, false));
+    let [.., of_piece, Write::Update { key, entity, .. }] = part.writes.as_slice() else {
+        panic!("{part:?}")
+    };
+    assert_eq!(of_piece, &Write::require(last, last_index));
+    assert_eq!(key, &record);
+    let begun = PlanCommit {
+        begun: Some(Progress { piece: 1, ops: 2 }),
+        ..commit
+    };
+    assert_eq!(entity, &Entity::PlanCommit(begun));
+    store.put(record.clone(), entity.clone());
+    let rest = next(&store, 1, usize::MAX).unwrap();
+    assert_eq!((rest.ops, rest.finishes), (piece.ops.len() - 2, true));
+}
+
+#[test]
+fn a_plan_is_committed_by_a_record_and_its_compares() {
+    let mut store = Store::new(8);
+    let (plan, ..) = exchange(&mut store);
+    let pieces = accepted(&store, &plan);
+    let writes = staged::commit(plan.eval_id, &pieces);
+    assert_eq!(writes[0].key(), &Key::PlanCommit(plan.eval_id));
+    assert_eq!(
+        writes[0].entity(),
+        Some(&Entity::PlanCommit(PlanCommit {
+            pieces: 1,
+            begun: None
+        }))
+    );
+    assert_eq!(writes[1..], staged::compares(&pieces));
 }

@@ -1,6 +1,6 @@
 //! Verification of one plan: the accepted part and the refusals.
 
-use applier::{Accepted, PlanVerification, verify};
+use applier::{Accepted, NodeOutcome, Pending, PlanVerification, Verification, verify};
 use model::plan::DeploymentUpdate;
 use model::{
     AllocClient, AllocId, ClientStatus, Deployment, DeploymentCounts, DeploymentGroup,
@@ -56,6 +56,32 @@ fn one_nodes_part_is_rejected_and_the_rest_accepted() {
     assert_eq!(placed(&accepted), [fits]);
     assert_eq!(accepted.rejected_nodes, [(small, "cpu".to_owned())].into());
     assert!(!ends_the_eval(&accepted), "its worker is to look again");
+}
+
+/// A node that takes nothing anyway is not to blame.
+#[test]
+fn only_schedulable_nodes_that_reject_their_part_count_as_refusing() {
+    let mut store = Store::new(1);
+    let (full, free) = (store.add_node(1, |_| {}), store.add_node(2, |_| {}));
+    let closed = store.add_node(3, |node| node.eligibility = NodeEligibility::Ineligible);
+    let mut plan = store.start_plan("web");
+    for (node, cpu) in [(full, 5_000), (free, 100), (closed, 100)] {
+        store.place(&mut plan, node, cpu);
+    }
+    let (snapshot, pending) = (store.snapshot(), Pending::default());
+    let verification = Verification::new(&snapshot, &pending, &plan);
+    let nodes = verification.nodes();
+    let verdicts: Vec<_> = nodes
+        .iter()
+        .map(|node| verification.check_node(*node))
+        .collect();
+    let is_rejected = |node| {
+        let verdicts = nodes.iter().zip(&verdicts);
+        let mut rejected = verdicts.filter(|(_, verdict)| **verdict != NodeOutcome::Accepted);
+        rejected.any(|(id, _)| *id == node)
+    };
+    assert!(is_rejected(full) && is_rejected(closed) && !is_rejected(free));
+    assert_eq!(verification.refusing(&verdicts), [full]);
 }
 
 #[test]

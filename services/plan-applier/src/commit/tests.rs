@@ -6,7 +6,7 @@ use model::plan::Stop;
 use model::{
     AllocId, DeploymentStatus, DesiredStatus, EvalStatus, Evaluation, NodeEligibility, Plan,
 };
-use state::{Entity, Snapshot};
+use state::{Entity, Key, Snapshot};
 use test_kit::builders;
 
 use super::*;

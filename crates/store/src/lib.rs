@@ -6,7 +6,8 @@
 //! is the connection with its reads, `members` selects the etcd member that it uses, `socket` connects
 //! to it and `login` authenticates; [`txn`]
 //! builds a transaction, the only code that performs [`state::Write`]s; [`writer`] commits it, and
-//! [`resolve`] determines the outcome of commits without an answer; [`replica`] lists and watches
+//! [`resolve`] determines the outcome of commits without an answer, and [`outcome`] says what an outcome
+//! means for its writer; [`replica`] lists and watches
 //! everything into [`state::Snapshot`]s; [`election`] makes one process the leader, with a fence
 //! that its writes carry; [`history`] replays committed changes, [`change_stream`] follows them;
 //! [`maintenance`] compacts and defragments etcd, over a connection to each `member`, and `quota` reads its
@@ -29,6 +30,7 @@ mod login;
 pub mod maintenance;
 mod member;
 mod members;
+pub mod outcome;
 mod quota;
 pub mod replica;
 pub mod resolve;
@@ -49,6 +51,7 @@ pub use error::{ETCD_FLAGS, Error};
 pub use keys::Keyspace;
 pub use login::User;
 pub use maintenance::Compacted;
+pub use outcome::CommitOutcome;
 pub use replica::{Delta, Replica, ReplicaMetrics, ReplicaOptions, Subscription, WaitError};
 pub use resolve::Resolution;
 pub use txn::{Limits, SizeClass, Txn, TxnError};

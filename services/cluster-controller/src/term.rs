@@ -8,7 +8,7 @@ use model::{EvalId, NodeId, NodeStatus, Timestamp};
 use service_kit::{IdSource, SteadyClock, current_trace_parent};
 use state::set_trace_parent;
 use state::{Entity, Write};
-use store::{Commit, Replica, SizeClass, TxnError, Writer};
+use store::{CommitOutcome, Replica, SizeClass, TxnError, Writer};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -67,19 +67,17 @@ impl Term {
     ) -> Result<u64, WriteError> {
         set_trace_parent(&mut writes, &current_trace_parent());
         let txn = self.writer.txn_with(class).with(&writes)?;
-        match self.writer.commit_surely(&txn, WRITE_TIMEOUT).await {
-            Ok(Commit::Done { revision }) => Ok(revision),
-            Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => {
+        let committed = self.writer.commit_surely(&txn, WRITE_TIMEOUT).await;
+        match CommitOutcome::of(committed) {
+            CommitOutcome::Done { revision } => Ok(revision),
+            CommitOutcome::Deposed => {
                 self.deposed.cancel();
                 Err(WriteError::Deposed)
             }
-            Ok(Commit::Conflict(_)) => Err(WriteError::Conflict),
-            Err(error) => {
-                if matches!(error, store::Error::Deposed { .. }) {
-                    self.deposed.cancel();
-                }
-                Err(error.into())
-            }
+            CommitOutcome::Conflict(_) => Err(WriteError::Conflict),
+            CommitOutcome::TooLarge(error)
+            | CommitOutcome::Refused(error)
+            | CommitOutcome::Unknown(error) => Err(error.into()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use broker::outcome;
 use model::{EvalId, Timestamp};
 use service_kit::{IdSource, SpanParent as _};
-use store::{Commit, Replica, Txn, TxnError, Writer};
+use store::{CommitOutcome, Replica, Txn, TxnError, Writer};
 use tokio::sync::Semaphore;
 use tracing::{Instrument as _, debug, info, info_span, warn};
 
@@ -145,13 +145,14 @@ impl Writes {
     }
 
     async fn commit(&self, txn: &Txn, what: &'static str) -> Written {
-        match self.writer.commit_surely(txn, WRITE_TIMEOUT).await {
-            Ok(Commit::Done { revision }) => {
+        let committed = self.writer.commit_surely(txn, WRITE_TIMEOUT).await;
+        match CommitOutcome::of(committed) {
+            CommitOutcome::Done { revision } => {
                 info!(index = revision, evals = txn.write_count(), what);
                 Written::Done
             }
-            Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => Written::Deposed,
-            Ok(Commit::Conflict(conflict)) => {
+            CommitOutcome::Deposed => Written::Deposed,
+            CommitOutcome::Conflict(conflict) => {
                 // A worker's outcome was faster: the change feed informs the broker.
                 debug!(
                     index = conflict.revision,
@@ -159,8 +160,9 @@ impl Writes {
                 );
                 Written::Nothing
             }
-            Err(store::Error::Deposed { .. }) => Written::Deposed,
-            Err(error) => {
+            CommitOutcome::TooLarge(error)
+            | CommitOutcome::Refused(error)
+            | CommitOutcome::Unknown(error) => {
                 self.metrics.write_failures.inc();
                 warn!(%error, what, "cannot write evaluations: it is retried");
                 Written::Nothing

@@ -10,7 +10,7 @@ use std::time::Duration;
 use applier::{CommitId, Event, Piece, bad_nodes};
 use model::{NodeId, Timestamp};
 use service_kit::run::chain;
-use store::{Commit, Replica, Txn, TxnError, Writer};
+use store::{Commit, CommitOutcome, Replica, Txn, TxnError, Writer};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, instrument, warn};
@@ -107,37 +107,37 @@ impl<S: Store> Committer<S> {
         let began = Instant::now();
         let committed = self.writer.commit_surely(txn, COMMIT_TIMEOUT).await;
         self.metrics.apply.observe(began.elapsed().as_secs_f64());
-        match committed {
-            Ok(Commit::Done { revision }) => {
+        match CommitOutcome::of(committed) {
+            CommitOutcome::Done { revision } => {
                 self.metrics.commit("committed");
                 info!(index = revision, writes = txn.write_count(), "committed");
                 Written::Done(revision)
             }
-            Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => {
-                warn!("the fence failed: another replica leads");
+            CommitOutcome::Deposed => {
+                warn!("not the leader any more");
                 Written::Deposed
             }
-            Ok(Commit::Conflict(conflict)) => {
+            CommitOutcome::Conflict(conflict) => {
                 info!(index = conflict.revision, failed = ?conflict.failed, "conflict");
                 self.metrics.commit("conflict");
                 Written::Conflict(conflict.revision)
             }
-            Err(failure) if failure.is_unknown() || failure.is_retriable() => {
+            CommitOutcome::Unknown(failure) => {
                 warn!(%failure, "the outcome of a transaction is unknown");
                 self.metrics.commit("failed");
                 Written::Deposed
             }
-            Err(store::Error::Deposed { .. }) => Written::Deposed,
-            Err(failure) => {
-                let reason = chain(&failure);
-                error!(failure = reason, "the store refused a transaction");
-                self.metrics.commit("failed");
-                match failure {
-                    store::Error::LimitsTooLow { .. } => Written::TooLarge(reason),
-                    _ => Written::Refused(reason),
-                }
-            }
+            CommitOutcome::TooLarge(failure) => Written::TooLarge(self.report_refusal(&failure)),
+            CommitOutcome::Refused(failure) => Written::Refused(self.report_refusal(&failure)),
         }
+    }
+
+    /// Reports a refusal by the store; returns its reason.
+    fn report_refusal(&self, failure: &store::Error) -> String {
+        let reason = chain(failure);
+        error!(failure = reason, "the store refused a transaction");
+        self.metrics.commit("failed");
+        reason
     }
 
     /// Makes a node with repeated rejections ineligible.
@@ -153,16 +153,17 @@ impl<S: Store> Committer<S> {
                 Ok(txn) => txn,
                 Err(failure) => return error!(%failure, "cannot build a transaction"),
             };
-            match self.writer.commit_surely(&txn, COMMIT_TIMEOUT).await {
-                Ok(Commit::Done { revision }) => {
+            let committed = self.writer.commit_surely(&txn, COMMIT_TIMEOUT).await;
+            match CommitOutcome::of(committed) {
+                CommitOutcome::Done { revision } => {
                     self.metrics.nodes_marked.inc();
                     return warn!(
                         index = revision,
                         "node marked as ineligible: too many of its parts of plans were rejected"
                     );
                 }
-                Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => return,
-                Ok(Commit::Conflict(conflict)) => {
+                CommitOutcome::Deposed => return,
+                CommitOutcome::Conflict(conflict) => {
                     let waited = self
                         .replica
                         .wait_for(conflict.revision, COMMIT_TIMEOUT)
@@ -170,7 +171,9 @@ impl<S: Store> Committer<S> {
                     let Ok(newer) = waited else { return };
                     snapshot = newer;
                 }
-                Err(failure) => {
+                CommitOutcome::TooLarge(failure)
+                | CommitOutcome::Refused(failure)
+                | CommitOutcome::Unknown(failure) => {
                     let failure = chain(&failure);
                     return warn!(failure, "cannot mark a node as ineligible");
                 }

@@ -93,6 +93,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Node(crate::args::node::Command::Drain(args)) => {
             node::drain::run(context, &args).await
         }
+        Command::Node(crate::args::node::Command::Introduction(command)) => {
+            node::introduction::run(context, &command).await
+        }
         Command::Node(crate::args::node::Command::Pool(command)) => {
             node_pool::run(context, &command).await
         }

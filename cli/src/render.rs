@@ -15,6 +15,7 @@ pub(crate) mod etcd;
 pub(crate) mod eval;
 pub(crate) mod event;
 pub(crate) mod explain;
+pub(crate) mod introduction;
 pub(crate) mod job;
 pub(crate) mod log;
 pub(crate) mod metric;

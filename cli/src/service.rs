@@ -19,7 +19,11 @@ macro_rules! run {
             Ok(config) => {
                 let telemetry: TelemetryConfig = config.telemetry.clone();
                 run_service($name, &telemetry, |drain| async move {
-                    let app = $service::App::build(config).await?;
+                    let app = tokio::select! {
+                        app = $service::App::build(config) => app?,
+                        // A node that waits for its certificate, for example.
+                        () = drain.cancelled() => return Ok(()),
+                    };
                     app.run(drain).await?;
                     Ok::<(), service_kit::run::BoxError>(())
                 })

@@ -108,7 +108,6 @@ const COMMANDS: &[Command] = &[
     command("login", NO_USERS),
     command("node config", "use the setting gateways of the client-node"),
     command("node identity", NO_USERS),
-    command("node intro", NO_USERS),
     command(
         "node meta",
         "use the setting meta of the client-node, for example -set meta.rack=r1",

@@ -1,6 +1,7 @@
 //! `kafila node …`
 
 pub mod drain;
+pub mod introduction;
 
 use clap::{ArgGroup, Args, Subcommand};
 
@@ -14,6 +15,9 @@ pub enum Command {
     Eligibility(Eligibility),
     /// Start, watch or end the drain of a node
     Drain(Box<drain::Drain>),
+    /// Manage the tokens with which nodes join
+    #[command(subcommand, alias = "intro")]
+    Introduction(introduction::Command),
     /// Manage node pools
     #[command(subcommand)]
     Pool(super::node_pool::Command),

@@ -9,6 +9,9 @@ use identity::Role;
 /// The files that `tls ca create` writes and `tls cert create` reads, without other wishes.
 pub(crate) const CA_FILE: &str = "kafila-ca.pem";
 pub(crate) const CA_KEY_FILE: &str = "kafila-ca-key.pem";
+/// Those of `tls ca create -node-ca`.
+pub(crate) const NODE_CA_FILE: &str = "kafila-node-ca.pem";
+pub(crate) const NODE_CA_KEY_FILE: &str = "kafila-node-ca-key.pem";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -53,15 +56,22 @@ pub struct CaCreate {
     /// Validity in days
     #[arg(long, value_name = "DAYS", default_value_t = 1_825)]
     pub days: u32,
-    /// Common name of the CA, for people
-    #[arg(long, value_name = "NAME", default_value = "Kafila CA")]
-    pub common_name: String,
+    /// Common name of the CA, for people [default: Kafila CA, or Kafila node CA]
+    #[arg(long, value_name = "NAME")]
+    pub common_name: Option<String>,
     /// Restrict certificates to DNS names in "kafila", "localhost" and each -additional-domain
     #[arg(long)]
     pub name_constraint: bool,
     /// A further domain for certificates, with its subdomains; needs -name-constraint. May be repeated
     #[arg(long, value_name = "DOMAIN", requires = "name_constraint")]
     pub additional_domain: Vec<String>,
+    /// Create the CA of nodes, with which gateways issue certificates to nodes that join with an
+    /// introduction token. Its certificates count for nodes of one region, and for nothing else
+    #[arg(long, conflicts_with_all = ["name_constraint", "additional_domain"])]
+    pub node_ca: bool,
+    /// Region of the nodes; needs -node-ca
+    #[arg(long, value_name = "REGION", default_value = "global")]
+    pub region: String,
     #[command(flatten)]
     pub output: Output,
 }
@@ -69,12 +79,15 @@ pub struct CaCreate {
 const CA_CREATE_EXAMPLES: &str = "\
 Examples:
   kafila tls ca create
+  kafila tls ca create -node-ca
   kafila tls ca create -days=3650 -name-constraint -additional-domain=example.com
   kafila tls ca create -common-name='etcd CA' -out-dir=etcd
 
 Writes kafila-ca.pem and kafila-ca-key.pem. Every machine gets the first; the second creates
 certificates, so it stays off the cluster. etcd needs a CA of its own: it accepts every certificate
 of its CA, also those of nodes.
+
+With -node-ca, writes kafila-node-ca.pem and kafila-node-ca-key.pem, both for the gateways.
 
 Exit codes: 0 written; 1 a file exists or cannot be written, or a flag is wrong.";
 

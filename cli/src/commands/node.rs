@@ -1,6 +1,7 @@
 //! `kafila node …`
 
 pub(crate) mod drain;
+pub(crate) mod introduction;
 
 use std::collections::HashMap;
 

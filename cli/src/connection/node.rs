@@ -107,4 +107,41 @@ impl Connection {
             .await?;
         Ok(())
     }
+
+    /// Creates an introduction token; returns its text, which is shown once, and the token.
+    pub(crate) async fn create_introduction_token(
+        &self,
+        message: v1::CreateIntroductionTokenRequest,
+    ) -> Result<(String, v1::IntroductionToken), Error> {
+        let call = self.api().nodes().create_introduction_token(message);
+        let answer: v1::CreateIntroductionTokenResponse =
+            self.call("creating an introduction token", call).await?;
+        Ok((answer.token, answer.introduction_token.unwrap_or_default()))
+    }
+
+    /// Lists introduction tokens, with the token of the next page.
+    pub(crate) async fn introduction_tokens(
+        &self,
+        options: v1::QueryOptions,
+    ) -> Result<(Vec<v1::IntroductionToken>, String), Error> {
+        let message = v1::ListIntroductionTokensRequest {
+            options: Some(options),
+        };
+        let call = self.api().nodes().list_introduction_tokens(message);
+        let answer: v1::ListIntroductionTokensResponse =
+            self.call("querying introduction tokens", call).await?;
+        let next_token = answer.meta.unwrap_or_default().next_token;
+        Ok((answer.introduction_tokens, next_token))
+    }
+
+    /// Deletes an introduction token; returns its full id.
+    pub(crate) async fn delete_introduction_token(&self, id: &str) -> Result<String, Error> {
+        let message = v1::DeleteIntroductionTokenRequest {
+            token_id: id.to_owned(),
+        };
+        let call = self.api().nodes().delete_introduction_token(message);
+        let answer: v1::DeleteIntroductionTokenResponse =
+            self.call("deleting an introduction token", call).await?;
+        Ok(answer.token_id)
+    }
 }

@@ -37,6 +37,7 @@ mod monitor;
 mod namespace;
 mod node;
 mod node_drain;
+mod node_introduction;
 mod node_pool;
 mod operator;
 mod operator_scheduler;

@@ -17,6 +17,7 @@ pub(crate) struct FakeState {
     pub(crate) evals: Vec<v1::Evaluation>,
     pub(crate) deployments: Vec<v1::Deployment>,
     pub(crate) nodes: Vec<v1::Node>,
+    pub(crate) introduction_tokens: Vec<v1::IntroductionToken>,
     pub(crate) node_pools: Vec<v1::NodePool>,
     pub(crate) namespaces: Vec<v1::Namespace>,
     /// Concurrent changes of the namespace, one before each write.

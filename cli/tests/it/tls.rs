@@ -60,6 +60,43 @@ async fn a_ca_is_created_once_and_its_key_is_for_its_owner() {
 }
 
 #[tokio::test]
+async fn the_ca_of_nodes_issues_certificates_of_nodes_only() {
+    let folder = folder().await;
+    let said = run(folder.path(), "tls ca create -node-ca -region=eu").await;
+    said.ended(0).printed(&[
+        "kafila-node-ca.pem\n",
+        "kafila-node-ca-key.pem\n",
+        "node_ca_cert_file and node_ca_key_file",
+        "kafila node introduction create",
+    ]);
+    let key = folder.path().join("kafila-node-ca-key.pem");
+    assert_eq!(mode(&key), 0o600);
+    let said = run(folder.path(), "tls ca info kafila-node-ca.pem").await;
+    said.ended(0).printed(&[
+        "Subject           = CN=Kafila node CA\n",
+        "Permitted Domains = node.eu.kafila\n",
+    ]);
+    let flags = "-region=eu -ca=kafila-node-ca.pem -key=kafila-node-ca-key.pem";
+    let said = run(
+        folder.path(),
+        &format!("tls cert create -role=gateway {flags}"),
+    )
+    .await;
+    said.ended(1)
+        .complained(&["permit no \"gateway.eu.kafila\"", "node.eu.kafila"]);
+    run(
+        folder.path(),
+        &format!("tls cert create -role=node {flags}"),
+    )
+    .await
+    .ended(0);
+    let said = run(folder.path(), "tls ca create -node-ca -name-constraint").await;
+    said.ended(1).complained(&["-name-constraint"]);
+    let said = run(folder.path(), "tls ca create -node-ca -region=EU -force").await;
+    said.ended(1).complained(&["-region: region \"EU\""]);
+}
+
+#[tokio::test]
 async fn a_ca_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let line = "tls ca create -days=30 -name-constraint -additional-domain=example.com";

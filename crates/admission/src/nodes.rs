@@ -1,10 +1,12 @@
 //! Requests of nodes: registration, sessions, and reports of their allocations.
 //!
-//! In reading order: [`session`] authenticates a node; [`registration`] decides on its record, and
-//! [`node_evals`] adds the evaluations that a changed node causes; [`heartbeats`] tells whether
-//! its heartbeats are delivered; [`reports`] decides on its reports of allocations.
+//! In reading order: [`introduction`] decides on a node's certificate; [`session`] authenticates a
+//! node; [`registration`] decides on its record, and [`node_evals`] adds the evaluations that a
+//! changed node causes; [`heartbeats`] tells whether its heartbeats are delivered; [`reports`]
+//! decides on its reports of allocations.
 
 pub mod heartbeats;
+pub mod introduction;
 pub mod node_evals;
 pub mod registration;
 pub mod reports;

@@ -72,7 +72,9 @@ fn name_size(key: &Key) -> usize {
         | Key::Node(_)
         | Key::Deployment(_)
         | Key::VolumeClaim(_)
-        | Key::PlanCommit(_) => UUID_SIZE,
+        | Key::PlanCommit(_)
+        | Key::IntroductionToken(_)
+        | Key::NodeIntroduction(_) => UUID_SIZE,
         Key::PlanPiece(..) => UUID_SIZE + VERSION_SIZE,
         Key::Volume(volume) => 3 * volume.namespace.len() + volume.name.len() + UUID_SIZE,
         Key::Election(name) | Key::NodePool(name) | Key::Namespace(name) => name.len(),

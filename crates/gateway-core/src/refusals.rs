@@ -12,6 +12,7 @@ use admission::jobs::marks::VersionRefusal;
 use admission::jobs::missing::{MissingVersion, NoSuchJob};
 use admission::jobs::restart_alloc::RestartRefusal;
 use admission::nodes::heartbeats::HeartbeatRefusal;
+use admission::nodes::introduction::IntroductionRefusal;
 use admission::nodes::reports::ReportRefusal;
 use admission::nodes::session::SessionRefusal;
 use listing::prefix::NotFound;
@@ -65,6 +66,7 @@ from_refusals!(
     EligibilityRefusal,
     EvaluationRefusal,
     HeartbeatRefusal,
+    IntroductionRefusal,
     JobRefusal,
     LogRefusal,
     MissingVersion,

@@ -64,6 +64,8 @@ fn field_of(key: &Key) -> &'static str {
         Key::Namespace(_) => "namespace",
         Key::Volume(_) => "volume",
         Key::VolumeClaim(_) => "claim_id",
+        Key::IntroductionToken(_) => "token_id",
+        Key::NodeIntroduction(_) => "node_id",
         // Gateways write none of them.
         Key::Election(_) | Key::PlanPiece(..) | Key::PlanCommit(_) => "request",
     }

@@ -28,6 +28,12 @@ pub enum InvalidCertificate {
         identity: Identity,
         dns_name: String,
     },
+    #[error(
+        "the certificate is one of {identity} and lacks the DNS name {}, which the CA of another role \
+         could not give it; create one with kafila tls cert create -role {}",
+        identity.dns_name(), identity.role()
+    )]
+    NoRoleName { identity: Identity },
     #[error("the certificate is one of a CA: a CA cannot call services")]
     Authority,
 }
@@ -38,8 +44,8 @@ impl Identity {
     /// Shape: `der` is one DER-encoded X.509 certificate. Its subject plays no role.
     ///
     /// # Errors
-    /// The certificate has no URI of ours or several URIs, an unknown role, a DNS name of another role
-    /// or region, or is one of a CA.
+    /// The certificate has no URI of ours or several URIs, an unknown role, no DNS name of its role, one
+    /// of another role or region, or is one of a CA.
     pub fn from_certificate(der: &[u8]) -> Result<Self, InvalidCertificate> {
         let (rest, certificate) = X509Certificate::from_der(der)
             .map_err(|error| InvalidCertificate::Encoding(error.to_string()))?;
@@ -54,16 +60,26 @@ impl Identity {
             .map_err(|error| InvalidCertificate::AlternativeNames(error.to_string()))?;
         let names = names.map_or(&[][..], |names| &names.value.general_names);
         let identity = from_names(names)?;
-        // Clients verify servers by this name: a node that had the one of gateways could pose as a gateway.
+        let role_name = identity.dns_name();
+        let mut has_role_name = false;
         for name in names {
-            if let GeneralName::DNSName(dns_name) = name
-                && !identity.may_have(dns_name)
-            {
+            let GeneralName::DNSName(dns_name) = name else {
+                continue;
+            };
+            // Clients verify servers by this name: a node that had the one of gateways could pose as a
+            // gateway.
+            if !identity.may_have(dns_name) {
                 return Err(InvalidCertificate::ForeignDnsName {
                     identity,
                     dns_name: (*dns_name).to_owned(),
                 });
             }
+            has_role_name |= **dns_name == role_name;
+        }
+        // Name constraints bind DNS names and no URIs: this name makes them bind the role, so the CA of
+        // nodes cannot make an operator.
+        if !has_role_name {
+            return Err(InvalidCertificate::NoRoleName { identity });
         }
         Ok(identity)
     }

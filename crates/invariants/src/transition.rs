@@ -40,7 +40,9 @@ pub(crate) fn check_key(
         | Key::DispatchToken(..)
         | Key::ScalingEvents(..)
         | Key::PlanPiece(..)
-        | Key::PlanCommit(_) => None,
+        | Key::PlanCommit(_)
+        | Key::IntroductionToken(_)
+        | Key::NodeIntroduction(_) => None,
         Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {

@@ -50,6 +50,24 @@ impl Identity {
         }
     }
 
+    /// Reads the id in `directory`; `None`: there is none yet.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no id.
+    pub(crate) fn kept_id(directory: &Path) -> Result<Option<NodeId>, Error> {
+        let path = directory.join(ID_FILE);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => {
+                let what = "cannot read the node's id";
+                return Err(Error::Path { path, what, source });
+            }
+        };
+        let id = text.trim().to_ascii_lowercase().parse();
+        id.map(Some).map_err(|_| Error::BadIdentity { path })
+    }
+
     /// Reads the identity in `directory`; creates and stores one at the first start, with the id of the
     /// certificate if there is one.
     ///
@@ -147,7 +165,9 @@ mod tests {
     fn scenario_001_the_identity_is_created_once_and_readable_by_the_agent_alone() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("client");
+        assert_eq!(Identity::kept_id(&directory).unwrap(), None);
         let first = Identity::load(&directory, &IdSource::seeded(1), None).unwrap();
+        assert_eq!(Identity::kept_id(&directory).unwrap(), Some(first.node_id));
         let second = Identity::load(&directory, &IdSource::seeded(2), None).unwrap();
         assert!(first == second);
         assert_ne!(first.node_id.to_string(), first.secret);

@@ -22,4 +22,4 @@ pub use memory::Memory;
 pub use metrics::Metrics;
 pub use records::{NodeState, Restored, Stored, decode};
 pub use state::LocalState;
-pub use storage::{Opened, Storage};
+pub use storage::{Opened, Storage, kept_node_id};

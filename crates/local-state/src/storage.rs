@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use model::NodeId;
 use service_kit::IdSource;
 
 use crate::error::Error;
@@ -12,6 +13,9 @@ use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::records::Restored;
 use crate::state::LocalState;
+
+/// The agent's own directory below the data directory.
+const STATE_DIR: &str = "client";
 
 /// The kind of a node's storage.
 #[derive(Clone, Debug)]
@@ -98,7 +102,7 @@ impl Opened {
             what: "cannot find the data directory",
             source,
         })?;
-        let (state_dir, alloc_dir) = (data_dir.join("client"), data_dir.join("alloc"));
+        let (state_dir, alloc_dir) = (data_dir.join(STATE_DIR), data_dir.join("alloc"));
         create(&state_dir, 0o700)?;
         // Other users may enter the directory of an allocation, but not list them.
         create(&alloc_dir, 0o711)?;
@@ -113,6 +117,14 @@ impl Opened {
             state_dir: Some(state_dir),
         })
     }
+}
+
+/// Returns the id that a node has in its data directory; `None`: it has not run yet.
+///
+/// # Errors
+/// The file cannot be read, or holds no id.
+pub fn kept_node_id(data_dir: &Path) -> Result<Option<NodeId>, Error> {
+    Identity::kept_id(&data_dir.join(STATE_DIR))
 }
 
 fn create(path: &Path, mode: u32) -> Result<(), Error> {

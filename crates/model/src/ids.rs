@@ -84,6 +84,12 @@ uuid_id!(
     "claim of a volume"
 );
 
+uuid_id!(
+    /// Names one introduction token.
+    IntroductionTokenId,
+    "introduction token"
+);
+
 /// A text that should have been a UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

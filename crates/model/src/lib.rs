@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`ids`] names things; [`job`] is a job with every default filled in, the form
 //! that is stored; [`needs_new_tasks`] decides between updates in place and replacements; [`launch`]
-//! is about jobs with children, [`scaling`] about counts that change; [`node`] is a machine, [`drain`]
+//! is about jobs with children, [`scaling`] about counts that change; [`node`] is a machine,
+//! [`introduction`] the way to its first certificate, [`drain`]
 //! the migration of its allocations, [`node_pool`] a named set of nodes, [`namespace`] a named set of
 //! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
 //! configuration of schedulers; [`plan`] is a scheduler's proposal; [`allocation`] is one task group
@@ -23,6 +24,7 @@ pub mod evaluation;
 pub mod field_error;
 pub mod glob;
 pub mod ids;
+pub mod introduction;
 pub mod job;
 mod job_tags;
 pub mod launch;
@@ -54,7 +56,10 @@ pub use drain::{DrainStatus, DrainStrategy, LastDrain, NodeEvent};
 pub use etcd::EtcdMember;
 pub use evaluation::{EvalStatus, Evaluation, TriggeredBy};
 pub use field_error::{FieldError, FieldErrors};
-pub use ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, VolumeClaimId, VolumeId};
+pub use ids::{
+    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, VolumeClaimId, VolumeId,
+};
+pub use introduction::{IntroductionToken, NodeIntroduction};
 pub use job::{Job, JobType, Task, TaskGroup};
 pub use job_tags::{JobTags, VersionTag};
 pub use launch::{

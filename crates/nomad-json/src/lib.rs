@@ -9,6 +9,7 @@ pub mod deployment;
 pub mod eval;
 pub mod event;
 pub mod explain;
+pub mod introduction;
 pub mod job;
 pub mod metric;
 pub mod namespace;

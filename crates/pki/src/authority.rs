@@ -1,7 +1,8 @@
 //! A CA: its creation, and its certificate and key read back.
 
+use identity::{Identity, Role};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, GeneralSubtree, IsCa, Issuer, KeyPair,
+    BasicConstraints, CertificateParams, CidrSubnet, DnType, GeneralSubtree, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, NameConstraints, PublicKeyData as _,
 };
 
@@ -29,19 +30,71 @@ pub struct AuthorityRequest {
 /// # Errors
 /// The validity is out of range, or a domain is no DNS name.
 pub fn create_authority(request: &AuthorityRequest, moment: Moment) -> Result<Issued, Error> {
-    let (start, end) = period(moment.now, request.days)?;
+    let constraints = if request.is_constrained {
+        Some(constraints(&request.additional_domains)?)
+    } else {
+        None
+    };
+    create(&request.common_name, request.days, constraints, moment)
+}
+
+/// The wish for a CA of nodes.
+#[derive(Clone, Debug)]
+pub struct NodeAuthorityRequest {
+    /// The subject: a name for people.
+    pub common_name: String,
+    pub days: u32,
+    pub region: String,
+}
+
+/// Creates a CA whose certificates verifiers accept for nodes of one region only: its name constraints
+/// permit the DNS names of nodes, and no address.
+///
+/// # Errors
+/// The validity is out of range, or the region is no DNS label.
+pub fn create_node_authority(
+    request: &NodeAuthorityRequest,
+    moment: Moment,
+) -> Result<Issued, Error> {
+    let constraints = NameConstraints {
+        permitted_subtrees: vec![GeneralSubtree::DnsName(nodes_domain(&request.region)?)],
+        // Without these, any address would do: a constraint binds only names of its own kind.
+        excluded_subtrees: vec![
+            GeneralSubtree::IpAddress(CidrSubnet::from_v4_prefix([0; 4], 0)),
+            GeneralSubtree::IpAddress(CidrSubnet::from_v6_prefix([0; 16], 0)),
+        ],
+    };
+    create(
+        &request.common_name,
+        request.days,
+        Some(constraints),
+        moment,
+    )
+}
+
+/// Returns the domain of the nodes of a region, `node.<region>.kafila`.
+fn nodes_domain(region: &str) -> Result<String, Error> {
+    Ok(Identity::new(Role::Node, region, "any")?.dns_name())
+}
+
+fn create(
+    common_name: &str,
+    days: u32,
+    constraints: Option<NameConstraints>,
+    moment: Moment,
+) -> Result<Issued, Error> {
+    let (start, end) = period(moment.now, days)?;
     let mut params = CertificateParams::default();
     params.not_before = start;
     params.not_after = end;
     params.serial_number = Some(moment.serial.to_number());
     params.distinguished_name = rcgen::DistinguishedName::new();
-    let name = request.common_name.as_str();
-    params.distinguished_name.push(DnType::CommonName, name);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    if request.is_constrained {
-        params.name_constraints = Some(constraints(&request.additional_domains)?);
-    }
+    params.name_constraints = constraints;
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     Ok(Issued {
@@ -91,6 +144,24 @@ impl Authority {
             issuer: Issuer::from_ca_cert_pem(certificate_pem, key)?,
             description,
         })
+    }
+
+    /// As [`Self::read`], for a CA that can issue certificates for nodes of `region` and for nothing else:
+    /// a process that answers strangers must hold no other.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`], and a CA with other name constraints.
+    pub fn read_for_nodes(
+        certificate_pem: &str,
+        key_pem: &str,
+        region: &str,
+    ) -> Result<Self, Error> {
+        let authority = Self::read(certificate_pem, key_pem)?;
+        let domain = nodes_domain(region)?;
+        if authority.description.permitted_domains != [domain.as_str()] {
+            return Err(Error::NotANodeAuthority { domain });
+        }
+        Ok(authority)
     }
 
     /// Returns the description of the CA's certificate.

@@ -33,6 +33,15 @@ pub enum Error {
     },
     #[error("a certificate of a client has no addresses: leave out {0}")]
     AddressOfClient(IpAddr),
+    #[error(
+        "the CA is not one for nodes: want name constraints that permit {domain} and nothing else, as \
+         `kafila tls ca create -node-ca` makes them"
+    )]
+    NotANodeAuthority { domain: String },
+    #[error("the signing request cannot be used: {0}")]
+    SigningRequest(#[source] rcgen::Error),
+    #[error(transparent)]
+    Identity(#[from] identity::InvalidIdentity),
     #[error("cannot create the certificate: {0}")]
     Create(#[from] rcgen::Error),
 }

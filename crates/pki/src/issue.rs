@@ -1,6 +1,7 @@
 //! Certificates for identities.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use identity::{Identity, Role};
 use rcgen::{
@@ -11,8 +12,9 @@ use rcgen::{
 use crate::authority::Authority;
 use crate::dns_name::check_dns_name;
 use crate::error::Error;
-use crate::issued::Issued;
-use crate::validity::{Moment, period};
+use crate::issued::{Certified, Issued};
+use crate::signing_request::SigningRequest;
+use crate::validity::{Moment, period, span};
 
 /// The wish for a certificate.
 #[derive(Clone, Debug)]
@@ -32,27 +34,45 @@ impl Authority {
     pub fn issue(&self, request: &CertificateRequest, moment: Moment) -> Result<Issued, Error> {
         let (start, end) = period(moment.now, request.days)?;
         self.check_end(end.unix_timestamp(), request.days, moment.now)?;
-        let mut params = CertificateParams::default();
-        params.not_before = start;
-        params.not_after = end;
-        params.serial_number = Some(moment.serial.to_number());
-        params.distinguished_name = DistinguishedName::new();
-        let subject = subject(&request.identity);
-        params.distinguished_name.push(DnType::CommonName, subject);
-        params.subject_alt_names = self.names(request)?;
-        params.is_ca = IsCa::ExplicitNoCa;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        if request.identity.role().is_server() {
-            let server = ExtendedKeyUsagePurpose::ServerAuth;
-            params.extended_key_usages.push(server);
-        }
-        params.use_authority_key_identifier_extension = true;
+        let mut params = params(&request.identity, self.names(request)?, moment);
+        (params.not_before, params.not_after) = (start, end);
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Issued {
             certificate_pem: certificate.pem(),
             key_pem: key.serialize_pem(),
+            not_after: end.unix_timestamp(),
+        })
+    }
+
+    /// Creates a certificate for the key of a signing request. All else in the request is ignored: names
+    /// are those of `identity`. The certificate ends after `valid_for`, or with the CA.
+    ///
+    /// # Errors
+    /// The CA has expired, or permits no such name.
+    pub fn certify(
+        &self,
+        request: &SigningRequest,
+        identity: &Identity,
+        valid_for: Duration,
+        moment: Moment,
+    ) -> Result<Certified, Error> {
+        let authority_end = self.description.not_after;
+        if authority_end <= moment.now {
+            return Err(Error::AuthorityExpired);
+        }
+        let (start, end) = span(moment.now, valid_for, authority_end);
+        let wish = CertificateRequest {
+            identity: identity.clone(),
+            days: 0,
+            dns_names: Vec::new(),
+            addresses: Vec::new(),
+        };
+        let mut params = params(identity, self.names(&wish)?, moment);
+        (params.not_before, params.not_after) = (start, end);
+        let certificate = params.signed_by(&request.public_key, &self.issuer)?;
+        Ok(Certified {
+            certificate_pem: certificate.pem(),
             not_after: end.unix_timestamp(),
         })
     }
@@ -69,10 +89,22 @@ impl Authority {
         }
     }
 
+    fn check_permitted(&self, name: &str) -> Result<(), Error> {
+        if self.description.permits(name) {
+            return Ok(());
+        }
+        Err(Error::NotPermitted {
+            name: name.to_owned(),
+            permitted: self.description.permitted_domains.clone(),
+        })
+    }
+
     fn names(&self, request: &CertificateRequest) -> Result<Vec<SanType>, Error> {
         let identity = &request.identity;
         let mut dns_names = vec![identity.dns_name()];
         dns_names.extend(identity.own_dns_name());
+        // The CA of nodes has none for other roles.
+        self.check_permitted(&identity.dns_name())?;
         if is_on_localhost(identity.role()) {
             dns_names.push("localhost".to_owned());
         }
@@ -81,12 +113,7 @@ impl Authority {
             if !identity.may_have(name) {
                 return Err(Error::ReservedName(name.clone()));
             }
-            if !self.description.permits(name) {
-                return Err(Error::NotPermitted {
-                    name: name.clone(),
-                    permitted: self.description.permitted_domains.clone(),
-                });
-            }
+            self.check_permitted(name)?;
             dns_names.push(name.clone());
         }
         let mut addresses = Vec::new();
@@ -111,6 +138,25 @@ impl Authority {
         names.extend(addresses.into_iter().map(SanType::IpAddress));
         Ok(names)
     }
+}
+
+/// Returns a certificate of `identity` without its validity.
+fn params(identity: &Identity, names: Vec<SanType>, moment: Moment) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.serial_number = Some(moment.serial.to_number());
+    params.distinguished_name = DistinguishedName::new();
+    let subject = subject(identity);
+    params.distinguished_name.push(DnType::CommonName, subject);
+    params.subject_alt_names = names;
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    if identity.role().is_server() {
+        let server = ExtendedKeyUsagePurpose::ServerAuth;
+        params.extended_key_usages.push(server);
+    }
+    params.use_authority_key_identifier_extension = true;
+    params
 }
 
 const SECONDS_PER_DAY: i64 = 86_400;

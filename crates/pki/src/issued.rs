@@ -9,6 +9,14 @@ pub struct Issued {
     pub not_after: i64,
 }
 
+/// A certificate for a key that stays with its owner.
+#[derive(Clone, Debug)]
+pub struct Certified {
+    pub certificate_pem: String,
+    /// In Unix seconds.
+    pub not_after: i64,
+}
+
 impl std::fmt::Debug for Issued {
     /// Leaves out the key.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,7 +7,9 @@ use crate::error::Error;
 /// The longest validity: 100 years. Ours: with four digits for the year, any start is in range.
 const MAX_DAYS: u32 = 36_500;
 /// The time by which the validity begins in the past, for machines whose clocks are behind.
-const CLOCK_SKEW: Duration = Duration::minutes(5);
+const CLOCK_SKEW: Duration = Duration::seconds(CLOCK_SKEW_SECONDS);
+/// The same, to compute a certificate's time of creation.
+pub const CLOCK_SKEW_SECONDS: i64 = 300;
 
 /// A serial number, from a random source: at least 64 random bits keep two certificates of a CA apart
 /// (RFC 5280 asks for uniqueness).
@@ -29,6 +31,21 @@ pub struct Moment {
     /// In Unix seconds.
     pub now: i64,
     pub serial: Serial,
+}
+
+/// Returns the start and the end of a validity of `valid_for` from now on, which ends at `latest` at the
+/// latest; `latest` is in Unix seconds.
+pub(crate) fn span(
+    now: i64,
+    valid_for: std::time::Duration,
+    latest: i64,
+) -> (OffsetDateTime, OffsetDateTime) {
+    let seconds = i64::try_from(valid_for.as_secs()).unwrap_or(i64::MAX);
+    let end = now.saturating_add(seconds).min(latest);
+    let at = |seconds| {
+        OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    };
+    (at(now) - CLOCK_SKEW, at(end))
 }
 
 /// Returns the start and the end of `days` days from now on.

@@ -14,6 +14,7 @@ mod deployment;
 pub mod drain;
 mod evaluation;
 mod fields;
+mod introduction;
 mod job_diff;
 mod metric;
 mod namespace;

@@ -7,7 +7,7 @@ use identity::Role::{self, Gateway, Monitor, Node, Operator, Worker};
 /// The callers that may call a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Every caller, also without a certificate.
+    /// Every caller, also without a certificate: only gateways with a CA of nodes accept such callers.
     Anyone,
     /// Every caller with a certificate of the region, except those of etcd.
     Identified,
@@ -79,6 +79,9 @@ pub const METHODS: &[Method] = &[
     row("kafila.v1.Nodes/ListAllocations", READERS),
     row("kafila.v1.Nodes/UpdateEligibility", OPERATORS),
     row("kafila.v1.Nodes/UpdateDrain", OPERATORS),
+    row("kafila.v1.Nodes/CreateIntroductionToken", OPERATORS),
+    row("kafila.v1.Nodes/ListIntroductionTokens", OPERATORS),
+    row("kafila.v1.Nodes/DeleteIntroductionToken", OPERATORS),
     row("kafila.v1.NodePools/List", READERS),
     row("kafila.v1.NodePools/Get", READERS),
     row("kafila.v1.NodePools/Upsert", OPERATORS),
@@ -115,6 +118,11 @@ pub const METHODS: &[Method] = &[
     row("kafila.internal.v1.NodeSessions/Heartbeat", NODES),
     row("kafila.internal.v1.NodeSessions/WatchAllocations", NODES),
     row("kafila.internal.v1.NodeSessions/ReportAllocations", NODES),
+    row(
+        "kafila.internal.v1.NodeIntroductions/Introduce",
+        Access::Anyone,
+    ),
+    row("kafila.internal.v1.NodeIntroductions/Renew", NODES),
     row("kafila.internal.v1.NodeFiles/Logs", GATEWAYS),
     row("kafila.internal.v1.NodeFiles/Restart", GATEWAYS),
     row("kafila.internal.v1.EvalBroker/Dequeue", WORKERS),
@@ -125,8 +133,8 @@ pub const METHODS: &[Method] = &[
     row("kafila.internal.v1.PlanApplier/Submit", WORKERS),
     row("kafila.internal.v1.Liveness/Report", GATEWAYS),
     row("kafila.internal.v1.Maintenance/CollectGarbage", GATEWAYS),
-    row("grpc.health.v1.Health/Check", Access::Anyone),
-    row("grpc.health.v1.Health/Watch", Access::Anyone),
+    row("grpc.health.v1.Health/Check", Access::Identified),
+    row("grpc.health.v1.Health/Watch", Access::Identified),
     row(
         "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
         Access::Identified,

@@ -1,6 +1,7 @@
 //! A service from its configuration to its end: build, run, drain.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::Pin;
 
 use service_kit::{ConfigError, Transport};
@@ -27,6 +28,12 @@ pub trait Service {
     /// The first wrong setting.
     fn check(config: &Self::Config) -> Result<(), ConfigError>;
 
+    /// Returns the file of the CA of nodes, whose certificates a gateway accepts beside those of
+    /// `tls.ca_file`, with callers without a certificate; `None`: neither.
+    fn node_ca(_: &Self::Config) -> Option<&Path> {
+        None
+    }
+
     /// Runs on `host` until drained.
     fn run(config: Self::Config, host: Host, drain: CancellationToken) -> Running;
 }
@@ -46,7 +53,10 @@ impl<S: Service> App<S> {
     pub async fn build(config: S::Config) -> Result<Self, Error> {
         S::check(&config)?;
         let transport = match role_of(S::NAME) {
-            Some(role) => Transport::open(config.tls(), config.listen(), role)?,
+            Some(role) => {
+                let node_ca = S::node_ca(&config);
+                Transport::open_with(config.tls(), config.listen(), role, node_ca)?
+            }
             None => Transport::PLAINTEXT,
         };
         let base = Base::build_with(S::NAME, config.etcd(), config.listen(), transport).await?;

@@ -57,6 +57,7 @@ fn credentials(etcd: &EtcdConfig) -> Result<Credentials, ConfigError> {
     let files = Files {
         ca: etcd.ca_file.clone(),
         own,
+        ..Files::default()
     };
     Credentials::load("etcd", files).map_err(|error| invalid(&chain(&error)))
 }

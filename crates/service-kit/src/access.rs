@@ -209,8 +209,8 @@ mod tests {
         let layer = layer(&AccessMetrics::default());
         let caller = call(&layer, SUBMIT, Some(peer(Role::Worker))).await;
         assert_eq!(caller.unwrap(), Caller::new(peer(Role::Worker)));
-        let health = "/grpc.health.v1.Health/Check";
-        let caller = call(&layer, health, Some(Peer::Anonymous)).await;
+        let introduce = "/kafila.internal.v1.NodeIntroductions/Introduce";
+        let caller = call(&layer, introduce, Some(Peer::Anonymous)).await;
         assert_eq!(caller.unwrap(), Caller::ANONYMOUS);
     }
 

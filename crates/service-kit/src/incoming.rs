@@ -1,9 +1,11 @@
 //! Accepted connections: with mutual TLS, or plaintext.
 //!
-//! Each handshake is a task with a timeout, so a slow client delays no other.
+//! Each handshake is a task with a timeout, so a slow client delays no other. Connections without a
+//! client certificate, which only some servers accept, are few and short.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,8 +15,9 @@ use net::Listener;
 use tls::Credentials;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 use tonic::transport::server::Connected;
 use tracing::info;
 
@@ -26,12 +29,19 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Handshakes at one time; further connections wait in the system's queue. Each takes some 30 KiB.
 const MAX_HANDSHAKES: usize = 512;
 
+/// Open connections without a client certificate. A node joins within a second; more nodes at one time
+/// retry. They must not take the file descriptors of others.
+const MAX_ANONYMOUS: usize = 128;
+/// The longest life of such a connection: the introduction of a node, with a slow store.
+const ANONYMOUS_LIFETIME: Duration = Duration::from_secs(30);
+
 /// A listener with its transport. As a stream it yields connections that are ready for requests.
 #[derive(Debug)]
 pub struct Incoming {
     listener: Listener,
     transport: Transport,
     handshakes: JoinSet<Option<Connection>>,
+    anonymous: Arc<Semaphore>,
 }
 
 impl Incoming {
@@ -40,6 +50,7 @@ impl Incoming {
             listener,
             transport,
             handshakes: JoinSet::new(),
+            anonymous: Arc::new(Semaphore::new(MAX_ANONYMOUS)),
         }
     }
 
@@ -81,7 +92,9 @@ impl Stream for Incoming {
             match (this.transport.server(), stream) {
                 (None, stream) => return Poll::Ready(Some(Ok(Connection::Plaintext(stream)))),
                 (Some((credentials, metrics)), net::Stream::Tcp(stream)) => {
-                    let handshake = handshake(credentials.clone(), metrics.clone(), stream);
+                    let anonymous = Arc::clone(&this.anonymous);
+                    let handshake =
+                        handshake(credentials.clone(), metrics.clone(), stream, anonymous);
                     this.handshakes.spawn(handshake);
                 }
                 (Some(_), net::Stream::Simulated(_)) => {
@@ -100,11 +113,13 @@ fn prepared(accepted: io::Result<net::Stream>) -> io::Result<net::Stream> {
     Ok(stream)
 }
 
-/// Returns the connection of a client with an identity; refusals are logged and counted.
+/// Returns the connection of a client with an identity, or of one without a certificate if the server
+/// accepts such; refusals are logged and counted.
 async fn handshake(
     credentials: Credentials,
     metrics: tls::Metrics,
     stream: TcpStream,
+    anonymous: Arc<Semaphore>,
 ) -> Option<Connection> {
     let client = stream.peer_addr().ok();
     let refuse = |reason: &'static str, error: String| {
@@ -117,6 +132,19 @@ async fn handshake(
         Ok(Err(error)) => return refuse(error.reason(), chain(&error)),
         Err(_) => return refuse("timeout", "no handshake in time".to_owned()),
     };
+    let Some(leaf) = leaf else {
+        return match anonymous.try_acquire_owned() {
+            Ok(permit) => Some(Connection::Anonymous(Box::new(Anonymous {
+                stream,
+                end: Box::pin(sleep(ANONYMOUS_LIFETIME)),
+                _permit: permit,
+            }))),
+            Err(_) => refuse(
+                "too_many_anonymous",
+                format!("{MAX_ANONYMOUS} clients without a certificate are connected"),
+            ),
+        };
+    };
     match Identity::from_certificate(&leaf) {
         Ok(identity) => Some(Connection::Secured(Box::new(stream), identity)),
         Err(error) => refuse("identity", chain(&error)),
@@ -127,6 +155,27 @@ async fn handshake(
 pub enum Connection {
     Plaintext(net::Stream),
     Secured(Box<tls::ServerStream>, Identity),
+    Anonymous(Box<Anonymous>),
+}
+
+/// A connection of a client without a certificate, which ends after [`ANONYMOUS_LIFETIME`].
+pub struct Anonymous {
+    stream: tls::ServerStream,
+    end: Pin<Box<Sleep>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Anonymous {
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.end.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
 }
 
 impl Connected for Connection {
@@ -136,6 +185,7 @@ impl Connected for Connection {
         match self {
             Self::Plaintext(_) => Peer::Development,
             Self::Secured(_, identity) => Peer::Certified(identity.clone()),
+            Self::Anonymous(_) => Peer::Anonymous,
         }
     }
 }
@@ -149,6 +199,7 @@ impl AsyncRead for Connection {
         match self.get_mut() {
             Self::Plaintext(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Secured(stream, _) => Pin::new(stream).poll_read(context, buffer),
+            Self::Anonymous(it) => it.poll_read(context, buffer),
         }
     }
 }
@@ -162,6 +213,7 @@ impl AsyncWrite for Connection {
         match self.get_mut() {
             Self::Plaintext(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Secured(stream, _) => Pin::new(stream).poll_write(context, bytes),
+            Self::Anonymous(it) => Pin::new(&mut it.stream).poll_write(context, bytes),
         }
     }
 
@@ -169,6 +221,7 @@ impl AsyncWrite for Connection {
         match self.get_mut() {
             Self::Plaintext(stream) => Pin::new(stream).poll_flush(context),
             Self::Secured(stream, _) => Pin::new(stream).poll_flush(context),
+            Self::Anonymous(it) => Pin::new(&mut it.stream).poll_flush(context),
         }
     }
 
@@ -176,6 +229,7 @@ impl AsyncWrite for Connection {
         match self.get_mut() {
             Self::Plaintext(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Secured(stream, _) => Pin::new(stream).poll_shutdown(context),
+            Self::Anonymous(it) => Pin::new(&mut it.stream).poll_shutdown(context),
         }
     }
 
@@ -187,6 +241,7 @@ impl AsyncWrite for Connection {
         match self.get_mut() {
             Self::Plaintext(stream) => Pin::new(stream).poll_write_vectored(context, slices),
             Self::Secured(stream, _) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::Anonymous(it) => Pin::new(&mut it.stream).poll_write_vectored(context, slices),
         }
     }
 
@@ -194,6 +249,7 @@ impl AsyncWrite for Connection {
         match self {
             Self::Plaintext(stream) => stream.is_write_vectored(),
             Self::Secured(stream, _) => stream.is_write_vectored(),
+            Self::Anonymous(it) => it.stream.is_write_vectored(),
         }
     }
 }

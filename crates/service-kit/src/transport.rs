@@ -4,10 +4,11 @@
 //! lead to plaintext.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use identity::{Identity, Role};
-use tls::{Connector, Credentials, Expect, Files, KeyPair};
+use tls::{Clients, Connector, Credentials, Expect, Files, KeyPair};
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{self, BadAddress, TracedChannel};
@@ -24,8 +25,9 @@ pub struct Transport {
 #[derive(Clone, Debug)]
 struct Secured {
     credentials: Credentials,
-    /// The identity in the certificate of the start.
-    identity: Identity,
+    region: String,
+    /// The identity in the certificate of the start; `None`: the process has no certificate yet.
+    identity: Option<Identity>,
     metrics: tls::Metrics,
 }
 
@@ -35,12 +37,12 @@ impl Transport {
 
     /// Returns the region of the own certificate; `None` in plaintext.
     pub(crate) fn region(&self) -> Option<&str> {
-        self.identity().map(Identity::region)
+        self.secured.as_ref().map(|secured| secured.region.as_str())
     }
 
-    /// Returns the identity in the own certificate; `None` in plaintext.
+    /// Returns the identity in the own certificate; `None` in plaintext, and without one.
     pub fn identity(&self) -> Option<&Identity> {
-        self.secured.as_ref().map(|secured| &secured.identity)
+        self.secured.as_ref()?.identity.as_ref()
     }
 
     /// Loads the certificate of a process of this role; plaintext without files.
@@ -53,11 +55,30 @@ impl Transport {
         listen: &ListenConfig,
         role: Role,
     ) -> Result<Self, ConfigError> {
+        Self::open_with(config, listen, role, None)
+    }
+
+    /// As [`Self::open`]; with the file of a CA of nodes, its certificates are accepted, and callers
+    /// without a certificate as well: nodes that join. Their rights are those of [`identity::Peer::Anonymous`].
+    ///
+    /// # Errors
+    /// Those of [`Self::open`], and a CA of nodes in plaintext.
+    pub fn open_with(
+        config: &TlsConfig,
+        listen: &ListenConfig,
+        role: Role,
+        node_ca: Option<&Path>,
+    ) -> Result<Self, ConfigError> {
         let invalid = |problem: String| ConfigError::Invalid {
             service: role.to_string(),
             problem,
         };
         let files = match (&config.ca_file, &config.cert_file, &config.key_file) {
+            (None, None, None) if node_ca.is_some() => {
+                let problem = "`node_ca_cert_file` is set without `tls.ca_file`, `tls.cert_file` and \
+                               `tls.key_file`: set these, or leave it out";
+                return Err(invalid(problem.to_owned()));
+            }
             (None, None, None) => {
                 config.check_plaintext(listen).map_err(invalid)?;
                 return Ok(Self::PLAINTEXT);
@@ -71,6 +92,7 @@ impl Transport {
             }
             (Some(ca), Some(cert), Some(key)) => Files {
                 ca: Some(ca.clone()),
+                further_ca: node_ca.map(Path::to_owned),
                 own: Some(KeyPair {
                     cert: cert.clone(),
                     key: key.clone(),
@@ -89,7 +111,11 @@ impl Transport {
         let first = Arc::clone(&own);
         let is_ours = move |der: &[u8]| check_own(der, &expected, &first);
         let verify = tls::Verify::Servers;
-        let credentials = Credentials::load_with("services", files, verify, is_ours)
+        let clients = match node_ca {
+            Some(_) => Clients::Any,
+            None => Clients::Certified,
+        };
+        let credentials = Credentials::load_with("services", files, verify, clients, is_ours)
             .map_err(|error| invalid(crate::run::chain(&error)))?;
         // The check of the first load has set it.
         let identity = own.get().cloned();
@@ -97,7 +123,28 @@ impl Transport {
         Ok(Self {
             secured: Some(Secured {
                 credentials,
-                identity,
+                region: identity.region().to_owned(),
+                identity: Some(identity),
+                metrics: tls::Metrics::default(),
+            }),
+        })
+    }
+
+    /// Returns the transport of a process that has no certificate yet. It verifies servers by the
+    /// authorities in `ca_file`, and cannot serve.
+    ///
+    /// # Errors
+    /// The file cannot be used.
+    pub fn without_certificate(ca_file: &Path, region: &str) -> Result<Self, tls::Error> {
+        let files = Files {
+            ca: Some(ca_file.to_owned()),
+            ..Files::default()
+        };
+        Ok(Self {
+            secured: Some(Secured {
+                credentials: Credentials::load("services", files)?,
+                region: region.to_owned(),
+                identity: None,
                 metrics: tls::Metrics::default(),
             }),
         })
@@ -123,7 +170,7 @@ impl Transport {
         let Some(secured) = &self.secured else {
             return channel::connect_lazy(address);
         };
-        let expected = Identity::new(role, secured.identity.region(), "any");
+        let expected = Identity::new(role, &secured.region, "any");
         secured.connect_lazy(address, expected.ok().map(|expected| expected.dns_name()))
     }
 
@@ -141,7 +188,7 @@ impl Transport {
         let Some(secured) = &self.secured else {
             return channel::connect_lazy(address);
         };
-        let expected = Identity::new(role, secured.identity.region(), name);
+        let expected = Identity::new(role, &secured.region, name);
         let own_name = expected.ok().and_then(|expected| expected.own_dns_name());
         secured.connect_lazy(address, own_name)
     }
@@ -241,9 +288,9 @@ mod tests {
     use super::*;
 
     fn certificate(role: Role, name: &str) -> Vec<u8> {
-        let uri = Identity::new(role, "global", name).unwrap().uri();
-        let mut params = CertificateParams::default();
-        let uri = SanType::URI(Ia5String::try_from(uri).unwrap());
+        let identity = Identity::new(role, "global", name).unwrap();
+        let mut params = CertificateParams::new(vec![identity.dns_name()]).unwrap();
+        let uri = SanType::URI(Ia5String::try_from(identity.uri()).unwrap());
         params.subject_alt_names.push(uri);
         let key = RcgenKey::generate().unwrap();
         params.self_signed(&key).unwrap().der().to_vec()

@@ -9,9 +9,9 @@
 //! **Invariant**: no variant of [`Write`] writes without a compare.
 
 use model::{
-    AllocClient, AllocId, Allocation, Deployment, DispatchToken, Evaluation, Indexed, Job, JobTags,
-    JobTally, LeaderInfo, Namespace, Node, NodePool, PeriodicLaunch, ScalingEvents,
-    SchedulerConfiguration, Volume, VolumeClaim,
+    AllocClient, AllocId, Allocation, Deployment, DispatchToken, Evaluation, Indexed,
+    IntroductionToken, Job, JobTags, JobTally, LeaderInfo, Namespace, Node, NodeIntroduction,
+    NodePool, PeriodicLaunch, ScalingEvents, SchedulerConfiguration, Volume, VolumeClaim,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,8 @@ pub enum Entity {
     ScalingEvents(Box<ScalingEvents>),
     PlanPiece(Box<PlanPiece>),
     PlanCommit(PlanCommit),
+    IntroductionToken(Box<IntroductionToken>),
+    NodeIntroduction(Box<NodeIntroduction>),
 }
 
 /// A staged part of a plan: the value of `plan-piece/<evaluation>/<n>`.

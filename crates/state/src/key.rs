@@ -1,6 +1,8 @@
 //! Names of stored objects, and the tables that the objects belong to.
 
-use model::{AllocId, DeploymentId, EvalId, JobKey, NodeId, VolumeClaimId, VolumeKey};
+use model::{
+    AllocId, DeploymentId, EvalId, IntroductionTokenId, JobKey, NodeId, VolumeClaimId, VolumeKey,
+};
 
 /// Name of one stored object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +38,9 @@ pub enum Key {
     PlanPiece(EvalId, u32),
     /// Commit record of such a plan.
     PlanCommit(EvalId),
+    IntroductionToken(IntroductionTokenId),
+    /// The introduction of a node with a token.
+    NodeIntroduction(NodeId),
 }
 
 impl Key {
@@ -58,6 +63,7 @@ impl Key {
             Self::Namespace(_) => Table::Namespaces,
             Self::Volume(_) | Self::VolumeClaim(_) => Table::Volumes,
             Self::PlanPiece(..) | Self::PlanCommit(_) => Table::Plans,
+            Self::IntroductionToken(_) | Self::NodeIntroduction(_) => Table::Introductions,
         }
     }
 }
@@ -79,8 +85,10 @@ pub enum Table {
     Namespaces,
     /// Plans that are being committed in several transactions.
     Plans,
+    /// Introduction tokens, and the nodes that have used one.
+    Introductions,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 12;
+    pub(crate) const COUNT: usize = 13;
 }

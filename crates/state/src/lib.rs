@@ -7,8 +7,8 @@
 //! [`dedicated`] sum up the resources of a node's allocations, and [`priorities`] splits that by
 //! priority; [`node_table`] holds the scheduler's rows of nodes; [`volumes`] finds registered
 //! volumes by name; `tables` keeps all of it in step; [`snapshot`] is the reading side. `covered`,
-//! [`job_records`], `staged` and [`summary`] add queries to it; [`job_versions`] prunes
-//! the versions of a job.
+//! [`job_records`], `introductions`, `staged` and [`summary`] add queries to it; [`job_versions`]
+//! prunes the versions of a job.
 //!
 //! Derived state is derived in this crate and nowhere else: job status and summary, a deployment's
 //! counts and a node's usage are folds over the stored objects.
@@ -19,6 +19,7 @@ pub mod change;
 mod covered;
 pub mod dedicated;
 pub mod entity;
+mod introductions;
 pub mod job_records;
 pub mod job_versions;
 pub mod key;

@@ -17,6 +17,7 @@ use model::{
 
 use crate::change::Change;
 use crate::entity::Entity;
+use crate::introductions::Introductions;
 use crate::key::{Key, Table};
 use crate::map::Map;
 use crate::node_table::NodeTable;
@@ -65,6 +66,7 @@ pub(crate) struct Tables {
     pub(crate) volumes: Volumes,
     pub(crate) job_records: JobRecords,
     pub(crate) staged: Staged,
+    pub(crate) introductions: Introductions,
 }
 
 impl Tables {
@@ -180,6 +182,14 @@ impl Tables {
             (Key::PlanCommit(eval_id), Entity::PlanCommit(value)) => {
                 let row = indexed(value, create_index, modify_index);
                 self.staged.commits.insert(eval_id, row);
+            }
+            (Key::IntroductionToken(id), Entity::IntroductionToken(value)) => {
+                let row = indexed(*value, create_index, modify_index);
+                self.introductions.tokens.insert(id, row);
+            }
+            (Key::NodeIntroduction(id), Entity::NodeIntroduction(value)) => {
+                let row = indexed(*value, create_index, modify_index);
+                self.introductions.nodes.insert(id, row);
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -435,6 +445,8 @@ impl Tables {
                 self.staged.pieces.remove(&(*eval_id, *position));
             }
             Key::PlanCommit(eval_id) => drop(self.staged.commits.remove(eval_id)),
+            Key::IntroductionToken(id) => drop(self.introductions.tokens.remove(id)),
+            Key::NodeIntroduction(id) => drop(self.introductions.nodes.remove(id)),
         }
     }
 

@@ -7,7 +7,7 @@ use model::{
     AllocClient, Allocation, Deployment, Evaluation, Job, JobTags, JobTally, LeaderInfo, Namespace,
     Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
 };
-use model::{DispatchToken, PeriodicLaunch, ScalingEvents};
+use model::{DispatchToken, IntroductionToken, NodeIntroduction, PeriodicLaunch, ScalingEvents};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::{Entity, Key, PlanCommit, PlanPiece};
@@ -41,6 +41,8 @@ pub enum Value<'a> {
     ScalingEvents(&'a ScalingEvents),
     PlanPiece(&'a PlanPiece),
     PlanCommit(&'a PlanCommit),
+    IntroductionToken(&'a IntroductionToken),
+    NodeIntroduction(&'a NodeIntroduction),
 }
 
 macro_rules! from_reference {
@@ -72,7 +74,9 @@ from_reference!(
     DispatchToken(DispatchToken),
     ScalingEvents(ScalingEvents),
     PlanPiece(PlanPiece),
-    PlanCommit(PlanCommit)
+    PlanCommit(PlanCommit),
+    IntroductionToken(IntroductionToken),
+    NodeIntroduction(NodeIntroduction)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -98,6 +102,8 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::ScalingEvents(events) => Self::ScalingEvents(events),
             Entity::PlanPiece(piece) => Self::PlanPiece(piece),
             Entity::PlanCommit(commit) => Self::PlanCommit(commit),
+            Entity::IntroductionToken(token) => Self::IntroductionToken(token),
+            Entity::NodeIntroduction(introduction) => Self::NodeIntroduction(introduction),
         }
     }
 }
@@ -123,6 +129,7 @@ impl Value<'_> {
                     && volume.node_id == key.node_id
             }
             (Key::VolumeClaim(id), Self::VolumeClaim(claim)) => claim.id() == *id,
+            (Key::IntroductionToken(id), Self::IntroductionToken(token)) => token.id == *id,
             // Overrides of pools are stored under the pools' keys.
             (Key::SchedulerConfig, Self::SchedulerConfig(config)) => config.pools.is_empty(),
             (Key::JobStable(..), Self::JobStable)
@@ -134,7 +141,8 @@ impl Value<'_> {
             | (Key::DispatchToken(..), Self::DispatchToken(_))
             | (Key::ScalingEvents(..), Self::ScalingEvents(_))
             | (Key::PlanPiece(..), Self::PlanPiece(_))
-            | (Key::PlanCommit(_), Self::PlanCommit(_)) => true,
+            | (Key::PlanCommit(_), Self::PlanCommit(_))
+            | (Key::NodeIntroduction(_), Self::NodeIntroduction(_)) => true,
             _ => false,
         }
     }
@@ -165,6 +173,8 @@ impl Value<'_> {
             Self::ScalingEvents(events) => to_json(events),
             Self::PlanPiece(piece) => staged::encode(piece, |entity| Value::from(entity).encode()),
             Self::PlanCommit(commit) => to_json(commit),
+            Self::IntroductionToken(token) => to_json(token),
+            Self::NodeIntroduction(introduction) => to_json(introduction),
         }
     }
 }
@@ -241,6 +251,12 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
         Key::ScalingEvents(..) => Entity::ScalingEvents(from_json(text)?),
         Key::PlanPiece(..) => Entity::PlanPiece(Box::new(staged::decode(text, decode)?)),
         Key::PlanCommit(_) => Entity::PlanCommit(from_json(text)?),
+        Key::IntroductionToken(id) => {
+            let mut token = from_json::<Box<IntroductionToken>>(text)?;
+            token.id = *id;
+            Entity::IntroductionToken(token)
+        }
+        Key::NodeIntroduction(_) => Entity::NodeIntroduction(from_json(text)?),
     })
 }
 

@@ -5,7 +5,8 @@
 //! `node/<id>`, `deployment/<id>`, `election/<service>`, `node-pool/<name>`, `namespace/<name>`, the
 //! only `scheduler-config`, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`,
 //! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
-//! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`.
+//! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`,
+//! `introduction-token/<id>`, `node-introduction/<node>`.
 //!
 //! A job's id may contain slashes: it lies between the namespace, which has none, and the version,
 //! which comes last.
@@ -94,6 +95,8 @@ impl Keyspace {
             }
             Key::PlanPiece(eval_id, position) => format!("{prefix}plan-piece/{eval_id}/{position}"),
             Key::PlanCommit(eval_id) => format!("{prefix}plan-commit/{eval_id}"),
+            Key::IntroductionToken(id) => format!("{prefix}introduction-token/{id}"),
+            Key::NodeIntroduction(id) => format!("{prefix}node-introduction/{id}"),
             Key::ScalingEvents(job, group) => {
                 format!("{prefix}scaling-events/{}/{}", job_path(job), escape(group))
             }
@@ -140,6 +143,8 @@ impl Keyspace {
             "scaling-events" => parse_group(name),
             "plan-piece" => parse_piece(name),
             "plan-commit" => parse_id(name).map(Key::PlanCommit),
+            "introduction-token" => parse_id(name).map(Key::IntroductionToken),
+            "node-introduction" => parse_id(name).map(Key::NodeIntroduction),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -226,7 +231,7 @@ fn parse_id<Id: FromStr + ToString>(name: &str) -> Option<Id> {
 
 #[cfg(test)]
 mod tests {
-    use model::{AllocId, DeploymentId, EvalId, NodeId, VolumeClaimId};
+    use model::{AllocId, DeploymentId, EvalId, IntroductionTokenId, NodeId, VolumeClaimId};
     use proptest::prelude::*;
 
     use super::*;
@@ -264,6 +269,9 @@ mod tests {
             (any::<u128>(), any::<u32>())
                 .prop_map(|(bits, n)| Key::PlanPiece(EvalId::from_random(bits), n)),
             any::<u128>().prop_map(|bits| Key::PlanCommit(EvalId::from_random(bits))),
+            any::<u128>()
+                .prop_map(|bits| Key::IntroductionToken(IntroductionTokenId::from_random(bits))),
+            any::<u128>().prop_map(|bits| Key::NodeIntroduction(NodeId::from_random(bits))),
         ]
     }
 

@@ -179,6 +179,12 @@ fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
         Key::Alloc(id) => snapshot
             .alloc(*id)
             .map(|view| (view.create_index, view.alloc_modify_index)),
+        Key::IntroductionToken(id) => snapshot
+            .introduction_token(*id)
+            .map(|row| (row.create_index, row.modify_index)),
+        Key::NodeIntroduction(id) => snapshot
+            .node_introduction(*id)
+            .map(|row| (row.create_index, row.modify_index)),
         other => panic!("the indexes of {other:?} are not read here yet"),
     }
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::credentials::Credentials;
+use crate::credentials::{Clients, Credentials};
 use crate::plaintext;
 
 /// The time that a refused client has to read the reason and close.
@@ -43,7 +43,7 @@ impl HandshakeError {
 }
 
 /// Performs the handshake of an accepted connection; returns it with the peer's certificate, which an
-/// authority of ours has issued. Callers limit the time.
+/// authority of ours has issued. It is `None` only with [`crate::Clients::Any`]. Callers limit the time.
 ///
 /// A client without TLS is refused with an answer in its own protocol.
 ///
@@ -52,7 +52,7 @@ impl HandshakeError {
 pub async fn accept(
     credentials: &Credentials,
     stream: TcpStream,
-) -> Result<(ServerStream, CertificateDer<'static>), HandshakeError> {
+) -> Result<(ServerStream, Option<CertificateDer<'static>>), HandshakeError> {
     let config = credentials.server().ok_or(HandshakeError::NoCertificate)?;
     let mut first = [0];
     match stream.peek(&mut first).await {
@@ -74,9 +74,12 @@ pub async fn accept(
         }
     };
     let certificates = stream.get_ref().1.peer_certificates();
-    let leaf = certificates.and_then(|chain| chain.first()).cloned();
+    let leaf = certificates.and_then(|chain| chain.first());
+    let leaf = leaf.map(|leaf| leaf.clone().into_owned());
     // The verifier requires one.
-    let leaf = leaf
-        .ok_or_else(|| HandshakeError::Failed(io::Error::other("the client has no certificate")))?;
-    Ok((stream, leaf.into_owned()))
+    if leaf.is_none() && credentials.shared.clients == Clients::Certified {
+        let error = io::Error::other("the client has no certificate");
+        return Err(HandshakeError::Failed(error));
+    }
+    Ok((stream, leaf))
 }

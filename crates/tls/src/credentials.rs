@@ -24,6 +24,15 @@ pub enum Verify {
     Nothing,
 }
 
+/// The clients that a server accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// Those with a certificate of a known authority.
+    Certified,
+    /// Also those without a certificate. A certificate that is shown is verified all the same.
+    Any,
+}
+
 /// A further condition on the process's own certificate (DER). The error names the problem.
 pub(crate) type Condition = Box<dyn Fn(&[u8]) -> Result<(), String> + Send + Sync>;
 
@@ -38,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) usage: &'static str,
     pub(crate) files: Files,
     verify: Verify,
+    pub(crate) clients: Clients,
     condition: Condition,
     loaded: ArcSwap<Loaded>,
     /// The contents at the last load or attempt.
@@ -74,7 +84,13 @@ impl Credentials {
     /// # Errors
     /// A file cannot be used; the message names it.
     pub fn load(usage: &'static str, files: Files) -> Result<Self, Error> {
-        Self::load_with(usage, files, Verify::Servers, |_| Ok(()))
+        Self::load_with(
+            usage,
+            files,
+            Verify::Servers,
+            Clients::Certified,
+            |_| Ok(()),
+        )
     }
 
     /// As [`Self::load`]; `condition` is checked for the process's own certificate (DER), also at
@@ -86,15 +102,17 @@ impl Credentials {
         usage: &'static str,
         files: Files,
         verify: Verify,
+        clients: Clients,
         condition: impl Fn(&[u8]) -> Result<(), String> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let contents = files.read()?;
         let condition: Condition = Box::new(condition);
-        let loaded = Loaded::new(&files, &contents, verify, &condition)?;
+        let loaded = Loaded::new(&files, &contents, verify, clients, &condition)?;
         let shared = Shared {
             usage,
             files,
             verify,
+            clients,
             condition,
             loaded: ArcSwap::from_pointee(loaded),
             seen: Mutex::new(contents),
@@ -130,7 +148,13 @@ impl Credentials {
             }
             *seen = contents.clone();
         }
-        let loaded = Loaded::new(&shared.files, &contents, shared.verify, &shared.condition)?;
+        let loaded = Loaded::new(
+            &shared.files,
+            &contents,
+            shared.verify,
+            shared.clients,
+            &shared.condition,
+        )?;
         shared.loaded.store(Arc::new(loaded));
         Ok(Reload::Loaded)
     }
@@ -141,6 +165,7 @@ impl Loaded {
         files: &Files,
         contents: &Contents,
         verify: Verify,
+        clients: Clients,
         condition: &Condition,
     ) -> Result<Self, Error> {
         let material = files.parse(contents)?;
@@ -166,9 +191,14 @@ impl Loaded {
                 let verifier = WebPkiClientVerifier::builder_with_provider(
                     Arc::clone(&roots),
                     Arc::clone(&provider),
-                )
-                .build()
-                .map_err(|error| Error::Setup(rustls::Error::General(error.to_string())))?;
+                );
+                let verifier = match clients {
+                    Clients::Certified => verifier,
+                    Clients::Any => verifier.allow_unauthenticated(),
+                };
+                let verifier = verifier
+                    .build()
+                    .map_err(|error| Error::Setup(rustls::Error::General(error.to_string())))?;
                 let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
                     .with_safe_default_protocol_versions()
                     .map_err(Error::Setup)?

@@ -16,6 +16,8 @@ pub struct Files {
     /// Certificates of the authorities that peers' certificates are verified with, as PEM; `None`:
     /// the system's.
     pub ca: Option<PathBuf>,
+    /// Certificates of further authorities, as PEM: the CA of nodes, at a gateway.
+    pub further_ca: Option<PathBuf>,
     /// The process's own certificate; `None`: a client without one.
     pub own: Option<KeyPair>,
 }
@@ -33,6 +35,7 @@ pub struct KeyPair {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     ca: Option<Vec<u8>>,
+    further_ca: Option<Vec<u8>>,
     own: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -48,6 +51,8 @@ pub(crate) struct Material {
 pub(crate) struct Expiry {
     /// The first end within the chain of the process's own certificate.
     pub(crate) certificate: Option<i64>,
+    /// Seconds from the start to the end of the validity of the process's own certificate.
+    pub(crate) validity: Option<i64>,
     /// The last end of all authorities: after it no peer can be verified.
     pub(crate) authority: Option<i64>,
 }
@@ -59,14 +64,19 @@ impl Files {
             None => None,
         };
         let ca = self.ca.as_deref().map(read).transpose()?;
-        Ok(Contents { ca, own })
+        let further_ca = self.further_ca.as_deref().map(read).transpose()?;
+        Ok(Contents {
+            ca,
+            further_ca,
+            own,
+        })
     }
 
     /// # Errors
     /// A file is malformed, or the process's own certificate has expired.
     pub(crate) fn parse(&self, contents: &Contents) -> Result<Material, Error> {
         let mut expiry = Expiry::default();
-        let roots = match (&self.ca, &contents.ca) {
+        let mut roots = match (&self.ca, &contents.ca) {
             (Some(path), Some(bytes)) => {
                 let certificates = certificates(path, bytes)?;
                 expiry.authority = ends(path, &certificates)?.into_iter().max();
@@ -74,12 +84,19 @@ impl Files {
             }
             _ => system_roots()?,
         };
+        if let (Some(path), Some(bytes)) = (&self.further_ca, &contents.further_ca) {
+            let further = store(path, certificates(path, bytes)?)?;
+            roots.extend(further.roots);
+        }
         let own = match (&self.own, &contents.own) {
             (Some(pair), Some((cert, key))) => {
                 let chain = certificates(&pair.cert, cert)?;
                 let end = ends(&pair.cert, &chain)?.into_iter().min();
                 check_end(&pair.cert, end)?;
                 expiry.certificate = end;
+                expiry.validity = end
+                    .zip(start(&pair.cert, &chain)?)
+                    .map(|(end, start)| end - start);
                 Some((chain, private_key(&pair.key, key)?))
             }
             _ => None,
@@ -141,6 +158,19 @@ fn ends(path: &Path, certificates: &[CertificateDer<'_>]) -> Result<Vec<i64>, Er
         Ok(parsed.validity().not_after.timestamp())
     };
     certificates.iter().map(end).collect()
+}
+
+/// Returns the start of the validity of the first certificate.
+fn start(path: &Path, chain: &[CertificateDer<'_>]) -> Result<Option<i64>, Error> {
+    let parse = |certificate: &CertificateDer<'_>| {
+        let (_, parsed) =
+            X509Certificate::from_der(certificate).map_err(|error| Error::Certificate {
+                path: path.to_owned(),
+                problem: error.to_string(),
+            })?;
+        Ok(parsed.validity().not_before.timestamp())
+    };
+    chain.first().map(parse).transpose()
 }
 
 fn check_end(path: &Path, end: Option<i64>) -> Result<(), Error> {

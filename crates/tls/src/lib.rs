@@ -19,7 +19,7 @@ mod tests;
 
 pub use accept::{HandshakeError, ServerStream, accept};
 pub use connect::{ClientStream, Connector, Expect};
-pub use credentials::{Credentials, Verify};
+pub use credentials::{Clients, Credentials, Verify};
 pub use error::Error;
 pub use files::{Files, KeyPair};
 pub use metrics::Metrics;

@@ -14,8 +14,11 @@ use crate::metrics::Metrics;
 
 /// Interval of looks at the files: they are small, and a new certificate is rarely urgent.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// Remaining validity below which the log warns: two weeks leave time to renew by hand.
-const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Remaining validity in seconds below which the log warns: two weeks leave time to renew by hand.
+const WARN_BEFORE: i64 = 14 * 24 * 3600;
+/// The part of a short validity that is left when the log warns: certificates that are renewed after
+/// two thirds of their validity are late then.
+const WARN_PART: i64 = 5;
 /// Interval of the warnings, which are for people.
 const WARN_INTERVAL: Duration = Duration::from_secs(6 * 3600);
 
@@ -99,7 +102,8 @@ impl Watch {
             let Some(left) = end.map(|end| end - now()) else {
                 continue;
             };
-            if is_due && left < i64::try_from(WARN_BEFORE.as_secs()).unwrap_or(i64::MAX) {
+            let validity = expiry.validity.filter(|_| kind == "certificate");
+            if is_due && left < warn_before(validity) {
                 warn!(
                     usage,
                     kind,
@@ -113,9 +117,35 @@ impl Watch {
     }
 }
 
+/// Returns the remaining validity below which the log warns, in seconds.
+fn warn_before(validity: Option<i64>) -> i64 {
+    validity.map_or(WARN_BEFORE, |validity| {
+        WARN_BEFORE.min(validity / WARN_PART)
+    })
+}
+
 fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_certificate_warns_late_and_a_long_one_two_weeks_before() {
+        const DAY: i64 = 24 * 3600;
+        for (validity, warns) in [
+            (Some(365 * DAY), 14 * DAY),
+            (Some(30 * DAY), 6 * DAY),
+            (Some(3600), 720),
+            // An authority.
+            (None, 14 * DAY),
+        ] {
+            assert_eq!(warn_before(validity), warns, "{validity:?}");
+        }
     }
 }

@@ -47,7 +47,18 @@
   "listen" (dict "grpc" (printf "%s:%v" $any $component.port) "metrics" (printf "%s:%s" $any $metrics))
   "telemetry" $telemetry -}}
 {{- if $v.tls.enabled -}}
+{{- if and (eq $name "client-node") $v.tls.introductionSecret -}}
+{{- /* The node keeps its certificate and key in its data_dir. */ -}}
+{{- $_ := set $settings "tls" (dict "ca_file" "/etc/kafila-introduction/ca.crt" "region" $v.region) -}}
+{{- $_ := set $settings "introduction" (dict "token_file" "/etc/kafila-introduction/token") -}}
+{{- else -}}
 {{- $_ := set $settings "tls" (dict "ca_file" "/etc/kafila-tls/ca.crt" "cert_file" "/etc/kafila-tls/tls.crt" "key_file" "/etc/kafila-tls/tls.key" "region" $v.region) -}}
+{{- end -}}
+{{- if and $v.tls.introductionSecret (not $v.tls.nodeCaSecret) }}{{ fail "tls.introductionSecret needs tls.nodeCaSecret: without the CA of nodes no gateway introduces a node" }}{{ end -}}
+{{- if and (eq $name "api-gateway") $v.tls.nodeCaSecret -}}
+{{- $_ := set $settings "node_ca_cert_file" "/etc/kafila-node-ca/tls.crt" -}}
+{{- $_ := set $settings "node_ca_key_file" "/etc/kafila-node-ca/tls.key" -}}
+{{- end -}}
 {{- else -}}
 {{- if not $v.tls.dangerouslyExposePlaintext }}{{ fail "tls.enabled is false, and services refuse plaintext between machines: set tls.enabled=true and tls.source, or in a cluster for development tls.dangerouslyExposePlaintext=true" }}{{ end -}}
 {{- $_ := set $settings "tls" (dict "insecure" true "dangerously_expose_plaintext" true) -}}

@@ -165,6 +165,8 @@ readinessProbe:
 {{- $pod := include "kafila.podOptions" (list $root $values.pod) | fromJson -}}
 {{- $isNode := eq $name "client-node" -}}
 {{- $node := $root.Values.clientNode -}}
+{{- $introduction := and $isNode $root.Values.tls.enabled $root.Values.tls.introductionSecret -}}
+{{- $nodeCa := and (eq $name "api-gateway") $root.Values.tls.enabled $root.Values.tls.nodeCaSecret -}}
 {{- $etcdSecret := "" -}}
 {{- if not $isNode }}{{ $etcdSecret = include "kafila.etcdClientSecret" $root }}{{ end -}}
 metadata:
@@ -229,8 +231,13 @@ spec:
       volumeMounts:
         - {name: config, mountPath: /etc/kafila, readOnly: true}
         - {name: tmp, mountPath: /tmp}
-        {{- if $root.Values.tls.enabled }}
+        {{- if $introduction }}
+        - {name: introduction, mountPath: /etc/kafila-introduction, readOnly: true}
+        {{- else if $root.Values.tls.enabled }}
         - {name: tls, mountPath: /etc/kafila-tls, readOnly: true}
+        {{- end }}
+        {{- if $nodeCa }}
+        - {name: node-ca, mountPath: /etc/kafila-node-ca, readOnly: true}
         {{- end }}
         {{- if $etcdSecret }}
         - {name: etcd-tls, mountPath: /etc/kafila-etcd-tls, readOnly: true}
@@ -256,7 +263,13 @@ spec:
         name: {{ include "kafila.name" (list $root $name) }}
     - name: tmp
       emptyDir: {}
-    {{- if $root.Values.tls.enabled }}
+    {{- if $introduction }}
+    - name: introduction
+      secret:
+        secretName: {{ $root.Values.tls.introductionSecret }}
+        defaultMode: 0440
+        items: [{key: ca.crt, path: ca.crt}, {key: token, path: token}]
+    {{- else if $root.Values.tls.enabled }}
     - name: tls
       {{- if $isNode }}
       hostPath: {path: {{ $root.Values.tls.nodeDirectory | quote }}, type: Directory}
@@ -265,6 +278,13 @@ spec:
         secretName: {{ include "kafila.tlsSecret" (list $root $component.role) }}
         defaultMode: 0440
       {{- end }}
+    {{- end }}
+    {{- if $nodeCa }}
+    - name: node-ca
+      secret:
+        secretName: {{ $root.Values.tls.nodeCaSecret }}
+        defaultMode: 0440
+        items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
     {{- end }}
     {{- if $etcdSecret }}
     - name: etcd-tls

@@ -83,7 +83,12 @@ def certificates(release):
     made = {c["spec"]["secretName"]: c["spec"] for c in release.all("Certificate")}
     for component, workload in release.by_component().items():
         mounted = [v for v in pod(workload).get("volumes", []) if v["name"] == "tls"]
-        if bool(mounted) != tls["enabled"]:
+        joins = component == "client-node" and tls["introductionSecret"]
+        if joins:
+            yield from introduction(component, workload, tls)
+        if component == "api-gateway":
+            yield from node_ca(component, workload, tls)
+        if bool(mounted) != (tls["enabled"] and not joins):
             yield f"{component}: has {'a' if mounted else 'no'} certificate"
         for volume in pod(workload).get("volumes", []):
             if volume["name"] == "etcd-tls":
@@ -120,6 +125,23 @@ def certificates(release):
     for name, spec in made.items():
         if issuers and spec["issuerRef"]["name"] not in issuers:
             yield f"Certificate for {name}: its issuer does not exist"
+
+
+def introduction(component, workload, tls):
+    """A node that joins with a token has the token and the CA's certificate, and keeps its key itself."""
+    volumes = [v for v in pod(workload).get("volumes", []) if v["name"] == "introduction"]
+    if not volumes or volumes[0]["secret"]["secretName"] != tls["introductionSecret"]:
+        yield f"{component}: does not mount {tls['introductionSecret']}"
+    elif {item["key"] for item in volumes[0]["secret"]["items"]} != {"ca.crt", "token"}:
+        yield f"{component}: mounts other keys than ca.crt and token of {tls['introductionSecret']}"
+
+
+def node_ca(component, workload, tls):
+    """The CA of nodes is for the api-gateway."""
+    secrets = [v["secret"]["secretName"] for v in pod(workload).get("volumes", []) if v["name"] == "node-ca"]
+    expected = [tls["nodeCaSecret"]] if tls["enabled"] and tls["nodeCaSecret"] else []
+    if secrets != expected:
+        yield f"{component}: mounts {secrets} as the CA of nodes, not {expected}"
 
 
 def secret_of(tls, made, role):

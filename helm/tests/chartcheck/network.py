@@ -13,6 +13,7 @@ SERVED_BY = {
     "Maintenance": "cluster-controller",
     "NodeSessions": "api-gateway",
     "NodeFiles": "client-node",
+    "NodeIntroductions": "api-gateway",
 }
 # A library of the sources -> the component that mounts it.
 MOUNTED_IN = {"node-gateway": "api-gateway"}

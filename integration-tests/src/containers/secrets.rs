@@ -61,6 +61,7 @@ impl Secrets {
                 cert: self.operator("cert.pem"),
                 key: self.operator("key.pem"),
             }),
+            ..Files::default()
         };
         let credentials = Credentials::load("gateway", files)?;
         Ok(Connector::new(credentials, Expect::Host))

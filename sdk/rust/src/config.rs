@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tls::{Connector, Credentials, Expect, Files, KeyPair, ServerName, Verify};
+use tls::{Clients, Connector, Credentials, Expect, Files, KeyPair, ServerName, Verify};
 use tonic::metadata::MetadataMap;
 
 use crate::address::{self, InvalidAddress};
@@ -195,12 +195,14 @@ impl Tls {
         let files = Files {
             ca: self.ca_cert.clone(),
             own,
+            ..Files::default()
         };
         let verify = match self.skip_verify {
             true => Verify::Nothing,
             false => Verify::Servers,
         };
-        let credentials = Credentials::load_with("gateway", files, verify, |_| Ok(()))
+        let clients = Clients::Certified;
+        let credentials = Credentials::load_with("gateway", files, verify, clients, |_| Ok(()))
             .map_err(ConfigError::Tls)?;
         let expect = match &self.server_name {
             None => Expect::Host,

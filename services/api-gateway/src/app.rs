@@ -1,10 +1,12 @@
 //! The wiring of a gateway.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::space::SpaceLimits;
 use gateway_core::Core;
-use node_gateway::{Mounted, NodeConfig};
+use node_gateway::{Mounted, NodeCa, NodeConfig};
 use service_host::{Error, Host, Rpcs, Running, Service};
 use service_kit::{CancellationToken, Clock, ConfigError, IdSource};
 use tokio::task::JoinSet;
@@ -44,7 +46,18 @@ impl Service for ApiGateway {
                 "`etcd.quota_bytes` is 0: want --quota-backend-bytes of etcd, 2147483648 by default",
             );
         }
+        if config.node_ca_cert_file.is_some() != config.node_ca_key_file.is_some() {
+            return invalid("`node_ca_cert_file` and `node_ca_key_file` need each other");
+        }
+        let year = Duration::from_secs(8_760 * 3_600);
+        if !(Duration::from_secs(10)..=year).contains(&config.node_certificate_ttl) {
+            return invalid("`node_certificate_ttl`: want 10s to 8760h");
+        }
         Ok(())
+    }
+
+    fn node_ca(config: &Config) -> Option<&Path> {
+        config.node_ca_cert_file.as_deref()
     }
 
     /// Serves until drained. Then streams and blocked reads end, open RPCs finish, queued reports are
@@ -64,7 +77,8 @@ async fn run_until_drained(
         "" => host.address().to_owned(),
         name => name.to_owned(),
     };
-    let (gateway, nodes) = gateway(config, &host, &drain);
+    let node_ca = node_ca(&config, &host)?;
+    let (gateway, nodes) = gateway(config, node_ca, &host, &drain);
     let mut loops = JoinSet::new();
     let subscribed = gateway.core.replica.subscribe();
     loops.spawn(
@@ -92,7 +106,35 @@ async fn run_until_drained(
     host.run_with_loops(rpcs, loops, grace, drain).await
 }
 
-fn gateway(config: Config, host: &Host, drain: &CancellationToken) -> (Shared, Mounted) {
+/// Reads the CA of nodes once, so that a wrong one is found at the start.
+fn node_ca(config: &Config, host: &Host) -> Result<Option<NodeCa>, Error> {
+    let (Some(cert_file), Some(key_file)) = (&config.node_ca_cert_file, &config.node_ca_key_file)
+    else {
+        return Ok(None);
+    };
+    // In plaintext there is no identity, and a CA of nodes is refused before.
+    let Some(identity) = host.transport().identity() else {
+        return Ok(None);
+    };
+    let node_ca = NodeCa {
+        cert_file: cert_file.clone(),
+        key_file: key_file.clone(),
+        region: identity.region().to_owned(),
+        certificate_ttl: config.node_certificate_ttl,
+    };
+    node_ca.read().map_err(|error| ConfigError::Invalid {
+        service: SERVICE.to_owned(),
+        problem: service_kit::run::chain(&error),
+    })?;
+    Ok(Some(node_ca))
+}
+
+fn gateway(
+    config: Config,
+    node_ca: Option<NodeCa>,
+    host: &Host,
+    drain: &CancellationToken,
+) -> (Shared, Mounted) {
     let core = Arc::new(Core::new(
         host.replica.clone(),
         Clock::real(),
@@ -110,6 +152,7 @@ fn gateway(config: Config, host: &Host, drain: &CancellationToken) -> (Shared, M
         gateways,
         heartbeat_ttl: config.heartbeat_ttl,
         transport: host.transport().clone(),
+        node_ca,
     };
     let node_metrics = host
         .metrics

@@ -1,6 +1,7 @@
 //! The settings of a gateway.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use service_kit::ListenConfig;
@@ -37,6 +38,16 @@ service_host::config! {
         /// larger counts are refused. The rest is for what ends work: stops, reports, garbage collection.
         /// 100: never, and etcd becomes read-only when it is full.
         pub refuse_at_etcd_percent: u8 = 85,
+        /// Certificate of the CA of nodes, as PEM, which `kafila tls ca create -node-ca` creates: nodes
+        /// join with an introduction token. The first certificate issues; further ones are accepted
+        /// only, while a CA is replaced. The same at all gateways; unset: nodes need certificates.
+        pub node_ca_cert_file: Option<PathBuf> = None,
+        /// Private key of `node_ca_cert_file`, as PEM.
+        pub node_ca_key_file: Option<PathBuf> = None,
+        /// Validity of certificates of nodes that have joined with a token, 10s to 8760h. A node renews
+        /// its own after two thirds of it; one that is away for longer needs another token.
+        #[serde(with = "service_kit::config::duration")]
+        pub node_certificate_ttl: Duration = Duration::from_secs(30 * 24 * 3_600),
     }
 }
 

@@ -12,6 +12,7 @@ mod etcd;
 mod evaluations;
 mod events;
 mod explain;
+mod introductions;
 mod job_operations;
 mod job_reads;
 mod job_versions;
@@ -26,7 +27,7 @@ mod scaling_policies;
 mod volumes;
 
 use gateway_core::MAX_REQUEST_BYTES;
-use proto::internal::v1::node_sessions_server;
+use proto::internal::v1::{node_introductions_server, node_sessions_server};
 use proto::v1::agent_server::{self, AgentServer};
 use proto::v1::allocations_server::{self, AllocationsServer};
 use proto::v1::deployments_server::{self, DeploymentsServer};
@@ -45,7 +46,7 @@ use crate::gateway::Shared;
 use crate::grpc::query::Api;
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 13] = [
+pub(crate) const RPC_SERVICES: [&str; 14] = [
     agent_server::SERVICE_NAME,
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
@@ -59,11 +60,13 @@ pub(crate) const RPC_SERVICES: [&str; 13] = [
     scaling_policies_server::SERVICE_NAME,
     volumes_server::SERVICE_NAME,
     node_sessions_server::SERVICE_NAME,
+    node_introductions_server::SERVICE_NAME,
 ];
 
 /// Returns all services of a gateway.
 pub fn routes(gateway: Shared) -> Routes {
     let nodes = node_gateway::grpc::service(gateway.node.clone());
+    let introductions = node_gateway::introduction::service(gateway.node.clone());
     let api = Api { gateway };
     Routes::new(JobsServer::new(api.clone()).max_decoding_message_size(MAX_REQUEST_BYTES))
         .add_service(AgentServer::new(api.clone()))
@@ -78,4 +81,5 @@ pub fn routes(gateway: Shared) -> Routes {
         .add_service(ScalingPoliciesServer::new(api.clone()))
         .add_service(VolumesServer::new(api))
         .add_service(nodes)
+        .add_service(introductions)
 }

@@ -30,6 +30,7 @@ use crate::allocations::gc;
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::Error;
+use crate::introduction;
 use crate::logs::Files;
 use crate::metrics::Metrics;
 use crate::session::gateways::Gateways;
@@ -53,6 +54,8 @@ pub struct App {
     node: Node,
     /// `None` on a simulated node.
     listeners: Option<Listeners>,
+    /// The certificate that the node renews; `None`: operators do.
+    own_certificate: Option<introduction::Files>,
 }
 
 struct Listeners {
@@ -72,11 +75,12 @@ pub struct Light {
 }
 
 impl App {
-    /// Binds the ports, locks the data directory and reads the state of an earlier run.
+    /// Gets the node's certificate if it joins with a token, for which it waits for a gateway; binds the
+    /// ports, locks the data directory and reads the state of an earlier run.
     ///
     /// # Errors
-    /// A port or the data directory is in use, the data directory cannot be used, or a setting is
-    /// invalid.
+    /// The token is refused, a port or the data directory is in use, the data directory cannot be used,
+    /// or a setting is invalid.
     pub fn build(config: Config) -> BoxFuture<'static, Result<Self, Error>> {
         // Boxed here and below, so that the node is compiled in this crate and not in its users'.
         Box::pin(Self::build_in_data_dir(config))
@@ -102,16 +106,17 @@ impl App {
         Box::pin(Self::build_with(config, Storage::Memory(memory.clone())))
     }
 
-    async fn build_with(config: Config, storage: Storage) -> Result<Self, Error> {
+    async fn build_with(mut config: Config, storage: Storage) -> Result<Self, Error> {
         if config.gateways.is_empty() {
             return Err(Error::NoGateways);
         }
         let offers = Offers::resolve(&config.fingerprint())?;
         config.check()?;
+        let ids = IdSource::from_os();
+        let own_certificate = introduction::prepare(&mut config, &ids).await?;
         let transport = Transport::open(&config.tls, &config.listen, Role::Node)?;
         let registry = service_kit::Metrics::new(SERVICE);
         let metrics = registry.register(Metrics::register);
-        let ids = IdSource::from_os();
         let listeners = Listeners {
             grpc: bind(config.listen.grpc).await?,
             metrics: bind(config.listen.metrics).await?,
@@ -136,6 +141,7 @@ impl App {
                 offers,
             },
             listeners: Some(listeners),
+            own_certificate,
         };
         parts.machine.refresh().await;
         let app = Self::assemble(config, opened, parts);
@@ -169,6 +175,7 @@ impl App {
                 offers: Offers::default(),
             },
             listeners: None,
+            own_certificate: None,
         };
         Self::assemble(config, opened, parts)
     }
@@ -207,6 +214,7 @@ impl App {
             machine,
             node,
             listeners: parts.listeners,
+            own_certificate: parts.own_certificate,
         }
     }
 
@@ -243,7 +251,7 @@ impl App {
         let session = Session::new(
             Arc::clone(&self.context),
             Arc::clone(&agent),
-            self.gateways,
+            Arc::clone(&self.gateways),
             node_changes,
         );
         let files = Files {
@@ -278,6 +286,13 @@ impl App {
             .machine
             .watch(&self.config, &self.context, node, ended.clone());
         let collecting = gc::run(&self.context, &agent, self.config.gc, ended.clone());
+        let renewing = introduction::keep_renewed(
+            &self.context,
+            &self.gateways,
+            self.own_certificate,
+            service_kit::Clock::real(),
+            ended.clone(),
+        );
         let ending = async {
             drain.cancelled().await;
             agent.ended().await;
@@ -286,12 +301,13 @@ impl App {
             self.context.tasks.state.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), ()) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
             fingerprinting,
             collecting,
+            renewing,
             ending
         );
         served.and(watched)
@@ -306,6 +322,7 @@ struct Parts {
     gateways: Gateways,
     machine: Machine,
     listeners: Option<Listeners>,
+    own_certificate: Option<introduction::Files>,
 }
 
 fn make_drivers(config: &Config, opened: &Opened) -> Drivers {

@@ -29,6 +29,7 @@ pub struct Config {
     /// Address of the node's own server (logs); gateways have to reach it.
     pub listen: ListenConfig,
     pub tls: TlsConfig,
+    pub introduction: IntroductionConfig,
     pub telemetry: TelemetryConfig,
     /// The node's name; by default the host name.
     pub name: Option<String>,
@@ -86,6 +87,75 @@ pub struct Config {
     /// Time that open RPCs may take once the agent is told to end.
     #[serde(with = "duration")]
     pub shutdown_grace_period: Duration,
+}
+
+/// The first certificate of a node that joins with a token. It needs `tls.ca_file`; the certificate and
+/// its key are kept in `tls.cert_file` and `tls.key_file`, by default in `tls/` in `data_dir`, and the
+/// node renews the certificate. Without effect once the node has one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IntroductionConfig {
+    /// Token from `kafila node introduction create`; empty: none.
+    pub token: Secret,
+    /// File with the token, in place of `token`.
+    pub token_file: Option<PathBuf>,
+}
+
+/// A text that appears neither in logs nor in `-print-config`.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_empty() { "none" } else { "hidden" })
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(if self.0.is_empty() { "" } else { "(hidden)" })
+    }
+}
+
+impl IntroductionConfig {
+    pub(crate) fn is_set(&self) -> bool {
+        !self.token.0.is_empty() || self.token_file.is_some()
+    }
+
+    /// Returns the token; `None`: there is none.
+    ///
+    /// # Errors
+    /// Both settings, or a file that cannot be read or is empty.
+    pub(crate) fn read(&self) -> Result<Option<String>, Error> {
+        let wrong = |problem: String| {
+            Err(Error::Setting {
+                field: "introduction.token_file".to_owned(),
+                problem,
+            })
+        };
+        let inline = self.token.0.trim();
+        match &self.token_file {
+            None if inline.is_empty() => Ok(None),
+            None => Ok(Some(inline.to_owned())),
+            Some(_) if !inline.is_empty() => {
+                wrong("is set beside `introduction.token`: want one of them".to_owned())
+            }
+            Some(path) => match std::fs::read_to_string(path) {
+                Ok(text) if text.trim().is_empty() => {
+                    wrong(format!("{} is empty: want a token", path.display()))
+                }
+                Ok(text) => Ok(Some(text.trim().to_owned())),
+                Err(error) => wrong(format!("cannot read {}: {error}", path.display())),
+            },
+        }
+    }
 }
 
 /// Task drivers of the node.
@@ -178,6 +248,7 @@ impl Default for Config {
             data_dir: None,
             listen: ListenConfig::default(),
             tls: TlsConfig::default(),
+            introduction: IntroductionConfig::default(),
             telemetry: TelemetryConfig::default(),
             name: None,
             datacenter: "dc1".to_owned(),
@@ -387,6 +458,31 @@ mod tests {
             assert!(text.contains(&format!("\n[{section}]\n")), "{section}");
         }
         assert!(text.contains("\nreserved_ports = \"\"\n"), "{text}");
+    }
+
+    #[test]
+    fn a_token_comes_from_one_setting_and_is_shown_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let config = |token: &str, has_file: bool| IntroductionConfig {
+            token: Secret::new(token),
+            token_file: has_file.then(|| path.clone()),
+        };
+        let read = |token, has_file| config(token, has_file).read();
+        assert_eq!(read("", false).unwrap(), None);
+        assert_eq!(read(" t1 ", false).unwrap().as_deref(), Some("t1"));
+        assert!(read("", true).unwrap_err().to_string().contains("token"));
+        std::fs::write(&path, "\n").unwrap();
+        assert!(read("", true).unwrap_err().to_string().contains("empty"));
+        std::fs::write(&path, "t2\n").unwrap();
+        assert_eq!(read("", true).unwrap().as_deref(), Some("t2"));
+        assert!(read("t1", true).unwrap_err().to_string().contains("one of"));
+        let secret = Config {
+            introduction: config("t1-secret", false),
+            ..Config::default()
+        };
+        let shown = format!("{secret:?} {}", service_kit::print::toml(&secret));
+        assert!(!shown.contains("t1-secret"), "{shown}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Errors that keep the agent from starting or end it.
 
+use std::path::PathBuf;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -18,6 +20,22 @@ pub enum Error {
     LocalStateLost,
     #[error("the metrics server failed")]
     Metrics(#[source] std::io::Error),
+    #[error("gateway {gateway} refuses the introduction of this node: {problem}")]
+    Refused { gateway: String, problem: String },
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
+    #[error("{path} cannot be used")]
+    Certificate {
+        path: PathBuf,
+        #[source]
+        source: pki::Error,
+    },
+    #[error("cannot read or write {path}")]
+    File {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("cannot read the bound address")]
     Address(#[source] std::io::Error),
 }

@@ -1,6 +1,6 @@
 //! Agent of one machine: receives the machine's allocations, runs their tasks, reports on them.
 //!
-//! In reading order: [`config`]; [`app`] is the wiring; `crates/fingerprint` makes the node's record,
+//! In reading order: [`config`]; [`app`] is the wiring; `introduction` gets and renews the certificate; `crates/fingerprint` makes the node's record,
 //! `crates/local-state` keeps the identity and the state that survives the agent; `session` talks to
 //! the gateways (register, heartbeat, watch, report) with failover; `allocations` applies assignments
 //! and keeps a runner per allocation, of `crates/task-runner`; `reports` sends reports in batches;
@@ -16,6 +16,7 @@ pub mod app;
 pub mod config;
 mod context;
 mod error;
+mod introduction;
 mod logs;
 pub mod metrics;
 mod reports;

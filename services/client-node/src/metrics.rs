@@ -20,6 +20,8 @@ pub struct Metrics {
     pub report_failures: Counter,
     pub reports_pending: Gauge,
     pub gc_collected: Counter,
+    pub certificate_renewals: Counter,
+    pub certificate_renewal_failures: Counter,
     pub local_state: local_state::Metrics,
     pub log_streams: Gauge,
     pub tasks: task_runner::Metrics,
@@ -88,6 +90,16 @@ impl Metrics {
             "gc_collected",
             "Allocations collected to make room",
             &all.gc_collected,
+        );
+        counter(
+            "certificate_renewals",
+            "Renewals of the node's certificate",
+            &all.certificate_renewals,
+        );
+        counter(
+            "certificate_renewal_failures",
+            "Failed attempts to renew the node's certificate",
+            &all.certificate_renewal_failures,
         );
         counter(
             "local_state_commits",

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use admission::nodes::heartbeats::{self, HeartbeatRefusal, Relay};
+use admission::nodes::introduction;
 use admission::nodes::node_evals::{EvalInputs, NodeWrites};
 use admission::nodes::registration::{self, Registration};
 use admission::nodes::reports;
@@ -174,6 +175,7 @@ impl NodeApi {
         let trace_parent = current_trace_parent();
         let node_id = node.id;
         let decide = |snapshot: &Snapshot| {
+            introduction::check_record(snapshot, &node)?;
             let inputs = EvalInputs {
                 now,
                 trace_parent: &trace_parent,

@@ -8,11 +8,12 @@
 //! each stream, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
 //! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
 //! reports, which [`packing`] puts into transactions. [`logs`] relays a task's output, and
-//! [`restart`] restarts tasks.
+//! [`restart`] restarts tasks. [`introduction`] issues the certificates of nodes.
 
 pub mod assignments;
 pub mod dispatch_loop;
 pub mod grpc;
+pub mod introduction;
 pub mod liveness;
 pub mod liveness_loop;
 pub mod logs;
@@ -26,5 +27,6 @@ pub mod restart;
 pub mod sessions;
 pub mod watch;
 
+pub use introduction::NodeCa;
 pub use mount::{Mounted, mount};
 pub use node_gateway::{NodeConfig, NodeGateway};

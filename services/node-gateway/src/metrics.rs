@@ -1,6 +1,8 @@
 //! Metrics of node sessions, heartbeats, reports and log relays.
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
@@ -21,6 +23,13 @@ pub struct Metrics {
     /// Reports in one transaction.
     pub report_batch: Histogram,
     pub log_relays: Gauge,
+    introductions: Family<IntroductionLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct IntroductionLabels {
+    /// `introduced`, `renewed` or `refused`.
+    outcome: &'static str,
 }
 
 impl Default for Metrics {
@@ -38,14 +47,26 @@ impl Default for Metrics {
             // 1 to 1,024: a transaction holds 1,000 operations.
             report_batch: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
             log_relays: Gauge::default(),
+            introductions: Family::default(),
         }
     }
 }
 
 impl Metrics {
+    /// Counts a request of a node for a certificate.
+    pub(crate) fn count_introduction(&self, outcome: &'static str) {
+        let labels = IntroductionLabels { outcome };
+        self.introductions.get_or_create(&labels).inc();
+    }
+
     /// Registers everything below the service's prefix.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
+        registry.register(
+            "node_introductions",
+            "Requests of nodes for certificates, by outcome: introduced, renewed, refused",
+            metrics.introductions.clone(),
+        );
         let counters = [
             ("heartbeats", "Heartbeats of nodes", &metrics.heartbeats),
             (

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use gateway_core::Core;
 use service_kit::CancellationToken;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info_span};
 
+use crate::introduction::MAX_INTRODUCTIONS;
 use crate::liveness::Heartbeats;
 use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
@@ -36,6 +38,7 @@ pub fn mount(
         sessions: Sessions::default(),
         reports,
         metrics,
+        introducing: Semaphore::new(MAX_INTRODUCTIONS),
         drain,
     };
     Mounted {

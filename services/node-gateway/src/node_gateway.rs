@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use gateway_core::Core;
 use service_kit::{CancellationToken, Transport};
+use tokio::sync::Semaphore;
 
+use crate::introduction::NodeCa;
 use crate::liveness::Heartbeats;
 use crate::metrics::Metrics;
 use crate::report_loop::ReportHandle;
@@ -20,6 +22,8 @@ pub struct NodeConfig {
     pub heartbeat_ttl: Duration,
     /// The way to nodes and to the cluster-controller.
     pub transport: Transport,
+    /// Issues the certificates of nodes; `None`: nodes cannot join by themselves.
+    pub node_ca: Option<NodeCa>,
 }
 
 /// Shared by all handlers of node RPCs.
@@ -31,5 +35,7 @@ pub struct NodeGateway {
     pub heartbeats: Heartbeats,
     pub reports: ReportHandle,
     pub metrics: Metrics,
+    /// Introductions in progress.
+    pub introducing: Semaphore,
     pub drain: CancellationToken,
 }

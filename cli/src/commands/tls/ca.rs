@@ -1,20 +1,23 @@
 //! `kafila tls ca create`
 
-use pki::AuthorityRequest;
+use pki::{AuthorityRequest, NodeAuthorityRequest};
 
 use super::files::{Pair, quoted};
 use super::moment::moment;
 use super::problem::{Flags, text};
-use crate::args::tls::{CA_FILE, CA_KEY_FILE, CaCreate};
+use crate::args::tls::{CA_FILE, CA_KEY_FILE, CaCreate, NODE_CA_FILE, NODE_CA_KEY_FILE};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 
 pub(super) fn create(context: &Context, args: &CaCreate) -> Result<Exit, Error> {
+    if args.node_ca {
+        return create_for_nodes(context, args);
+    }
     let pair = Pair::new(&args.output, CA_FILE, CA_KEY_FILE);
     pair.check()?;
     let request = AuthorityRequest {
-        common_name: args.common_name.clone(),
+        common_name: name(args, "Kafila CA"),
         days: args.days,
         is_constrained: args.name_constraint,
         additional_domains: args.additional_domain.clone(),
@@ -30,4 +33,32 @@ pub(super) fn create(context: &Context, args: &CaCreate) -> Result<Exit, Error> 
          certificates for every role. Next, create certificates:\n  \
          kafila tls cert create -role=gateway -ca={certificate} -key={key}"
     ))
+}
+
+fn create_for_nodes(context: &Context, args: &CaCreate) -> Result<Exit, Error> {
+    let pair = Pair::new(&args.output, NODE_CA_FILE, NODE_CA_KEY_FILE);
+    pair.check()?;
+    let request = NodeAuthorityRequest {
+        common_name: name(args, "Kafila node CA"),
+        days: args.days,
+        region: args.region.clone(),
+    };
+    let created = pki::create_node_authority(&request, moment(context));
+    let created = created.map_err(|error| text(&error, &Flags::of_authority()))?;
+    pair.write(&created)?;
+    let (certificate, key) = (quoted(&pair.certificate), quoted(&pair.key));
+    context.finish(&format!(
+        "Node CA certificate written to {certificate}\n\
+         Node CA key written to {key}\n\n\
+         Copy both files to every gateway, readable for its user only, and name them in\n\
+         node_ca_cert_file and node_ca_key_file. Nothing else needs them. Next, restart the gateways\n\
+         and create a token for a node:\n  \
+         kafila node introduction create"
+    ))
+}
+
+fn name(args: &CaCreate, default: &str) -> String {
+    args.common_name
+        .clone()
+        .unwrap_or_else(|| default.to_owned())
 }

@@ -61,7 +61,9 @@ pub(super) fn text(error: &pki::Error, flags: &Flags) -> Error {
             flags.key.as_str(),
             " Pass the key that 'kafila tls ca create' has written beside the certificate.",
         ),
-        E::Create(_) => return Error::text(format!("Error: {error}.")),
+        E::NotANodeAuthority { .. } => (flags.ca.as_str(), ""),
+        E::Identity(_) => ("-region", ""),
+        E::SigningRequest(_) | E::Create(_) => return Error::text(format!("Error: {error}.")),
     };
     Error::text(format!("Error: {what}: {error}.{fix}"))
 }

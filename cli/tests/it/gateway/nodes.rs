@@ -57,6 +57,65 @@ impl Nodes for Fake {
         Ok(Response::new(UpdateNodeDrainResponse::default()))
     }
 
+    async fn create_introduction_token(
+        &self,
+        request: Request<CreateIntroductionTokenRequest>,
+    ) -> Answer<CreateIntroductionTokenResponse> {
+        self.seen("CreateIntroductionToken", &request, None).await?;
+        let message = request.into_inner();
+        let mut state = self.state();
+        let token = IntroductionToken {
+            id: format!(
+                "7c1e90aa-0000-4000-8000-{:012}",
+                state.introduction_tokens.len()
+            ),
+            created_at_ns: 1,
+            expires_at_ns: u64::try_from(message.ttl.unwrap().seconds).unwrap() * 1_000_000_000,
+            uses_max: message.uses.unwrap_or(1),
+            node_id: message.node_id,
+            node_name: message.node_name,
+            node_pool: message.node_pool,
+            ..IntroductionToken::default()
+        };
+        state.introduction_tokens.push(token.clone());
+        Ok(Response::new(CreateIntroductionTokenResponse {
+            token: format!("kafila-node-{}-5ec7e7", token.id),
+            introduction_token: Some(token),
+        }))
+    }
+
+    async fn list_introduction_tokens(
+        &self,
+        request: Request<ListIntroductionTokensRequest>,
+    ) -> Answer<ListIntroductionTokensResponse> {
+        let options = request.get_ref().options.clone();
+        self.seen("ListIntroductionTokens", &request, options.as_ref())
+            .await?;
+        let tokens = self.state().introduction_tokens.clone();
+        let (introduction_tokens, meta) = page(tokens, options.as_ref());
+        Ok(Response::new(ListIntroductionTokensResponse {
+            meta,
+            introduction_tokens,
+        }))
+    }
+
+    async fn delete_introduction_token(
+        &self,
+        request: Request<DeleteIntroductionTokenRequest>,
+    ) -> Answer<DeleteIntroductionTokenResponse> {
+        self.seen("DeleteIntroductionToken", &request, None).await?;
+        let prefix = request.into_inner().token_id;
+        let mut state = self.state();
+        let mut tokens = state.introduction_tokens.iter();
+        let found = tokens.position(|token| token.id.starts_with(&prefix));
+        let found = found.ok_or_else(|| Status::not_found("no such introduction token"))?;
+        let token_id = state.introduction_tokens.remove(found).id;
+        Ok(Response::new(DeleteIntroductionTokenResponse {
+            index: 101,
+            token_id,
+        }))
+    }
+
     async fn get(&self, request: Request<GetNodeRequest>) -> Answer<GetNodeResponse> {
         self.seen("GetNode", &request, None).await?;
         let state = self.state();

@@ -1,5 +1,5 @@
-//! Garbage outside of jobs: ended deployments, nodes that are down, orphaned volume claims,
-//! leftovers.
+//! Garbage outside of jobs: ended deployments, nodes that are down, orphaned volume claims, expired
+//! introduction tokens, leftovers.
 
 use std::collections::BTreeMap;
 
@@ -79,6 +79,22 @@ pub(super) fn sweep(
         let key = Key::DispatchToken(parent.clone(), token.to_owned());
         if snapshot.job(&child).is_none() && !is_gone(&key) {
             packer.add([(key, row.modify_index)], Counts::default());
+        }
+    }
+    for token in snapshot.introduction_tokens() {
+        let (id, value) = (token.value.id, &token.value);
+        // Kept for a while, so that a late node is told that it has expired.
+        if value.expires_at.plus(thresholds.eval) <= now {
+            let key = Key::IntroductionToken(id);
+            packer.add([(key, token.modify_index)], Counts::default());
+        }
+    }
+    for (node_id, introduction) in snapshot.node_introductions() {
+        // The pool of a node counts as long as the node has a certificate, or is known.
+        let is_over = introduction.value.certified_until <= now;
+        if is_over && snapshot.node(node_id).is_none() {
+            let key = Key::NodeIntroduction(node_id);
+            packer.add([(key, introduction.modify_index)], Counts::default());
         }
     }
     packer.close();

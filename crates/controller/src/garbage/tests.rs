@@ -874,3 +874,48 @@ fn a_tally_adds_up_for_one_incarnation_of_a_job() {
         "of an earlier job"
     );
 }
+
+#[test]
+fn an_expired_introduction_token_goes_after_an_hour() {
+    let mut fixture = Fixture::new();
+    let token = model::IntroductionToken {
+        id: model::IntroductionTokenId::from_random(1),
+        expires_at: fixture.now.plus(HOUR),
+        ..model::IntroductionToken::default()
+    };
+    let key = Key::IntroductionToken(token.id);
+    fixture.put(key, Entity::IntroductionToken(Box::new(token)));
+    let count = |fixture: &Fixture| fixture.snapshot().introduction_tokens().count();
+    fixture.pass(HOUR).collect();
+    assert_eq!(
+        count(&fixture),
+        1,
+        "a late node is told that it has expired"
+    );
+    fixture.pass(HOUR).collect();
+    assert_eq!(count(&fixture), 0);
+}
+
+#[test]
+fn the_introduction_of_a_node_lasts_as_long_as_its_certificate_and_record() {
+    let mut fixture = Fixture::new();
+    let node = builders::node(1);
+    let introduction = model::NodeIntroduction {
+        certified_until: fixture.now.plus(HOUR),
+        ..model::NodeIntroduction::default()
+    };
+    let key = Key::NodeIntroduction(node.id);
+    fixture.put(key, Entity::NodeIntroduction(Box::new(introduction)));
+    let is_kept = |fixture: &Fixture| fixture.snapshot().node_introduction(node.id).is_some();
+    fixture.collect();
+    assert!(
+        is_kept(&fixture),
+        "it has a certificate, and is not registered"
+    );
+    fixture.put(Key::Node(node.id), Entity::Node(Box::new(node.clone())));
+    fixture.pass(2 * HOUR).collect();
+    assert!(is_kept(&fixture), "it is registered");
+    fixture.delete(Key::Node(node.id));
+    fixture.collect();
+    assert!(!is_kept(&fixture));
+}

@@ -2,6 +2,7 @@ use identity::{Identity, InvalidCertificate, InvalidIdentity, Role};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, SanType};
 
 const NODE: &str = "spiffe://global.kafila/node/n1";
+const NODE_NAME: &str = "node.global.kafila";
 
 fn uri(text: &str) -> SanType {
     SanType::URI(text.try_into().unwrap())
@@ -77,7 +78,7 @@ fn the_dns_name_of_another_role_or_region_is_refused() {
         "*.global.kafila",
         "kafila",
     ] {
-        let refused = read(vec![uri(NODE), dns(name)]).unwrap_err();
+        let refused = read(vec![uri(NODE), dns(NODE_NAME), dns(name)]).unwrap_err();
         assert!(
             matches!(&refused, InvalidCertificate::ForeignDnsName { dns_name, .. } if dns_name == name),
             "{refused}"
@@ -86,8 +87,24 @@ fn the_dns_name_of_another_role_or_region_is_refused() {
 }
 
 #[test]
+fn a_certificate_without_the_dns_name_of_its_role_is_refused() {
+    let operator = "spiffe://global.kafila/operator/alice";
+    for (of, names) in [
+        (operator, vec![]),
+        (operator, vec!["alice.operator.global.kafila"]),
+        (operator, vec!["example.com"]),
+        (NODE, vec!["n1.node.global.kafila"]),
+    ] {
+        let mut all = vec![uri(of)];
+        all.extend(names.into_iter().map(dns));
+        let identity = Identity::from_uri(of).unwrap();
+        assert_eq!(read(all), Err(InvalidCertificate::NoRoleName { identity }));
+    }
+}
+
+#[test]
 fn the_subject_plays_no_role() {
-    let mut params = params(vec![uri(NODE)]);
+    let mut params = params(vec![uri(NODE), dns(NODE_NAME)]);
     params
         .distinguished_name
         .push(rcgen::DnType::CommonName, "gateway.global.kafila");

@@ -5,3 +5,4 @@
 mod authorities;
 mod certificates;
 mod fixture;
+mod node_authorities;

@@ -48,7 +48,7 @@ fn a_refusal_names_the_caller_the_method_and_the_role_that_is_needed() {
 }
 
 #[test]
-fn without_a_certificate_only_health_answers() {
+fn without_a_certificate_a_node_can_only_introduce_itself() {
     let mut open = Vec::new();
     for method in METHODS {
         match check(&format!("/{}", method.name), &Caller::ANONYMOUS, None) {
@@ -59,10 +59,7 @@ fn without_a_certificate_only_health_answers() {
             Err(other) => panic!("{}: {other}", method.name),
         }
     }
-    assert_eq!(
-        open,
-        ["grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch"]
-    );
+    assert_eq!(open, ["kafila.internal.v1.NodeIntroductions/Introduce"]);
 }
 
 #[test]

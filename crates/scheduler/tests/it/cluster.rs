@@ -357,6 +357,8 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         | Key::ScalingEvents(..)
         | Key::Namespace(_)
         | Key::PlanPiece(..)
-        | Key::PlanCommit(_) => None,
+        | Key::PlanCommit(_)
+        | Key::IntroductionToken(_)
+        | Key::NodeIntroduction(_) => None,
     }
 }

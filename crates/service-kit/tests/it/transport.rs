@@ -286,3 +286,89 @@ async fn settings_that_make_no_transport_are_refused() {
     let error = open(&elsewhere, Role::Worker).unwrap_err();
     assert!(error.to_string().contains("region"), "{error}");
 }
+
+/// Starts a gateway that accepts nodes without a certificate; its CA of nodes is another authority.
+async fn gateway_of_nodes(
+    authority: &Authority,
+    nodes: &Authority,
+    metrics: &Metrics,
+) -> (SocketAddr, CancellationToken) {
+    let settings = authority.settings(Role::Gateway, "g1");
+    let listen = ListenConfig::default();
+    let node_ca = nodes.path("ca.pem");
+    let server = Transport::open_with(&settings, &listen, Role::Gateway, Some(&node_ca)).unwrap();
+    gateway(server, metrics.clone()).await
+}
+
+#[tokio::test]
+async fn a_caller_without_a_certificate_is_accepted_by_gateways_with_a_ca_of_nodes_only() {
+    let (authority, nodes) = (Authority::new(), Authority::new());
+    let metrics = Metrics::new("gateway");
+    let (address, drain) = gateway_of_nodes(&authority, &nodes, &metrics).await;
+    let address = format!("https://{address}");
+    let stranger = Transport::without_certificate(&authority.path("ca.pem"), "global").unwrap();
+    assert!(stranger.is_secured() && stranger.identity().is_none());
+    for method in [ACK, "/kafila.v1.Jobs/List"] {
+        let channel = stranger.connect_lazy(&address, Role::Gateway).unwrap();
+        let code = refusal(channel, format!("{address}{method}")).await;
+        assert_eq!(code, tonic::Code::Unauthenticated, "{method}");
+    }
+    // A node has its certificate from the CA of nodes, and the gateway's from the other authority.
+    let mut node = nodes.settings(Role::Node, "n1");
+    node.ca_file = Some(authority.path("ca.pem"));
+    let node = open(&node, Role::Node).unwrap();
+    let channel = node.connect_lazy(&address, Role::Gateway).unwrap();
+    let code = refusal(channel, format!("{address}{ACK}")).await;
+    assert_eq!(code, tonic::Code::PermissionDenied);
+    drain.cancel();
+
+    let plain = authority.transport(Role::Gateway, "g2");
+    let (address, drain) = gateway(plain, Metrics::new("gateway")).await;
+    let channel = stranger.connect_lazy(&format!("https://{address}"), Role::Gateway);
+    let problem = problem(channel.unwrap()).await;
+    assert_eq!(problem, Problem::CertificateRequired);
+    drain.cancel();
+}
+
+#[tokio::test]
+async fn callers_without_a_certificate_take_a_limited_number_of_connections() {
+    const LIMIT: usize = 128;
+    let (authority, nodes) = (Authority::new(), Authority::new());
+    let metrics = Metrics::new("gateway");
+    let (address, drain) = gateway_of_nodes(&authority, &nodes, &metrics).await;
+    let url = format!("https://{address}");
+    let stranger = Transport::without_certificate(&authority.path("ca.pem"), "global").unwrap();
+    let call = || async {
+        let mut channel = stranger.connect_lazy(&url, Role::Gateway).unwrap();
+        let request = http::Request::post(format!("{url}{ACK}"))
+            .body(tonic::body::Body::empty())
+            .unwrap();
+        let answer = channel.ready().await.unwrap().call(request).await;
+        (channel, answer.is_ok())
+    };
+    let mut open = Vec::new();
+    for _ in 0..LIMIT {
+        let (channel, is_answered) = call().await;
+        assert!(is_answered);
+        open.push(channel);
+    }
+    assert!(!call().await.1, "one more is refused");
+    // Those with a certificate are not affected.
+    let worker = authority.transport(Role::Worker, "w7");
+    let channel = worker.connect_lazy(&url, Role::Gateway).unwrap();
+    assert_eq!(ask_who(channel, &url).await, "worker w7 of region global");
+    drop(open);
+    let freed = async { while !call().await.1 {} };
+    tokio::time::timeout(TIMEOUT, freed).await.unwrap();
+    drain.cancel();
+}
+
+#[test]
+fn a_ca_of_nodes_needs_tls() {
+    let settings = TlsConfig::insecure();
+    let listen = ListenConfig::default();
+    let node_ca = PathBuf::from("node-ca.pem");
+    let refused = Transport::open_with(&settings, &listen, Role::Gateway, Some(&node_ca));
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("node_ca_cert_file"), "{error}");
+}

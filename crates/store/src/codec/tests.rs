@@ -6,7 +6,7 @@ use model::{
     DeploymentId, DeploymentStatus, Ended, EvalId, JobTally, PoolConfiguration, Preemption,
     ScoreParts, VersionTag, VolumeId,
 };
-use model::{JobKey, TaskState, Timestamp};
+use model::{IntroductionTokenId, JobKey, TaskState, Timestamp};
 use state::{Progress, Write};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -271,7 +271,36 @@ fn objects() -> Vec<(Key, Entity)> {
             Key::ScalingEvents(job.key(), "web".to_owned()),
             Entity::ScalingEvents(Box::new(scaling_events())),
         ),
+        (
+            Key::IntroductionToken(introduction_token().id),
+            Entity::IntroductionToken(Box::new(introduction_token())),
+        ),
+        (
+            Key::NodeIntroduction(node(1).id),
+            Entity::NodeIntroduction(Box::new(NodeIntroduction {
+                token_id: introduction_token().id,
+                public_key_sha256: "cd".repeat(32),
+                node_name: "n1".to_owned(),
+                node_pool: "gpu".to_owned(),
+                introduced_at: Timestamp::from_secs(1_700_000_001),
+                certified_until: Timestamp::from_secs(1_700_000_002),
+            })),
+        ),
     ]
+}
+
+fn introduction_token() -> IntroductionToken {
+    IntroductionToken {
+        id: IntroductionTokenId::from_random(7),
+        secret_sha256: "ab".repeat(32),
+        created_at: Timestamp::from_secs(1_700_000_000),
+        expires_at: Timestamp::from_secs(1_700_000_300),
+        uses_max: 3,
+        uses: 1,
+        node_id: Some(node(1).id),
+        node_name: "n1".to_owned(),
+        node_pool: "gpu".to_owned(),
+    }
 }
 
 #[test]

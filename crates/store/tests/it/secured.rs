@@ -89,7 +89,15 @@ impl Secured {
 
     fn credentials(&self, own: Option<KeyPair>) -> Credentials {
         let ca = Some(self.path("ca.pem"));
-        Credentials::load("etcd", Files { ca, own }).unwrap()
+        Credentials::load(
+            "etcd",
+            Files {
+                ca,
+                own,
+                ..Files::default()
+            },
+        )
+        .unwrap()
     }
 
     async fn client(&self, options: ClientOptions) -> Client {

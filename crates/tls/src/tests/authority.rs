@@ -100,6 +100,7 @@ impl Directory {
         let own = cert.exists().then_some(KeyPair { cert, key });
         Files {
             ca: Some(self.path("ca.pem")),
+            further_ca: Some(self.path("further.pem")).filter(|path| path.exists()),
             own,
         }
     }

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::authority::{Authority, Directory, Issued, Valid, credentials};
 use crate::accept::{HandshakeError, accept};
 use crate::connect::{Connector, Expect};
-use crate::credentials::{Credentials, Verify};
+use crate::credentials::{Clients, Credentials, Verify};
 use crate::error::Error;
 use crate::problem::Problem;
 
@@ -32,7 +32,7 @@ async fn connect(
     client: &Credentials,
     expect: Expect,
 ) -> (
-    Result<CertificateDer<'static>, HandshakeError>,
+    Result<Option<CertificateDer<'static>>, HandshakeError>,
     io::Result<u8>,
 ) {
     let (client_end, server_end) = pair().await;
@@ -50,6 +50,10 @@ async fn connect(
     tokio::join!(serving, calling)
 }
 
+fn load_with(directory: &Directory, verify: Verify, clients: Clients) -> Credentials {
+    Credentials::load_with("services", directory.files(), verify, clients, |_| Ok(())).unwrap()
+}
+
 fn named(name: &'static str) -> Expect {
     Expect::Name(ServerName::try_from(name).unwrap())
 }
@@ -62,7 +66,7 @@ async fn both_sides_are_verified_and_the_server_learns_the_clients_certificate()
     let client = Directory::new(&authority.pem(), Some(&own)).load();
     let (leaf, byte) = connect(&server, &client, named(GATEWAY)).await;
     let expected = CertificateDer::from_pem_slice(own.cert.as_bytes()).unwrap();
-    assert_eq!(leaf.unwrap(), expected);
+    assert_eq!(leaf.unwrap(), Some(expected));
     assert_eq!(byte.unwrap(), 7);
 }
 
@@ -75,6 +79,39 @@ async fn a_client_without_a_certificate_is_refused() {
     assert!(matches!(accepted, Err(HandshakeError::Failed(_))));
     let problem = Problem::of(&byte.unwrap_err());
     assert_eq!(problem, Some(Problem::CertificateRequired));
+}
+
+#[tokio::test]
+async fn a_server_of_any_client_accepts_one_without_a_certificate_and_verifies_the_others() {
+    let authority = Authority::new();
+    let own = authority.issue(GATEWAY, Valid::Now);
+    let files = Directory::new(&authority.pem(), Some(&own));
+    let server = load_with(&files, Verify::Servers, Clients::Any);
+    let client = Directory::new(&authority.pem(), None).load();
+    let (leaf, byte) = connect(&server, &client, named(GATEWAY)).await;
+    assert_eq!((leaf.unwrap(), byte.unwrap()), (None, 7));
+    let (leaf, _) = connect(&server, &credentials(&authority, BROKER), named(GATEWAY)).await;
+    assert!(leaf.unwrap().is_some());
+    let foreign = Authority::new().issue(BROKER, Valid::Now);
+    let foreign = Directory::new(&authority.pem(), Some(&foreign)).load();
+    let (accepted, _) = connect(&server, &foreign, named(GATEWAY)).await;
+    assert!(matches!(accepted, Err(HandshakeError::Failed(_))));
+}
+
+#[tokio::test]
+async fn certificates_of_a_further_authority_are_accepted_on_both_sides() {
+    let (authority, further) = (Authority::new(), Authority::new());
+    let own = authority.issue(GATEWAY, Valid::Now);
+    let files = Directory::new(&authority.pem(), Some(&own));
+    let node = further.issue("node.global.kafila", Valid::Now);
+    let node = Directory::new(&authority.pem(), Some(&node)).load();
+    let (accepted, _) = connect(&files.load(), &node, named(GATEWAY)).await;
+    assert!(matches!(accepted, Err(HandshakeError::Failed(_))));
+    files.write("further.pem", &further.pem());
+    let (leaf, byte) = connect(&files.load(), &node, named(GATEWAY)).await;
+    assert!(leaf.unwrap().is_some() && byte.is_ok());
+    let (_, byte) = connect(&node, &files.load(), named("node.global.kafila")).await;
+    assert_eq!(byte.unwrap(), 7);
 }
 
 #[tokio::test]
@@ -193,8 +230,7 @@ async fn without_verification_every_server_is_accepted() {
     let server = credentials(&authority, BROKER);
     let own = authority.issue(BROKER, Valid::Now);
     let files = Directory::new(&Authority::new().pem(), Some(&own));
-    let client =
-        Credentials::load_with("services", files.files(), Verify::Nothing, |_| Ok(())).unwrap();
+    let client = load_with(&files, Verify::Nothing, Clients::Certified);
     let (accepted, byte) = connect(&server, &client, Expect::Host).await;
     assert!(accepted.is_ok() && byte.is_ok());
 }

@@ -87,6 +87,27 @@ impl Nodes for Api {
     ) -> Result<Response<v1::UpdateNodeDrainResponse>, Status> {
         reply(Box::pin(self.set_drain(request.into_inner())).await)
     }
+
+    async fn create_introduction_token(
+        &self,
+        request: Request<v1::CreateIntroductionTokenRequest>,
+    ) -> Result<Response<v1::CreateIntroductionTokenResponse>, Status> {
+        reply(Box::pin(self.create_token(request.into_inner())).await)
+    }
+
+    async fn list_introduction_tokens(
+        &self,
+        request: Request<v1::ListIntroductionTokensRequest>,
+    ) -> Result<Response<v1::ListIntroductionTokensResponse>, Status> {
+        self.list_tokens(request).await
+    }
+
+    async fn delete_introduction_token(
+        &self,
+        request: Request<v1::DeleteIntroductionTokenRequest>,
+    ) -> Result<Response<v1::DeleteIntroductionTokenResponse>, Status> {
+        reply(Box::pin(self.delete_token(request.into_inner())).await)
+    }
 }
 
 impl Api {

@@ -13,7 +13,7 @@ pub struct TableChanges {
     tables: [watch::Sender<u64>; ALL.len()],
 }
 
-const ALL: [Table; 12] = [
+const ALL: [Table; 13] = [
     Table::Jobs,
     Table::JobVersions,
     Table::Evals,
@@ -26,6 +26,7 @@ const ALL: [Table; 12] = [
     Table::Volumes,
     Table::Namespaces,
     Table::Plans,
+    Table::Introductions,
 ];
 
 impl Default for TableChanges {

@@ -8,6 +8,7 @@ mod drain;
 mod eligibility;
 mod events;
 mod explain;
+mod introductions;
 mod jobs;
 mod liveness;
 mod logs;

@@ -23,6 +23,10 @@ fn main() -> ExitCode {
     };
     let telemetry = config.telemetry.clone();
     run_service(SERVICE, &telemetry, |drain| async move {
-        Box::pin(App::build(config).await?.run(drain)).await
+        let app = tokio::select! {
+            app = App::build(config) => app?,
+            () = drain.cancelled() => return Ok(()),
+        };
+        Box::pin(app.run(drain)).await
     })
 }

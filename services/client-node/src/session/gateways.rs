@@ -180,7 +180,19 @@ impl Gateways {
         Ok((address, client?))
     }
 
+    /// Returns the current gateway and a channel to it, for other RPCs than those of sessions.
+    pub(crate) fn current_channel(&self) -> Result<(String, TracedChannel), Status> {
+        let (address, channel) = self.channel(None);
+        Ok((address, channel?))
+    }
+
     fn client(&self, avoided: Option<&str>) -> (String, Result<Client, Status>) {
+        let (address, channel) = self.channel(avoided);
+        let client = |channel| Client::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+        (address, channel.map(client))
+    }
+
+    fn channel(&self, avoided: Option<&str>) -> (String, Result<TracedChannel, Status>) {
         let mut connections = self.lock();
         let address = connections.order.current_but(avoided).to_owned();
         let known = connections
@@ -203,9 +215,7 @@ impl Gateways {
                 channel
             }
         };
-        drop(connections);
-        let client = Client::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
-        (address, Ok(client))
+        (address, Ok(channel))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connections> {

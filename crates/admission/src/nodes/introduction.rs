@@ -1,0 +1,317 @@
+//! Introduction of nodes: tokens, their redemption for a certificate, its renewal, and the pool and name
+//! that a token holds its nodes to.
+//!
+//! A node shows a token and the public key of its certificate. Its id follows from the key, so a node
+//! that repeats a lost request, or comes back with another token, keeps its id. Another machine with the
+//! same token gets another id, and a use less is left. Hashes and certificates are made by the caller.
+
+use std::time::Duration;
+
+use model::refusal::{Kind, Refusal};
+use model::{
+    FieldErrors, Indexed, IntroductionToken, IntroductionTokenId, Node, NodeId, NodeIntroduction,
+    NodePool, Timestamp,
+};
+use state::{Entity, Key, Snapshot, Write};
+
+use super::session::same_secret;
+
+/// The validity of a token without a wish. Source: Nomad's default.
+pub const DEFAULT_TTL: Duration = Duration::from_secs(5 * 60);
+/// The longest validity: nodes of a group that grows need one, and a leaked token has to end.
+pub const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// The largest number of uses that is counted. Ours: each use writes the token, one after the other.
+pub const MAX_USES: u32 = 10_000;
+/// As names of nodes in their records.
+const MAX_NAME_BYTES: usize = 128;
+/// Begins every token, so that scanners find leaked ones.
+const TOKEN_PREFIX: &str = "kafila-node-";
+/// A UUID as text.
+const ID_LENGTH: usize = 36;
+
+/// The wish for a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenRequest {
+    /// `None`: [`DEFAULT_TTL`].
+    pub ttl: Option<Duration>,
+    /// Number of nodes that it may introduce; 0: no limit.
+    pub uses: u32,
+    pub node_id: Option<NodeId>,
+    /// Empty: any.
+    pub node_name: String,
+    /// Empty: any.
+    pub node_pool: String,
+}
+
+impl TokenRequest {
+    /// # Errors
+    /// All invalid fields.
+    pub fn check(&self) -> Result<(), FieldErrors> {
+        let mut errors = FieldErrors::default();
+        let ttl = self.ttl.unwrap_or(DEFAULT_TTL);
+        if ttl < Duration::from_secs(1) || ttl > MAX_TTL {
+            errors.push("ttl", "is out of range: want 1s to 720h (30 days)");
+        }
+        if self.uses > MAX_USES {
+            let message = format!("want 1 to {MAX_USES}, or 0 for no limit until the token ends");
+            errors.push("uses", message);
+        }
+        if self.uses != 1 && self.node_id.is_some() {
+            errors.push("uses", "a token with a node_id introduces one node: want 1");
+        }
+        if self.uses != 1 && !self.node_name.is_empty() {
+            errors.push(
+                "uses",
+                "a token with a node_name introduces one node: want 1",
+            );
+        }
+        if self.node_name.len() > MAX_NAME_BYTES {
+            let message = format!("has {} bytes: want at most 128", self.node_name.len());
+            errors.push("node_name", message);
+        }
+        if self.node_pool == NodePool::ALL {
+            errors.push(
+                "node_pool",
+                "\"all\" means every pool: want the name of one, or none for any",
+            );
+        } else if let Some(problem) =
+            NodePool::name_problem(&self.node_pool).filter(|_| !self.node_pool.is_empty())
+        {
+            errors.push("node_pool", problem);
+        }
+        errors.into_result(())
+    }
+
+    /// Returns the token of a checked request. `secret_sha256` is that of its secret.
+    pub fn token(
+        &self,
+        id: IntroductionTokenId,
+        secret_sha256: String,
+        now: Timestamp,
+    ) -> IntroductionToken {
+        IntroductionToken {
+            id,
+            secret_sha256,
+            created_at: now,
+            expires_at: now.plus(self.ttl.unwrap_or(DEFAULT_TTL)),
+            uses_max: self.uses,
+            uses: 0,
+            node_id: self.node_id,
+            node_name: self.node_name.clone(),
+            node_pool: self.node_pool.clone(),
+        }
+    }
+}
+
+/// Returns the text that a node gets: `kafila-node-<id>-<secret>`.
+pub fn token_text(id: IntroductionTokenId, secret: &str) -> String {
+    format!("{TOKEN_PREFIX}{id}-{secret}")
+}
+
+/// Reads the text of a token: its id and secret. `None`: it is none.
+pub fn read_token(text: &str) -> Option<(IntroductionTokenId, &str)> {
+    let rest = text.trim().strip_prefix(TOKEN_PREFIX)?;
+    let (id, secret) = rest.split_at_checked(ID_LENGTH)?;
+    let secret = secret.strip_prefix('-').filter(|secret| !secret.is_empty());
+    Some((id.parse().ok()?, secret?))
+}
+
+/// A node's request for its first certificate.
+#[derive(Clone, Debug)]
+pub struct Introduction {
+    pub token_id: IntroductionTokenId,
+    /// Of the secret in the node's token.
+    pub secret_sha256: String,
+    /// Of the key that the node has proven to have.
+    pub public_key_sha256: String,
+    /// The id that follows from the key.
+    pub key_node_id: NodeId,
+    /// The id that the node has from an earlier run; `None`: it has none yet.
+    pub kept_node_id: Option<NodeId>,
+    /// The end of the certificate that it gets.
+    pub certified_until: Timestamp,
+}
+
+/// A granted introduction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Granted {
+    pub node_id: NodeId,
+    /// One transaction.
+    pub writes: Vec<Write>,
+}
+
+/// The reason why a node gets no certificate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntroductionRefusal {
+    /// Also of a wrong secret. Final only in a fresh snapshot.
+    #[error(
+        "the introduction token is unknown: it was deleted, has expired long ago, or is of another \
+         cluster; create one with `kafila node introduction create`"
+    )]
+    UnknownToken,
+    #[error(
+        "the introduction token has expired: create one with `kafila node introduction create`, with a \
+         larger -ttl if the node needs longer to start"
+    )]
+    Expired,
+    #[error(
+        "the introduction token is used up: each node needs one of its own, from `kafila node \
+         introduction create`, or one with a larger -uses"
+    )]
+    UsedUp,
+    #[error(
+        "this node has the ID {kept} from an earlier run, and the token is not for it: create one with \
+         `kafila node introduction create -node={kept}`, or remove the node's data_dir"
+    )]
+    OtherNode { kept: NodeId },
+    #[error(
+        "node {0} was not introduced by a token, or was forgotten since: create its certificate with \
+         `kafila tls cert create -role=node -node={0}`, or introduce it again"
+    )]
+    NotIntroduced(NodeId),
+    #[error(
+        "the key is not the one that node {0} was introduced with: a node keeps its key, and a new \
+         introduction replaces it"
+    )]
+    OtherKey(NodeId),
+}
+
+impl Refusal for IntroductionRefusal {
+    fn kind(&self) -> Kind {
+        match self {
+            // No gateway answers otherwise.
+            Self::UnknownToken
+            | Self::Expired
+            | Self::UsedUp
+            | Self::OtherNode { .. }
+            | Self::NotIntroduced(_)
+            | Self::OtherKey(_) => Kind::Denied,
+        }
+    }
+}
+
+/// Decides on a node's first certificate.
+///
+/// The same key gets it again from the same token, which costs no use: the answer may have been lost.
+///
+/// # Errors
+/// See [`IntroductionRefusal`].
+pub fn introduce(
+    snapshot: &Snapshot,
+    request: &Introduction,
+    now: Timestamp,
+) -> Result<Granted, IntroductionRefusal> {
+    let stored = snapshot.introduction_token(request.token_id);
+    let stored = stored
+        .filter(|stored| same_secret(&stored.value.secret_sha256, &request.secret_sha256))
+        .ok_or(IntroductionRefusal::UnknownToken)?;
+    let token = &stored.value;
+    if token.is_expired(now) {
+        return Err(IntroductionRefusal::Expired);
+    }
+    let node_id = token.node_id.unwrap_or(request.key_node_id);
+    if let Some(kept) = request.kept_node_id.filter(|kept| *kept != node_id) {
+        return Err(IntroductionRefusal::OtherNode { kept });
+    }
+    let known = snapshot.node_introduction(node_id);
+    let has_used = known.is_some_and(|known| known.value.token_id == token.id);
+    let is_same_key =
+        known.is_some_and(|known| known.value.public_key_sha256 == request.public_key_sha256);
+    // A token of this node replaces its lost key; any other must not take over a node.
+    let may_take = known.is_none() || is_same_key || token.node_id.is_some();
+    let is_repeated = has_used && is_same_key;
+    if !is_repeated && (token.is_used_up() || !may_take) {
+        return Err(IntroductionRefusal::UsedUp);
+    }
+    let introduction = NodeIntroduction {
+        token_id: token.id,
+        public_key_sha256: request.public_key_sha256.clone(),
+        node_name: token.node_name.clone(),
+        node_pool: token.node_pool.clone(),
+        introduced_at: now,
+        certified_until: request.certified_until,
+    };
+    let mut writes = vec![Write::put(
+        Key::NodeIntroduction(node_id),
+        known.map_or(0, |known| known.modify_index),
+        Entity::NodeIntroduction(Box::new(introduction)),
+    )];
+    writes.push(used(stored, is_repeated));
+    Ok(Granted { node_id, writes })
+}
+
+/// Returns the write that counts a use, or requires that the token is not deleted meanwhile.
+fn used(stored: &Indexed<IntroductionToken>, is_repeated: bool) -> Write {
+    let (key, modify_index) = (Key::IntroductionToken(stored.value.id), stored.modify_index);
+    if is_repeated || stored.value.uses_max == 0 {
+        return Write::RequireUnchanged { key, modify_index };
+    }
+    let mut token = stored.value.clone();
+    token.uses += 1;
+    Write::Update {
+        key,
+        modify_index,
+        entity: Entity::IntroductionToken(Box::new(token)),
+    }
+}
+
+/// Decides on the next certificate of a node, which has shown its present one.
+///
+/// # Errors
+/// The node was not introduced, or shows another key.
+pub fn renew(
+    snapshot: &Snapshot,
+    node_id: NodeId,
+    public_key_sha256: &str,
+    certified_until: Timestamp,
+) -> Result<Write, IntroductionRefusal> {
+    let known = snapshot
+        .node_introduction(node_id)
+        .ok_or(IntroductionRefusal::NotIntroduced(node_id))?;
+    if known.value.public_key_sha256 != public_key_sha256 {
+        return Err(IntroductionRefusal::OtherKey(node_id));
+    }
+    let introduction = NodeIntroduction {
+        certified_until,
+        ..known.value.clone()
+    };
+    Ok(Write::Update {
+        key: Key::NodeIntroduction(node_id),
+        modify_index: known.modify_index,
+        entity: Entity::NodeIntroduction(Box::new(introduction)),
+    })
+}
+
+/// Holds the record of a node to the pool and name of its introduction.
+///
+/// # Errors
+/// The fields that differ.
+pub fn check_record(snapshot: &Snapshot, node: &Node) -> Result<(), FieldErrors> {
+    let Some(known) = snapshot.node_introduction(node.id) else {
+        return Ok(());
+    };
+    let mut errors = FieldErrors::default();
+    for (field, setting, wanted, sent) in [
+        (
+            "node.node_pool",
+            "node_pool",
+            &known.value.node_pool,
+            &node.node_pool,
+        ),
+        ("node.name", "name", &known.value.node_name, &node.name),
+    ] {
+        if !wanted.is_empty() && wanted != sent {
+            errors.push(
+                field,
+                format!(
+                    "is {sent:?}, and the node's introduction is for {wanted:?}: set {setting} = \
+                     {wanted:?} in the node's configuration, or introduce it with another token"
+                ),
+            );
+        }
+    }
+    errors.into_result(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! A node that joins with a token: its certificate, a restart, renewals, a second use of the token.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use integration_tests::api::eventually;
+use integration_tests::binary::{self, CommandOutput};
+use integration_tests::process::Process;
+use integration_tests::suite::own_address;
+use store_test_kit::TestStore;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A gateway over an embedded store, and the nodes' directories. Dropping it kills every process.
+struct Cluster {
+    directory: tempfile::TempDir,
+    address: String,
+    gateway: Option<Process>,
+    _store: TestStore,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.kill();
+        }
+        integration_tests::process::kill_below(self.directory.path());
+    }
+}
+
+impl Cluster {
+    async fn start() -> Result<Self> {
+        let store = TestStore::start().await;
+        let directory = tempfile::Builder::new().prefix("kafila-join-").tempdir()?;
+        let files = directory.path();
+        let ip = own_address();
+        make(files, &["tls", "ca", "create"])?;
+        make(files, &["tls", "ca", "create", "-node-ca"])?;
+        make(files, &["tls", "cert", "create", "-role=operator"])?;
+        let of_gateway = format!("-additional-ipaddress={ip}");
+        make(
+            files,
+            &["tls", "cert", "create", "-role=gateway", &of_gateway],
+        )?;
+        let address = format!("{ip}:4646");
+        let settings = [
+            format!("etcd.endpoints={}", store.endpoint),
+            format!("listen.grpc={address}"),
+            "tls.cert_file=global-gateway.pem".to_owned(),
+            "tls.key_file=global-gateway-key.pem".to_owned(),
+            "node_ca_cert_file=kafila-node-ca.pem".to_owned(),
+            "node_ca_key_file=kafila-node-ca-key.pem".to_owned(),
+            // Renewed after two thirds of it.
+            "node_certificate_ttl=12s".to_owned(),
+        ];
+        let gateway = spawn(files, "api-gateway", "gateway.log", &settings)?;
+        Ok(Self {
+            directory,
+            address,
+            gateway: Some(gateway),
+            _store: store,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Starts the node with this name and directory.
+    fn node(&self, name: &str, token: Option<&str>) -> Result<Process> {
+        let ip = own_address();
+        let mut settings = vec![
+            format!("gateways={}", self.address),
+            format!("listen.grpc={ip}:0"),
+            format!("data_dir={}", self.path(name).display()),
+            format!("name={name}"),
+        ];
+        if let Some(token) = token {
+            let file = self.path(&format!("{name}.token"));
+            std::fs::write(&file, token)?;
+            settings.push(format!("introduction.token_file={}", file.display()));
+        }
+        let log = format!("{name}.log");
+        spawn(self.directory.path(), "client-node", &log, &settings)
+    }
+
+    async fn kafila(&self, arguments: &[&str]) -> Result<CommandOutput> {
+        let path = |name: &str| self.path(name).display().to_string();
+        let files = [
+            ("KAFILA_CACERT", path("kafila-ca.pem")),
+            ("KAFILA_CLIENT_CERT", path("global-operator.pem")),
+            ("KAFILA_CLIENT_KEY", path("global-operator-key.pem")),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(key, it)| (*key, it.as_str())).collect();
+        let address = format!("https://{}", self.address);
+        binary::run_with(&address, arguments, &files).await
+    }
+
+    async fn token(&self) -> Result<String> {
+        let line = ["node", "introduction", "create", "-quiet"];
+        eventually(TIMEOUT, || async {
+            let created = self.kafila(&line).await?.ok()?;
+            Ok(created.stdout.trim().to_owned())
+        })
+        .await
+    }
+
+    fn id_of(&self, node: &str) -> Result<String> {
+        Ok(std::fs::read_to_string(
+            self.path(node).join("client/client-id"),
+        )?)
+    }
+
+    fn certificate_of(&self, node: &str) -> Result<String> {
+        Ok(std::fs::read_to_string(
+            self.path(node).join("tls/node.pem"),
+        )?)
+    }
+
+    fn log(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+}
+
+fn spawn(directory: &Path, service: &str, log: &str, settings: &[String]) -> Result<Process> {
+    let mut command = Command::new(binary::kafila());
+    command.arg(service).current_dir(directory);
+    let common = [
+        "listen.metrics=127.0.0.1:0".to_owned(),
+        "tls.ca_file=kafila-ca.pem".to_owned(),
+    ];
+    for setting in settings.iter().chain(&common) {
+        command.args(["-set", setting]);
+    }
+    Process::start(service, command, &directory.join(log))
+}
+
+fn make(directory: &Path, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new(binary::kafila());
+    let output = command.args(arguments).current_dir(directory).output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{arguments:?}: {stderr}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_joins_with_a_token_keeps_its_identity_and_renews_its_certificate() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let played = play(&cluster).await;
+    let logs = || format!("{}\n{}", cluster.log("gateway.log"), cluster.log("one.log"));
+    played.with_context(logs)
+}
+
+async fn play(cluster: &Cluster) -> Result<()> {
+    let token = cluster.token().await?;
+    let node = cluster.node("one", Some(&token))?;
+    let is_listed = async || {
+        let nodes = cluster.kafila(&["node", "status"]).await?.ok()?;
+        ensure!(nodes.stdout.contains(" one "), "{nodes:?}");
+        Ok(())
+    };
+    eventually(TIMEOUT, is_listed).await?;
+    let id = cluster.id_of("one")?;
+
+    // A second machine with the token is refused, and says why.
+    let second = cluster.node("two", Some(&token))?;
+    eventually(TIMEOUT, async || {
+        let log = cluster.log("two.log");
+        ensure!(log.contains("used up"), "{log}");
+        Ok(())
+    })
+    .await?;
+    ensure!(second.terminate(TIMEOUT).await? == 1, "it ends by itself");
+    let log = cluster.log("two.log");
+    ensure!(!log.contains(&token), "the log shows the token: {log}");
+
+    // The certificate is renewed under the same id, while the node runs.
+    let first = cluster.certificate_of("one")?;
+    eventually(TIMEOUT, async || {
+        ensure!(cluster.certificate_of("one")? != first, "not renewed yet");
+        Ok(())
+    })
+    .await?;
+    let renewed = pki::Description::read(&cluster.certificate_of("one")?)?;
+    ensure!(renewed.identity?.name() == id, "another id");
+
+    // A restart needs no token.
+    node.kill();
+    let registrations = || cluster.log("one.log").matches("node registered").count();
+    let before = registrations();
+    let again = cluster.node("one", None)?;
+    eventually(TIMEOUT, async || {
+        ensure!(registrations() > before, "not registered again");
+        Ok(())
+    })
+    .await?;
+    ensure!(cluster.id_of("one")? == id, "another id after the restart");
+    again.kill();
+    let gateway = cluster.log("gateway.log");
+    ensure!(
+        !gateway.contains(&token),
+        "the gateway's log shows the token"
+    );
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! Certificate and key of a node that makes its own, in files.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use pki::Description;
+
+use crate::config::Config;
+use crate::error::Error;
+
+/// The directory of both below `data_dir`, readable for the agent only.
+const DIRECTORY: &str = "tls";
+const CERT_FILE: &str = "node.pem";
+const KEY_FILE: &str = "node-key.pem";
+
+/// The files of a node's own certificate and key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Files {
+    /// Returns the files that the node keeps itself: those in `tls` with a token, else those in
+    /// `data_dir`. `None`: plaintext, or a certificate that operators make.
+    ///
+    /// # Errors
+    /// A token without the certificate of an authority or without a place for the files.
+    pub(super) fn of(config: &Config) -> Result<Option<Self>, Error> {
+        let wrong = |field: &str, problem: &str| {
+            Err(Error::Setting {
+                field: field.to_owned(),
+                problem: problem.to_owned(),
+            })
+        };
+        let tls = &config.tls;
+        let has_token = config.introduction.is_set();
+        if tls.ca_file.is_none() {
+            return match has_token {
+                true => wrong(
+                    "tls.ca_file",
+                    "is not set beside `introduction`: want the certificate of the cluster's CA, which \
+                     gateways are verified by",
+                ),
+                false => Ok(None),
+            };
+        }
+        match (&tls.cert_file, &tls.key_file, &config.data_dir) {
+            (Some(_), Some(_), _) if !has_token => Ok(None),
+            (Some(cert), Some(key), _) => Ok(Some(Self {
+                cert: cert.clone(),
+                key: key.clone(),
+            })),
+            (None, None, Some(data_dir)) => {
+                let directory = data_dir.join(DIRECTORY);
+                Ok(Some(Self {
+                    cert: directory.join(CERT_FILE),
+                    key: directory.join(KEY_FILE),
+                }))
+            }
+            (None, None, None) if has_token => wrong(
+                "data_dir",
+                "is not set beside `introduction`: want a directory for the certificate and its key, or \
+                 `tls.cert_file` and `tls.key_file`",
+            ),
+            // `Transport::open` explains it.
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the reason for a first certificate; `None`: there is one, valid at `now` (Unix seconds).
+    pub(super) fn missing(&self, now: i64) -> Result<Option<String>, Error> {
+        let cert = self.cert.display();
+        Ok(match self.description()? {
+            None => Some(format!("there is no {cert}")),
+            Some(description) if description.not_after <= now => {
+                Some(format!("the certificate in {cert} has expired"))
+            }
+            Some(_) => None,
+        })
+    }
+
+    /// Returns what the certificate says; `None`: there is none.
+    pub(super) fn description(&self) -> Result<Option<Description>, Error> {
+        let text = match fs::read_to_string(&self.cert) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(path_error(&self.cert, source)),
+        };
+        let description = Description::read(&text);
+        Ok(Some(description.map_err(|source| Error::Certificate {
+            path: self.cert.clone(),
+            source,
+        })?))
+    }
+
+    /// Returns the signing request of the node's key, which is made and stored first if there is none.
+    pub(super) fn signing_request(&self) -> Result<Vec<u8>, Error> {
+        let failed = |source| Error::Certificate {
+            path: self.key.clone(),
+            source,
+        };
+        let key = match fs::read_to_string(&self.key) {
+            Ok(key) => key,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let key = pki::create_key().map_err(failed)?;
+                write(&self.key, &key, 0o600).map_err(|source| path_error(&self.key, source))?;
+                key
+            }
+            Err(source) => return Err(path_error(&self.key, source)),
+        };
+        pki::sign_request(&key).map_err(failed)
+    }
+
+    /// Replaces the certificate.
+    pub(super) fn store(&self, certificate: &str) -> Result<(), Error> {
+        Description::read(certificate).map_err(|source| Error::Certificate {
+            path: self.cert.clone(),
+            source,
+        })?;
+        write(&self.cert, certificate, 0o644).map_err(|source| path_error(&self.cert, source))
+    }
+}
+
+fn path_error(path: &Path, source: io::Error) -> Error {
+    Error::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Writes a file as a whole, or not at all; it survives a power cut.
+fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    let draft = directory.join(name);
+    // A draft of an earlier attempt may have other rights.
+    if let Err(error) = fs::remove_file(&draft)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut options = fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&draft, path)?;
+    fs::File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::config::Secret;
+
+    fn config(change: impl Fn(&mut Config)) -> Config {
+        let mut config = Config::default();
+        change(&mut config);
+        config
+    }
+
+    fn set_own(config: &mut Config) {
+        config.tls.cert_file = Some("own.pem".into());
+        config.tls.key_file = Some("own-key.pem".into());
+    }
+
+    #[test]
+    fn a_node_keeps_its_own_files_with_a_token_or_without_files_of_an_operator() {
+        let token = |it: &mut Config| it.introduction.token = Secret::new("t");
+        let ca = |it: &mut Config| it.tls.ca_file = Some("ca.pem".into());
+        let data = |it: &mut Config| it.data_dir = Some("/data".into());
+        let of = |change: &dyn Fn(&mut Config)| {
+            let found = Files::of(&config(|it| change(it)));
+            found.map(|files| files.map(|files| files.cert.display().to_string()))
+        };
+        let in_data = Some("/data/tls/node.pem".to_owned());
+        assert_eq!(of(&|_| ()).unwrap(), None, "plaintext");
+        assert_eq!(of(&|it| (ca(it), data(it), token(it)).2).unwrap(), in_data);
+        // The token is gone after the first start.
+        assert_eq!(of(&|it| (ca(it), data(it)).1).unwrap(), in_data);
+        assert_eq!(of(&|it| (ca(it), data(it), set_own(it)).2).unwrap(), None);
+        let own = of(&|it| (ca(it), data(it), set_own(it), token(it)).3);
+        assert_eq!(own.unwrap(), Some("own.pem".to_owned()));
+        let error = of(&|it| (data(it), token(it)).1).unwrap_err();
+        assert!(error.to_string().contains("tls.ca_file"), "{error}");
+        let error = of(&|it| (ca(it), token(it)).1).unwrap_err();
+        assert!(error.to_string().contains("data_dir"), "{error}");
+    }
+
+    #[test]
+    fn the_key_is_made_once_for_the_agent_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files {
+            cert: folder.path().join("tls/node.pem"),
+            key: folder.path().join("tls/node-key.pem"),
+        };
+        assert!(files.missing(0).unwrap().unwrap().contains("node.pem"));
+        let key_of = |der: Vec<u8>| pki::SigningRequest::read(&der).unwrap().public_key();
+        let first = key_of(files.signing_request().unwrap());
+        assert_eq!(key_of(files.signing_request().unwrap()), first);
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&files.key), 0o600);
+        assert_eq!(mode(files.key.parent().unwrap()), 0o700);
+        let refused = files.store("no certificate").unwrap_err();
+        assert!(matches!(refused, Error::Certificate { .. }), "{refused}");
+        assert!(!files.cert.exists());
+    }
+
+    #[test]
+    fn an_expired_certificate_counts_as_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files {
+            cert: folder.path().join("node.pem"),
+            key: folder.path().join("node-key.pem"),
+        };
+        let request = pki::NodeAuthorityRequest {
+            common_name: "a CA".to_owned(),
+            days: 1,
+            region: "global".to_owned(),
+        };
+        let moment = pki::Moment {
+            now: 1_000_000,
+            serial: pki::Serial(1),
+        };
+        let made = pki::create_node_authority(&request, moment).unwrap();
+        files.store(&made.certificate_pem).unwrap();
+        assert_eq!(files.missing(1_000_000 + 86_399).unwrap(), None);
+        let reason = files.missing(1_000_000 + 86_400).unwrap().unwrap();
+        assert!(reason.contains("has expired"), "{reason}");
+    }
+}

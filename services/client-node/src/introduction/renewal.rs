@@ -1,0 +1,146 @@
+//! Renewal of a node's certificate before it expires, with the present one.
+
+use std::time::Duration;
+
+use proto::internal::v1::RenewCertificateRequest;
+use proto::internal::v1::node_introductions_client::NodeIntroductionsClient;
+use service_kit::{Backoff, CancellationToken, Clock, request};
+use tokio::time::sleep;
+use tonic::Status;
+use tracing::{error, info, warn};
+
+use super::files::Files;
+use super::{CALL_TIMEOUT, describe};
+use crate::context::Context;
+use crate::error::Error;
+use crate::session::gateways::Gateways;
+
+/// Interval of looks at the certificate: the wall clock may step, and an operator may replace the file.
+const LOOK_INTERVAL: Duration = Duration::from_secs(600);
+/// Shortest and longest pause after a failure: a third of the validity is left for retries.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
+/// The shortest pause after a renewal: a bound on the calls of a node whose certificates are due at once.
+const MIN_PAUSE: Duration = Duration::from_secs(2);
+
+/// Renews the certificate until `ended`. New connections use a new certificate as soon as the files
+/// are looked at again.
+pub(crate) async fn run(
+    context: &Context,
+    gateways: &Gateways,
+    files: Option<Files>,
+    clock: Clock,
+    ended: CancellationToken,
+) {
+    let Some(files) = files else {
+        return;
+    };
+    let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
+    let mut rng = context.tasks.ids.rng();
+    loop {
+        let pause = match look(&files, &clock).await {
+            Ok(Some(wait)) => wait.clamp(MIN_PAUSE, LOOK_INTERVAL),
+            Ok(None) => match renew(gateways, &files).await {
+                Ok(()) => {
+                    context.metrics.certificate_renewals.inc();
+                    backoff.reset();
+                    MIN_PAUSE
+                }
+                Err(problem) => {
+                    context.metrics.certificate_renewal_failures.inc();
+                    warn!(problem, "cannot renew the node's certificate; retrying");
+                    backoff.next(&mut rng)
+                }
+            },
+            Err(problem) => {
+                let problem = service_kit::run::chain(&problem);
+                error!(problem, "cannot read the node's certificate");
+                backoff.next(&mut rng)
+            }
+        };
+        tokio::select! {
+            () = ended.cancelled() => return,
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+/// Returns the time until the renewal; `None`: it is due.
+async fn look(files: &Files, clock: &Clock) -> Result<Option<Duration>, Error> {
+    let files = files.clone();
+    let read = blocking::spawn(move || files.description()).await;
+    let description = read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+    let now = i64::try_from(clock.now() / 1_000_000_000).unwrap_or(i64::MAX);
+    // A file that was removed is due: the agent still has its certificate.
+    Ok(description.and_then(|it| wait_before(now, it.not_before, it.not_after)))
+}
+
+/// Returns the time until a certificate is to be renewed, after two thirds of its validity: a third is
+/// left for failures. All in Unix seconds. `None`: it is due.
+fn wait_before(now: i64, not_before: i64, not_after: i64) -> Option<Duration> {
+    let began = not_before.saturating_add(pki::CLOCK_SKEW_SECONDS);
+    let validity = not_after.saturating_sub(began).max(0);
+    let due = not_after.saturating_sub(validity / 3);
+    let left = u64::try_from(due.saturating_sub(now)).unwrap_or(0);
+    (left > 0).then(|| Duration::from_secs(left))
+}
+
+/// Gets a certificate from the current gateway. The problem is for the log.
+async fn renew(gateways: &Gateways, files: &Files) -> Result<(), String> {
+    let (address, channel) = gateways.current_channel().map_err(|it| describe(&it))?;
+    let of_file = |error: Error| service_kit::run::chain(&error);
+    let message = RenewCertificateRequest {
+        signing_request: on_disk(files, Files::signing_request)
+            .await
+            .map_err(of_file)?,
+    };
+    let mut client = NodeIntroductionsClient::new(channel);
+    let answer = client.renew(request(message, CALL_TIMEOUT)).await;
+    let certificate = match answer {
+        Ok(answer) => answer.into_inner().certificate,
+        Err(status) => return Err(refused(gateways, &address, &status)),
+    };
+    gateways.answered();
+    on_disk(files, move |files| files.store(&certificate))
+        .await
+        .map_err(of_file)?;
+    info!(gateway = address, "the node's certificate is renewed");
+    Ok(())
+}
+
+fn refused(gateways: &Gateways, address: &str, status: &Status) -> String {
+    gateways.refused(address, status);
+    format!("gateway {address}: {}", describe(status))
+}
+
+/// File systems may block.
+async fn on_disk<T: Send + 'static>(
+    files: &Files,
+    act: impl FnOnce(&Files) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let files = files.clone();
+    let acted = blocking::spawn(move || act(&files)).await;
+    acted.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_renewed_after_two_thirds_of_its_validity() {
+        const START: i64 = 1_000_000;
+        let skew = pki::CLOCK_SKEW_SECONDS;
+        for validity in [10, 3_600, 30 * 86_400] {
+            let wait = |now| wait_before(now, START - skew, START + validity);
+            let due = START + validity - validity / 3;
+            let seconds = u64::try_from(due - START).unwrap();
+            assert_eq!(wait(START), Some(Duration::from_secs(seconds)));
+            assert_eq!(wait(due - 1), Some(Duration::from_secs(1)));
+            assert_eq!(wait(due), None);
+            assert_eq!(wait(START + 2 * validity), None, "expired");
+        }
+        // Never valid, and bounds of the type.
+        assert_eq!(wait_before(START, START, START), None);
+        assert_eq!(wait_before(i64::MAX, i64::MIN, i64::MAX), None);
+    }
+}

@@ -87,6 +87,11 @@ impl Run {
         Self { selections, ..self }
     }
 
+    /// Returns the type of the job that the last attempt was about.
+    pub fn job_type(&self) -> JobType {
+        self.job_type
+    }
+
     /// Makes a plan.
     pub fn attempt(&mut self, snapshot: &Snapshot, now: Timestamp, seed: u64) -> Attempt {
         let eval = match snapshot.eval(self.eval_id) {

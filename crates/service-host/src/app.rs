@@ -79,6 +79,10 @@ impl<S: Service> App<S> {
     /// # Errors
     /// A server failed.
     pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
-        S::run(self.config, self.base.start(), drain).await
+        let host = self.base.start();
+        if self.config.telemetry().nomad_metric_names {
+            host.metrics.serve_nomad_names(Vec::new());
+        }
+        S::run(self.config, host, drain).await
     }
 }

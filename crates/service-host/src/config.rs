@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use service_kit::{ConfigError, EtcdConfig, ListenConfig, TlsConfig};
+use service_kit::{ConfigError, EtcdConfig, ListenConfig, TelemetryConfig, TlsConfig};
 
 /// The source of the shared settings, for [`service_kit::print::Documented::SHARED`].
 pub const SOURCE: &str = include_str!("config.rs");
@@ -17,6 +17,7 @@ pub trait ServiceConfig {
     fn etcd(&self) -> &EtcdConfig;
     fn listen(&self) -> &ListenConfig;
     fn tls(&self) -> &TlsConfig;
+    fn telemetry(&self) -> &TelemetryConfig;
     fn shutdown_grace_period(&self) -> Duration;
 }
 
@@ -81,6 +82,10 @@ macro_rules! config {
 
             fn tls(&self) -> &service_kit::TlsConfig {
                 &self.tls
+            }
+
+            fn telemetry(&self) -> &service_kit::TelemetryConfig {
+                &self.telemetry
             }
 
             fn shutdown_grace_period(&self) -> std::time::Duration {

@@ -1,6 +1,6 @@
 //! The metrics of one service, and the HTTP server that shows them and the service's health.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::Router;
 use axum::extract::State;
@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::nomad_names::{self, Labels};
 use crate::process::ProcessCollector;
 
 /// Everything one service measures. Cheap to clone.
@@ -21,6 +22,8 @@ pub struct Metrics {
     service: Arc<str>,
     registry: Arc<Mutex<Registry>>,
     ready: watch::Sender<bool>,
+    /// Labels of the metrics under Nomad's names; unset: those are not served.
+    nomad_labels: Arc<OnceLock<Labels>>,
 }
 
 impl Metrics {
@@ -32,7 +35,14 @@ impl Metrics {
             service: service.replace('-', "_").into(),
             registry: Arc::new(Mutex::new(registry)),
             ready: watch::Sender::new(false),
+            nomad_labels: Arc::default(),
         }
+    }
+
+    /// Serves families of [`nomad_names::ALIASES`] under both names, with `labels` under Nomad's. Once for
+    /// a registry.
+    pub fn serve_nomad_names(&self, labels: Labels) {
+        let _ = self.nomad_labels.set(labels);
     }
 
     /// Lets `declare` register metrics under `kafila_<service>_`; returns its result.
@@ -57,7 +67,10 @@ impl Metrics {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.lock())
             .expect("writing to a String cannot fail");
-        text
+        match self.nomad_labels.get() {
+            Some(labels) => nomad_names::add(&text, labels),
+            None => text,
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Registry> {
@@ -112,7 +125,11 @@ impl Metrics {
 
 async fn show_metrics(State(metrics): State<Metrics>) -> impl IntoResponse {
     const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.encode())
+    // Some collectors go through the whole state, or read many small files.
+    match blocking::spawn(move || metrics.encode()).await {
+        Ok(text) => Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text)),
+        Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+    }
 }
 
 async fn show_ready(State(metrics): State<Metrics>) -> (StatusCode, &'static str) {

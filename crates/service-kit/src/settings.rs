@@ -192,7 +192,7 @@ impl Default for TlsConfig {
     }
 }
 
-/// Logs and traces.
+/// Logs, traces and names of metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
@@ -202,6 +202,10 @@ pub struct TelemetryConfig {
     pub log_format: LogFormat,
     /// Endpoint for traces over OTLP's gRPC, as in `http://127.0.0.1:4317`; unset: none are sent.
     pub otlp_endpoint: Option<String>,
+    /// Sends the log lines that are printed to `otlp_endpoint` as well, with their trace.
+    pub otlp_logs: bool,
+    /// Serves metrics that mean the same as one of Nomad's under its name, too.
+    pub nomad_metric_names: bool,
 }
 
 impl Default for TelemetryConfig {
@@ -210,6 +214,8 @@ impl Default for TelemetryConfig {
             log: "info".to_owned(),
             log_format: LogFormat::Text,
             otlp_endpoint: None,
+            otlp_logs: false,
+            nomad_metric_names: false,
         }
     }
 }

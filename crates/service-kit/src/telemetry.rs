@@ -5,17 +5,20 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
+use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
+use opentelemetry_otlp::{LogExporter, SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use tracing::Subscriber;
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 use crate::logs::Logs;
 use crate::logs::level::BadFilter;
+use crate::logs::monitors::is_carrier;
 use crate::settings::{LogFormat, TelemetryConfig};
 
 /// The time limit for the export of the last spans when the process ends: a collector on the
@@ -30,7 +33,7 @@ const EXPORTED: &str = "info,h2=off,hyper=off,hyper_util=off,tonic=off,tower=off
 pub enum TelemetryError {
     #[error("`telemetry.log` cannot be used")]
     BadFilter(#[source] BadFilter),
-    #[error("cannot export traces to telemetry.otlp_endpoint {endpoint:?}")]
+    #[error("cannot export traces and logs to telemetry.otlp_endpoint {endpoint:?}")]
     Exporter {
         endpoint: String,
         #[source]
@@ -44,11 +47,19 @@ pub enum TelemetryError {
 #[must_use = "dropping it ends the export of traces"]
 #[derive(Debug)]
 pub struct Telemetry {
-    provider: Option<SdkTracerProvider>,
+    exports: Option<Exports>,
+}
+
+/// Exports of this process.
+#[derive(Debug)]
+struct Exports {
+    traces: SdkTracerProvider,
+    logs: Option<SdkLoggerProvider>,
 }
 
 impl Telemetry {
-    /// Starts logging to stderr and, when an endpoint is set, exporting spans in batches.
+    /// Starts logging to stderr and, when an endpoint is set, exporting spans in batches, and log lines if
+    /// the configuration says so.
     ///
     /// Must be called within a tokio runtime when an endpoint is set. `service` becomes the
     /// resource attribute `service.name`.
@@ -65,31 +76,36 @@ impl Telemetry {
             LogFormat::Text => format.boxed(),
             LogFormat::Json => format.json().flatten_event(true).boxed(),
         };
-        let provider = config
+        let exports = config
             .otlp_endpoint
             .as_deref()
-            .map(|to| exporting(service, to))
+            .map(|to| Exports::start(service, to, config.otlp_logs))
             .transpose()?;
-        let traces = provider.as_ref().map(|provider| {
+        let traces = exports.as_ref().map(|exports| {
             tracing_opentelemetry::layer()
-                .with_tracer(provider.tracer("kafila"))
+                .with_tracer(exports.traces.tracer("kafila"))
                 .with_filter(EnvFilter::new(EXPORTED))
         });
+        let exported = exports.as_ref().and_then(|exports| exports.logs.as_ref());
+        let log = match exported {
+            Some(exported) => log.and_then(ExportedLines::to(exported)).boxed(),
+            None => log,
+        };
         subscriber(&logs, filter, log)
             .with(traces)
             .try_init()
             .map_err(|_| TelemetryError::AlreadyStarted)?;
         logs.become_process();
-        Ok(Self { provider })
+        Ok(Self { exports })
     }
 
     /// Sends the last spans and stops exporting; takes at most two seconds.
     pub async fn shutdown(mut self) {
-        if let Some(provider) = self.provider.take() {
+        if let Some(exports) = self.exports.take() {
             // The exporter needs the runtime while it is waited for.
-            let flushed = blocking::spawn(move || flush(&provider)).await;
+            let flushed = blocking::spawn(move || exports.flush()).await;
             if let Err(error) = flushed {
-                tracing::warn!(%error, "the last spans may be missing");
+                tracing::warn!(%error, "the last spans and lines may be missing");
             }
         }
     }
@@ -97,9 +113,9 @@ impl Telemetry {
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
-        if let Some(provider) = self.provider.take() {
+        if let Some(exports) = self.exports.take() {
             // On a thread of its own: the runtime must run for the exporter to get anywhere.
-            let flusher = std::thread::spawn(move || flush(&provider));
+            let flusher = std::thread::spawn(move || exports.flush());
             drop(flusher.join());
         }
     }
@@ -118,27 +134,72 @@ pub(crate) fn subscriber(
         .with(monitors.with_filter(wanted))
 }
 
-fn flush(provider: &SdkTracerProvider) {
-    if let Err(error) = provider.shutdown_with_timeout(FLUSH_TIMEOUT) {
-        tracing::warn!(%error, "the last spans may be missing");
+/// The layer that exports printed lines, except those of the libraries below: they would export lines
+/// about the export of lines.
+struct ExportedLines(OpenTelemetryTracingBridge<SdkLoggerProvider, SdkLogger>);
+
+impl ExportedLines {
+    fn to(provider: &SdkLoggerProvider) -> Self {
+        Self(OpenTelemetryTracingBridge::new(provider))
     }
 }
 
-fn exporting(service: &str, endpoint: &str) -> Result<SdkTracerProvider, TelemetryError> {
-    let exporter = SpanExporter::builder()
-        .with_tonic()
-        .with_endpoint(endpoint)
-        .build()
-        .map_err(|source| TelemetryError::Exporter {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ExportedLines {
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if !is_carrier(event.metadata().target()) {
+            self.0.on_event(event, context);
+        }
+    }
+}
+
+impl Exports {
+    fn start(service: &str, endpoint: &str, with_logs: bool) -> Result<Self, TelemetryError> {
+        let failed = |source| TelemetryError::Exporter {
             endpoint: endpoint.to_owned(),
             source,
-        })?;
-    Ok(SdkTracerProvider::builder()
-        .with_batch_exporter(exporter)
-        .with_resource(
-            Resource::builder()
-                .with_service_name(service.to_owned())
-                .build(),
-        )
-        .build())
+        };
+        let resource = Resource::builder()
+            .with_service_name(service.to_owned())
+            .build();
+        let spans = SpanExporter::builder()
+            .with_tonic()
+            .with_endpoint(endpoint)
+            .build()
+            .map_err(failed)?;
+        let traces = SdkTracerProvider::builder()
+            .with_batch_exporter(spans)
+            .with_resource(resource.clone())
+            .build();
+        if !with_logs {
+            return Ok(Self { traces, logs: None });
+        }
+        let lines = LogExporter::builder()
+            .with_tonic()
+            .with_endpoint(endpoint)
+            .build()
+            .map_err(failed)?;
+        let logs = SdkLoggerProvider::builder()
+            .with_batch_exporter(lines)
+            .with_resource(resource)
+            .build();
+        Ok(Self {
+            traces,
+            logs: Some(logs),
+        })
+    }
+
+    /// Sends what is left of both within the timeout.
+    fn flush(&self) {
+        let logs = self.logs.as_ref();
+        let flushed = std::thread::scope(|scope| {
+            let lines = scope.spawn(move || {
+                logs.map_or(Ok(()), |logs| logs.shutdown_with_timeout(FLUSH_TIMEOUT))
+            });
+            let spans = self.traces.shutdown_with_timeout(FLUSH_TIMEOUT);
+            spans.and(lines.join().unwrap_or(Ok(())))
+        });
+        if let Err(error) = flushed {
+            tracing::warn!(%error, "the last spans and lines may be missing");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core_list;
 use crate::resource_limits::ResourceLimits;
+use crate::usage::{self, Usage};
 
 /// The node's slice, below the root of the hierarchy.
 pub(crate) const DEFAULT_PARENT: &str = "kafila.slice";
@@ -232,6 +233,11 @@ impl TaskCgroup {
             .lines()
             .filter_map(|line| line.strip_prefix("oom_kill "))
             .any(|count| count.trim() != "0")
+    }
+
+    /// Returns what its processes use; `None`: it does not exist, or has no accounting of cpu.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        usage::of_cgroup(&self.directory)
     }
 
     pub(crate) fn remove(&self) -> io::Result<()> {

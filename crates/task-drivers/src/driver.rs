@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dirs::TaskDirs;
 use crate::resource_limits::ResourceLimits;
+use crate::usage::Usage;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -86,6 +87,12 @@ pub trait Driver: Send + Sync {
 
     /// Removes the records of a task that has ended.
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>>;
+
+    /// Returns the resources that a task uses; `None`: it has ended, or the driver does not know. Blocks: it
+    /// reads files.
+    fn usage(&self, _id: &TaskId) -> Option<Usage> {
+        None
+    }
 
     /// Lists every task with records, from any run of the agent.
     fn leftovers(&self) -> Vec<TaskId>;

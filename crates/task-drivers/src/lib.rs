@@ -27,6 +27,7 @@ pub mod raw_exec;
 pub mod resource_limits;
 mod signals;
 pub mod supervisor;
+mod usage;
 pub mod volumes;
 
 pub use dirs::{AllocDirs, TaskDirs};
@@ -39,3 +40,4 @@ pub use mock_driver::MockDriver;
 pub use process_id::boot_id;
 pub use raw_exec::{RawExec, RawExecSettings, SupervisorCommand};
 pub use resource_limits::ResourceLimits;
+pub use usage::Usage;

@@ -43,6 +43,8 @@
 {{- $metrics := include "kafila.metricsPort" (list $root $name) -}}
 {{- $telemetry := dict "log" $v.telemetry.log "log_format" $v.telemetry.logFormat -}}
 {{- with $v.telemetry.otlpEndpoint }}{{ $_ := set $telemetry "otlp_endpoint" . }}{{ end -}}
+{{- if $v.telemetry.otlpLogs }}{{ $_ := set $telemetry "otlp_logs" true }}{{ end -}}
+{{- if $v.telemetry.nomadMetricNames }}{{ $_ := set $telemetry "nomad_metric_names" true }}{{ end -}}
 {{- $settings := dict
   "listen" (dict "grpc" (printf "%s:%v" $any $component.port) "metrics" (printf "%s:%s" $any $metrics))
   "telemetry" $telemetry -}}

@@ -2,11 +2,12 @@
 //!
 //! In reading order: [`reader`] reads assignments from the wire, [`record`] is their form in the
 //! local state; [`agent`] keeps a runner per allocation; [`apply`] applies updates; [`unwanted`]
-//! removes leftovers after a full list; [`gc`] makes room.
+//! removes leftovers after a full list; [`gc`] makes room; [`levels`] has numbers for metrics.
 
 pub(crate) mod agent;
 mod apply;
 pub(crate) mod gc;
+pub(crate) mod levels;
 pub(crate) mod reader;
 mod record;
 #[cfg(test)]

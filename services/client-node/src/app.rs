@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::introduction;
 use crate::logs::Files;
 use crate::metrics::Metrics;
+use crate::metrics::levels::Levels;
 use crate::session::gateways::Gateways;
 use crate::session::shared::Session;
 use crate::{SERVICE, SUPERVISOR_SUBCOMMAND, session};
@@ -247,7 +248,21 @@ impl App {
         let ended = CancellationToken::new();
         let agent = Arc::new(Agent::new(Arc::clone(&self.context), drain.clone()));
         agent.restore(self.restored, &boot_id()).await;
+        if self.config.telemetry.nomad_metric_names {
+            self.registry.serve_nomad_names(nomad_labels(&self.node));
+        }
         let (node, node_changes) = watch::channel(self.node);
+        // A simulated node has no metrics of its own.
+        if self.listeners.is_some() {
+            let levels = Levels::new(
+                Arc::clone(&agent),
+                node.subscribe(),
+                self.context.tasks.alloc_dir.clone(),
+                self.config.publish_allocation_metrics,
+            );
+            self.registry
+                .register(|registry| registry.register_collector(Box::new(levels)));
+        }
         let session = Session::new(
             Arc::clone(&self.context),
             Arc::clone(&agent),
@@ -312,6 +327,20 @@ impl App {
         );
         served.and(watched)
     }
+}
+
+/// Returns the labels of a node's metrics under Nomad's names. Source: Nomad's public documentation.
+fn nomad_labels(node: &Node) -> Vec<(&'static str, String)> {
+    let class = match node.node_class.as_str() {
+        "" => "none",
+        class => class,
+    };
+    vec![
+        ("node_id", node.id.to_string()),
+        ("datacenter", node.datacenter.clone()),
+        ("node_class", class.to_owned()),
+        ("node_pool", node.node_pool.clone()),
+    ]
 }
 
 /// Parts of a node that [`App::assemble`] puts together.

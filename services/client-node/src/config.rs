@@ -31,6 +31,9 @@ pub struct Config {
     pub tls: TlsConfig,
     pub introduction: IntroductionConfig,
     pub telemetry: TelemetryConfig,
+    /// Serves metrics of each running task whose driver knows its use: raw_exec on machines with cgroup
+    /// v2. Each task has ten series, with the id of its allocation.
+    pub publish_allocation_metrics: bool,
     /// The node's name; by default the host name.
     pub name: Option<String>,
     /// Datacenter of the node; jobs list the datacenters that they may run in.
@@ -250,6 +253,7 @@ impl Default for Config {
             tls: TlsConfig::default(),
             introduction: IntroductionConfig::default(),
             telemetry: TelemetryConfig::default(),
+            publish_allocation_metrics: false,
             name: None,
             datacenter: "dc1".to_owned(),
             region: "global".to_owned(),

@@ -10,6 +10,7 @@ use tonic::service::Routes;
 use crate::config::Config;
 use crate::garbage::Requests;
 use crate::metrics::Metrics;
+use crate::metrics::jobs::Jobs;
 use crate::report::Reports;
 use crate::term::Term;
 use crate::{SERVICE, deletions, drain as draining, etcd, garbage, grpc, periodic, run};
@@ -55,6 +56,9 @@ impl Service for ClusterController {
         let deletion_timeout = config.deletion_timeout;
         let (client, ids) = (host.client().clone(), IdSource::from_os());
         let leads = etcd::Leads::default();
+        let jobs = Jobs::new(replica.clone(), leads.clone(), config.job_metrics_max);
+        host.metrics
+            .register(|registry| registry.register_collector(Box::new(jobs)));
         let care = etcd::Maintenance {
             client: client.clone(),
             replica: replica.clone(),

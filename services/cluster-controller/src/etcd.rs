@@ -40,7 +40,7 @@ impl Leads {
         Leading(self.clone())
     }
 
-    fn now(&self) -> bool {
+    pub(crate) fn now(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 }

@@ -1,6 +1,7 @@
 //! The metrics of this service.
 
 pub mod etcd;
+pub(crate) mod jobs;
 
 use std::sync::atomic::AtomicU64;
 

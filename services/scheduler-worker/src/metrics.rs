@@ -1,9 +1,19 @@
 //! The metrics of this service.
 
+use std::time::Duration;
+
+use model::JobType;
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TypeLabel {
+    r#type: &'static str,
+}
 
 /// From half a millisecond to four seconds.
 fn seconds() -> Histogram {
@@ -19,7 +29,7 @@ pub struct Metrics {
     pub plans_refused: Counter,
     pub placements: Counter,
     pub wait_for_index: Histogram,
-    pub invoke_scheduler: Histogram,
+    invoke_scheduler: Family<TypeLabel, Histogram, fn() -> Histogram>,
     pub submit_plan: Histogram,
 }
 
@@ -33,7 +43,7 @@ impl Metrics {
             plans_refused: Counter::default(),
             placements: Counter::default(),
             wait_for_index: seconds(),
-            invoke_scheduler: seconds(),
+            invoke_scheduler: Family::new_with_constructor(seconds),
             submit_plan: seconds(),
         };
         let mut counter =
@@ -61,15 +71,22 @@ impl Metrics {
             &metrics.wait_for_index,
         );
         histogram(
-            "invoke_scheduler_seconds",
-            "One run of the scheduler",
-            &metrics.invoke_scheduler,
-        );
-        histogram(
             "submit_plan_seconds",
             "From a plan to its result",
             &metrics.submit_plan,
         );
+        registry.register(
+            "invoke_scheduler_seconds",
+            "One run of the scheduler, by type",
+            metrics.invoke_scheduler.clone(),
+        );
         metrics
+    }
+
+    pub(crate) fn scheduler_ran(&self, job_type: JobType, elapsed: Duration) {
+        let r#type = job_type.as_str();
+        self.invoke_scheduler
+            .get_or_create(&TypeLabel { r#type })
+            .observe(elapsed.as_secs_f64());
     }
 }

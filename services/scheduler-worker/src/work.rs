@@ -157,8 +157,7 @@ impl Worker {
         });
         let decided = decided.await.map_err(|_| Failure::Panicked)?;
         self.metrics
-            .invoke_scheduler
-            .observe(began.elapsed().as_secs_f64());
+            .scheduler_ran(decided.0.job_type(), began.elapsed());
         Ok(decided)
     }
 

@@ -19,13 +19,16 @@ const BUFFER: usize = 1_024;
 /// Most lines of a batch, so that a batch stays far below the largest message of gRPC.
 const BATCH: usize = 64;
 
-/// Crates that carry the stream of a monitor. Their lines below `warn` are left out: each would cause
-/// the next one.
-const CARRIERS: [&str; 8] = [
+/// Crates that carry the stream of a monitor, or the export of logs. Their lines below `warn` are left
+/// out of streams: each would cause the next one.
+const CARRIERS: [&str; 11] = [
     "h2",
     "hyper",
     "hyper_util",
     "mio",
+    "opentelemetry",
+    "opentelemetry_otlp",
+    "opentelemetry_sdk",
     "rustls",
     "tokio_util",
     "tonic",
@@ -58,7 +61,8 @@ impl Reader {
     }
 }
 
-fn is_carrier(target: &str) -> bool {
+/// Tells whether the module belongs to a crate that carries logs over the network.
+pub(crate) fn is_carrier(target: &str) -> bool {
     let krate = target.split("::").next().unwrap_or(target);
     CARRIERS.contains(&krate)
 }

@@ -1,9 +1,15 @@
-//! A trace across two servers, as an OTLP collector gets it.
+//! A trace across two servers and the lines within it, as an OTLP collector gets them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use opentelemetry_proto::tonic::collector::logs::v1::logs_service_server::{
+    LogsService, LogsServiceServer,
+};
+use opentelemetry_proto::tonic::collector::logs::v1::{
+    ExportLogsServiceRequest, ExportLogsServiceResponse,
+};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -12,6 +18,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use service_kit::server::{ServeOptions, bind, serve};
 use service_kit::{
@@ -25,7 +32,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
-use tracing::{Instrument as _, info_span};
+use tracing::{Instrument as _, debug, info, info_span, warn};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -44,16 +51,44 @@ impl TraceService for Collector {
     }
 }
 
-async fn collector() -> (String, mpsc::UnboundedReceiver<ExportTraceServiceRequest>) {
+struct LogCollector {
+    exports: mpsc::UnboundedSender<ExportLogsServiceRequest>,
+}
+
+#[tonic::async_trait]
+impl LogsService for LogCollector {
+    async fn export(
+        &self,
+        request: Request<ExportLogsServiceRequest>,
+    ) -> Result<Response<ExportLogsServiceResponse>, Status> {
+        self.exports.send(request.into_inner()).unwrap();
+        Ok(Response::new(ExportLogsServiceResponse::default()))
+    }
+}
+
+/// The address of a collector, and what it gets.
+struct Collected {
+    endpoint: String,
+    traces: mpsc::UnboundedReceiver<ExportTraceServiceRequest>,
+    logs: mpsc::UnboundedReceiver<ExportLogsServiceRequest>,
+}
+
+async fn collector() -> Collected {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let (exports, received) = mpsc::unbounded_channel();
+    let (exports, traces) = mpsc::unbounded_channel();
     let service = TraceServiceServer::new(Collector { exports });
+    let (exports, logs) = mpsc::unbounded_channel();
     let server = tonic::transport::Server::builder()
         .add_service(service)
+        .add_service(LogsServiceServer::new(LogCollector { exports }))
         .serve_with_incoming(TcpListenerStream::new(listener));
     tokio::spawn(server);
-    (endpoint, received)
+    Collected {
+        endpoint,
+        traces,
+        logs,
+    }
 }
 
 async fn example_server(service: &'static str) -> String {
@@ -85,7 +120,11 @@ async fn call(address: &str) {
 
 fn text<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
     let found = attributes.iter().find(|attribute| attribute.key == key);
-    match found.and_then(|attribute| attribute.value.as_ref()) {
+    value(found.and_then(|attribute| attribute.value.as_ref()))
+}
+
+fn value(value: Option<&AnyValue>) -> &str {
+    match value {
         Some(AnyValue {
             value: Some(Value::StringValue(text)),
         }) => text,
@@ -94,10 +133,15 @@ fn text<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_trace_reaches_through_servers_and_stored_objects() {
-    let (endpoint, mut exports) = collector().await;
+async fn one_trace_reaches_through_servers_and_stored_objects_and_has_its_lines() {
+    let Collected {
+        endpoint,
+        traces: mut exports,
+        logs,
+    } = collector().await;
     let config = TelemetryConfig {
         otlp_endpoint: Some(endpoint),
+        otlp_logs: true,
         ..TelemetryConfig::default()
     };
     let telemetry = Telemetry::start("kafila-dev", &config).unwrap();
@@ -109,6 +153,9 @@ async fn one_trace_reaches_through_servers_and_stored_objects() {
 
     let stored = async {
         call(&gateway).await;
+        info!(job_id = "web", "registered");
+        debug!("not printed");
+        warn!(target: "h2::codec", "carries the export");
         current_trace_parent()
     };
     let stored = stored.instrument(info_span!("register")).await;
@@ -153,4 +200,32 @@ async fn one_trace_reaches_through_servers_and_stored_objects() {
             .values()
             .all(|span| span.trace_id == register.trace_id)
     );
+    let lines = lines(logs);
+    let body = |line: &LogRecord| value(line.body.as_ref()).to_owned();
+    let bodies: Vec<String> = lines.iter().map(body).collect();
+    let position = bodies.iter().position(|it| it == "registered");
+    let registered = &lines[position.expect("it is exported")];
+    assert_eq!(text(&registered.attributes, "job_id"), "web");
+    assert_eq!(registered.severity_text, "INFO");
+    assert_eq!(registered.trace_id, register.trace_id);
+    assert_eq!(registered.span_id, register.span_id);
+    let left_out = ["not printed", "carries the export"];
+    assert!(
+        !bodies.iter().any(|it| left_out.contains(&it.as_str())),
+        "{bodies:?}"
+    );
+}
+
+/// Returns the lines that were exported before the end of the telemetry.
+fn lines(mut exports: mpsc::UnboundedReceiver<ExportLogsServiceRequest>) -> Vec<LogRecord> {
+    let mut lines = Vec::new();
+    while let Ok(export) = exports.try_recv() {
+        for resource in export.resource_logs {
+            let attributes = &resource.resource.as_ref().unwrap().attributes;
+            assert_eq!(text(attributes, "service.name"), "kafila-dev");
+            let scopes = resource.scope_logs.into_iter();
+            lines.extend(scopes.flat_map(|scope| scope.log_records));
+        }
+    }
+    lines
 }

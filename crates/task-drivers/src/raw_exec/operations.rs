@@ -19,6 +19,7 @@ use crate::resource_limits::ResourceLimits;
 use crate::supervisor::files::{self, INTENT, Intent, Logs, Survives};
 use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::{Reply, Request, VERSION};
+use crate::usage::Usage;
 
 /// The driver's name in jobs.
 const NAME: &str = "raw_exec";
@@ -339,6 +340,10 @@ impl Driver for RawExec {
 
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {
         Box::pin(self.forget_task(id))
+    }
+
+    fn usage(&self, id: &TaskId) -> Option<Usage> {
+        self.task_usage(id)
     }
 
     fn leftovers(&self) -> Vec<TaskId> {

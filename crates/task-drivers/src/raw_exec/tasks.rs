@@ -21,6 +21,7 @@ use crate::process_id::boot_id;
 use crate::supervisor::files::{self, INTENT, Intent};
 use crate::supervisor::mode::Mode;
 use crate::supervisor::protocol::{Reply, Request, VERSION};
+use crate::usage::Usage;
 
 /// Timeout for a supervisor to start a task and confirm it. It takes one fork and two small files;
 /// longer means a disk or machine in distress, where more waiting does not help.
@@ -124,6 +125,11 @@ impl RawExec {
         let reply = link.receive(START_LIMIT).await?;
         self.attach(id, |attached| attached.watch = Some(link));
         Ok(reply)
+    }
+
+    /// Returns what a task uses, by its control group.
+    pub(super) fn task_usage(&self, id: &TaskId) -> Option<Usage> {
+        TaskCgroup::find(self.slice.as_deref()?, &cgroup_name(id)).usage()
     }
 
     /// Removes the directory, and reaps the supervisor, which has just exited.

@@ -8,6 +8,7 @@ mod ending;
 mod gateway;
 mod light;
 mod logs;
+mod metrics;
 mod node;
 mod offers;
 mod reporting;

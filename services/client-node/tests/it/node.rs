@@ -171,6 +171,7 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 /// A node in this process.
 pub(crate) struct Running {
     pub(crate) address: String,
+    pub(crate) metrics: std::net::SocketAddr,
     drain: CancellationToken,
     ended: JoinHandle<Result<(), client_node::Error>>,
 }
@@ -180,9 +181,11 @@ impl Running {
         let app = App::build(config).await.unwrap();
         let drain = CancellationToken::new();
         let address = app.address().to_owned();
+        let metrics = app.metrics_address().unwrap();
         let ended = tokio::spawn(app.run(drain.clone()));
         Self {
             address,
+            metrics,
             drain,
             ended,
         }

@@ -7,6 +7,7 @@ mod drain;
 mod etcd;
 mod failover;
 mod garbage;
+mod job_metrics;
 mod launches;
 mod liveness;
 mod suite;

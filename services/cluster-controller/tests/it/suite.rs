@@ -12,6 +12,8 @@ use store::{Client, Commit, Replica, ReplicaOptions, Txn};
 use store_test_kit::TestStore;
 use test_kit::builders::{allocation, node};
 use test_kit::wait_for;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
@@ -27,8 +29,21 @@ pub(crate) const SILENCE_LIMIT: Duration = Duration::from_millis(1_500);
 /// One replica of the service, running until dropped.
 pub(crate) struct Controller {
     pub(crate) address: String,
+    metrics: std::net::SocketAddr,
     pub(crate) drain: CancellationToken,
     pub(crate) running: JoinHandle<Result<(), Error>>,
+}
+
+impl Controller {
+    /// Returns what its metrics say.
+    pub(crate) async fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(self.metrics).await.unwrap();
+        let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(get).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
 }
 
 impl Drop for Controller {
@@ -90,10 +105,12 @@ impl Suite {
         edit(&mut config);
         let app = App::build(config).await.unwrap();
         let address = app.address().to_owned();
+        let metrics = app.metrics_address().unwrap();
         let drain = CancellationToken::new();
         let running = tokio::spawn(app.run(drain.clone()));
         Controller {
             address,
+            metrics,
             drain,
             running,
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use eval_broker::Config;
 use model::{EvalStatus, Evaluation};
 use proto::internal::v1::{AckRequest, NackRequest};
 use proto::v1::ErrorDetail;
@@ -190,8 +191,9 @@ async fn malformed_requests_are_refused_with_the_problem() {
 }
 
 #[tokio::test]
-async fn metrics_have_nomads_words() {
-    let suite = Suite::start().await;
+async fn metrics_have_nomads_words_and_names() {
+    let named = |config: &mut Config| config.telemetry.nomad_metric_names = true;
+    let suite = Suite::start_with(named).await;
     let leader = suite.leader().await;
     let mut worker = suite.worker(&leader.address, 1).await;
     let eval = evaluation(1, &service("web", 1));
@@ -206,6 +208,10 @@ async fn metrics_have_nomads_words() {
         "kafila_eval_broker_wait_time_seconds_count{type=\"service\"} 1",
         "kafila_eval_broker_process_time_seconds_count{type=\"service\"} 1",
         "kafila_eval_broker_sessions 1",
+        "nomad_nomad_broker_total_ready 0",
+        "nomad_nomad_broker_service_ready 0",
+        "nomad_nomad_broker_wait_time_count{type=\"service\"} 1",
+        "nomad_nomad_blocked_evals_total_blocked 0",
     ];
     wait_for("the metrics", TIMEOUT, async || {
         let text = leader.metrics().await;

@@ -1,0 +1,92 @@
+//! Metrics of a node, as a scraper gets them.
+
+use std::net::SocketAddr;
+
+use model::ClientStatus;
+use test_kit::wait_for;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::gateway::{Cluster, Gateway, LIMIT};
+use crate::node::{Place, Running, service};
+
+async fn scrape(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(get).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+/// Returns the value of the series that begins so.
+fn value(text: &str, series: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with(series))?;
+    line.rsplit_once(' ')?.1.parse().ok()
+}
+
+#[tokio::test]
+async fn reserved_resources_the_machine_and_tasks_are_measured_under_both_names() {
+    let place = Place::new();
+    let cluster = Cluster::new();
+    let gateway = Gateway::start(&cluster).await;
+    let mut config = place.config(&[&gateway.address]);
+    config.telemetry.nomad_metric_names = true;
+    config.publish_allocation_metrics = true;
+    config.memory_total_mb = 10_000;
+    let node = Running::start(config).await;
+    let idle = scrape(node.metrics).await;
+    assert_eq!(
+        value(&idle, "kafila_client_node_allocated_memory_bytes "),
+        Some(0.0)
+    );
+    let all = value(&idle, "kafila_client_node_unallocated_memory_bytes ").unwrap();
+    assert!((all - 10_000.0 * 1_048_576.0).abs() < 1.0, "{all}");
+    let total = value(
+        &idle,
+        "kafila_client_node_host_memory_bytes{kind=\"total\"}",
+    )
+    .unwrap();
+    let used = value(&idle, "kafila_client_node_host_memory_bytes{kind=\"used\"}").unwrap();
+    assert!(0.0 < used && used < total, "{used} of {total}");
+    let disk = value(&idle, "kafila_client_node_host_disk_bytes{kind=\"size\"}").unwrap();
+    assert!(disk > 0.0);
+    let uptime = value(&idle, "kafila_client_node_host_uptime_seconds ").unwrap();
+    assert!(uptime > 0.0);
+
+    let job = service("echo up; exec sleep 600");
+    let id = cluster.assign(1, &job);
+    cluster.until(id, ClientStatus::Running).await;
+    let busy = scrape(node.metrics).await;
+    let memory = job.task_groups[0].tasks[0].resources.memory_mib;
+    let allocated = value(&busy, "kafila_client_node_allocated_memory_bytes ").unwrap();
+    assert!(
+        (allocated - f64::from(memory) * 1_048_576.0).abs() < 1.0,
+        "{allocated}"
+    );
+    let labels = format!("{{node_id=\"{}\",datacenter=\"dc1\",", gateway_node(&busy));
+    let series = format!("nomad_client_allocated_memory{labels}node_class=\"none\",");
+    assert_eq!(value(&busy, &series), Some(f64::from(memory)), "{busy}");
+    // A control group needs a writable hierarchy of version 2, which containers seldom have.
+    if let Some(bytes) = value(&busy, "kafila_client_node_alloc_memory_bytes{") {
+        assert!(bytes > 0.0);
+        let task = format!("alloc_id=\"{id}\",task=\"server\"");
+        assert!(busy.contains(&task), "{busy}");
+    }
+    cluster.stop(id);
+    cluster.until(id, ClientStatus::Complete).await;
+    wait_for("the resources to be free", LIMIT, async || {
+        let text = scrape(node.metrics).await;
+        let free = value(&text, "kafila_client_node_allocated_memory_bytes ") == Some(0.0);
+        let ended = value(&text, "kafila_client_node_allocations_ended ") == Some(1.0);
+        (free && ended).then_some(())
+    })
+    .await;
+    node.stop().await;
+}
+
+/// Returns the id of the node in the labels of its metrics.
+fn gateway_node(text: &str) -> &str {
+    let (_, after) = text.split_once("node_id=\"").unwrap();
+    after.split('"').next().unwrap()
+}

@@ -20,7 +20,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("jobdiff", &["model", "spec"]),
     ("suggest", &[]),
     ("hcl", &["model", "suggest"]),
-    ("jobspec", &["model", "cron", "hcl", "spec", "suggest"]),
+    ("template", &[]),
+    (
+        "jobspec",
+        &["model", "cron", "hcl", "spec", "suggest", "template"],
+    ),
     ("placement", &["model", "state"]),
     ("scheduler", &["model", "state", "placement"]),
     ("applier", &["model", "state", "placement"]),
@@ -87,6 +91,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "blocking",
             "service-kit",
             "task-drivers",
+            "template",
         ],
     ),
     (
@@ -200,6 +205,7 @@ const PURE: &[&str] = &[
     "listing",
     "identity",
     "rights",
+    "template",
 ];
 
 /// # Errors

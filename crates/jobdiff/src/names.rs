@@ -40,6 +40,7 @@ const NOUNS: &[(&str, &str)] = &[
     ("DeviceRequest", "Device"),
     ("MigrateStrategy", "Migrate"),
     ("Parameterized", "ParameterizedJob"),
+    ("TemplateWait", "Wait"),
     ("UpdateStrategy", "Update"),
     ("VolumeRequest", "Volume"),
 ];

@@ -26,6 +26,7 @@ mod restart;
 mod scaling;
 mod signal;
 mod task;
+mod template;
 mod update;
 mod version;
 mod volume;

@@ -30,6 +30,8 @@ const EXTRAS: &[&Extra] = &[
     &group::NETWORK,
     &group::PORT,
     &task::TASK,
+    &task::TEMPLATE,
+    &task::CHANGE_SCRIPT,
     &task::RESOURCES,
     &task::DEVICE_REQUEST,
     &task::VOLUME_MOUNT,

@@ -61,6 +61,10 @@ pub(crate) fn driver_message(time: Timestamp, message: &str) -> TaskEvent {
     )
 }
 
+pub(crate) fn template_message(time: Timestamp, message: &str) -> TaskEvent {
+    event("Template", time, message)
+}
+
 pub(crate) fn started(time: Timestamp) -> TaskEvent {
     event("Started", time, "Task started")
 }

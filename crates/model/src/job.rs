@@ -15,6 +15,7 @@ use crate::launch::{DispatchPayload, Parameterized, Payload, Periodic};
 use crate::memory_max::MemoryMax;
 use crate::resources::ComparableResources;
 use crate::scaling::Scaling;
+use crate::template::Template;
 use crate::time::{Timestamp, duration_ns};
 use crate::volume::{AccessMode, AttachmentMode, Capability};
 
@@ -229,6 +230,8 @@ pub struct Task {
     pub volume_mounts: Vec<VolumeMount>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_payload: Option<DispatchPayload>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub templates: Vec<Template>,
 }
 
 /// Resources of one task.

@@ -43,6 +43,7 @@ pub mod scaling;
 pub mod scheduler_config;
 pub mod tally;
 pub mod task_state;
+pub mod template;
 pub mod time;
 pub mod volume;
 

@@ -46,6 +46,7 @@ fn task_differs(old: &Task, new: &Task) -> bool {
         || old.lifecycle != new.lifecycle
         || old.logs.disabled != new.logs.disabled
         || old.volume_mounts != new.volume_mounts
+        || old.templates != new.templates
 }
 
 /// Returns the task's effective meta: its own wins over its group's, that over the job's.

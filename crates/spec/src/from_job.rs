@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{constraint, job, launch, scaling};
+use model::{constraint, job, launch, scaling, template};
 
 use crate::object::stored_object;
 use crate::{
-    Affinity, Constraint, DeviceRequest, DisconnectStrategy, DispatchPayload, EphemeralDisk,
-    Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network, Parameterized, Periodic, Port,
-    ReschedulePolicy, Resources, RestartPolicy, Scaling, Spread, SpreadTarget, Task, TaskGroup,
-    UpdateStrategy, VersionTag, VolumeMount, VolumeRequest, duration,
+    Affinity, ChangeScript, Constraint, DeviceRequest, DisconnectStrategy, DispatchPayload,
+    EphemeralDisk, Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network, Parameterized,
+    Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Spread, SpreadTarget,
+    Task, TaskGroup, Template, TemplateWait, UpdateStrategy, VersionTag, VolumeMount,
+    VolumeRequest, duration,
 };
 
 impl From<&job::Job> for Job {
@@ -140,6 +141,7 @@ impl From<&job::Task> for Task {
             volume_mounts: list(&task.volume_mounts),
             dispatch_payload: task.dispatch_payload.as_ref().map(Into::into),
             identity: Some(default_identity()),
+            templates: list(&task.templates),
         }
     }
 }
@@ -384,6 +386,50 @@ impl From<&launch::DispatchPayload> for DispatchPayload {
     fn from(payload: &launch::DispatchPayload) -> Self {
         Self {
             file: Some(payload.file.clone()),
+        }
+    }
+}
+
+impl From<&template::Template> for Template {
+    fn from(template: &template::Template) -> Self {
+        Self {
+            source: Some(template.source.clone()),
+            destination: Some(template.destination.clone()),
+            data: Some(template.data.clone()),
+            change_mode: Some(template.change_mode.as_str().to_owned()),
+            change_signal: Some(template.change_signal.clone()),
+            change_script: template.change_script.as_ref().map(Into::into),
+            once: Some(template.once),
+            splay: to_message(template.splay),
+            perms: Some(template.perms.clone()),
+            uid: template.uid.map(i64::from),
+            gid: template.gid.map(i64::from),
+            left_delimiter: Some(template.left_delimiter.clone()),
+            right_delimiter: Some(template.right_delimiter.clone()),
+            env: Some(template.env),
+            vault_grace: to_message(Duration::ZERO),
+            wait: template.wait.as_ref().map(Into::into),
+            error_on_missing_key: Some(template.error_on_missing_key),
+        }
+    }
+}
+
+impl From<&template::ChangeScript> for ChangeScript {
+    fn from(script: &template::ChangeScript) -> Self {
+        Self {
+            command: Some(script.command.clone()),
+            args: script.args.clone(),
+            timeout: to_message(script.timeout),
+            fail_on_error: Some(script.fail_on_error),
+        }
+    }
+}
+
+impl From<&template::TemplateWait> for TemplateWait {
+    fn from(wait: &template::TemplateWait) -> Self {
+        Self {
+            min: to_message(wait.min),
+            max: to_message(wait.max),
         }
     }
 }

@@ -135,6 +135,7 @@ fn job(stop: bool) -> Job {
                 },
                 volume_mounts: Vec::new(),
                 dispatch_payload: None,
+                templates: Vec::new(),
             }],
             restart,
             ephemeral_disk: EphemeralDisk {

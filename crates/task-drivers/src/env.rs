@@ -251,6 +251,18 @@ impl<'a> TaskEnv<'a> {
         self.set(&format!("{family}{label}"), value);
     }
 
+    /// Returns what templates see: the variables, and the values of `attr.…`, `meta.…` and `node.…`.
+    pub fn for_templates(&self) -> BTreeMap<String, String> {
+        let mut all = self.node.variables.clone();
+        all.extend(self.variables.clone());
+        all
+    }
+
+    /// Adds the variables of templates, which override all others.
+    pub fn extend(&mut self, variables: BTreeMap<String, String>) {
+        self.variables.extend(variables);
+    }
+
     /// Returns name → value.
     pub fn into_variables(self) -> BTreeMap<String, String> {
         self.variables

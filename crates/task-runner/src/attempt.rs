@@ -1,13 +1,14 @@
 //! One attempt of a task: start or recovery, then the wait for its end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lifecycle::{Assignment, Event, StartFailure, StartStep};
-use model::Timestamp;
+use model::{Task, TaskGroup, Timestamp};
 use service_kit::SpanParent;
 use task_drivers::{
-    AllocDirs, Driver, Messages, Recovery, StartError, TaskConfig, TaskEnv, TaskId, TaskNames,
-    dispatch_payload, volumes,
+    AllocDirs, Driver, Messages, NodeFacts, Recovery, StartError, TaskConfig, TaskDirs, TaskEnv,
+    TaskId, TaskNames, dispatch_payload, volumes,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::context::Context;
+use crate::templates::{self, Outcome};
 
 /// Capacity of the queue of driver messages; the driver drops the rest. A task shows ten events.
 const MESSAGES: usize = 16;
@@ -55,7 +57,7 @@ impl Attempt {
         span.set_parent_from(&self.assignment.trace_parent);
         let began = Instant::now();
         let (messages, queue) = mpsc::channel(MESSAGES);
-        let starting = self.start_process(messages).instrument(span);
+        let starting = self.start_process(messages, &answers).instrument(span);
         let started = self.forward(starting, queue, &answers).await;
         let metrics = &self.context.metrics;
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
@@ -83,10 +85,15 @@ impl Attempt {
         }
     }
 
-    async fn start_process(&self, messages: Messages) -> Result<Arc<dyn Driver>, StartFailure> {
+    async fn start_process(
+        &self,
+        messages: Messages,
+        answers: &mpsc::Sender<Event>,
+    ) -> Result<Arc<dyn Driver>, StartFailure> {
         self.check_directories()?;
-        let (driver, config) = self.config(messages)?;
-        self.put_payload(&config)?;
+        self.put_payload()?;
+        let variables = self.render_templates(answers).await?;
+        let (driver, config) = self.config(messages, variables)?;
         driver.start(config).await.map_err(|error| match error {
             StartError::Config(message) => StartFailure {
                 step: StartStep::Validation,
@@ -107,25 +114,76 @@ impl Attempt {
     }
 
     /// Writes the dispatch payload, if the task has one.
-    fn put_payload(&self, config: &TaskConfig) -> Result<(), StartFailure> {
-        let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
-        let group = job.task_group(&alloc.task_group);
-        let task = group.and_then(|group| group.task(&self.id.task));
-        let (Some(task), Some(dirs)) = (task, &config.dirs) else {
+    fn put_payload(&self) -> Result<(), StartFailure> {
+        let (_, task) = self.task()?;
+        let Some(dirs) = self.dirs(task) else {
             return Ok(());
         };
-        dispatch_payload::put(job, task, &dirs.local).map_err(|message| StartFailure {
-            step: StartStep::Hook,
-            message,
-            recoverable: true,
+        dispatch_payload::put(&self.assignment.job, task, &dirs.local).map_err(|message| {
+            StartFailure {
+                step: StartStep::Hook,
+                message,
+                recoverable: true,
+            }
         })
+    }
+
+    /// Renders the task's templates, if it has some. Returns the variables of those with `env`.
+    ///
+    /// Waits while data is missing. No node has data to look up yet, so the wait ends with the task's.
+    async fn render_templates(
+        &self,
+        answers: &mpsc::Sender<Event>,
+    ) -> Result<BTreeMap<String, String>, StartFailure> {
+        let (_, task) = self.task()?;
+        // A node without storage simulates its tasks.
+        let Some(dirs) = self.dirs(task).filter(|_| !task.templates.is_empty()) else {
+            return Ok(BTreeMap::new());
+        };
+        let facts = self.facts();
+        let env = self.env(&facts)?;
+        let mut rendered = task.templates.clone();
+        for template in &mut rendered {
+            template.source = env.interpolate(&template.source);
+            template.destination = env.interpolate(&template.destination);
+        }
+        let input = templates::Input {
+            templates: rendered,
+            dirs,
+            env: env.for_templates(),
+            namespace: self.assignment.job.namespace.clone(),
+            region: self.assignment.job.region.clone(),
+            now: self.context.clocks.wall(),
+        };
+        let rendering = blocking::spawn(move || templates::render(&input, &template::NoSource));
+        let outcome = rendering.await.unwrap_or_else(|error| {
+            Err(StartFailure {
+                step: StartStep::Hook,
+                message: format!("the rendering of templates ended: {error}"),
+                recoverable: true,
+            })
+        });
+        match outcome? {
+            Outcome::Written(variables) => Ok(variables),
+            Outcome::Waiting(message) => {
+                let task = self.id.task.clone();
+                let _ = answers.send(Event::TemplateMessage { task, message }).await;
+                self.cancel.cancelled().await;
+                Err(StartFailure {
+                    step: StartStep::Hook,
+                    message: "stopped while a template waited for data".to_owned(),
+                    recoverable: false,
+                })
+            }
+        }
     }
 
     /// Finds the task that an earlier run of the agent started, then waits for its end.
     pub(crate) async fn recover(self, started_at: Timestamp, answers: mpsc::Sender<Event>) {
         let (task, attempt) = (self.id.task.clone(), self.id.attempt);
         // A recovery has no messages besides its note.
-        let found = match self.config(mpsc::channel(1).0) {
+        // Only a start reads the variables of templates.
+        let found = match self.config(mpsc::channel(1).0, BTreeMap::new()) {
             Ok((driver, config)) => {
                 let now = self.context.clocks.wall();
                 let found = driver.recover(config, started_at, now).await;
@@ -232,8 +290,7 @@ impl Attempt {
         volumes::check_directories(group, alloc, &facts, registered).map_err(invalid)
     }
 
-    /// Returns the driver and the task's configuration.
-    fn config(&self, messages: Messages) -> Result<(Arc<dyn Driver>, TaskConfig), StartFailure> {
+    fn task(&self) -> Result<(&TaskGroup, &Task), StartFailure> {
         let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
         let group = job
             .task_group(&alloc.task_group)
@@ -241,21 +298,56 @@ impl Attempt {
         let task = group
             .task(&self.id.task)
             .ok_or_else(|| invalid(format!("the group has no task {:?}", self.id.task)))?;
-        let driver = self
-            .context
-            .drivers
-            .get(task.driver.as_str())
-            .ok_or_else(|| invalid(format!("this node has no driver {:?}", task.driver)))?;
-        let facts = self
-            .context
-            .facts
-            .with_volumes(&self.assignment.volume_paths);
+        Ok((group, task))
+    }
+
+    fn driver(&self, task: &Task) -> Result<&Arc<dyn Driver>, StartFailure> {
+        let driver = self.context.drivers.get(task.driver.as_str());
+        driver.ok_or_else(|| invalid(format!("this node has no driver {:?}", task.driver)))
+    }
+
+    /// Returns the task's directories; `None` on a node without storage.
+    fn dirs(&self, task: &Task) -> Option<TaskDirs> {
+        let base = self.context.alloc_dir.as_deref()?;
+        Some(AllocDirs::new(base, self.assignment.alloc.id).task(&task.name))
+    }
+
+    fn facts(&self) -> NodeFacts {
+        let registered = &self.assignment.volume_paths;
+        self.context.facts.with_volumes(registered)
+    }
+
+    /// Returns the task's environment without the variables of its templates.
+    fn env<'a>(&self, facts: &'a NodeFacts) -> Result<TaskEnv<'a>, StartFailure> {
+        let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
+        let (group, task) = self.task()?;
+        let driver = self.driver(task)?;
+        let inside = self.dirs(task).map(|dirs| driver.inside(&dirs));
+        Ok(TaskEnv::new(
+            job,
+            group,
+            task,
+            alloc,
+            facts,
+            inside.as_ref(),
+        ))
+    }
+
+    /// Returns the driver and the task's configuration; `variables` are those of its templates.
+    fn config(
+        &self,
+        messages: Messages,
+        variables: BTreeMap<String, String>,
+    ) -> Result<(Arc<dyn Driver>, TaskConfig), StartFailure> {
+        let (job, alloc) = (&self.assignment.job, &self.assignment.alloc);
+        let (group, task) = self.task()?;
+        let driver = self.driver(task)?;
+        let facts = self.facts();
         let mounts =
             volumes::mounts(group, task, alloc, driver.as_ref(), &facts).map_err(invalid)?;
-        let base = self.context.alloc_dir.as_deref();
-        let dirs = base.map(|base| AllocDirs::new(base, alloc.id).task(&task.name));
-        let inside = dirs.as_ref().map(|dirs| driver.inside(dirs));
-        let env = TaskEnv::new(job, group, task, alloc, &facts, inside.as_ref());
+        let dirs = self.dirs(task);
+        let mut env = self.env(&facts)?;
+        env.extend(variables);
         let config = env
             .interpolate_config(&task.config)
             .map_err(|error| invalid(error.to_string()))?;

@@ -6,8 +6,8 @@
 //!
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
-//! finds and awaits a task; [`leftovers`] removes the records of obsolete attempts; [`reporter`]
-//! takes reports.
+//! finds and awaits a task, and [`templates`] renders its templates; [`leftovers`] removes the
+//! records of obsolete attempts; [`reporter`] takes reports.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
 //! after the agent's death finds the task that runs.
@@ -22,6 +22,7 @@ mod perform;
 pub mod reporter;
 mod run;
 mod runner;
+mod templates;
 #[cfg(test)]
 mod tests;
 

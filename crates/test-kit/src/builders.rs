@@ -8,6 +8,7 @@ use model::job::{
     ReschedulePolicy, RestartMode, RestartPolicy, Task, TaskGroup, TaskResources, UpdateStrategy,
 };
 use model::node::DriverInfo;
+use model::template::{ChangeMode, Template};
 use model::{
     AllocId, AllocatedResources, Allocation, ComparableResources, DesiredStatus, DesiredTransition,
     EvalId, Evaluation, Node, NodeEligibility, NodeId, NodeStatus, Timestamp, TriggeredBy,
@@ -170,6 +171,7 @@ pub fn task(name: &str) -> Task {
         },
         volume_mounts: Vec::new(),
         dispatch_payload: None,
+        templates: Vec::new(),
     }
 }
 
@@ -241,5 +243,27 @@ pub fn allocation(number: u128, job: &Job, node_id: NodeId) -> Allocation {
         create_time: Timestamp::NEVER,
         modify_time: Timestamp::NEVER,
         metric: None,
+    }
+}
+
+/// A template that writes `data` to `destination`, with every default.
+pub fn template(destination: &str, data: &str) -> Template {
+    Template {
+        source: String::new(),
+        destination: destination.to_owned(),
+        data: data.to_owned(),
+        change_mode: ChangeMode::Restart,
+        change_signal: String::new(),
+        change_script: None,
+        once: false,
+        splay: Duration::from_secs(5),
+        perms: "0644".to_owned(),
+        uid: None,
+        gid: None,
+        left_delimiter: "{{".to_owned(),
+        right_delimiter: "}}".to_owned(),
+        env: false,
+        wait: None,
+        error_on_missing_key: false,
     }
 }

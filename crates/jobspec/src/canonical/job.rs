@@ -7,7 +7,7 @@ use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::job_types::{self, NO_RESCHEDULE};
 use super::limits::MAX_TOTAL_COUNT;
-use super::{constraint, environment, group, launches, name, rank, reschedule};
+use super::{constraint, environment, group, launches, name, rank, reschedule, template};
 
 /// Source: Nomad's default of `job_default_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
@@ -67,6 +67,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     };
     warn(check, &job);
     launches::warn(check, &job);
+    template::warn(check, &job);
     job
 }
 

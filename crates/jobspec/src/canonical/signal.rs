@@ -1,4 +1,4 @@
-//! The signals that a task may be stopped with.
+//! The signals that a task may be sent.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,15 @@ pub(super) fn problem(name: &str) -> Option<String> {
 ///
 /// Source: Nomad's implied constraints: the union, sorted, at the group.
 pub(super) fn imply(constraints: &mut Vec<Constraint>, tasks: &[Task]) {
-    let signals: BTreeSet<&str> = tasks.iter().map(|task| task.kill_signal.as_str()).collect();
+    let mut signals: BTreeSet<&str> = BTreeSet::new();
+    for task in tasks {
+        signals.insert(&task.kill_signal);
+        signals.extend(
+            task.templates
+                .iter()
+                .map(|template| template.change_signal.as_str()),
+        );
+    }
     let signals: Vec<&str> = signals
         .into_iter()
         .filter(|signal| !signal.is_empty())

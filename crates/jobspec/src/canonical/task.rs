@@ -11,7 +11,7 @@ use model::job::{
 use super::check::{Check, Path};
 use super::{
     constraint, driver_config, environment, launches, name, rank, resources, restart, signal,
-    volume,
+    template, volume,
 };
 
 /// Source: Nomad's defaults.
@@ -93,6 +93,7 @@ pub(super) fn task(
         name,
         volume_mounts: volume::mounts(check, path, &spec.volume_mounts, around.volumes),
         dispatch_payload: launches::dispatch_payload(check, path, spec.dispatch_payload.as_ref()),
+        templates: template::templates(check, path, &spec.templates),
     }
 }
 

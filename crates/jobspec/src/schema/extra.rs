@@ -54,3 +54,10 @@ pub(super) fn default(map: &mut Map<String, Value>, key: &str, text: &str) {
         map.insert(key.to_owned(), text.into());
     }
 }
+
+/// Sets a duration that HCL job files may leave out and the API's JSON may not.
+pub(super) fn default_duration(map: &mut Map<String, Value>, key: &str, nanoseconds: i64) {
+    if map.get(key).is_none_or(Value::is_null) {
+        map.insert(key.to_owned(), nanoseconds.into());
+    }
+}

@@ -8,7 +8,7 @@ pub(super) const RESTART_POLICY: Extra = Extra {
     refused: &[refused_argument(
         "render_templates",
         "RenderTemplates",
-        "remove it, there are no templates to render",
+        "remove it, each start of a task renders its templates",
     )],
     ..Extra::of("RestartPolicy")
 };

@@ -2,15 +2,10 @@
 
 use hcl::schema::{Ignored, refused_argument, refused_block};
 
-use super::extra::Extra;
+use super::extra::{Extra, default, default_duration};
 
 pub(super) const TASK: Extra = Extra {
     refused: &[
-        refused_block(
-            "template",
-            "Templates",
-            "write the file in the task's command, or pass the values with env",
-        ),
         refused_block(
             "artifact",
             "Artifacts",
@@ -57,6 +52,32 @@ pub(super) const TASK: Extra = Extra {
     ],
     ..Extra::labelled("Task", "name", "Name")
 };
+
+/// Source: `nomad job run -output` writes these defaults, other than those of most blocks.
+pub(super) const TEMPLATE: Extra = Extra {
+    finish: Some(|template| {
+        default(template, "ChangeMode", "restart");
+        default(template, "Perms", "0644");
+        default_duration(template, "Splay", FIVE_SECONDS_NS);
+        Ok(())
+    }),
+    ..Extra::of("Template")
+};
+
+pub(super) const CHANGE_SCRIPT: Extra = Extra {
+    refused: &[refused_argument(
+        "run_on_first_render",
+        "RunOnFirstRender",
+        "remove it, and run the command in the task itself, before its program",
+    )],
+    finish: Some(|script| {
+        default_duration(script, "Timeout", FIVE_SECONDS_NS);
+        Ok(())
+    }),
+    ..Extra::of("ChangeScript")
+};
+
+const FIVE_SECONDS_NS: i64 = 5_000_000_000;
 
 pub(super) const RESOURCES: Extra = Extra {
     refused: &[

@@ -93,7 +93,6 @@ fn what_this_version_does_not_carry_out_is_refused_unless_it_is_empty() {
     assert_eq!(parsed.warnings, [""; 0]);
     canonicalise(&parsed.job, NOW).unwrap();
     for fields in [
-        json!({"Templates": [{"EmbeddedTmpl": "x"}]}),
         json!({"Artifacts": [{}]}),
         json!({"Services": [{"Name": "x"}]}),
         json!({"Vault": {"Role": "x"}}),

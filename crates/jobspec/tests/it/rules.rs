@@ -8,6 +8,7 @@ mod policies;
 mod rank;
 mod resources;
 mod task;
+mod template;
 mod volume;
 
 use jobspec::canonicalise;

@@ -13,9 +13,6 @@ job "web" {
       config {
         command = "/bin/true"
       }
-      template {
-        data = "x"
-      }
       artifact {
         source = "https://example.com"
       }

@@ -16,3 +16,4 @@ mod restart_request;
 mod restarting;
 mod running;
 mod sessions;
+mod templates;

@@ -1,0 +1,336 @@
+//! Functions that look data up outside the node: Nomad's variables and services, Consul, Vault.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::{Call, Failure, Function, between, exact, many};
+use crate::parser::Trees;
+use crate::source::{Answer, Choice, Lookup, ServiceInstance, Variable, VariablePath};
+use crate::syntax::{Node, Nodes, Operand, Pipe, Term};
+use crate::value::{Map, Record, Value};
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    exact("nomadVar", 1, |call| {
+        let path = variable_path(call, &call.text(0)?);
+        match ask(call, Lookup::Variable { path })? {
+            Some(Answer::Variable(variable)) => Ok(items(variable)?),
+            Some(_) => Err("the source gave no variable".into()),
+            None => Ok(Value::Nil),
+        }
+    }),
+    exact("nomadVarExists", 1, |call| {
+        let lookup = Lookup::Variable {
+            path: variable_path(call, &call.text(0)?),
+        };
+        match call.evaluator.surroundings.source.look_up(&lookup) {
+            Answer::Absent => Ok(Value::Bool(false)),
+            Answer::Missing => {
+                call.evaluator.missing.insert(lookup);
+                Ok(Value::Bool(false))
+            }
+            _ => Ok(Value::Bool(true)),
+        }
+    }),
+    between("nomadVarList", 0, 1, |call| variables(call, false)),
+    between("nomadVarListSafe", 0, 1, |call| variables(call, true)),
+    between("nomadService", 1, 3, |call| {
+        let lookup = match call.count() {
+            1 => Lookup::Service {
+                name: call.text(0)?.to_string(),
+                choice: None,
+            },
+            3 => {
+                let choice = Choice {
+                    count: call.size(0)?,
+                    key: call.text(1)?.to_string(),
+                };
+                Lookup::Service {
+                    name: call.text(2)?.to_string(),
+                    choice: Some(choice),
+                }
+            }
+            _ => return Err("takes a service, or a count, a key and a service".into()),
+        };
+        match ask(call, lookup)? {
+            Some(Answer::Instances(instances)) => Ok(Value::list(
+                instances
+                    .into_iter()
+                    .map(instance)
+                    .collect::<Result<_, _>>()?,
+            )?),
+            Some(_) => Err("the source gave no instances".into()),
+            None => Ok(Value::list(Vec::new())?),
+        }
+    }),
+    exact("nomadServices", 0, |call| {
+        match ask(call, Lookup::Services)? {
+            Some(Answer::Services(services)) => {
+                let records = services.into_iter().map(|service| {
+                    Ok(Value::record([
+                        ("Name", service.name.into()),
+                        ("Tags", Value::texts(service.tags)?),
+                    ]))
+                });
+                Ok(Value::list(records.collect::<Result<_, String>>()?)?)
+            }
+            Some(_) => Err("the source gave no services".into()),
+            None => Ok(Value::list(Vec::new())?),
+        }
+    }),
+    // Each gives, while its data is missing, the empty value of its type.
+    exact("key", 1, consul_text),
+    exact("keyExists", 1, |call| consul(call, Value::Bool(false))),
+    exact("keyOrDefault", 2, |call| {
+        let default = call.value(1).clone();
+        call.arguments.truncate(1);
+        consul(call, default)
+    }),
+    exact("ls", 1, consul_list),
+    exact("safeLs", 1, consul_list),
+    exact("tree", 1, consul_list),
+    exact("safeTree", 1, consul_list),
+    many("service", 1, consul_list),
+    between("services", 0, 1, consul_list),
+    between("node", 0, 1, consul_nil),
+    between("nodes", 0, 1, consul_list),
+    between("datacenters", 0, 1, consul_list),
+    many("connect", 1, consul_list),
+    exact("caRoots", 0, consul_list),
+    exact("caLeaf", 1, consul_nil),
+    exact("partitions", 0, consul_list),
+    many("peerings", 0, consul_list),
+    exact("exportedServices", 1, consul_list),
+    many("importedServices", 0, consul_list),
+    many("secret", 1, |call| vault(call, Value::Nil)),
+    exact("secrets", 1, |call| {
+        let empty = Value::list(Vec::new())?;
+        vault(call, empty)
+    }),
+    many("pkiCert", 1, |call| vault(call, Value::Nil)),
+];
+
+/// The look-up functions that the trees call.
+pub(crate) fn in_trees(trees: &Trees) -> BTreeSet<&'static str> {
+    let mut found = BTreeSet::new();
+    for nodes in std::iter::once(&trees.root).chain(trees.defined.values()) {
+        in_nodes(nodes, &mut found);
+    }
+    found
+}
+
+fn in_nodes(nodes: &Nodes, found: &mut BTreeSet<&'static str>) {
+    for node in nodes {
+        match node {
+            Node::Action(pipe) => in_pipe(pipe, found),
+            Node::If(branch) | Node::With(branch) | Node::Range(branch) => {
+                in_pipe(&branch.pipe, found);
+                in_nodes(&branch.body, found);
+                in_nodes(&branch.otherwise, found);
+            }
+            Node::Template {
+                argument: Some(pipe),
+                ..
+            } => in_pipe(pipe, found),
+            Node::Template { .. } | Node::Text(_) | Node::Break | Node::Continue => {}
+        }
+    }
+}
+
+fn in_pipe(pipe: &Pipe, found: &mut BTreeSet<&'static str>) {
+    for command in &pipe.commands {
+        for operand in std::iter::once(&command.first).chain(&command.arguments) {
+            in_operand(operand, found);
+        }
+    }
+}
+
+fn in_operand(operand: &Operand, found: &mut BTreeSet<&'static str>) {
+    match &operand.term {
+        Term::Function(name) => found.extend(
+            FUNCTIONS
+                .iter()
+                .map(|function| function.name)
+                .find(|known| **known == **name),
+        ),
+        Term::Pipe(pipe) => in_pipe(pipe, found),
+        _ => {}
+    }
+}
+
+/// The answer, or none if it is missing; the rendering then waits for it.
+fn ask(call: &mut Call<'_, '_>, lookup: Lookup) -> Result<Option<Answer>, Failure> {
+    match call.evaluator.surroundings.source.look_up(&lookup) {
+        Answer::Missing | Answer::Absent => {
+            call.evaluator.missing.insert(lookup);
+            Ok(None)
+        }
+        answer => Ok(Some(answer)),
+    }
+}
+
+/// `path`, `path@namespace` or `path@namespace.region`.
+fn variable_path(call: &Call<'_, '_>, written: &str) -> VariablePath {
+    let surroundings = call.evaluator.surroundings;
+    let (path, place) = written.split_once('@').unwrap_or((written, ""));
+    let (namespace, region) = place.split_once('.').unwrap_or((place, ""));
+    let or = |word: &str, default: &str| {
+        if word.is_empty() {
+            default.to_owned()
+        } else {
+            word.to_owned()
+        }
+    };
+    VariablePath {
+        path: path.trim_matches('/').to_owned(),
+        namespace: or(namespace, surroundings.namespace),
+        region: or(region, surroundings.region),
+    }
+}
+
+fn variables(call: &mut Call<'_, '_>, waits_while_empty: bool) -> Result<Value, Failure> {
+    let written = if call.count() == 1 {
+        call.text(0)?
+    } else {
+        "".into()
+    };
+    let lookup = Lookup::Variables {
+        prefix: variable_path(call, &written),
+    };
+    let found = match ask(call, lookup.clone())? {
+        Some(Answer::Variables(found)) => found,
+        Some(_) => return Err("the source gave no variables".into()),
+        None => Vec::new(),
+    };
+    if found.is_empty() && waits_while_empty {
+        call.evaluator.missing.insert(lookup);
+    }
+    Ok(Value::list(
+        found
+            .iter()
+            .map(|variable| metadata(variable, true))
+            .collect(),
+    )?)
+}
+
+/// A variable as templates see it: its items, each with `.Key` and `.Value`, and `.Keys`, `.Values`, `.Tuples`,
+/// `.Metadata`, `.Parent`.
+fn items(variable: Variable) -> Result<Value, String> {
+    let item = |key: &str, value: &str, fields: [&'static str; 2], text: Option<Rc<str>>| {
+        let fields = fields
+            .into_iter()
+            .zip([Value::text(key), Value::text(value)])
+            .collect();
+        Value::Record(Rc::new(Record {
+            fields,
+            text,
+            entries: None,
+        }))
+    };
+    let entries: BTreeMap<Rc<str>, Value> = variable
+        .items
+        .iter()
+        .map(|(key, value)| {
+            (
+                key.as_str().into(),
+                item(key, value, ["Key", "Value"], Some(value.as_str().into())),
+            )
+        })
+        .collect();
+    let tuples = variable
+        .items
+        .iter()
+        .map(|(key, value)| item(key, value, ["K", "V"], None))
+        .collect();
+    let metadata = metadata(&variable, true);
+    let Value::Map(entries) = Value::map(entries)? else {
+        return Ok(Value::Nil);
+    };
+    let fields = BTreeMap::from([
+        (
+            "Keys",
+            Value::texts(variable.items.keys().map(String::as_str))?,
+        ),
+        (
+            "Values",
+            Value::texts(variable.items.values().map(String::as_str))?,
+        ),
+        ("Tuples", Value::list(tuples)?),
+        ("Metadata", metadata.clone()),
+        ("Parent", metadata),
+    ]);
+    let entries: Option<Rc<Map>> = Some(entries);
+    Ok(Value::Record(Rc::new(Record {
+        fields,
+        text: None,
+        entries,
+    })))
+}
+
+fn metadata(variable: &Variable, is_path: bool) -> Value {
+    let fields = BTreeMap::from([
+        ("Namespace", Value::text(variable.namespace.as_str())),
+        ("Path", Value::text(variable.path.as_str())),
+        ("CreateIndex", Value::Uint(variable.create_index)),
+        ("ModifyIndex", Value::Uint(variable.modify_index)),
+        ("CreateTime", Value::Int(variable.create_time)),
+        ("ModifyTime", Value::Int(variable.modify_time)),
+    ]);
+    Value::Record(Rc::new(Record {
+        fields,
+        text: is_path.then(|| variable.path.as_str().into()),
+        entries: None,
+    }))
+}
+
+fn instance(instance: ServiceInstance) -> Result<Value, String> {
+    Ok(Value::record([
+        ("ID", instance.id.into()),
+        ("Name", instance.name.into()),
+        ("Node", instance.node.into()),
+        ("Address", instance.address.into()),
+        ("Port", Value::Int(instance.port.into())),
+        ("Datacenter", instance.datacenter.into()),
+        ("Tags", Value::texts(instance.tags)?),
+        ("JobID", instance.job_id.into()),
+        ("AllocID", instance.alloc_id.into()),
+    ]))
+}
+
+fn consul(call: &mut Call<'_, '_>, empty: Value) -> Result<Value, Failure> {
+    let lookup = Lookup::Consul {
+        function: call.name,
+        arguments: written(call),
+    };
+    ask(call, lookup)?;
+    Ok(empty)
+}
+
+fn consul_text(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+    consul(call, "".into())
+}
+
+fn consul_nil(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+    consul(call, Value::Nil)
+}
+
+fn consul_list(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+    let empty = Value::list(Vec::new())?;
+    consul(call, empty)
+}
+
+fn vault(call: &mut Call<'_, '_>, empty: Value) -> Result<Value, Failure> {
+    let lookup = Lookup::Vault {
+        function: call.name,
+        arguments: written(call),
+    };
+    ask(call, lookup)?;
+    Ok(empty)
+}
+
+/// The arguments as the event shows them: without the values that a template writes to Vault.
+fn written(call: &Call<'_, '_>) -> String {
+    call.arguments
+        .first()
+        .map(ToString::to_string)
+        .unwrap_or_default()
+}

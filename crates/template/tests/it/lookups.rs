@@ -1,0 +1,111 @@
+//! Look-ups: their answers, and renderings that wait for them.
+
+use std::collections::BTreeSet;
+
+use template::{NoSource, Rendered, Template};
+
+use crate::support::{render, text, with};
+
+fn waits(source: &str) -> Vec<String> {
+    match render(source) {
+        Ok(Rendered::Waiting(lookups)) => lookups.iter().map(ToString::to_string).collect(),
+        other => panic!("{source}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_rendering_waits_for_all_of_its_missing_data() {
+    assert_eq!(
+        waits("{{ with nomadVar `app/no` }}x{{ end }}"),
+        ["nomad.var.block(app/no@default.global)"]
+    );
+    assert_eq!(
+        waits("{{ nomadVar `a@ns` }}{{ nomadVar `a@ns.eu` }}"),
+        ["nomad.var.block(a@ns.eu)", "nomad.var.block(a@ns.global)"]
+    );
+    assert_eq!(
+        waits("{{ key `a` }}{{ range service `web|any` }}{{ end }}{{ secret `kv/x` `a=b` }}"),
+        [
+            "consul.key(a)",
+            "consul.service(web|any)",
+            "vault.secret(kv/x)",
+        ]
+    );
+    assert_eq!(
+        waits("{{ range nomadVarListSafe `none` }}{{ end }}"),
+        ["nomad.var.list(none@default.global)"]
+    );
+}
+
+#[test]
+fn an_error_behind_missing_data_is_no_error() {
+    assert_eq!(
+        waits("{{ (secret `kv/x`).Data.y }}"),
+        ["vault.secret(kv/x)"]
+    );
+    assert_eq!(
+        waits("{{ index (service `web`) 0 }}"),
+        ["consul.service(web)"]
+    );
+}
+
+#[test]
+fn without_a_source_each_look_up_is_missing() {
+    for (call, want) in [
+        ("nomadVarExists `a`", "nomad.var.block(a@default.global)"),
+        ("nomadVarList", "nomad.var.list(@default.global)"),
+        ("nomadService 2 `k` `web`", "nomad.service(web, 2 of k)"),
+        ("nomadServices", "nomad.services"),
+        ("keyOrDefault `a` `b`", "consul.keyOrDefault(a)"),
+    ] {
+        let rendered = with(
+            |surroundings| surroundings.source = &NoSource,
+            |surroundings| {
+                Template::parse(&format!("{{{{ {call} }}}}"), "", "")
+                    .unwrap()
+                    .render(surroundings)
+                    .unwrap()
+            },
+        );
+        let Rendered::Waiting(lookups) = rendered else {
+            panic!("{call}: {rendered:?}")
+        };
+        assert_eq!(
+            lookups.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [want]
+        );
+    }
+}
+
+#[test]
+fn the_look_ups_of_a_template_are_known_before_it_is_rendered() {
+    let source = "{{ define `t` }}{{ key `a` }}{{ end }}{{ if eq (len (services)) 0 }}{{ else }}{{ $x := nomadVar `x` | toJSON }}{{ end }}{{ env `A` }}";
+    let look_ups = Template::parse(source, "", "").unwrap().look_ups();
+    assert_eq!(look_ups, BTreeSet::from(["key", "nomadVar", "services"]));
+}
+
+#[test]
+fn variables_and_services_have_fields() {
+    assert_eq!(
+        text(
+            "{{ with nomadVar `app/db` }}{{ .Metadata.ModifyIndex }} {{ .user | toUpper }} {{ toJSON . }}{{ end }}"
+        ),
+        "7 U {\"pass\":\"p w\",\"user\":\"u\"}"
+    );
+    assert_eq!(
+        text("{{ range nomadService `srv` }}{{ .Address }}:{{ .Port }}{{ end }}"),
+        "127.0.0.1:23111"
+    );
+    assert_eq!(
+        text(
+            "{{ range $tag, $services := nomadService `srv` | byTag }}{{ $tag }}={{ len $services }};{{ end }}"
+        ),
+        "a=1;b=1;"
+    );
+    assert!(
+        render("{{ range nomadService `srv` }}{{ .Nope }}{{ end }}")
+            .unwrap_err()
+            .message
+            .contains("there are .Address")
+    );
+}

@@ -1,0 +1,133 @@
+//! Surroundings of the tests: a small environment, one variable, one service, two interfaces.
+
+use std::collections::BTreeMap;
+
+use template::sockaddr::Interface;
+use template::source::{Answer, Lookup, ServiceInstance, ServiceName, Source, Variable};
+use template::{Error, Files, Limits, Rendered, Surroundings, Template};
+
+pub(crate) const SERVICE_PORT: u16 = 23111;
+
+pub(crate) struct Data;
+
+impl Data {
+    fn variable() -> Variable {
+        let items = BTreeMap::from([
+            ("user".to_owned(), "u".to_owned()),
+            ("pass".to_owned(), "p w".to_owned()),
+        ]);
+        Variable {
+            namespace: "default".to_owned(),
+            path: "app/db".to_owned(),
+            items,
+            modify_index: 7,
+            ..Variable::default()
+        }
+    }
+
+    fn service() -> ServiceInstance {
+        ServiceInstance {
+            name: "srv".to_owned(),
+            address: "127.0.0.1".to_owned(),
+            port: SERVICE_PORT,
+            tags: vec!["a".to_owned(), "b".to_owned()],
+            ..ServiceInstance::default()
+        }
+    }
+}
+
+impl Source for Data {
+    fn look_up(&self, lookup: &Lookup) -> Answer {
+        let (variable, service) = (Self::variable(), Self::service());
+        match lookup {
+            Lookup::Variable { path } if path.path == variable.path => Answer::Variable(variable),
+            Lookup::Variable { .. } => Answer::Absent,
+            Lookup::Variables { prefix } if variable.path.starts_with(&prefix.path) => {
+                Answer::Variables(vec![variable])
+            }
+            Lookup::Variables { .. } => Answer::Variables(Vec::new()),
+            Lookup::Service { name, .. } if *name == service.name => {
+                Answer::Instances(vec![service])
+            }
+            Lookup::Service { .. } => Answer::Instances(Vec::new()),
+            Lookup::Services => Answer::Services(vec![ServiceName {
+                name: service.name,
+                tags: service.tags,
+            }]),
+            Lookup::Consul { .. } | Lookup::Vault { .. } => Answer::Missing,
+        }
+    }
+}
+
+impl Files for Data {
+    fn read(&self, path: &str, _: usize) -> Result<String, String> {
+        match path {
+            "local/motd" => Ok("hello".to_owned()),
+            _ => Err(format!("{path:?} is outside of the task's directories")),
+        }
+    }
+}
+
+pub(crate) fn env() -> BTreeMap<String, String> {
+    let pairs = [("FOO", "bar"), ("NOMAD_PORT_http", "8080"), ("EMPTY", "")];
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+pub(crate) fn with<T>(
+    change: impl FnOnce(&mut Surroundings<'_>),
+    then: impl FnOnce(&Surroundings<'_>) -> T,
+) -> T {
+    let env = env();
+    let interface = |name: &str, address: &str, is_default| Interface {
+        name: name.to_owned(),
+        address: address.parse().expect("an IP address"),
+        is_default,
+    };
+    let interfaces = [
+        interface("lo", "127.0.0.1", false),
+        interface("eth1", "203.0.114.9", false),
+        interface("eth0", "fd00::2", true),
+        interface("eth0", "10.0.0.2", true),
+    ];
+    let mut surroundings = Surroundings {
+        env: &env,
+        files: &Data,
+        source: &Data,
+        namespace: "default",
+        region: "global",
+        interfaces: &interfaces,
+        now: template::timestamp(1_795_435_509_012_345_678),
+        missing_key_is_error: false,
+        limits: Limits::default(),
+    };
+    change(&mut surroundings);
+    then(&surroundings)
+}
+
+pub(crate) fn render(source: &str) -> Result<Rendered, Error> {
+    with(
+        |_| {},
+        |surroundings| Template::parse(source, "", "")?.render(surroundings),
+    )
+}
+
+/// The text of a template that renders.
+#[track_caller]
+pub(crate) fn text(source: &str) -> String {
+    match render(source) {
+        Ok(Rendered::Text(text)) => text,
+        other => panic!("{source}: {other:?}"),
+    }
+}
+
+/// The error of a template that fails.
+#[track_caller]
+pub(crate) fn error(source: &str) -> String {
+    match render(source) {
+        Err(error) => error.to_string(),
+        Ok(rendered) => panic!("{source}: {rendered:?}"),
+    }
+}

@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("jobdiff", &["model", "spec"]),
     ("suggest", &[]),
     ("hcl", &["model", "suggest"]),
-    ("template", &[]),
+    ("template", &["suggest"]),
     (
         "jobspec",
         &["model", "cron", "hcl", "spec", "suggest", "template"],

@@ -179,7 +179,11 @@ impl Functions {
             Some(hint) => Err(format!(
                 "the function {name} is not available in templates: {hint}"
             )),
-            None => Err(format!("there is no function {name}")),
+            None => {
+                let hint = suggest::hint(name, (self.table)().keys().copied());
+                let stop = if hint.is_empty() { "" } else { "." };
+                Err(format!("there is no function {name}{stop}{hint}"))
+            }
         }
     }
 }

@@ -38,7 +38,7 @@ enum Scale {
     Flags(&'static [&'static str], usize),
 }
 
-const EXAMPLES: [Example; 8] = [
+const EXAMPLES: [Example; 9] = [
     Example {
         file: "web.hcl",
         job_id: "web",
@@ -115,6 +115,18 @@ const EXAMPLES: [Example; 8] = [
         change: ("date +%s", "date +now-%s"),
         says_then: "now-1",
         scale: Scale::Edit("count = 2", "count = 3", 3),
+    },
+    Example {
+        file: "template.hcl",
+        job_id: "template",
+        kind: Kind::Service,
+        groups: &[("server", 1)],
+        task: "serve",
+        says: "Hello from SERVE",
+        // Only the text of a template changes.
+        change: ("Hello from", "Salaam from"),
+        says_then: "Salaam from SERVE",
+        scale: Scale::Edit("group \"server\" {", "group \"server\" {\n    count = 2", 2),
     },
     Example {
         file: "system.hcl",

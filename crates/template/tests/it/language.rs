@@ -147,6 +147,10 @@ fn errors_name_the_place_and_the_mistake() {
             "line 2, column 6: there is no function nope",
         ),
         (
+            "{{ envv `A` }}",
+            "there is no function envv. Did you mean \"env\"?",
+        ),
+        (
             "ä {{ $x }}",
             "line 1, column 6: the variable $x is not declared",
         ),

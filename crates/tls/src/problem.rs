@@ -1,7 +1,7 @@
 //! Reasons of failed connections, from the errors of a client's request.
 
 use std::error::Error;
-use std::io;
+use std::{fmt, io};
 
 use rustls::{AlertDescription, CertificateError};
 
@@ -42,6 +42,33 @@ impl Problem {
             next = error.source();
         }
         None
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotTls => f.write_str("the server speaks no TLS"),
+            Self::NeedsTls => f.write_str("the server needs TLS"),
+            Self::UnknownAuthority => {
+                f.write_str("no known authority has issued the server's certificate")
+            }
+            Self::Expired => f.write_str("the server's certificate has expired"),
+            Self::NotYetValid => f.write_str("the server's certificate is not valid yet"),
+            Self::WrongName {
+                expected,
+                presented,
+            } => write!(
+                f,
+                "the server's certificate is for {}, not for {expected}",
+                presented.join(", ")
+            ),
+            Self::CertificateRequired => f.write_str("the server requires a client certificate"),
+            Self::CertificateRefused { reason } => {
+                write!(f, "the server refused the client certificate: {reason}")
+            }
+            Self::Other(text) => f.write_str(text),
+        }
     }
 }
 

@@ -75,7 +75,7 @@ impl Error {
     pub fn message(&self) -> String {
         match &self.kind {
             Kind::Unreachable { problem } => problem.clone(),
-            Kind::Tls(problem) => format!("TLS failed: {problem:?}"),
+            Kind::Tls(problem) => format!("TLS failed: {problem}"),
             Kind::Foreign { evidence } => format!("the server there {evidence}"),
             Kind::UnknownRpc => "the server does not know this call: it is older than this \
                                  program, or no gateway"

@@ -13,6 +13,7 @@ mod heartbeat;
 mod register;
 mod retry;
 pub(crate) mod shared;
+mod tls_failure;
 mod watch;
 
 use service_kit::CancellationToken;

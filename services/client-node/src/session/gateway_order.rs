@@ -77,7 +77,7 @@ impl GatewayOrder {
         let missing: Vec<String> = self
             .configured
             .iter()
-            .filter(|address| !self.addresses.contains(address))
+            .filter(|address| !self.has_same_host(address))
             .cloned()
             .collect();
         // The failed gateway may have sent a wrong list.
@@ -85,10 +85,24 @@ impl GatewayOrder {
         (self.addresses.len() > 1).then(|| self.current())
     }
 
+    /// Tells whether the list has this gateway, with whatever scheme: gateways announce themselves with
+    /// `http://` also where all connections use TLS.
+    fn has_same_host(&self, address: &str) -> bool {
+        let host = without_scheme(address);
+        self.addresses
+            .iter()
+            .any(|known| without_scheme(known) == host)
+    }
+
     /// Moves the current gateway to the end.
     pub(super) fn skip(&mut self) {
         self.addresses.rotate_left(1);
     }
+}
+
+fn without_scheme(address: &str) -> &str {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.trim_end_matches('/')
 }
 
 fn shuffle(addresses: &mut [String], mut draw: impl FnMut() -> u64) {

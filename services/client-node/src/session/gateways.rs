@@ -19,6 +19,7 @@ use tonic::{Code, Response, Status};
 use tracing::{info, warn};
 
 use super::gateway_order::GatewayOrder;
+use super::tls_failure;
 
 /// A full list of a node with thousands of allocations is larger than gRPC's default of 4 MiB.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
@@ -165,11 +166,11 @@ impl Gateways {
             return;
         }
         if let Some(next) = self.lock().order.failed(address) {
+            let message = tls_failure::text(status);
+            let message = message.as_deref().unwrap_or(status.message());
             warn!(
                 gateway = address,
-                next,
-                message = status.message(),
-                "gateway failed; trying another"
+                next, message, "gateway failed; trying another"
             );
         }
     }
@@ -240,10 +241,12 @@ pub(crate) fn is_gateway_failure(status: &Status) -> bool {
     )
 }
 
-/// Returns the error with the gateway's address: an operator with several gateways looks for the one
-/// that failed.
+/// Returns the error with the gateway's address, because an operator with several gateways looks for the
+/// one that failed, and with the settings to check if TLS is the reason.
 pub(crate) fn naming(address: &str, status: &Status) -> Status {
-    let message = format!("gateway {address}: {}", status.message());
+    let problem = tls_failure::text(status);
+    let problem = problem.as_deref().unwrap_or(status.message());
+    let message = format!("gateway {address}: {problem}");
     let (details, metadata) = (status.details().to_vec(), status.metadata().clone());
     Status::with_details_and_metadata(status.code(), message, details.into(), metadata)
 }

@@ -45,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "lifecycle",
             "periodic-launch",
             "identity",
+            "suggest",
         ],
     ),
     ("lifecycle", &["model"]),

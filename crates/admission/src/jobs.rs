@@ -5,13 +5,14 @@
 //! calls them stable and tags them. [`mod@dispatch`], [`mod@force`], [`mod@evaluate`],
 //! [`mod@scale`] and [`mod@stop_alloc`] are the other operations. [`restart_alloc`] and [`logs`]
 //! find the node that answers a request ([`alloc_node`]). [`missing`] looks up jobs.
-//! [`namespace_rules`] restricts a job to what its namespace allows; [`request_id`] makes a retry
-//! find the first attempt.
+//! [`docker_config`] checks docker tasks; [`namespace_rules`] restricts a job to what its namespace
+//! allows; [`request_id`] makes a retry find the first attempt.
 
 pub mod alloc_node;
 pub mod decision;
 pub mod deregister;
 pub mod dispatch;
+pub mod docker_config;
 pub mod evaluate;
 pub mod force;
 pub mod limits;

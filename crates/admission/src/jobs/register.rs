@@ -9,7 +9,7 @@ use super::decision::{Answer, Decision, Proposal, RequestContext};
 use super::limits::{check_open_evals, eval_priority};
 use super::refusal::{FoundIndex, JobRefusal};
 use super::writes::{begin, evaluated, evaluation};
-use super::{dispatch, namespace_rules};
+use super::{dispatch, docker_config, namespace_rules};
 use crate::cluster::scheduler_config;
 
 /// The options of a registration.
@@ -96,6 +96,7 @@ fn propose(
     let job = &owned;
     check_update(stored, job)?;
     dispatch::check_owned(stored.map(|stored| &stored.value), job)?;
+    docker_config::check(job)?;
     let join = namespace_rules::admit(snapshot, job)?;
     check_open_evals(snapshot, request.max_open_evals)?;
 

@@ -135,8 +135,9 @@ fn unexpected(driver: &Driver, name: &str) -> String {
             driver.name,
         );
     }
+    // The suggestion first: docker has some fifty options.
     format!(
-        "unknown option {name:?} of the driver {}: expected are {expected}.{}",
+        "unknown option {name:?} of the driver {}.{} Expected are {expected}",
         driver.name,
         suggest::hint(name, known()),
     )
@@ -318,7 +319,19 @@ fn mismatch(wanted: &str, value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::DRIVERS;
+    use super::{DRIVERS, unexpected};
+
+    #[test]
+    fn the_suggestion_stands_before_the_list_of_options() {
+        let docker = DRIVERS
+            .iter()
+            .find(|driver| driver.name == "docker")
+            .unwrap();
+        let said = unexpected(docker, "prots");
+        let start =
+            "unknown option \"prots\" of the driver docker. Did you mean \"ports\"? Expected are ";
+        assert!(said.starts_with(start), "{said}");
+    }
 
     #[test]
     fn the_pages_on_job_files_and_drivers_name_every_option() {

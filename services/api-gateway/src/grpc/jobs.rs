@@ -4,7 +4,7 @@ use admission::cluster::scheduler_config;
 use admission::jobs::register::propose_dry_run;
 use admission::jobs::{
     self, Answer, Decision, DeregisterRequest, Preserve, RegisterRequest, RequestContext,
-    namespace_rules, request_id,
+    docker_config, namespace_rules, request_id,
 };
 use gateway_core::{Error, Step, too_large};
 use model::{EvalId, FieldErrors, Job, JobKey, Timestamp};
@@ -43,7 +43,8 @@ impl Jobs for Api {
                 let snapshot = self.gateway.core.fresh().await?;
                 let job = namespace_rules::with_node_pool(&snapshot, &admitted.job, names_no_pool);
                 let checked = namespace_rules::admit(&snapshot, &job)
-                    .and_then(|_| self.check_size(&snapshot, &job));
+                    .and_then(|_| docker_config::check(&job))
+                    .and_then(|()| self.check_size(&snapshot, &job));
                 drop(job);
                 checked.map(|()| admitted)
             }

@@ -1,11 +1,11 @@
 //! The deployment stage of the monitor, including automatic reverts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::v1;
 
 use super::line::{Ending, Output, Progress};
-use super::question::{Ask, Event, Next};
+use super::question::{Ask, Event, Next, Reverted};
 use crate::exit::Exit;
 use crate::render::{Style, alloc, deployment, task};
 
@@ -26,6 +26,8 @@ pub(super) struct DeploymentWatch {
     body: String,
     /// Allocation ID → the last printed reason of its failure.
     reasons: BTreeMap<String, String>,
+    /// Allocations with a printed first failure.
+    restarting: BTreeSet<String>,
     /// The need for a manual promotion has been printed.
     said_waiting: bool,
     /// The current pause has been printed.
@@ -38,6 +40,8 @@ pub(super) struct DeploymentWatch {
 struct Revert {
     job_id: String,
     create_index: u64,
+    failed_version: u64,
+    earlier_version: Option<u64>,
     looks: u32,
 }
 
@@ -48,6 +52,7 @@ impl DeploymentWatch {
             seen_index: 0,
             body: String::new(),
             reasons: BTreeMap::new(),
+            restarting: BTreeSet::new(),
             said_waiting: false,
             said_paused: false,
             revert: None,
@@ -77,6 +82,7 @@ impl DeploymentWatch {
             } => {
                 self.seen_index = index;
                 self.failures(style, &allocs, out);
+                self.restarts(style, &allocs, out);
                 self.progress(style, &deployment, &allocs, out);
                 self.waiting(style, &deployment, out);
                 self.paused(style, &deployment, out);
@@ -116,6 +122,26 @@ impl DeploymentWatch {
                 "Allocation \"{id}\" is unhealthy: {reason}; see 'kafila alloc status {id}'"
             )));
             self.reasons.insert(alloc.id.clone(), reason);
+        }
+    }
+
+    /// Prints the first failure of a task that is started again, long before its allocation counts as
+    /// unhealthy.
+    fn restarts(&mut self, style: &Style, allocs: &[v1::Allocation], out: &mut Vec<Output>) {
+        for alloc in allocs {
+            let is_known =
+                self.reasons.contains_key(&alloc.id) || self.restarting.contains(&alloc.id);
+            if is_known || self.restarting.len() >= MAX_REASONS {
+                continue;
+            }
+            let Some(reason) = task::restarting(alloc) else {
+                continue;
+            };
+            let id = style.id(&alloc.id);
+            out.push(Output::Detail(format!(
+                "Allocation \"{id}\" is not healthy yet: {reason}; see 'kafila alloc status {id}'"
+            )));
+            self.restarting.insert(alloc.id.clone());
         }
     }
 
@@ -187,6 +213,8 @@ impl DeploymentWatch {
                 self.revert = Some(Revert {
                     job_id: deployment.job_id.clone(),
                     create_index: deployment.create_index,
+                    failed_version: deployment.job_version,
+                    earlier_version: earlier_version(deployment),
                     looks: 0,
                 });
                 self.seen_index = 0;
@@ -206,7 +234,12 @@ impl DeploymentWatch {
             .filter(|other| other.create_index > revert.create_index && other.id != self.id)
             .max_by_key(|other| other.create_index);
         if let Some(newer) = newer {
-            return Next::Revert(newer.id.clone());
+            return Next::Revert(Reverted {
+                deployment_id: newer.id.clone(),
+                failed_version: revert.failed_version,
+                new_version: newer.job_version,
+                earlier_version: revert.earlier_version,
+            });
         }
         revert.looks += 1;
         if revert.looks < MAX_LOOKS {
@@ -223,6 +256,14 @@ fn ending(status: &str) -> Ending {
         "failed" | "cancelled" | "blocked" => Ending::Badly,
         _ => Ending::Open,
     }
+}
+
+/// Returns the version that a failed deployment goes back to, from its description.
+fn earlier_version(deployment: &v1::Deployment) -> Option<u64> {
+    let (_, version) = deployment
+        .status_description
+        .rsplit_once("rolling back to job version ")?;
+    version.trim().parse().ok()
 }
 
 /// Tells whether the job is being reverted, by the flags of its groups and the status description.

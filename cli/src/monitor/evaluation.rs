@@ -277,12 +277,20 @@ fn next(goal: Goal, evaluation: &v1::Evaluation, allocs: &[v1::Allocation]) -> N
     // A complete evaluation without changes may be blocked by a failed deployment.
     let is_content = evaluation.status == "complete" && evaluation.failed_task_groups.is_empty();
     let rolls_out = deployment_of(evaluation, allocs).is_some();
-    let is_service = evaluation.r#type == "service" && !evaluation.job_id.is_empty();
-    if goal != Goal::Stop && is_service && is_content && !rolls_out {
+    let has_job = !evaluation.job_id.is_empty();
+    let is_service = evaluation.r#type == "service" && !rolls_out;
+    // Nor does a batch job that has ended place anything.
+    let is_idle_batch = is_batch(&evaluation.r#type) && allocs.is_empty();
+    if goal != Goal::Stop && has_job && is_content && (is_service || is_idle_batch) {
         let (job_id, next) = (evaluation.job_id.clone(), Box::new(next));
         return Next::UnlessBlocked { job_id, next };
     }
     next
+}
+
+/// Tells whether jobs of this type end by themselves.
+pub(super) fn is_batch(job_type: &str) -> bool {
+    matches!(job_type, "batch" | "sysbatch")
 }
 
 fn after(goal: Goal, evaluation: &v1::Evaluation, allocs: &[v1::Allocation]) -> Next {

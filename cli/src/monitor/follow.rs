@@ -128,9 +128,12 @@ impl Follow<'_> {
         let namespace = &self.options.namespace;
         let blocking = Blocking { after, wait: WAIT };
         let (deployment, index) = self.connection.deployment(namespace, id, blocking).await?;
-        let is_unhealthy = |group: &v1::DeploymentGroup| group.unhealthy_allocs > 0;
-        let fails = deployment.task_groups.values().any(is_unhealthy);
-        let allocs = if self.style.verbose || fails {
+        // An allocation that is not healthy yet may have a task that fails to start.
+        let may_fail = |group: &v1::DeploymentGroup| {
+            group.unhealthy_allocs > 0 || group.healthy_allocs < group.placed_allocs
+        };
+        let may_fail = deployment.task_groups.values().any(may_fail);
+        let allocs = if self.style.verbose || may_fail {
             of_deployment(self.connection, &deployment).await?
         } else {
             Vec::new()

@@ -3,10 +3,12 @@
 //! Pure: answers come in as events with their arrival time. [`super::follow`] drives it.
 
 use super::deployment::DeploymentWatch;
-use super::evaluation::EvaluationWatch;
+use super::evaluation::{EvaluationWatch, is_batch};
 use super::line::Output;
-use super::question::{Ask, Event, Goal, Next};
+use super::question::{Ask, Event, Goal, Next, Reverted};
+use crate::connection::JobAtWork;
 use crate::exit::Exit;
+use crate::output::printable;
 use crate::render::Style;
 use crate::render::deployment_hold::DeploymentHold;
 
@@ -31,7 +33,7 @@ pub(crate) struct Monitor {
     /// An evaluation of the chain so far had failed placements.
     placement_failed: bool,
     /// The submitted version failed: the watched deployment reverts it.
-    is_reverted: bool,
+    reverted: Option<Reverted>,
     /// Consecutive requests without an answer.
     unanswered: u32,
 }
@@ -65,7 +67,7 @@ impl Monitor {
             options,
             stage,
             placement_failed: false,
-            is_reverted: false,
+            reverted: None,
             unanswered: 0,
         }
     }
@@ -133,13 +135,17 @@ impl Monitor {
             // The title depends on its delay, known from the first answer.
             Next::Evaluation(id) => Stage::Evaluation(EvaluationWatch::new(&id, true)),
             Next::Deployment(id) => watch_deployment(style, &id, out),
-            Next::Revert(id) => {
-                self.is_reverted = true;
-                watch_deployment(style, &id, out)
+            Next::Revert(reverted) => {
+                let stage = watch_deployment(style, &reverted.deployment_id, out);
+                self.reverted = Some(reverted);
+                stage
             }
             Next::UnlessBlocked { job_id: id, next } => Stage::Job { id, next },
-            // Exit code 0 would hide from a pipeline that its version does not run.
-            Next::Ended(Exit::Success) if self.is_reverted && self.options.goal != Goal::Revert => {
+            Next::Ended(Exit::Success)
+                if self.reverted.is_some() && self.options.goal != Goal::Revert =>
+            {
+                out.extend(self.reverted.as_ref().map(outcome).map(Output::Step));
+                // Exit code 0 would hide from a pipeline that its version does not run.
                 Stage::Ended(Exit::Failure)
             }
             Next::Ended(Exit::Success) if self.placement_failed && !self.is_deployment() => {
@@ -177,6 +183,25 @@ fn watch_deployment(style: &Style, id: &str, out: &mut Vec<Output>) -> Stage {
     Stage::Deployment(DeploymentWatch::new(id))
 }
 
+/// Describes a revert that has succeeded.
+fn outcome(reverted: &Reverted) -> String {
+    let Reverted {
+        failed_version,
+        new_version,
+        earlier_version,
+        ..
+    } = reverted;
+    match earlier_version {
+        Some(earlier) => format!(
+            "Version {failed_version} failed; the job runs version {earlier} again, as version \
+             {new_version}"
+        ),
+        None => format!(
+            "Version {failed_version} failed; the job was reverted, as version {new_version}"
+        ),
+    }
+}
+
 /// Returns `next`, or a failure with its reason if a failed deployment blocks the job.
 fn unless_blocked(style: &Style, event: &Event, next: Next, out: &mut Vec<Output>) -> Next {
     let Event::Job(found) = event else {
@@ -192,6 +217,34 @@ fn unless_blocked(style: &Style, event: &Event, next: Next, out: &mut Vec<Output
             out.push(Output::Step(format!("{}{rest}", first.to_uppercase())));
             Next::Ended(Exit::Failure)
         }
-        None => next,
+        None => {
+            out.extend(nothing_to_run(found).map(Output::Step));
+            next
+        }
+    }
+}
+
+/// Says that a batch job has ended, so that an evaluation places nothing; `None` while it may run.
+fn nothing_to_run(found: &JobAtWork) -> Option<String> {
+    let job = &found.job;
+    if !is_batch(job.r#type()) || found.allocs.is_empty() {
+        return None;
+    }
+    let ended = |status: &str| {
+        let mut allocs = found.allocs.iter();
+        allocs.any(|alloc| alloc.client_status == status)
+    };
+    let has_live = ["pending", "running", "unknown"].into_iter().any(ended);
+    let id = printable(job.id());
+    match (has_live, ended("failed")) {
+        (true, _) => None,
+        (false, false) => Some(format!(
+            "Nothing to run: job {id:?} has completed. 'kafila job run -force FILE' \
+             runs it again as a new version"
+        )),
+        (false, true) => Some(format!(
+            "Nothing to run: job {id:?} has failed. 'kafila job eval \
+             -force-reschedule {id}' replaces its failed allocations"
+        )),
     }
 }

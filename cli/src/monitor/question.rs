@@ -27,7 +27,7 @@ pub(crate) enum Goal {
 pub(crate) enum Ask {
     /// The evaluation, once it is newer than `after`, and its allocations.
     Evaluation { id: String, after: u64 },
-    /// The deployment, once it is newer than `after`, and its allocations if some are unhealthy or
+    /// The deployment, once it is newer than `after`, and its allocations if some are not healthy or
     /// with `verbose`.
     Deployment { id: String, after: u64 },
     /// The deployments of a job, once they are newer than `after`.
@@ -67,6 +67,19 @@ pub(crate) enum Event {
     Refused(String),
 }
 
+/// A failed deployment, and the one that reverts the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reverted {
+    /// The deployment that reverts.
+    pub(super) deployment_id: String,
+    /// The version that failed.
+    pub(super) failed_version: u64,
+    /// The number of the new version, which equals an earlier one.
+    pub(super) new_version: u64,
+    /// The number of that earlier version; `None` if the deployment does not say.
+    pub(super) earlier_version: Option<u64>,
+}
+
 /// The transition out of a stage.
 #[derive(Debug)]
 pub(super) enum Next {
@@ -75,8 +88,8 @@ pub(super) enum Next {
     Evaluation(String),
     /// The evaluation has ended, its deployment has not.
     Deployment(String),
-    /// The deployment has failed; this one reverts the job.
-    Revert(String),
+    /// The deployment has failed; another one reverts the job.
+    Revert(Reverted),
     /// `next`, unless a deployment blocks the job.
     UnlessBlocked {
         job_id: String,

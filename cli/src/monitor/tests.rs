@@ -8,8 +8,8 @@ use super::question::{Ask, Event, Goal};
 use crate::connection::JobAtWork;
 use crate::exit::Exit;
 use crate::fixtures::{
-    ALLOC, BLOCKED_EVAL, DEPLOYMENT, EVAL, NOW, SECOND, alloc, deployment, eval, failed_eval, job,
-    running_deployment,
+    self, ALLOC, BLOCKED_EVAL, DEPLOYMENT, EVAL, NOW, SECOND, alloc, deployment, eval, failed_eval,
+    job, running_deployment,
 };
 use crate::output::colour::Colour;
 use crate::render::tests::style;
@@ -448,6 +448,7 @@ fn a_failed_deployment_is_followed_by_the_one_that_takes_it_back() {
         |deployments: Vec<v1::Deployment>, index| Event::Deployments { deployments, index };
     let back = v1::Deployment {
         id: REVERT.to_owned(),
+        job_version: 2,
         create_index: 33,
         modify_index: 33,
         ..deployment()
@@ -476,12 +477,87 @@ fn a_failed_deployment_is_followed_by_the_one_that_takes_it_back() {
             after: 0
         }
     );
-    monitor.step(&style, rollout(back));
+    let said = monitor.step(&style, rollout(back));
     assert_eq!(
         monitor.ask(),
         Ask::Nothing(Exit::Failure),
         "the submitted version failed"
     );
+    let last = "Version 1 failed; the job runs version 0 again, as version 2";
+    assert_eq!(said.last(), Some(&Output::Step(last.to_owned())));
+}
+
+#[test]
+fn the_first_failure_of_a_task_that_is_retried_is_shown_once() {
+    let mut alloc = fixtures::never_started();
+    alloc.client_status = "pending".to_owned();
+    alloc.deployment_health = None;
+    for state in alloc.task_states.values_mut() {
+        state.state = "pending".to_owned();
+        state.failed = false;
+        let last = state.events.last_mut().unwrap();
+        last.r#type = "Restarting".to_owned();
+        last.display_message = "Task restarting in 15s".to_owned();
+    }
+    let event = || Event::Deployment {
+        deployment: Box::new(running_deployment()),
+        allocs: vec![alloc.clone()],
+        index: 22,
+    };
+    let monitor = Monitor::of_deployment(options(Goal::Start), DEPLOYMENT);
+    let (lines, _) = play(monitor, vec![event(), event()]);
+    let said: Vec<_> = lines
+        .iter()
+        .filter(|it| it.contains("Allocation"))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "    T: Allocation \"8a3f2c1e\" is not healthy yet: task \"server\": Driver Failure: no such \
+          command (Task restarting in 15s); see 'kafila alloc status 8a3f2c1e'"
+        ]
+    );
+}
+
+#[test]
+fn a_batch_job_that_has_ended_is_said_to_have_nothing_to_run() {
+    let idle = v1::Evaluation {
+        r#type: "batch".to_owned(),
+        deployment_id: String::new(),
+        ..eval()
+    };
+    let ended = |status: &str| {
+        Event::Job(Box::new(JobAtWork {
+            job: v1::Job {
+                r#type: Some("batch".to_owned()),
+                ..job()
+            },
+            deployments: Vec::new(),
+            allocs: vec![v1::Allocation {
+                client_status: status.to_owned(),
+                ..alloc()
+            }],
+        }))
+    };
+    for (status, advice) in [
+        (
+            "complete",
+            Some("has completed. 'kafila job run -force FILE'"),
+        ),
+        (
+            "failed",
+            Some("has failed. 'kafila job eval -force-reschedule web'"),
+        ),
+        ("running", None),
+    ] {
+        let (lines, ask) = start(vec![evaluation(idle.clone(), vec![]), ended(status)]);
+        assert_eq!(ask, Ask::Nothing(Exit::Success), "{status}");
+        let last = lines.last().unwrap();
+        assert_eq!(last.contains("Nothing to run"), advice.is_some(), "{last}");
+        assert!(advice.is_none_or(|advice| last.contains(advice)), "{last}");
+    }
+    let (_, ask) = start(vec![evaluation(idle, vec![starting()])]);
+    assert_eq!(ask, Ask::Nothing(Exit::Success), "placed: no question");
 }
 
 #[test]

@@ -98,6 +98,23 @@ pub(crate) fn failure_of(alloc: &v1::Allocation, name: &str) -> Option<String> {
     Some(format!("task \"{}\": {kind}{message}", printable(name)))
 }
 
+/// Returns the failure of a task that is about to be started again, as in
+/// `task "server": Driver Failure: … (Task restarting in 15s)`.
+pub(crate) fn restarting(alloc: &v1::Allocation) -> Option<String> {
+    let states = sorted(&alloc.task_states);
+    let is_restarting = |state: &v1::TaskState| {
+        let last = state.events.last();
+        last.is_some_and(|event| event.r#type == "Restarting")
+    };
+    let (name, state) = states.iter().find(|(_, state)| is_restarting(state))?;
+    let last = state.events.last()?;
+    let delay = match last.display_message.as_str() {
+        "" => String::new(),
+        message => format!(" ({})", printable(message)),
+    };
+    Some(format!("{}{delay}", failure_of(alloc, name)?))
+}
+
 pub(crate) fn state_word(state: Option<&v1::TaskState>) -> &str {
     match state {
         Some(state) if !state.state.is_empty() => &state.state,

@@ -53,6 +53,9 @@ enum Failure {
     /// Nothing was written.
     #[error("cannot reach the store")]
     Store(#[source] store::Error),
+    /// Nothing was written, and a retry is refused as well.
+    #[error(transparent)]
+    Refused(store::Error),
     #[error(
         "the store did not answer: the request may have been committed; send it again to find out"
     )]
@@ -72,6 +75,7 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Contended { .. } => Self::new(Code::Aborted, failure),
+            Failure::Refused(_) => Self::new(Code::FailedPrecondition, failure),
             failure => Self::new(Code::Unavailable, failure),
         }
     }
@@ -81,6 +85,8 @@ impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         if matches!(error, store::Error::NoSpace { .. }) {
             Self::overloaded(error)
+        } else if matches!(error, store::Error::Refused { .. }) {
+            Failure::Refused(error).into()
         } else if error.is_unknown() {
             Failure::Unknown(error).into()
         } else {

@@ -217,3 +217,19 @@ async fn members_are_listed_while_etcd_answers_no_reads() {
     assert_eq!(status.members.len(), 1);
     assert!(!status.members[0].error.is_empty(), "{status:?}");
 }
+
+#[tokio::test]
+async fn an_embedded_store_is_reached_and_says_that_it_needs_no_defragmentation() {
+    let suite = Suite::start(1).await;
+    let mut operator = suite.operator(0);
+    let status = operator.get_etcd_status(ask(v1::GetEtcdStatusRequest {}));
+    let members = status.await.unwrap().into_inner().members;
+    let request = v1::DefragmentEtcdRequest {
+        endpoint: members[0].endpoint.clone(),
+    };
+    let error = operator.defragment_etcd(ask(request)).await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    let text = error.message();
+    assert!(text.contains("needs no defragmentation"), "{text}");
+    assert!(!text.contains("cannot reach"), "{text}");
+}

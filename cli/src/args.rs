@@ -115,7 +115,8 @@ pub struct Global {
     /// Namespace; '*' lists all of them. A job file that names another one is refused [default: the
     /// job file's, else KAFILA_NAMESPACE, else NOMAD_NAMESPACE, else "default"; IDs of allocations,
     /// evaluations and deployments are looked up in all namespaces]
-    #[arg(long, global = true, value_name = "NAME", help_heading = HEADING)]
+    #[arg(long, global = true, value_name = "NAME", value_parser = values::id,
+          help_heading = HEADING)]
     pub namespace: Option<String>,
     /// Read the gateway's copy of the state as it is, even while etcd does not answer. It may be old
     #[arg(long, global = true, help_heading = HEADING)]
@@ -323,6 +324,18 @@ mod tests {
             assert!(error.contains("the value is empty"), "{name}: {error}");
         });
         assert!(seen > 30, "{seen} commands");
+    }
+
+    #[test]
+    fn an_empty_namespace_is_refused() {
+        for line in [
+            "kafila --namespace= status",
+            "kafila job stop --namespace= web",
+        ] {
+            let parsed = command().try_get_matches_from(line.split(' '));
+            let error = parsed.expect_err(line).to_string();
+            assert!(error.contains("the value is empty"), "{line}: {error}");
+        }
     }
 
     #[test]

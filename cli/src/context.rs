@@ -56,9 +56,38 @@ impl Context {
             .reading(global.stale),
             printer: printer(global.no_color, global.force_color),
             clock: Clock::real(),
-            namespace_flag: global.namespace.clone().filter(|name| !name.is_empty()),
+            namespace_flag: global.namespace.clone(),
             words: line.words.clone(),
         })
+    }
+
+    /// Notes on standard error that the namespace of an empty list does not exist.
+    pub(crate) async fn note_unknown_namespace(&self) {
+        let name = self.connection.namespace();
+        if matches!(name, "*" | "default") {
+            return;
+        }
+        // Only a hint, so any other error is left to the next command.
+        let found = self.connection.namespace_named(name).await;
+        if found.is_err_and(|error| error.is_not_found()) {
+            self.printer.err(&format!(
+                "Namespace {name:?} does not exist: 'kafila namespace list' shows those that do."
+            ));
+        }
+    }
+
+    /// Notes on standard error that the job of an empty list does not exist.
+    pub(crate) async fn note_unknown_job(&self, job_id: &str) {
+        let namespace = self.connection.namespace();
+        if namespace == "*" {
+            return;
+        }
+        let found = self.connection.job(namespace, job_id, None).await;
+        if found.is_err_and(|error| error.is_not_found()) {
+            self.printer.err(&format!(
+                "Namespace {namespace:?} has no job {job_id:?}: 'kafila job status' lists its jobs."
+            ));
+        }
     }
 
     /// Prints the output of a command that has succeeded.

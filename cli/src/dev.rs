@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use model::Timestamp;
 use service_kit::run::BoxError;
-use service_kit::{CancellationToken, Clock, Telemetry, TelemetryConfig};
+use service_kit::{CancellationToken, Clock, Telemetry, TelemetryConfig, TelemetryError};
 
 use crate::args::dev::Dev;
 use crate::context;
@@ -54,7 +54,16 @@ fn start(args: Dev, printer: Printer) -> Result<Exit, BoxError> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let telemetry = Telemetry::start("kafila-dev", &config)?;
+        let telemetry = Telemetry::start("kafila-dev", &config).map_err(|error| match error {
+            // Its own words name the setting of a configuration file.
+            TelemetryError::BadFilter(filter) => format!(
+                "-log={:?}: {}",
+                config.log,
+                service_kit::run::chain(&filter)
+            )
+            .into(),
+            error => BoxError::from(error),
+        })?;
         let remains = Remains::default();
         let drain = terminal::on_signals(printer, remains.clone())?;
         let terminal = Terminal::new(printer, drain.clone());

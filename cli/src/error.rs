@@ -12,6 +12,7 @@ use model::{FieldError, FieldErrors};
 use crate::address::{Address, InvalidAddress};
 use crate::exit::Exit;
 
+mod advice;
 mod tls;
 
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +58,7 @@ pub enum Error {
         timeout: Duration,
     },
 
-    #[error("Error {doing}: {}", .error.message())]
+    #[error("Error {doing}: {}{}", .error.message(), advice::below(doing, error))]
     Rpc {
         doing: String,
         error: Box<kafila_client::Error>,

@@ -27,7 +27,7 @@ pub(super) async fn run(context: &Context, command: &Etcd) -> Result<Exit, Error
 async fn status(context: &Context) -> Result<Exit, Error> {
     let status = context.connection.etcd_status().await?;
     context.printer.out(&render::etcd::status(&status))?;
-    let is_well = status.refusal.is_empty() && is_healthy(&status);
+    let is_well = status.revision > 0 && status.refusal.is_empty() && is_healthy(&status);
     Ok(if is_well {
         Exit::Success
     } else {

@@ -32,6 +32,13 @@ pub(super) async fn list(context: &Context, args: &List) -> Result<Exit, Error> 
             .0
             .sort_by_key(|eval| std::cmp::Reverse(eval.create_index));
     }
+    if evals.0.is_empty() {
+        match &args.job {
+            // A purged job may have left evaluations; it is unknown only without any.
+            Some(job_id) => context.note_unknown_job(job_id).await,
+            None => context.note_unknown_namespace().await,
+        }
+    }
     page::show::<_, json::eval::Evaluation<'_>>(context, &evals, args.json, |evals| {
         if evals.is_empty() {
             "No evals found".to_owned()

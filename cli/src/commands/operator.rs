@@ -35,9 +35,9 @@ const HEALTH_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) async fn health(context: &Context, args: &Health) -> Result<Exit, Error> {
     let deadline = args.wait.map(|wait| Instant::now() + wait);
     loop {
-        let found = context.connection.is_ready().await;
+        let found = health_problem(context).await;
         let may_change = match &found {
-            Ok(is_ready) => !is_ready,
+            Ok(problem) => problem.is_some(),
             Err(error) => error.is_transient(),
         };
         if may_change && deadline.is_some_and(|deadline| Instant::now() < deadline) {
@@ -45,15 +45,36 @@ pub(super) async fn health(context: &Context, args: &Health) -> Result<Exit, Err
             continue;
         }
         let url = &context.connection.address().url;
-        if found? {
+        let Some(problem) = found? else {
             context.printer.out(&format!("{url} is ready"))?;
             return Ok(Exit::Success);
-        }
-        return Err(Error::text(format!(
-            "{url} is not ready: it starts, shuts down, or has no connection to etcd.\n\
-             Its log says which."
-        )));
+        };
+        return Err(Error::text(format!("{url} is not ready: {problem}")));
     }
+}
+
+/// Returns the reason why the process at the address is not ready; `None` if it is.
+///
+/// A process calls itself ready until etcd has been silent for a while, so a gateway is also asked
+/// whether etcd answers now.
+async fn health_problem(context: &Context) -> Result<Option<&'static str>, Error> {
+    let is_ready = context.connection.is_ready().await?;
+    Ok(match (is_ready, context.connection.etcd_answers().await) {
+        (_, Some(false)) => Some(
+            "etcd does not answer it.\n\
+             Writes fail; reads with -stale show the gateway's copy of the state. \
+             'kafila operator etcd status' shows the members of etcd.",
+        ),
+        (true, _) => None,
+        (false, Some(true)) => Some(
+            "etcd answers it, so it starts, shuts down, or the limits of etcd are too low\n\
+             (--max-txn-ops and --max-request-bytes). Its log says which.",
+        ),
+        (false, None) => Some(
+            "it starts, shuts down, has no connection to etcd, or the limits of etcd are too low\n\
+             (--max-txn-ops and --max-request-bytes). Its log says which.",
+        ),
+    })
 }
 
 pub(super) async fn log_level(context: &Context, args: &LogLevel) -> Result<Exit, Error> {

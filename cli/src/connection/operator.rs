@@ -11,6 +11,8 @@ use crate::error::Error;
 /// The time for a defragmentation, beyond the timeout of requests: a member of etcd rewrites some
 /// 100 MB a second.
 const DEFRAGMENT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The time for etcd's answer to a check of health: the gateway waits 3 s for the status of a member.
+const ETCD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Completes "Error …".
 const SAVING: &str = "saving a snapshot";
 
@@ -111,6 +113,19 @@ impl Connection {
         let doing = "querying the status of etcd";
         self.call(doing, self.api().operator().get_etcd_status(message))
             .await
+    }
+
+    /// Tells whether etcd answers reads of the gateway; `None`: the process at the address is no gateway,
+    /// or does not answer this caller.
+    pub(crate) async fn etcd_answers(&self) -> Option<bool> {
+        let message = v1::GetEtcdStatusRequest {};
+        let call = self.api().operator().get_etcd_status(message);
+        let call = call.timeout(self.timeout().min(ETCD_TIMEOUT));
+        match self.call_waiting("querying the status of etcd", call).await {
+            Ok(status) => Some(status.revision > 0),
+            Err(Error::Timeout { .. }) => Some(false),
+            Err(_) => None,
+        }
     }
 
     /// Drops the history before `revision`; 0: the newest.

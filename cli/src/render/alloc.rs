@@ -7,35 +7,34 @@ use crate::output::fields::Fields;
 use crate::output::table::Table;
 use crate::output::time::span;
 
-/// Returns the table of allocations in the status of a job, node or deployment.
+/// The object whose allocations a table shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Job,
+    Node,
+}
+
+/// Returns the table of allocations in the status of a job, evaluation or deployment.
 pub(crate) fn table(allocs: &[v1::Allocation], style: &Style) -> Table {
-    let brief = [
-        "ID",
-        "Node ID",
-        "Task Group",
-        "Version",
-        "Desired",
-        "Status",
-        "Created",
-        "Modified",
+    table_of(Owner::Job, allocs, style)
+}
+
+fn table_of(owner: Owner, allocs: &[v1::Allocation], style: &Style) -> Table {
+    let columns = [
+        ("ID", true),
+        ("Eval ID", style.verbose),
+        ("Node ID", true),
+        ("Node Name", style.verbose),
+        ("Job ID", owner == Owner::Node),
+        ("Task Group", true),
+        ("Version", true),
+        ("Desired", true),
+        ("Status", true),
+        ("Created", true),
+        ("Modified", true),
     ];
-    let full = [
-        "ID",
-        "Eval ID",
-        "Node ID",
-        "Node Name",
-        "Task Group",
-        "Version",
-        "Desired",
-        "Status",
-        "Created",
-        "Modified",
-    ];
-    let mut table = if style.verbose {
-        Table::new(full)
-    } else {
-        Table::new(brief)
-    };
+    let shown = columns.iter().filter(|(_, is_shown)| *is_shown);
+    let mut table = Table::new(shown.map(|(title, _)| *title));
     for alloc in newest_first(allocs) {
         let mut cells = vec![style.id(&alloc.id)];
         if style.verbose {
@@ -44,6 +43,9 @@ pub(crate) fn table(allocs: &[v1::Allocation], style: &Style) -> Table {
         cells.push(style.id(&alloc.node_id));
         if style.verbose {
             cells.push(alloc.node_name.clone());
+        }
+        if owner == Owner::Node {
+            cells.push(alloc.job_id.clone());
         }
         cells.extend([
             alloc.task_group.clone(),
@@ -64,6 +66,15 @@ pub(crate) fn section(allocs: &[v1::Allocation], style: &Style) -> String {
         "No allocations placed\n".to_owned()
     } else {
         table(allocs, style).render()
+    }
+}
+
+/// As [`section`], for the allocations of a node: with their jobs.
+pub(crate) fn section_of_node(allocs: &[v1::Allocation], style: &Style) -> String {
+    if allocs.is_empty() {
+        "No allocations placed\n".to_owned()
+    } else {
+        table_of(Owner::Node, allocs, style).render()
     }
 }
 

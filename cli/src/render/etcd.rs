@@ -43,7 +43,12 @@ pub(crate) fn status(status: &v1::GetEtcdStatusResponse) -> String {
         },
     );
     let is_refused = !status.refusal.is_empty();
-    fields.add("New Work", if is_refused { "refused" } else { "accepted" });
+    let new_work = match status.revision {
+        _ if is_refused => "refused",
+        0 => "unknown: etcd does not answer",
+        _ => "accepted",
+    };
+    fields.add("New Work", new_work);
     let mut text = format!("{}\n{}", fields.render(), table.render());
     if is_refused {
         text.push_str(&format!("\n{}\n", status.refusal));
@@ -104,5 +109,11 @@ mod tests {
         }
         let silent = status(&v1::GetEtcdStatusResponse::default());
         assert!(silent.contains("Revision = unknown"), "{silent}");
+        assert!(silent.contains("New Work = unknown"), "{silent}");
+        let well = v1::GetEtcdStatusResponse {
+            revision: 7,
+            ..Default::default()
+        };
+        assert!(status(&well).contains("New Work = accepted"));
     }
 }

@@ -104,7 +104,7 @@ impl Status<'_> {
             let table = self.allocated();
             out.push_str(&style.section("Allocated Resources", &table.render()));
         }
-        let body = alloc::section(self.allocs, style);
+        let body = alloc::section_of_node(self.allocs, style);
         out.push_str(&style.section("Allocations", &body));
         if style.verbose {
             out.push_str(&self.details(style));

@@ -97,6 +97,10 @@ async fn the_gateways_own_words_are_shown() {
             Status::unavailable("etcd has no leader"),
             "etcd has no leader",
         ),
+        (
+            Status::unavailable("cannot answer with fresh state: try again"),
+            "Reads with -stale show the gateway's copy",
+        ),
     ];
     for (status, part) in table {
         let broken = Some(status);

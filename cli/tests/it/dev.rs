@@ -61,6 +61,16 @@ async fn an_address_beyond_loopback_needs_a_flag() {
 }
 
 #[tokio::test]
+async fn a_log_filter_that_is_none_is_named_by_its_flag() {
+    let said = kafila("dev -listen 127.0.0.1:0 -log foo=bar=baz")
+        .run()
+        .await;
+    said.ended(1)
+        .complained(&["-log: \"foo=bar=baz\" is not a filter such as info"]);
+    assert!(!said.stderr.contains("telemetry"), "{}", said.stderr);
+}
+
+#[tokio::test]
 async fn a_reader_that_goes_away_ends_it_in_order() {
     let mut child = kafila("dev -listen 127.0.0.1:0").start("");
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -14,6 +14,27 @@ fn blocked() -> FakeState {
 }
 
 #[tokio::test]
+async fn an_empty_list_says_that_its_job_or_namespace_does_not_exist() {
+    let gateway = Gateway::start(FakeState::default()).await;
+    for (line, part) in [
+        ("eval list -job nope", "has no job \"nope\""),
+        (
+            "eval list -namespace nope",
+            "Namespace \"nope\" does not exist",
+        ),
+        (
+            "job status -namespace nope",
+            "Namespace \"nope\" does not exist",
+        ),
+    ] {
+        let said = kafila(line).at(&gateway.address).await;
+        said.ended(0).complained(&[part]);
+    }
+    let said = kafila("eval list -namespace *").at(&gateway.address).await;
+    assert_eq!(said.ended(0).stderr, "");
+}
+
+#[tokio::test]
 async fn evaluations_are_listed_and_filtered() {
     let gateway = Gateway::start(blocked()).await;
     let said = kafila("eval list").at(&gateway.address).await;

@@ -268,6 +268,18 @@ async fn a_job_that_is_stopped_is_not_started_by_scaling_or_evaluating_it_and_th
 }
 
 #[tokio::test]
+async fn the_count_of_a_periodic_job_applies_from_its_next_launch() {
+    let mut state = FakeState::running();
+    state.stubs[0].periodic = true;
+    let gateway = Gateway::start(state).await;
+    let said = kafila("job scale web app 3").at(&gateway.address).await;
+    said.ended(0).printed(&[
+        "Job scale successful\n",
+        "The count applies from the next launch.\n",
+    ]);
+}
+
+#[tokio::test]
 async fn a_count_below_none_is_refused_as_one() {
     for (line, count) in [
         ("job scale web -1", "-1"),

@@ -204,6 +204,16 @@ async fn scenario_024_a_job_that_was_changed_meanwhile_is_not_updated() {
         "kafila job inspect web",
     ]);
     assert_eq!(gateway.state().register_requests[0].check_index, Some(0));
+    let missing = Status::aborted("Enforcing job modify index 55: job does not exist");
+    gateway.state().registered = [Err(missing)].into();
+    let said = kafila("job run -check-index 55")
+        .arg(&file.path)
+        .at(&gateway.address)
+        .await;
+    said.ended(1).complained(&[
+        "Job not updated\n",
+        "-check-index=0 registers the job \"web\"",
+    ]);
 }
 
 #[tokio::test]

@@ -28,11 +28,22 @@ async fn leaders_are_listed_or_there_are_none() {
 
 #[tokio::test]
 async fn health_is_that_of_the_process_at_the_address() {
-    let gateway = Gateway::start(FakeState::default()).await;
+    let mut state = FakeState::default();
+    state.etcd.revision = 7;
+    let gateway = Gateway::start(state).await;
     let said = kafila("operator health").at(&gateway.address).await;
     let expected = format!("{} is ready\n", gateway.address);
     assert_eq!(said.ended(0).stdout, expected);
+    // The gateway does not know yet that etcd is away.
+    gateway.state().etcd.revision = 0;
+    let said = kafila("operator health").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["is not ready: etcd does not answer", "-stale"]);
+    gateway.state().etcd.revision = 7;
     gateway.set_ready(false);
+    let said = kafila("operator health").at(&gateway.address).await;
+    said.ended(1)
+        .complained(&["etcd answers it", "limits of etcd", "--max-txn-ops"]);
     let said = kafila("operator health").at(&gateway.address).await;
     said.ended(1)
         .complained(&[&gateway.address, "is not ready", "etcd"]);
@@ -47,7 +58,9 @@ async fn health_is_that_of_the_process_at_the_address() {
 
 #[tokio::test]
 async fn health_with_wait_outlasts_a_restart() {
-    let gateway = Gateway::start(FakeState::default()).await;
+    let mut state = FakeState::default();
+    state.etcd.revision = 7;
+    let gateway = Gateway::start(state).await;
     let address = gateway.address.clone();
     let mut asking = None;
     let restarted = gateway.restart(async {

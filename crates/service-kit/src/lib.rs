@@ -43,7 +43,7 @@ pub use logs::Logs;
 pub use metrics::Metrics;
 pub use run::run_service;
 pub use settings::{EtcdConfig, ListenConfig, LogFormat, TelemetryConfig, TlsConfig};
-pub use telemetry::Telemetry;
+pub use telemetry::{Telemetry, TelemetryError};
 pub use tokio_util::sync::CancellationToken;
 pub use trace_parent::{SpanParent, current_trace_parent};
 pub use transport::Transport;

@@ -85,7 +85,13 @@ fn explained(error: Error, parsed: &Parsed, job_id: &str, colour: Colour) -> Err
             diagnostic::errors(&places, colour)
         ));
     }
-    if error.reason().contains(CHECK_INDEX_REFUSED) {
+    let reason = error.reason();
+    if reason.contains(CHECK_INDEX_REFUSED) && reason.ends_with("job does not exist") {
+        return Error::text(format!(
+            "{reason}\nJob not updated\n-check-index=0 registers the job {job_id:?} as a new one."
+        ));
+    }
+    if reason.contains(CHECK_INDEX_REFUSED) {
         return Error::text(format!(
             "{}\nJob not updated\n\
              'kafila job inspect {job_id}' shows its current JobModifyIndex.",

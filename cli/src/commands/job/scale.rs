@@ -51,6 +51,12 @@ pub(crate) async fn scale(context: &Context, args: &Scale) -> Result<Exit, Error
                 .printer
                 .out(&format!("Evaluation ID: {}", answer.eval_id))?;
         }
+        if job.periodic || job.parameterized {
+            let launch = if job.periodic { "launch" } else { "dispatch" };
+            context
+                .printer
+                .out(&format!("The count applies from the next {launch}."))?;
+        }
         return Ok(Exit::Success);
     }
     watch::job(

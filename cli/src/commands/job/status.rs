@@ -30,6 +30,9 @@ async fn list(context: &Context, args: &Status) -> Result<Exit, Error> {
     let namespace = connection.namespace();
     let options = page::options(context, namespace, &args.page);
     let jobs = connection.job_page(options).await?;
+    if jobs.0.is_empty() {
+        context.note_unknown_namespace().await;
+    }
     page::show::<_, json::job::JobStub<'_>>(context, &jobs, args.json, |jobs| {
         if jobs.is_empty() {
             "No running jobs".to_owned()

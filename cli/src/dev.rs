@@ -56,12 +56,9 @@ fn start(args: Dev, printer: Printer) -> Result<Exit, BoxError> {
     runtime.block_on(async {
         let telemetry = Telemetry::start("kafila-dev", &config).map_err(|error| match error {
             // Its own words name the setting of a configuration file.
-            TelemetryError::BadFilter(filter) => format!(
-                "-log={:?}: {}",
-                config.log,
-                service_kit::run::chain(&filter)
-            )
-            .into(),
+            TelemetryError::BadFilter(filter) => {
+                format!("-log: {}", service_kit::run::chain(&filter)).into()
+            }
             error => BoxError::from(error),
         })?;
         let remains = Remains::default();

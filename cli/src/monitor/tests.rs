@@ -402,11 +402,11 @@ fn nothing_is_placed_of_a_version_whose_deployment_has_failed_and_that_is_a_fail
     let monitor = Monitor::of_evaluation(options(Goal::Stop), EVAL);
     let (_, ask) = play(monitor, vec![evaluation(idle(), vec![])]);
     assert_eq!(ask, Ask::Nothing(Exit::Success));
-    let batch = v1::Evaluation {
-        r#type: "batch".to_owned(),
+    let system = v1::Evaluation {
+        r#type: "system".to_owned(),
         ..idle()
     };
-    let (_, ask) = start(vec![evaluation(batch, vec![])]);
+    let (_, ask) = start(vec![evaluation(system, vec![])]);
     assert_eq!(ask, Ask::Nothing(Exit::Success));
 }
 
@@ -556,7 +556,11 @@ fn a_batch_job_that_has_ended_is_said_to_have_nothing_to_run() {
         assert_eq!(last.contains("Nothing to run"), advice.is_some(), "{last}");
         assert!(advice.is_none_or(|advice| last.contains(advice)), "{last}");
     }
-    let (_, ask) = start(vec![evaluation(idle, vec![starting()])]);
+    let placed = v1::Allocation {
+        deployment_id: String::new(),
+        ..starting()
+    };
+    let (_, ask) = start(vec![evaluation(idle, vec![placed])]);
     assert_eq!(ask, Ask::Nothing(Exit::Success), "placed: no question");
 }
 

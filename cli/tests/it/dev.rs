@@ -66,7 +66,7 @@ async fn a_log_filter_that_is_none_is_named_by_its_flag() {
         .run()
         .await;
     said.ended(1)
-        .complained(&["-log: \"foo=bar=baz\" is not a filter such as info"]);
+        .complained(&["-log: \"foo=bar=baz\" names no level"]);
     assert!(!said.stderr.contains("telemetry"), "{}", said.stderr);
 }
 

@@ -73,7 +73,6 @@ impl GatewayOrder {
         if self.current() != address {
             return None;
         }
-        self.skip();
         let missing: Vec<String> = self
             .configured
             .iter()
@@ -82,6 +81,7 @@ impl GatewayOrder {
             .collect();
         // The failed gateway may have sent a wrong list.
         self.addresses.extend(missing);
+        self.skip();
         (self.addresses.len() > 1).then(|| self.current())
     }
 

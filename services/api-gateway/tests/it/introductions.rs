@@ -20,6 +20,9 @@ use tonic::{Code, Status};
 
 use crate::support::{Suite, WAIT_LIMIT};
 
+/// An address of a node, which no test dials.
+const ADDRESS: &str = "http://10.0.0.9:7201";
+
 /// The files of a cluster: a CA, a CA of nodes, certificates.
 struct Cluster {
     directory: tempfile::TempDir,
@@ -171,6 +174,7 @@ async fn a_node_joins_with_a_token_and_registers_with_its_certificate() {
     let tls = cluster.tls("n1", &joined.certificate, &key);
     let mut node = builders::node(1);
     node.id = joined.node_id.parse().unwrap();
+    node.address = ADDRESS.to_owned();
     register(channel(&tls, &suite, Role::Node), &node)
         .await
         .unwrap();
@@ -389,6 +393,7 @@ async fn a_node_is_held_to_the_pool_of_its_token() {
     let tls = cluster.tls("n1", &joined.certificate, &key);
     let mut node = builders::node(1);
     node.id = joined.node_id.parse().unwrap();
+    node.address = ADDRESS.to_owned();
     let refused = register(channel(&tls, &suite, Role::Node), &node).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);

@@ -138,7 +138,8 @@ mod tests {
         child.parent_id = "a".to_owned();
         stored.put_job(&child);
         let job = builders::service("a", 1);
-        let alloc = builders::allocation(1, &job, node.id);
+        let mut alloc = builders::allocation(1, &job, node.id);
+        alloc.job_create_index = stored.snapshot().job(&job.key()).unwrap().create_index;
         stored.put_alloc(&alloc);
         let numbers = count(&stored.snapshot(), 2);
         assert_eq!((numbers.pending, numbers.running, numbers.dead), (3, 1, 0));

@@ -127,7 +127,7 @@ fn a_revert_deletes_the_versions_beyond_the_limit() {
         })
         .collect();
     // Version 0 is stable and kept; with the reverted one, six are left.
-    assert_eq!(deleted, [1, 2]);
+    assert_eq!(deleted, [1, 2, 3]);
     assert_eq!(outcome::without_revert(whole).writes.len(), 2);
 }
 

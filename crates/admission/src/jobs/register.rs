@@ -295,7 +295,9 @@ pub(super) fn answer_again(
         .job_versions(key)
         .filter(|version| version.create_index <= written);
     let newest = versions.max_by_key(|version| version.create_index);
-    let job_modify_index = newest.map_or(0, |version| version.create_index);
+    // No version is left of a job that was purged since; the registration wrote one with its
+    // evaluation, unless the job was the same as before.
+    let job_modify_index = newest.map_or(written, |version| version.create_index);
     Answer {
         eval_id: Some(eval.value.id),
         index: written,

@@ -435,6 +435,9 @@ fn a_retry_is_answered_as_its_first_attempt_was_whatever_happened_since() {
     assert_eq!(decide(&fixture, &job, &again), Decision::Done(answer));
     fixture.register(&changed(&job, 1));
     assert_eq!(decide(&fixture, &job, &again), Decision::Done(answer));
+    // Nor is the answer lost with the versions of a purged job.
+    fixture.deregister(&job, true);
+    assert_eq!(decide(&fixture, &job, &again), Decision::Done(answer));
 }
 
 #[test]

@@ -163,7 +163,10 @@ fn wait(check: &mut Check, path: &Path, spec: Option<&spec::TemplateWait>) -> Op
     let path = path.block("wait");
     for (name, value) in [("min", &spec.min), ("max", &spec.max)] {
         if value.is_none() {
-            check.error(path.field(name), "missing: wait needs min and max, as in min = \"2s\"");
+            check.error(
+                path.field(name),
+                "missing: wait needs min and max, as in min = \"2s\"",
+            );
         }
     }
     let min = check.duration(path.field("min"), spec.min.as_ref(), Duration::ZERO);

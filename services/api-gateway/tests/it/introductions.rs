@@ -178,7 +178,8 @@ async fn a_node_joins_with_a_token_and_registers_with_its_certificate() {
     register(channel(&tls, &suite, Role::Node), &node)
         .await
         .unwrap();
-    let other = builders::node(2);
+    let mut other = builders::node(2);
+    other.address = ADDRESS.to_owned();
     let refused = register(channel(&tls, &suite, Role::Node), &other).await;
     assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
     // The answer was lost: the same key gets the same id again.

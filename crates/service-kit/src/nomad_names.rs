@@ -4,26 +4,13 @@
 //! differences, and a test compares both. [`add`] works on the text of a scrape, so no service
 //! measures anything twice. Source: Nomad's public documentation of its metrics.
 
+mod kind;
 mod sample;
 
 use std::collections::BTreeMap;
 
+pub use self::kind::{Kind, Labels};
 use self::sample::Sample;
-
-/// How the values of a family become Nomad's.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
-    /// The same value.
-    Gauge,
-    /// The same value multiplied, such as bytes as MiB.
-    Scaled(f64),
-    /// A counter, whose name does not end with `_total` at Nomad. So it is of the type `unknown` here,
-    /// because OpenMetrics demands the suffix; `rate` works all the same.
-    Counter,
-    /// A histogram of seconds; Nomad's is a summary of milliseconds. Its sum and count are served, its
-    /// quantiles are not: they cannot be computed from buckets.
-    Milliseconds,
-}
 
 /// A family with two names.
 #[derive(Clone, Copy, Debug)]
@@ -235,9 +222,6 @@ pub const ALIASES: &[Alias] = &[
         Kind::Counter,
     ),
 ];
-
-/// Labels of every series under a name of Nomad's, in their order.
-pub type Labels = Vec<(&'static str, String)>;
 
 /// Returns `text`, OpenMetrics of one process, with the families of the table under both names.
 /// `labels` are added to those under Nomad's.

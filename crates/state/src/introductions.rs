@@ -2,17 +2,9 @@
 
 use std::sync::Arc;
 
-use imbl::OrdMap;
 use model::{Indexed, IntroductionToken, IntroductionTokenId, NodeId, NodeIntroduction};
 
 use crate::snapshot::Snapshot;
-
-/// The tables of both.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Introductions {
-    pub(crate) tokens: OrdMap<IntroductionTokenId, Arc<Indexed<IntroductionToken>>>,
-    pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<NodeIntroduction>>>,
-}
 
 impl Snapshot {
     pub fn introduction_token(

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use model::{
-    AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed, Job,
-    JobKey, JobTags, JobTally, LeaderInfo, Namespace, Node, NodeId, NodePool,
+    AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed,
+    IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, LeaderInfo, Namespace,
+    Node, NodeId, NodeIntroduction, NodePool,
 };
 
 use crate::change::Change;
 use crate::entity::Entity;
-use crate::introductions::Introductions;
 use crate::key::{Key, Table};
 use crate::map::Map;
 use crate::node_table::NodeTable;
@@ -67,6 +67,13 @@ pub(crate) struct Tables {
     pub(crate) job_records: JobRecords,
     pub(crate) staged: Staged,
     pub(crate) introductions: Introductions,
+}
+
+/// Introduction tokens, and the nodes that have used one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Introductions {
+    pub(crate) tokens: OrdMap<IntroductionTokenId, Arc<Indexed<IntroductionToken>>>,
+    pub(crate) nodes: OrdMap<NodeId, Arc<Indexed<NodeIntroduction>>>,
 }
 
 impl Tables {

@@ -9,6 +9,12 @@ pub(crate) mod printf;
 pub(crate) mod toml;
 pub(crate) mod yaml;
 
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_plain(f, self)
+    }
+}
+
 /// The value as `%v` prints it.
 pub(crate) fn plain(value: &Value) -> String {
     value.to_string()

@@ -5,7 +5,6 @@
 //! [`WEIGHT_MAX`] or [`DEPTH_MAX`] when it builds the value, before any code walks it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::rc::Rc;
 
 /// Bytes of text plus one for each element, shared parts counted each time: 16 MiB, more than any
@@ -238,12 +237,6 @@ impl PartialEq for Value {
             (Self::Scratch, Self::Scratch) => true,
             _ => false,
         }
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::format::write_plain(f, self)
     }
 }
 

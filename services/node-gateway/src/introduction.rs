@@ -4,10 +4,7 @@
 //! `admission` decides; this file hashes, reads the CA of nodes, and signs. Secrets of tokens appear
 //! in no log and no trace.
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use admission::nodes::introduction::{self, Introduction, read_token};
 use gateway_core::{Error, Step};
@@ -24,36 +21,13 @@ use state::Snapshot;
 use tonic::{Code, Request, Response, Status};
 use tracing::{info, warn};
 
+use crate::node_ca::NodeCa;
 use crate::node_gateway::NodeGateway;
 
 /// Introductions at one time: callers without a certificate share them, and each reads the store.
 pub(crate) const MAX_INTRODUCTIONS: usize = 32;
 /// The largest request. A signing request has some 200 bytes with ECDSA, 1,000 with RSA.
 const MAX_REQUEST_BYTES: usize = 16 * 1_024;
-
-/// The CA that issues the certificates of nodes.
-#[derive(Clone, Debug)]
-pub struct NodeCa {
-    pub cert_file: PathBuf,
-    pub key_file: PathBuf,
-    /// Region of the nodes.
-    pub region: String,
-    /// Validity of a certificate.
-    pub certificate_ttl: Duration,
-}
-
-/// The CA of nodes cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum NodeCaError {
-    #[error("cannot read {path}")]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("`node_ca_cert_file` or `node_ca_key_file` cannot be used")]
-    Unusable(#[source] pki::Error),
-}
 
 /// This gateway issues no certificates.
 #[derive(Debug, thiserror::Error)]
@@ -78,23 +52,6 @@ struct TooMany;
 impl Refusal for TooMany {
     fn kind(&self) -> Kind {
         Kind::Overloaded
-    }
-}
-
-impl NodeCa {
-    /// Reads the CA. Read again for each certificate, so that replaced files count at once.
-    ///
-    /// # Errors
-    /// A file cannot be read, or is none of a CA of nodes of the region.
-    pub fn read(&self) -> Result<Authority, NodeCaError> {
-        let read = |path: &PathBuf| {
-            std::fs::read_to_string(path).map_err(|source| NodeCaError::Read {
-                path: path.clone(),
-                source,
-            })
-        };
-        let (certificate, key) = (read(&self.cert_file)?, read(&self.key_file)?);
-        Authority::read_for_nodes(&certificate, &key, &self.region).map_err(NodeCaError::Unusable)
     }
 }
 

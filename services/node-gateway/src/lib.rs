@@ -19,6 +19,7 @@ pub mod liveness_loop;
 pub mod logs;
 pub mod metrics;
 pub mod mount;
+pub mod node_ca;
 pub mod node_gateway;
 pub mod packing;
 pub mod report_loop;
@@ -27,6 +28,6 @@ pub mod restart;
 pub mod sessions;
 pub mod watch;
 
-pub use introduction::NodeCa;
 pub use mount::{Mounted, mount};
+pub use node_ca::NodeCa;
 pub use node_gateway::{NodeConfig, NodeGateway};

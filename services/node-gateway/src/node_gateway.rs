@@ -7,9 +7,9 @@ use gateway_core::Core;
 use service_kit::{CancellationToken, Transport};
 use tokio::sync::Semaphore;
 
-use crate::introduction::NodeCa;
 use crate::liveness::Heartbeats;
 use crate::metrics::Metrics;
+use crate::node_ca::NodeCa;
 use crate::report_loop::ReportHandle;
 use crate::sessions::Sessions;
 

@@ -1,6 +1,6 @@
 //! One line of OpenMetrics with a value.
 
-use super::{Kind, Labels};
+use super::kind::{Kind, Labels};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {

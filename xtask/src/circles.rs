@@ -13,12 +13,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::rust_file::{Child, Reference, RustFile};
 
-/// Crates whose files may need each other, with the reason.
-const EXCEPTIONS: [(&str, &str); 1] = [(
-    "crates/template",
-    "an interpreter: templates call functions, and functions such as `executeTemplate` render templates",
-)];
-
 /// # Errors
 /// Every group of files that need each other, by crate.
 pub(crate) fn check(root: &Path, targets: Vec<PathBuf>) -> Result<()> {
@@ -27,12 +21,6 @@ pub(crate) fn check(root: &Path, targets: Vec<PathBuf>) -> Result<()> {
     for target in targets {
         let modules = Modules::read(&target)?;
         files += modules.files.len();
-        if EXCEPTIONS
-            .iter()
-            .any(|(name, _)| target.starts_with(root.join(name)))
-        {
-            continue;
-        }
         let dependencies = modules.dependencies();
         for circle in strongly_connected(&dependencies) {
             let lines: Vec<String> = circle
@@ -50,9 +38,6 @@ pub(crate) fn check(root: &Path, targets: Vec<PathBuf>) -> Result<()> {
         );
     }
     println!("layers: {files} files, no circles");
-    for (name, reason) in EXCEPTIONS {
-        println!("layers: not checked for circles: {name}, {reason}");
-    }
     Ok(())
 }
 

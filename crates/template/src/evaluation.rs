@@ -5,17 +5,18 @@ use std::rc::Rc;
 
 use regex::Regex;
 
-use crate::Surroundings;
 use crate::budget::Budget;
 use crate::error::Fault;
+use crate::function::Call;
+use crate::functions::Functions;
 use crate::functions::scratch::Scratch;
-use crate::functions::{Call, Functions};
-use crate::parser::Trees;
 use crate::source::Lookup;
-use crate::syntax::{Branch, Command, Node, Nodes, Operand, Pipe, Term};
+use crate::surroundings::Surroundings;
+use crate::syntax::{Branch, Command, Node, Nodes, Operand, Pipe, Term, Trees};
 use crate::value::Value;
 
 mod fields;
+mod interpreter;
 
 /// Templates in templates, blocks in blocks and parentheses together. Each level takes stack.
 const DEPTH_MAX: usize = 150;
@@ -50,19 +51,19 @@ pub(crate) fn evaluate(
     (result, evaluator.missing)
 }
 
-pub(crate) struct Evaluator<'a> {
+struct Evaluator<'a> {
     trees: &'a Trees,
     functions: Functions,
-    pub(crate) surroundings: &'a Surroundings<'a>,
-    pub(crate) budget: &'a mut Budget,
+    surroundings: &'a Surroundings<'a>,
+    budget: &'a mut Budget,
     output: String,
     /// With their `$`; the innermost last.
     variables: Vec<(Box<str>, Value)>,
     depth: usize,
-    pub(crate) missing: BTreeSet<Lookup>,
-    pub(crate) scratch: Scratch,
+    missing: BTreeSet<Lookup>,
+    scratch: Scratch,
     /// Compiled regular expressions.
-    pub(crate) patterns: BTreeMap<Rc<str>, Regex>,
+    patterns: BTreeMap<Rc<str>, Regex>,
 }
 
 /// How a list of nodes ended.
@@ -281,18 +282,6 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// The output of a named template as a value.
-    pub(crate) fn template_text(
-        &mut self,
-        at: usize,
-        name: &str,
-        dot: Value,
-    ) -> Result<String, Fault> {
-        let outside = std::mem::take(&mut self.output);
-        self.template(at, name, dot)?;
-        Ok(std::mem::replace(&mut self.output, outside))
-    }
-
     /// The value of a pipeline, which its variable takes.
     fn pipe(&mut self, pipe: &'a Pipe, dot: &Value) -> Result<Value, Fault> {
         let value = self.pipe_value(pipe, dot)?;
@@ -416,12 +405,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Calls a function with values: checks their number, pays for their size and for the result's.
-    pub(crate) fn call(
-        &mut self,
-        at: usize,
-        name: &str,
-        arguments: Vec<Value>,
-    ) -> Result<Value, Fault> {
+    fn call(&mut self, at: usize, name: &str, arguments: Vec<Value>) -> Result<Value, Fault> {
         let fail = |message: String| Fault::new(at, format!("{name}: {message}"));
         let function = self
             .functions
@@ -436,7 +420,7 @@ impl<'a> Evaluator<'a> {
             at,
             name: function.name,
             arguments,
-            evaluator: self,
+            interpreter: self,
         });
         let value = result.map_err(|failure| failure.into_fault(at, name))?;
         self.budget.charge(value.weight()).map_err(fail)?;

@@ -70,6 +70,24 @@ fn write_entries<'a>(
     out.write_char(']')
 }
 
+/// Returns the text in double quotes with escapes; `control` writes the other control characters.
+fn quoted(text: &str, control: fn(u32) -> String) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            letter if letter.is_control() => out.push_str(&control(u32::from(letter))),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// A float as `%v` prints it: the shortest digits, with an exponent below 1e-4 and from 1e6.
 pub(crate) fn float(value: f64) -> String {
     shortest(value, 6)

@@ -5,7 +5,8 @@
 //! template does, and gives a text or the look-ups that it waits for ([`Rendered`]).
 //!
 //! Reading order: [`syntax`] is the tree, [`lexer`] and [`parser`] make it, [`evaluation`] walks it over
-//! [`value`]s, [`functions`] is the table of functions, [`source`] the look-ups.
+//! [`value`]s, [`function`] is what a function is called with, [`functions`] the table of
+//! them, [`source`] the look-ups.
 //! Source: Go's documentation of `text/template` and `fmt`, Nomad's documentation of the template block.
 
 mod budget;
@@ -13,19 +14,22 @@ pub mod env_file;
 mod error;
 mod evaluation;
 mod format;
+mod function;
 mod functions;
 mod lexer;
 mod parser;
 pub mod sockaddr;
 pub mod source;
+mod surroundings;
 mod syntax;
 mod value;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub use budget::Limits;
 pub use error::Error;
 pub use source::{Files, Lookup, NoFiles, NoSource, Source};
+pub use surroundings::Surroundings;
 
 use functions::Functions;
 
@@ -33,26 +37,7 @@ use functions::Functions;
 #[derive(Debug)]
 pub struct Template {
     source: Box<str>,
-    trees: parser::Trees,
-}
-
-/// Everything outside the template that a rendering sees.
-pub struct Surroundings<'a> {
-    /// The task's environment.
-    pub env: &'a BTreeMap<String, String>,
-    pub files: &'a dyn Files,
-    pub source: &'a dyn Source,
-    /// Where `nomadVar` looks without `@namespace`.
-    pub namespace: &'a str,
-    /// Where `nomadVar` looks without `.region`.
-    pub region: &'a str,
-    /// Network interfaces of the node, for `sockaddr`.
-    pub interfaces: &'a [sockaddr::Interface],
-    /// The time, for `timestamp`.
-    pub now: jiff::Timestamp,
-    /// A key that a map does not have is an error (`error_on_missing_key`).
-    pub missing_key_is_error: bool,
-    pub limits: Limits,
+    trees: syntax::Trees,
 }
 
 /// The outcome of a rendering.
@@ -76,21 +61,8 @@ impl Template {
                 delimiter.to_owned()
             }
         };
-        Self::parse_with(
-            source,
-            &or(left, "{{"),
-            &or(right, "}}"),
-            Functions::OF_TASKS,
-        )
-    }
-
-    fn parse_with(
-        source: &str,
-        left: &str,
-        right: &str,
-        functions: Functions,
-    ) -> Result<Self, Error> {
-        match parser::parse(source, left, right, functions) {
+        let (left, right) = (or(left, "{{"), or(right, "}}"));
+        match parser::parse(source, &left, &right, Functions::OF_TASKS) {
             Ok(trees) => Ok(Self {
                 source: source.into(),
                 trees,

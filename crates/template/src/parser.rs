@@ -7,17 +7,10 @@ use std::collections::BTreeMap;
 use crate::error::Fault;
 use crate::functions::Functions;
 use crate::lexer::{self, Placed, Token};
-use crate::syntax::{Branch, Command, Node, Nodes, Operand, Pipe, Term};
+use crate::syntax::{Branch, Command, Node, Nodes, Operand, Pipe, Term, Trees};
 
 /// Blocks in blocks and parentheses in parentheses; real templates stay below ten.
 const NESTING_MAX: usize = 50;
-
-/// The trees of a template: its own, and those that it defines by name.
-#[derive(Debug, Default)]
-pub(crate) struct Trees {
-    pub(crate) root: Nodes,
-    pub(crate) defined: BTreeMap<Box<str>, Nodes>,
-}
 
 /// Reads `source`, which may call `functions`.
 pub(crate) fn parse(

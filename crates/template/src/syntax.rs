@@ -1,5 +1,14 @@
 //! The syntax tree of a template. Positions are byte offsets in the source.
 
+use std::collections::BTreeMap;
+
+/// The trees of a template: its own, and those that it defines by name.
+#[derive(Debug, Default)]
+pub(crate) struct Trees {
+    pub(crate) root: Nodes,
+    pub(crate) defined: BTreeMap<Box<str>, Nodes>,
+}
+
 /// Nodes in the order of the source.
 pub(crate) type Nodes = Vec<Node>;
 

@@ -317,18 +317,5 @@ fn text(words: &str, level: usize) -> String {
 }
 
 fn double_quoted(words: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in words.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            letter if letter.is_control() => out.push_str(&format!("\\x{:02X}", u32::from(letter))),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
+    super::quoted(words, |code| format!("\\x{code:02X}"))
 }

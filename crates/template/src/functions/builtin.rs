@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Call, Failure, Function, between, exact, length, many};
 use crate::format::printf;
+use crate::function::{Call, Failure, Function, between, exact, length, many};
 use crate::value::{Value, widen};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -57,7 +57,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// The arguments as one text, as `print` makes it; one that is nil stands for "no value".
-fn joined(call: &Call<'_, '_>) -> String {
+fn joined(call: &Call<'_>) -> String {
     match &*call.arguments {
         [value] if value.is_nil() => "<no value>".to_owned(),
         arguments => printf::print(arguments),
@@ -86,7 +86,7 @@ fn equal(a: &Value, b: &Value) -> Result<bool, Failure> {
     }
 }
 
-fn ordered(call: &Call<'_, '_>, accept: fn(Ordering) -> bool) -> Result<Value, Failure> {
+fn ordered(call: &Call<'_>, accept: fn(Ordering) -> bool) -> Result<Value, Failure> {
     let (a, b) = (call.value(0), call.value(1));
     let order = match (a, b) {
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
@@ -152,7 +152,7 @@ fn element(value: &Value, index: &Value) -> Result<Value, Failure> {
     }
 }
 
-fn slice(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn slice(call: &mut Call<'_>) -> Result<Value, Failure> {
     let whole = match (call.value(0), call.value(0).as_text()) {
         (Value::List(list), _) => list.items.len(),
         (_, Some(text)) => text.len(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::builtin::same_number;
-use super::{Call, Failure, Function, between, exact};
+use crate::function::{Call, Failure, Function, between, exact};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -98,7 +98,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn holds(call: &Call<'_, '_>, collection: usize, wanted: &Value) -> Result<bool, Failure> {
+fn holds(call: &Call<'_>, collection: usize, wanted: &Value) -> Result<bool, Failure> {
     match call.value(collection) {
         value if value.is_nil() => Ok(false),
         Value::List(list) => Ok(list.items.iter().any(|item| same_number(item, wanted))),
@@ -112,7 +112,7 @@ fn holds(call: &Call<'_, '_>, collection: usize, wanted: &Value) -> Result<bool,
 }
 
 /// Counts the wanted values (the first argument) that are in the list (the second), and lets `accept` judge.
-fn found(call: &mut Call<'_, '_>, accept: fn(usize, usize) -> bool) -> Result<Value, Failure> {
+fn found(call: &mut Call<'_>, accept: fn(usize, usize) -> bool) -> Result<Value, Failure> {
     let (wanted, list) = (call.list(0)?, call.list(1)?);
     call.pay_for_pairs(1, wanted.items.len())?;
     let found = wanted
@@ -125,7 +125,7 @@ fn found(call: &mut Call<'_, '_>, accept: fn(usize, usize) -> bool) -> Result<Va
 
 /// A map of lists: each record under each of its keys.
 fn group(
-    call: &Call<'_, '_>,
+    call: &Call<'_>,
     list: usize,
     keys: impl Fn(&BTreeMap<&'static str, Value>) -> Option<Vec<String>>,
 ) -> Result<Value, Failure> {

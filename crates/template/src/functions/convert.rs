@@ -5,9 +5,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use md5::{Digest, Md5};
 use ring::{digest, hmac};
 
-use super::{Call, Failure, Function, exact};
 use crate::format::json::{self, Style};
 use crate::format::{toml, yaml};
+use crate::function::{Call, Failure, Function, exact};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -117,12 +117,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(hexadecimal(hmac::sign(&key, call.text(0)?.as_bytes()).as_ref()).into())
     }),
     // Prints to the log of the agent in Nomad; its text is empty.
-    super::many("spew_dump", 0, |_| Ok("".into())),
+    crate::function::many("spew_dump", 0, |_| Ok("".into())),
 ];
 
 /// The value of a text, or `empty` for an empty one.
 fn parsed(
-    call: &Call<'_, '_>,
+    call: &Call<'_>,
     empty: Value,
     parse: fn(&str) -> Option<Value>,
     what: &str,

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::{Call, Failure, Function, between, exact, many};
-use crate::parser::Trees;
+use crate::function::{Call, Failure, Function, between, exact, many};
 use crate::source::{Answer, Choice, Lookup, ServiceInstance, Variable, VariablePath};
-use crate::syntax::{Node, Nodes, Operand, Pipe, Term};
+use crate::syntax::{Node, Nodes, Operand, Pipe, Term, Trees};
 use crate::value::{Map, Record, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -22,10 +21,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let lookup = Lookup::Variable {
             path: variable_path(call, &call.text(0)?),
         };
-        match call.evaluator.surroundings.source.look_up(&lookup) {
+        match call.interpreter.surroundings().source.look_up(&lookup) {
             Answer::Absent => Ok(Value::Bool(false)),
             Answer::Missing => {
-                call.evaluator.missing.insert(lookup);
+                call.interpreter.wait_for(lookup);
                 Ok(Value::Bool(false))
             }
             _ => Ok(Value::Bool(true)),
@@ -158,10 +157,10 @@ fn in_operand(operand: &Operand, found: &mut BTreeSet<&'static str>) {
 }
 
 /// The answer, or none if it is missing; the rendering then waits for it.
-fn ask(call: &mut Call<'_, '_>, lookup: Lookup) -> Result<Option<Answer>, Failure> {
-    match call.evaluator.surroundings.source.look_up(&lookup) {
+fn ask(call: &mut Call<'_>, lookup: Lookup) -> Result<Option<Answer>, Failure> {
+    match call.interpreter.surroundings().source.look_up(&lookup) {
         Answer::Missing | Answer::Absent => {
-            call.evaluator.missing.insert(lookup);
+            call.interpreter.wait_for(lookup);
             Ok(None)
         }
         answer => Ok(Some(answer)),
@@ -169,8 +168,8 @@ fn ask(call: &mut Call<'_, '_>, lookup: Lookup) -> Result<Option<Answer>, Failur
 }
 
 /// `path`, `path@namespace` or `path@namespace.region`.
-fn variable_path(call: &Call<'_, '_>, written: &str) -> VariablePath {
-    let surroundings = call.evaluator.surroundings;
+fn variable_path(call: &Call<'_>, written: &str) -> VariablePath {
+    let surroundings = call.interpreter.surroundings();
     let (path, place) = written.split_once('@').unwrap_or((written, ""));
     let (namespace, region) = place.split_once('.').unwrap_or((place, ""));
     let or = |word: &str, default: &str| {
@@ -187,7 +186,7 @@ fn variable_path(call: &Call<'_, '_>, written: &str) -> VariablePath {
     }
 }
 
-fn variables(call: &mut Call<'_, '_>, waits_while_empty: bool) -> Result<Value, Failure> {
+fn variables(call: &mut Call<'_>, waits_while_empty: bool) -> Result<Value, Failure> {
     let written = if call.count() == 1 {
         call.text(0)?
     } else {
@@ -202,7 +201,7 @@ fn variables(call: &mut Call<'_, '_>, waits_while_empty: bool) -> Result<Value, 
         None => Vec::new(),
     };
     if found.is_empty() && waits_while_empty {
-        call.evaluator.missing.insert(lookup);
+        call.interpreter.wait_for(lookup);
     }
     Ok(Value::list(
         found
@@ -296,7 +295,7 @@ fn instance(instance: ServiceInstance) -> Result<Value, String> {
     ]))
 }
 
-fn consul(call: &mut Call<'_, '_>, empty: Value) -> Result<Value, Failure> {
+fn consul(call: &mut Call<'_>, empty: Value) -> Result<Value, Failure> {
     let lookup = Lookup::Consul {
         function: call.name,
         arguments: written(call),
@@ -305,20 +304,20 @@ fn consul(call: &mut Call<'_, '_>, empty: Value) -> Result<Value, Failure> {
     Ok(empty)
 }
 
-fn consul_text(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn consul_text(call: &mut Call<'_>) -> Result<Value, Failure> {
     consul(call, "".into())
 }
 
-fn consul_nil(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn consul_nil(call: &mut Call<'_>) -> Result<Value, Failure> {
     consul(call, Value::Nil)
 }
 
-fn consul_list(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn consul_list(call: &mut Call<'_>) -> Result<Value, Failure> {
     let empty = Value::list(Vec::new())?;
     consul(call, empty)
 }
 
-fn vault(call: &mut Call<'_, '_>, empty: Value) -> Result<Value, Failure> {
+fn vault(call: &mut Call<'_>, empty: Value) -> Result<Value, Failure> {
     let lookup = Lookup::Vault {
         function: call.name,
         arguments: written(call),
@@ -328,7 +327,7 @@ fn vault(call: &mut Call<'_, '_>, empty: Value) -> Result<Value, Failure> {
 }
 
 /// The arguments as the event shows them: without the values that a template writes to Vault.
-fn written(call: &Call<'_, '_>) -> String {
+fn written(call: &Call<'_>) -> String {
     call.arguments
         .first()
         .map(ToString::to_string)

@@ -1,7 +1,7 @@
 //! Arithmetic. The second argument is the left side, so that a pipeline reads well: `{{ 5 | subtract 2 }}` is 3.
 
-use super::{Call, Failure, Function, exact};
 use crate::format::printf::as_float;
+use crate::function::{Call, Failure, Function, exact};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -40,7 +40,7 @@ fn integer(value: &Value) -> Option<i128> {
 }
 
 fn arithmetic(
-    call: &Call<'_, '_>,
+    call: &Call<'_>,
     whole: fn(i128, i128) -> Option<i128>,
     float: fn(f64, f64) -> f64,
 ) -> Result<Value, Failure> {
@@ -71,7 +71,7 @@ fn fit(result: i128, unsigned: bool) -> Result<Value, Failure> {
         .map_err(|_| "the result does not fit into 64 bits".into())
 }
 
-fn choose(call: &Call<'_, '_>, first: fn(f64, f64) -> bool) -> Result<Value, Failure> {
+fn choose(call: &Call<'_>, first: fn(f64, f64) -> bool) -> Result<Value, Failure> {
     match (as_float(call.value(0)), as_float(call.value(1))) {
         (Some(a), Some(b)) => Ok(call.value(usize::from(!first(a, b))).clone()),
         (None, _) => Err(call.wrong(0, "a number")),

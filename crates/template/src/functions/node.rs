@@ -1,6 +1,6 @@
 //! Functions of the task's surroundings: environment, files, time, network; and templates in templates.
 
-use super::{Call, Failure, Function, between, exact};
+use crate::function::{Call, Failure, Function, between, exact};
 use crate::value::{Value, WEIGHT_MAX};
 
 mod time;
@@ -26,8 +26,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             return Ok("".into());
         }
         Ok(call
-            .evaluator
-            .surroundings
+            .interpreter
+            .surroundings()
             .files
             .read(&path, WEIGHT_MAX)?
             .into())
@@ -38,7 +38,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         } else {
             "".into()
         };
-        Ok(time::timestamp(call.evaluator.surroundings.now, &layout).into())
+        Ok(time::timestamp(call.interpreter.surroundings().now, &layout).into())
     }),
     exact("scratch", 0, |_| Ok(Value::Scratch)),
     between("executeTemplate", 1, 2, |call| {
@@ -49,21 +49,21 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Value::Nothing
         };
         let text = call
-            .evaluator
+            .interpreter
             .template_text(call.at, &name, dot)
             .map_err(Failure::Fault)?;
         Ok(text.into())
     }),
     exact("sockaddr", 1, |call| {
         let expression = call.text(0)?;
-        Ok(super::sockaddr::evaluate(&expression, call.evaluator)?.into())
+        Ok(call.interpreter.sockaddr(&expression)?.into())
     }),
 ];
 
-fn variable(call: &Call<'_, '_>) -> Result<Option<String>, Failure> {
+fn variable(call: &Call<'_>) -> Result<Option<String>, Failure> {
     Ok(call
-        .evaluator
-        .surroundings
+        .interpreter
+        .surroundings()
         .env
         .get(&*call.text(0)?)
         .cloned())

@@ -2,10 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Call, Failure, Function, exact};
-use crate::Template;
-use crate::evaluation::{self, Evaluator};
-use crate::functions::Functions;
+use crate::function::{Call, Failure, Function, exact};
 use crate::sockaddr::Interface;
 use crate::value::Value;
 
@@ -64,29 +61,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// The text of an expression, such as `GetPrivateIP`.
-pub(super) fn evaluate(expression: &str, evaluator: &mut Evaluator<'_>) -> Result<String, Failure> {
-    let template = Template::parse_with(
-        &format!("{{{{{expression}}}}}"),
-        "{{",
-        "}}",
-        Functions::OF_SOCKADDR,
-    )
-    .map_err(|error| format!("the expression {expression:?}: {error}"))?;
-    let (text, _) = evaluation::evaluate(
-        &template.trees,
-        Functions::OF_SOCKADDR,
-        evaluator.surroundings,
-        Some(evaluator.budget),
-    );
-    text.map_err(|fault| format!("the expression {expression:?}: {}", fault.message).into())
-}
-
 /// Interfaces with the default route first, IPv4 before IPv6.
-fn chosen<'a>(call: &'a Call<'_, '_>, accept: impl Fn(&Interface) -> bool) -> Vec<&'a Interface> {
+fn chosen<'a>(call: &'a Call<'_>, accept: impl Fn(&Interface) -> bool) -> Vec<&'a Interface> {
     let mut chosen: Vec<_> = call
-        .evaluator
-        .surroundings
+        .interpreter
+        .surroundings()
         .interfaces
         .iter()
         .filter(|interface| accept(interface))
@@ -95,10 +74,7 @@ fn chosen<'a>(call: &'a Call<'_, '_>, accept: impl Fn(&Interface) -> bool) -> Ve
     chosen
 }
 
-fn interfaces(
-    call: &mut Call<'_, '_>,
-    accept: impl Fn(&Interface) -> bool,
-) -> Result<Value, Failure> {
+fn interfaces(call: &mut Call<'_>, accept: impl Fn(&Interface) -> bool) -> Result<Value, Failure> {
     let records = chosen(call, accept).into_iter().map(|interface| {
         let kind = if interface.address.is_ipv4() {
             "IPv4"
@@ -114,7 +90,7 @@ fn interfaces(
     Ok(Value::list(records.collect())?)
 }
 
-fn first(call: &mut Call<'_, '_>, accept: impl Fn(&Interface) -> bool) -> Result<Value, Failure> {
+fn first(call: &mut Call<'_>, accept: impl Fn(&Interface) -> bool) -> Result<Value, Failure> {
     Ok(chosen(call, accept)
         .first()
         .map(|interface| interface.address.to_string())
@@ -122,7 +98,7 @@ fn first(call: &mut Call<'_, '_>, accept: impl Fn(&Interface) -> bool) -> Result
         .into())
 }
 
-fn all(call: &mut Call<'_, '_>, accept: impl Fn(&Interface) -> bool) -> Result<Value, Failure> {
+fn all(call: &mut Call<'_>, accept: impl Fn(&Interface) -> bool) -> Result<Value, Failure> {
     let addresses: Vec<_> = chosen(call, accept)
         .iter()
         .map(|interface| interface.address.to_string())
@@ -140,7 +116,7 @@ fn attribute(value: &Value, name: &str) -> Result<Rc<str>, Failure> {
     })
 }
 
-fn filter(call: &mut Call<'_, '_>, keeps: bool) -> Result<Value, Failure> {
+fn filter(call: &mut Call<'_>, keeps: bool) -> Result<Value, Failure> {
     let (name, wanted, list) = (call.text(0)?, call.text(1)?, call.list(2)?);
     let pattern = call.pattern(1)?;
     let mut kept = Vec::new();

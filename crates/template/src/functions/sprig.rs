@@ -1,6 +1,6 @@
 //! The functions of Sprig that Nomad has, with the prefix `sprig_`: those without a clock and without randomness.
 
-use super::{Call, Code, Failure, Function, between, exact, many};
+use crate::function::Function;
 
 mod dicts;
 mod lists;

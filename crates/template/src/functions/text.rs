@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::{Call, Failure, Function, exact};
 use crate::budget::Budget;
+use crate::function::{Call, Failure, Function, exact};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -72,11 +72,7 @@ pub(super) fn parts(separator: &str, text: &str) -> Result<Value, String> {
     Value::texts(text.split(separator))
 }
 
-pub(super) fn join(
-    call: &mut Call<'_, '_>,
-    separator: usize,
-    list: usize,
-) -> Result<Value, Failure> {
+pub(super) fn join(call: &mut Call<'_>, separator: usize, list: usize) -> Result<Value, Failure> {
     let separator = call.text(separator)?;
     let words = call.printed_list(list)?;
     Budget::room_for(words.len(), separator.len())?;
@@ -95,7 +91,7 @@ pub(super) fn replace(old: &str, new: &str, text: &str) -> Result<Value, Failure
 
 /// Replaces all matches of the regular expression at `pattern`; `new` refers to groups as `$1` and `${name}`.
 pub(super) fn regex_replace(
-    call: &mut Call<'_, '_>,
+    call: &mut Call<'_>,
     pattern: usize,
     new: &str,
     text: &str,
@@ -119,7 +115,7 @@ pub(super) fn regex_replace(
 
 /// The places of at most `most` matches.
 pub(super) fn regex_places(
-    call: &mut Call<'_, '_>,
+    call: &mut Call<'_>,
     pattern: usize,
     text: &str,
     most: usize,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::collections::merge;
-use super::{Call, Failure, Function, exact, many};
+use crate::function::{Call, Failure, Function, exact, many};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -65,7 +65,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn keep(call: &mut Call<'_, '_>, keeps: bool) -> Result<Value, Failure> {
+fn keep(call: &mut Call<'_>, keeps: bool) -> Result<Value, Failure> {
     let names = call.arguments[1..]
         .iter()
         .map(ToString::to_string)
@@ -77,7 +77,7 @@ fn keep(call: &mut Call<'_, '_>, keeps: bool) -> Result<Value, Failure> {
     Ok(Value::map(entries.collect())?)
 }
 
-fn merged(call: &mut Call<'_, '_>, overrides: bool) -> Result<Value, Failure> {
+fn merged(call: &mut Call<'_>, overrides: bool) -> Result<Value, Failure> {
     let mut result = call.value(0).clone();
     for position in 1..call.count() {
         let base = result.as_map().ok_or_else(|| call.wrong(0, "a map"))?;

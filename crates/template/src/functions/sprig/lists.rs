@@ -1,6 +1,6 @@
 //! Sprig's lists.
 
-use super::{Call, Failure, Function, exact, many};
+use crate::function::{Call, Failure, Function, exact, many};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -67,26 +67,26 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn rest(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn rest(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::list(
         call.list(0)?.items.iter().skip(1).cloned().collect(),
     )?)
 }
 
-fn initial(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn initial(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = call.list(0)?;
     Ok(Value::list(
         list.items[..list.items.len().saturating_sub(1)].to_vec(),
     )?)
 }
 
-fn append(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn append(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut items = call.list(0)?.items.clone();
     items.push(call.value(1).clone());
     Ok(Value::list(items)?)
 }
 
-fn prepend(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn prepend(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = call.list(0)?;
     Ok(Value::list(
         std::iter::once(call.value(1))
@@ -96,13 +96,13 @@ fn prepend(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     )?)
 }
 
-fn reverse(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn reverse(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::list(
         call.list(0)?.items.iter().rev().cloned().collect(),
     )?)
 }
 
-fn unique(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn unique(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = call.list(0)?;
     call.pay_for_pairs(0, list.items.len())?;
     let mut items: Vec<Value> = Vec::new();
@@ -114,7 +114,7 @@ fn unique(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     Ok(Value::list(items)?)
 }
 
-fn without(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn without(call: &mut Call<'_>) -> Result<Value, Failure> {
     call.pay_for_pairs(0, call.count())?;
     let (list, unwanted) = (call.list(0)?, &call.arguments[1..]);
     Ok(Value::list(
@@ -126,14 +126,14 @@ fn without(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     )?)
 }
 
-fn has(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn has(call: &mut Call<'_>) -> Result<Value, Failure> {
     if call.value(1).is_nil() {
         return Ok(Value::Bool(false));
     }
     Ok(Value::Bool(call.list(1)?.items.contains(call.value(0))))
 }
 
-fn compact(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn compact(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::list(
         call.list(0)?
             .items
@@ -144,7 +144,7 @@ fn compact(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     )?)
 }
 
-fn slice(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn slice(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = call.list(0)?;
     let start = if call.count() > 1 { call.size(1)? } else { 0 };
     let end = if call.count() > 2 {
@@ -161,7 +161,7 @@ fn slice(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     Ok(Value::list(items.to_vec())?)
 }
 
-fn chunk(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn chunk(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (size, list) = (call.size(0)?.max(1), call.list(1)?);
     let chunks = list
         .items

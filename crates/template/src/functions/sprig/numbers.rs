@@ -1,8 +1,8 @@
 //! Sprig's arithmetic. Texts count as the number they spell, or zero.
 
-use super::{Call, Failure, Function, between, exact, many};
 use crate::budget::Budget;
 use crate::format::printf::as_float;
+use crate::function::{Call, Failure, Function, between, exact, many};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -133,7 +133,7 @@ fn checked(result: Option<i64>) -> Result<Value, Failure> {
         .ok_or_else(|| "the result does not fit into 64 bits, or the division is by zero".into())
 }
 
-fn fold(call: &Call<'_, '_>, combine: fn(i64, i64) -> Option<i64>) -> Result<Value, Failure> {
+fn fold(call: &Call<'_>, combine: fn(i64, i64) -> Option<i64>) -> Result<Value, Failure> {
     let mut numbers = call.arguments.iter().map(to_int);
     let mut result = numbers.next().unwrap_or(0);
     for number in numbers {
@@ -145,7 +145,7 @@ fn fold(call: &Call<'_, '_>, combine: fn(i64, i64) -> Option<i64>) -> Result<Val
     Ok(Value::Int(result))
 }
 
-fn pick(call: &Call<'_, '_>, choose: fn(i64, i64) -> i64) -> Result<Value, Failure> {
+fn pick(call: &Call<'_>, choose: fn(i64, i64) -> i64) -> Result<Value, Failure> {
     Ok(Value::Int(
         call.arguments
             .iter()
@@ -155,7 +155,7 @@ fn pick(call: &Call<'_, '_>, choose: fn(i64, i64) -> i64) -> Result<Value, Failu
     ))
 }
 
-fn fold_floats(call: &Call<'_, '_>, combine: fn(f64, f64) -> f64) -> Result<Value, Failure> {
+fn fold_floats(call: &Call<'_>, combine: fn(f64, f64) -> f64) -> Result<Value, Failure> {
     Ok(Value::Float(
         call.arguments
             .iter()

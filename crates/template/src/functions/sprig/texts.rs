@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE32;
 
-use super::super::length;
 use super::super::text::{
     indent, parts, regex_places, regex_replace, replace, title, trim_letters,
 };
-use super::{Call, Code, Failure, Function, exact, many};
 use crate::budget::Budget;
 use crate::format::printf;
+use crate::function::length;
+use crate::function::{Call, Code, Failure, Function, exact, many};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -210,7 +210,7 @@ const REGEX_SPLIT: Code = |call| {
     Ok(Value::texts(parts)?)
 };
 
-fn trim_all(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+fn trim_all(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(trim_letters(&call.text(1)?, &call.text(0)?).into())
 }
 
@@ -226,7 +226,7 @@ fn cut(text: &str, start: i64, end: i64) -> Value {
 }
 
 /// The arguments that are not nil, each changed, between spaces.
-fn each(call: &Call<'_, '_>, change: impl Fn(&str) -> String) -> String {
+fn each(call: &Call<'_>, change: impl Fn(&str) -> String) -> String {
     let words: Vec<_> = call
         .arguments
         .iter()

@@ -6,8 +6,8 @@ use ring::digest;
 use semver::{Version, VersionReq};
 
 use super::super::convert::{decoded, sha};
-use super::{Failure, Function, between, exact, many};
 use crate::format::json::{self, Style};
+use crate::function::{Failure, Function, between, exact, many};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[

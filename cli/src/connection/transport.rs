@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kafila_client::{Client, Config, RetryPolicy};
+use model::Namespace;
 use proto::v1;
 use service_kit::IdSource;
 
@@ -27,9 +28,6 @@ const RETRIES: RetryPolicy = RetryPolicy {
 
 /// Time without an answer after which the command reports its wait.
 const SLOW: Duration = Duration::from_secs(3);
-
-/// The namespace when neither the flag nor the environment names one.
-const DEFAULT_NAMESPACE: &str = "default";
 
 /// The connection of a command, established by the first call. Cheap to clone.
 #[derive(Clone)]
@@ -115,7 +113,7 @@ impl Connection {
 
     /// Returns the namespace of jobs.
     pub(crate) fn namespace(&self) -> &str {
-        self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)
+        self.namespace.as_deref().unwrap_or(Namespace::DEFAULT)
     }
 
     /// Returns the namespace of objects with globally unique IDs: all, unless the user chose one.

@@ -1,6 +1,6 @@
 //! Filters of events.
 
-use model::FieldErrors;
+use model::{FieldErrors, Namespace};
 use proto::v1;
 
 /// All topics. Source: Nomad's names on the wire.
@@ -13,7 +13,6 @@ pub const TOPICS: [&str; 6] = [
     "NodePool",
 ];
 const ANY: &str = "*";
-const DEFAULT_NAMESPACE: &str = "default";
 /// The limit of filters for one caller: each event is compared with all of them.
 const FILTERS_MAX: usize = 256;
 
@@ -65,7 +64,7 @@ impl Filter {
             wanted.push(Wanted { topic, key });
         }
         let namespace = match namespace.as_str() {
-            "" => Some(DEFAULT_NAMESPACE.to_owned()),
+            "" => Some(Namespace::DEFAULT.to_owned()),
             ANY => None,
             _ => Some(namespace),
         };

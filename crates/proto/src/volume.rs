@@ -1,8 +1,8 @@
 //! Registered volumes, and claims on them.
 
 use model::{
-    AccessMode, AttachmentMode, Capability, FieldErrors, Indexed, NodeId, Timestamp, Volume,
-    VolumeClaim, VolumeId,
+    AccessMode, AttachmentMode, Capability, FieldErrors, Indexed, Namespace, NodeId, Timestamp,
+    Volume, VolumeClaim, VolumeId,
 };
 
 use crate::fields::{At as _, Read};
@@ -10,9 +10,6 @@ use crate::v1;
 
 /// The type of host volumes.
 const HOST: &str = "host";
-/// The default namespace.
-const DEFAULT_NAMESPACE: &str = "default";
-
 /// Reads a registration. The id may be missing; times are set by the servers.
 impl TryFrom<v1::Volume> for Volume {
     type Error = FieldErrors;
@@ -76,7 +73,7 @@ fn read(wire: v1::Volume) -> Read<Volume> {
     }
     errors.into_result(())?;
     let namespace = if wire.namespace.is_empty() {
-        DEFAULT_NAMESPACE.to_owned()
+        Namespace::DEFAULT.to_owned()
     } else {
         wire.namespace
     };

@@ -1,15 +1,15 @@
 //! Evaluation of a job by request, optionally with failed allocations rescheduled regardless of their
 //! policy.
 
-use model::{Allocation, ClientStatus, DesiredTransition, Indexed, Job, JobKey, TriggeredBy};
-use state::{AllocView, Entity, Key, Snapshot, Write};
+use model::{ClientStatus, DesiredTransition, Indexed, Job, JobKey, TriggeredBy};
+use state::{AllocView, Snapshot, Write};
 
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
 use super::missing::NoSuchJob;
 use super::namespace_rules;
 use super::refusal::JobRefusal;
-use super::writes::{evaluated, evaluation};
+use super::writes::{evaluated, evaluation, transition_to};
 
 /// The largest number of allocations that one request marks: each is written whole, some KiB with
 /// its reschedules, and a transaction has 1 MiB. The next request marks further ones.
@@ -95,17 +95,9 @@ fn may_be_forced(job: &Indexed<Job>, view: &AllocView) -> bool {
 }
 
 fn mark(view: &AllocView, context: &RequestContext) -> Write {
-    let alloc = Allocation {
-        transition: DesiredTransition {
-            force_reschedule: true,
-            ..view.alloc.transition
-        },
-        modify_time: context.now,
-        ..(*view.alloc).clone()
+    let transition = DesiredTransition {
+        force_reschedule: true,
+        ..view.alloc.transition
     };
-    Write::Update {
-        key: Key::Alloc(alloc.id),
-        modify_index: view.alloc_modify_index,
-        entity: Entity::Alloc(Box::new(alloc)),
-    }
+    transition_to(view, transition, context.now)
 }

@@ -1,12 +1,12 @@
 //! Stop of one allocation by request: its transition asks the scheduler to stop and replace it.
 
-use model::{AllocId, Allocation, ClientStatus, DesiredTransition, TriggeredBy};
-use state::{AllocView, Entity, Key, Snapshot, Write};
+use model::{AllocId, ClientStatus, DesiredTransition, TriggeredBy};
+use state::{AllocView, Snapshot, Write};
 
 use super::decision::{Outcome, Receipt, RequestContext};
 use super::limits::check_open_evals;
 use super::refusal::JobRefusal;
-use super::writes::{evaluated, evaluation};
+use super::writes::{evaluated, evaluation, transition_to};
 
 /// Decides on the stop of `alloc_id`. With `max_open_evals` open evaluations it is refused.
 ///
@@ -74,17 +74,9 @@ fn ended(view: &AllocView) -> Option<String> {
 }
 
 fn mark(view: &AllocView, context: &RequestContext) -> Write {
-    let alloc = Allocation {
-        transition: DesiredTransition {
-            migrate: true,
-            ..view.alloc.transition
-        },
-        modify_time: context.now,
-        ..(*view.alloc).clone()
+    let transition = DesiredTransition {
+        migrate: true,
+        ..view.alloc.transition
     };
-    Write::Update {
-        key: Key::Alloc(alloc.id),
-        modify_index: view.alloc_modify_index,
-        entity: Entity::Alloc(Box::new(alloc)),
-    }
+    transition_to(view, transition, context.now)
 }

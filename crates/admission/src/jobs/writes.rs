@@ -1,8 +1,11 @@
 //! Writes that several deciders share: evaluations, new jobs, launch records, and the objects that a
 //! purge deletes with a job.
 
-use model::{Evaluation, Indexed, Job, JobKey, JobTally, JobType, Timestamp, TriggeredBy};
-use state::{Entity, Key, Snapshot, Write};
+use model::{
+    Allocation, DesiredTransition, Evaluation, Indexed, Job, JobKey, JobTally, JobType, Timestamp,
+    TriggeredBy,
+};
+use state::{AllocView, Entity, Key, Snapshot, Write};
 
 use super::decision::RequestContext;
 
@@ -18,6 +21,24 @@ pub(super) fn evaluation(
     let mut eval = Evaluation::pending(id, key, job_type, priority, triggered_by, context.now);
     eval.trace_parent.clone_from(&context.trace_parent);
     eval
+}
+
+/// Returns the write that asks the scheduler for `transition` of an allocation.
+pub(super) fn transition_to(
+    view: &AllocView,
+    transition: DesiredTransition,
+    now: Timestamp,
+) -> Write {
+    let alloc = Allocation {
+        transition,
+        modify_time: now,
+        ..(*view.alloc).clone()
+    };
+    Write::Update {
+        key: Key::Alloc(alloc.id),
+        modify_index: view.alloc_modify_index,
+        entity: Entity::Alloc(Box::new(alloc)),
+    }
 }
 
 /// Returns the writes beside an evaluation of an unchanged job.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use listing::UuidPrefix;
-use model::{FieldErrors, JobKey};
+use model::{FieldErrors, JobKey, Namespace};
 use proto::required_duration;
 use proto::v1::{Consistency, QueryOptions};
 
@@ -32,13 +32,10 @@ impl Namespaces {
 pub fn namespaces(options: &QueryOptions) -> Namespaces {
     match options.namespace.as_str() {
         "*" => Namespaces::All,
-        "" => Namespaces::One(DEFAULT_NAMESPACE.to_owned()),
+        "" => Namespaces::One(Namespace::DEFAULT.to_owned()),
         one => Namespaces::One(one.to_owned()),
     }
 }
-
-/// Source: Nomad's public behaviour.
-pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// Returns the name of one job.
 ///
@@ -63,7 +60,7 @@ pub fn job_key(
         );
     }
     let namespace = if namespace.is_empty() {
-        DEFAULT_NAMESPACE
+        Namespace::DEFAULT
     } else {
         namespace
     };

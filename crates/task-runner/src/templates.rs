@@ -52,13 +52,10 @@ pub(crate) fn render(input: &Input, source: &dyn Source) -> Result<Outcome, Star
     let mut texts = Vec::new();
     let mut missing = Vec::new();
     for template in &input.templates {
-        let about = |message: String| {
-            failure(&format!(
-                "template for {:?}: {message}",
-                template.destination
-            ))
-        };
-        match roots.render(template, input, source).map_err(about)? {
+        match roots
+            .render(template, input, source)
+            .map_err(|message| failure_of(template, &message))?
+        {
             Rendered::Text(text) => texts.push((template, text)),
             Rendered::Waiting(lookups) => missing.extend(lookups),
         }
@@ -70,20 +67,23 @@ pub(crate) fn render(input: &Input, source: &dyn Source) -> Result<Outcome, Star
     }
     let mut variables = BTreeMap::new();
     for (template, text) in texts {
-        let about = |message: String| {
-            failure(&format!(
-                "template for {:?}: {message}",
-                template.destination
-            ))
-        };
-        roots.write(template, &text).map_err(about)?;
+        roots
+            .write(template, &text)
+            .map_err(|message| failure_of(template, &message))?;
         if template.env {
-            let of_file =
-                template::env_file::parse(&text).map_err(|error| about(error.to_string()))?;
+            let of_file = template::env_file::parse(&text)
+                .map_err(|error| failure_of(template, &error.to_string()))?;
             variables.extend(of_file);
         }
     }
     Ok(Outcome::Written(variables))
+}
+
+fn failure_of(template: &Template, message: &str) -> StartFailure {
+    failure(&format!(
+        "template for {:?}: {message}",
+        template.destination
+    ))
 }
 
 fn failure(message: &str) -> StartFailure {

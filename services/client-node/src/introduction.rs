@@ -153,7 +153,7 @@ fn describe(status: &Status) -> String {
             "the server is no gateway of region `tls.region`: its certificate lacks the name {expected:?}"
         ),
         Some(Problem::NotTls) => "the gateway speaks no TLS: it runs in plaintext".to_owned(),
-        Some(problem) => format!("{problem:?}"),
+        Some(problem) => problem.to_string(),
         None if status.code() == Code::Unimplemented => {
             "the gateway introduces no nodes: its version of Kafila is older".to_owned()
         }

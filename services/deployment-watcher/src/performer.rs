@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use model::{EvalId, Timestamp};
 use rollout::{Action, outcome};
+use service_kit::run::chain;
 use service_kit::{Clock, IdSource, current_trace_parent};
 use state::set_trace_parent;
-use store::{Commit, Replica, SizeClass, TxnError, Writer};
+use store::{CommitOutcome, Replica, SizeClass, TxnError, Writer};
 use tracing::{info, instrument, warn};
 
 use crate::metrics::{Metrics, ReasonLabel};
@@ -35,22 +36,12 @@ pub(crate) enum Performed {
     Deposed,
 }
 
-/// An action could not be written.
-#[derive(Debug, thiserror::Error)]
-enum WriteError {
-    #[error(transparent)]
-    Txn(#[from] TxnError),
-    #[error(transparent)]
-    Store(#[from] store::Error),
-}
-
-impl WriteError {
-    /// Tells whether a smaller transaction may succeed.
-    fn is_of_size(&self) -> bool {
-        match self {
-            Self::Txn(error) => error.is_of_size(),
-            Self::Store(error) => matches!(error, store::Error::LimitsTooLow { .. }),
-        }
+/// Returns the reason why a write was too large; a smaller one may succeed.
+fn size_problem(written: &Result<CommitOutcome, TxnError>) -> Option<String> {
+    match written {
+        Ok(CommitOutcome::TooLarge(error)) => Some(chain(error)),
+        Err(error) if error.is_of_size() => Some(chain(error)),
+        Ok(_) | Err(_) => None,
     }
 }
 
@@ -67,15 +58,14 @@ impl Performer {
     #[instrument(skip_all, fields(deployment_id = %action.deployment_id, reason = action.reason.as_str()))]
     pub(crate) async fn perform(&self, mut action: Action) -> Performed {
         set_trace_parent(&mut action.writes, &current_trace_parent());
-        let written = match self.write(&action).await {
-            Err(error) if error.is_of_size() && action.job().is_some() => {
-                warn!(%error, "deployment fails without the revert, which is too large for a transaction");
-                self.write(&outcome::without_revert(action.clone())).await
-            }
-            written => written,
-        };
+        let mut written = self.write(&action).await;
+        let too_large = size_problem(&written).filter(|_| action.job().is_some());
+        if let Some(error) = too_large {
+            warn!(%error, "deployment fails without the revert, which is too large for a transaction");
+            written = self.write(&outcome::without_revert(action.clone())).await;
+        }
         match written {
-            Ok(Commit::Done { revision }) => {
+            Ok(CommitOutcome::Done { revision }) => {
                 let label = ReasonLabel {
                     reason: action.reason.as_str(),
                 };
@@ -83,22 +73,29 @@ impl Performer {
                 info!(index = revision, "deployment updated");
                 Performed::SeenAt(revision)
             }
-            Ok(Commit::Conflict(conflict)) if conflict.is_fenced() => Performed::Deposed,
-            Ok(Commit::Conflict(conflict)) => Performed::SeenAt(conflict.revision),
-            Err(WriteError::Store(store::Error::Deposed { .. })) => Performed::Deposed,
-            Err(error) => {
-                warn!(%error, "cannot write a deployment: it is retried");
-                self.metrics.write_failures.inc();
-                Performed::Failed
-            }
+            Ok(CommitOutcome::Deposed) => Performed::Deposed,
+            Ok(CommitOutcome::Conflict(conflict)) => Performed::SeenAt(conflict.revision),
+            Ok(
+                CommitOutcome::TooLarge(error)
+                | CommitOutcome::Refused(error)
+                | CommitOutcome::Unknown(error),
+            ) => self.fail(&error),
+            Err(error) => self.fail(&error),
         }
     }
 
-    async fn write(&self, action: &Action) -> Result<Commit, WriteError> {
+    fn fail(&self, error: &(dyn std::error::Error + 'static)) -> Performed {
+        warn!(error = %chain(error), "cannot write a deployment: it is retried");
+        self.metrics.write_failures.inc();
+        Performed::Failed
+    }
+
+    async fn write(&self, action: &Action) -> Result<CommitOutcome, TxnError> {
         let txn = self
             .writer
             .txn_with(SizeClass::FollowUp)
             .with(&action.writes)?;
-        Ok(self.writer.commit_surely(&txn, WRITE_TIMEOUT).await?)
+        let committed = self.writer.commit_surely(&txn, WRITE_TIMEOUT).await;
+        Ok(CommitOutcome::of(committed))
     }
 }

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use model::node::MAX_NAME_BYTES;
 use model::refusal::{Kind, Refusal};
 use model::{
     FieldErrors, Indexed, IntroductionToken, IntroductionTokenId, Node, NodeId, NodeIntroduction,
@@ -22,8 +23,6 @@ pub const DEFAULT_TTL: Duration = Duration::from_secs(5 * 60);
 pub const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// The largest number of uses that is counted. Ours: each use writes the token, one after the other.
 pub const MAX_USES: u32 = 10_000;
-/// As names of nodes in their records.
-const MAX_NAME_BYTES: usize = 128;
 /// Begins every token, so that scanners find leaked ones.
 const TOKEN_PREFIX: &str = "kafila-node-";
 /// A UUID as text.

@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// Carried out, not carried out, or still under way: a write has to be resolved first
     /// ([`crate::Writer::resolve`]).
-    #[error("unknown whether etcd did {doing}: no answer came")]
+    #[error("etcd gave no answer to the request to {doing}: it may have been carried out")]
     Unknown {
         doing: &'static str,
         /// `None`: the deadline passed.
@@ -54,7 +54,7 @@ pub enum Error {
     )]
     NoSpace { doing: &'static str },
     /// `revision` is the oldest that is kept; 0 when the server does not say.
-    #[error("the requested revision is compacted")]
+    #[error("etcd no longer keeps the requested revision: read the current state again")]
     Compacted { revision: u64 },
     /// Nothing was sent: this process no longer leads, or cannot be sure that it does.
     #[error("no longer the leader of {service}")]

@@ -53,6 +53,8 @@ const EXCEPTIONS: &[(&str, &str, Form)] = &[
     // Set by the store, not by the user.
     ("Job", "SubmitTime", Form::Hidden),
     ("Job", "Version", Form::Hidden),
+    // Shows at the groups, which inherit it.
+    ("Job", "Update", Form::Hidden),
     // Parts have a place of their own in the tree, and their names with it.
     ("Job", "TaskGroups", Form::Hidden),
     ("TaskGroup", "Name", Form::Hidden),

@@ -42,6 +42,10 @@ pub struct Job {
     pub spreads: Vec<Spread>,
     /// Names distinct; never empty.
     pub task_groups: Vec<TaskGroup>,
+    /// The strategy that the groups inherited, for readers of the job: updates follow the groups'
+    /// own. `None` for batch and sysbatch jobs, and for jobs stored without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<UpdateStrategy>,
     pub meta: BTreeMap<String, String>,
     /// Launch times of a periodic job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +87,10 @@ impl Job {
         let mut aligned = other.clone();
         aligned.version = self.version;
         aligned.submit_time = self.submit_time;
+        if self.update.is_none() || other.update.is_none() {
+            // One of the two was stored without it, which no user did.
+            aligned.update = self.update;
+        }
         *self != aligned
     }
 }

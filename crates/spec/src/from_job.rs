@@ -30,8 +30,8 @@ impl From<&job::Job> for Job {
             affinities: list(&job.affinities),
             spreads: list(&job.spreads),
             task_groups: list(&job.task_groups),
+            update: job.update.as_ref().map(Into::into),
             // Groups carry their own by now.
-            update: None,
             reschedule: None,
             migrate: None,
             meta: job.meta.clone(),

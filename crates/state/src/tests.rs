@@ -97,6 +97,7 @@ fn job(stop: bool) -> Job {
         dispatched: false,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
+        update: None,
         priority: 50,
         all_at_once: false,
         datacenters: vec!["*".to_owned()],

@@ -91,6 +91,7 @@ fn job(id: &str, job_type: JobType, count: u32) -> Job {
         dispatched: false,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
+        update: None,
         stop: false,
         version: 0,
         submit_time: Timestamp::NEVER,

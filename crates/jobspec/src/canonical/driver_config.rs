@@ -267,7 +267,7 @@ fn duration(value: &Value) -> Result<Value, String> {
         // Known only on the node, where the driver reads it.
         Value::String(text) if is_runtime(text) => Ok(value.clone()),
         Value::String(text) => match parse_nanoseconds(text) {
-            Ok(length @ 0..) => Ok(nanoseconds(length.unsigned_abs())),
+            Ok(0..) => Ok(value.clone()),
             Ok(_) => Err("must not be negative: write a duration such as \"10s\"".to_owned()),
             Err(invalid) => Err(invalid.to_string()),
         },
@@ -279,7 +279,7 @@ fn duration(value: &Value) -> Result<Value, String> {
     }
 }
 
-/// Returns a duration as it is stored: an integer as long as a double holds it, which is what numbers
+/// Returns the number of a duration as it is stored: an integer as long as a double holds it, which is what numbers
 /// are on their way to a node; of more than 104 days a text, such as `36000000000000000ns`.
 fn nanoseconds(length: u64) -> Value {
     const EXACT: u64 = 1 << 53;

@@ -1,13 +1,13 @@
 //! The job itself: names, priority, datacenters, and the settings that its groups inherit.
 
-use model::Timestamp;
 use model::job::{Job, JobType, MAX_PRIORITY, TaskGroup};
+use model::{Namespace, NodePool, Timestamp};
 
 use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::job_types::{self, NO_RESCHEDULE};
 use super::limits::MAX_TOTAL_COUNT;
-use super::{constraint, environment, group, launches, name, rank, reschedule, template};
+use super::{constraint, environment, group, launches, name, rank, reschedule, template, update};
 
 /// Source: Nomad's default of `job_default_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
@@ -39,9 +39,10 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     ranks.refuse_for_system(check, &root, job_type);
     let affinities = rank::affinities(check, &root, &spec.affinities);
     let spreads = rank::spreads(check, &root, &spec.spreads);
-    let task_groups = task_groups(check, spec, job_type);
+    let inherited = inherited(check, spec, job_type);
+    let task_groups = task_groups(check, &spec.task_groups, &inherited);
     let job = Job {
-        namespace: or_default(spec.namespace.as_deref(), "default"),
+        namespace: or_default(spec.namespace.as_deref(), Namespace::DEFAULT),
         id,
         name,
         region: region(check, spec.region.as_deref()),
@@ -49,11 +50,12 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         priority,
         all_at_once: spec.all_at_once.unwrap_or(false),
         datacenters,
-        node_pool: or_default(spec.node_pool.as_deref(), "default"),
+        node_pool: or_default(spec.node_pool.as_deref(), NodePool::DEFAULT),
         constraints,
         affinities,
         spreads,
         task_groups,
+        update: update::of_job(&inherited),
         meta: environment::variables(check, &root, "meta", &spec.meta),
         periodic: launches::periodic(check, spec.periodic.as_ref(), job_type),
         parameterized: launches::parameterized(check, spec.parameterized.as_ref(), job_type),
@@ -128,10 +130,12 @@ fn datacenters(check: &mut Check, datacenters: &[String]) -> Vec<String> {
     datacenters.to_vec()
 }
 
-fn task_groups(check: &mut Check, spec: &spec::Job, job_type: JobType) -> Vec<TaskGroup> {
+fn task_groups(
+    check: &mut Check,
+    specs: &[spec::TaskGroup],
+    inherited: &Inherited<'_>,
+) -> Vec<TaskGroup> {
     let root = Path::root();
-    let inherited = inherited(check, spec, job_type);
-    let specs = &spec.task_groups;
     if specs.is_empty() {
         let message = "Missing job task groups: add a group \"…\" block with a task in it";
         check.error("group", message);
@@ -143,7 +147,7 @@ fn task_groups(check: &mut Check, spec: &spec::Job, job_type: JobType) -> Vec<Ta
     let mut groups = Vec::with_capacity(specs.len());
     for (position, group) in specs.iter().enumerate() {
         let path = root.labelled("group", group.name.as_deref(), position);
-        groups.push(group::group(check, &path, group, &inherited));
+        groups.push(group::group(check, &path, group, inherited));
     }
     let total: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
     if total > MAX_TOTAL_COUNT {

@@ -1,5 +1,6 @@
 //! The periodic, parameterized and dispatch_payload blocks.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path as FilePath};
 
 use cron::{Schedule, Zone};
@@ -101,13 +102,8 @@ pub(super) fn parameterized(
             format!("Unknown payload requirement: {rule:?}: use optional, required or forbidden")
         },
     );
-    let keys = |keys: &[String]| {
-        let mut keys = keys.to_vec();
-        keys.sort_unstable();
-        keys.dedup();
-        keys
-    };
-    let (meta_required, meta_optional) = (keys(&spec.meta_required), keys(&spec.meta_optional));
+    let meta_required = distinct(&spec.meta_required);
+    let meta_optional = distinct(&spec.meta_optional);
     if meta_required.len() + meta_optional.len() > MAX_META_KEYS {
         let message = format!("more than {MAX_META_KEYS} keys: put what belongs together into one");
         check.error("parameterized", message);
@@ -126,6 +122,15 @@ pub(super) fn parameterized(
         meta_required,
         meta_optional,
     })
+}
+
+/// Returns each key once, in the order of its first occurrence.
+fn distinct(keys: &[String]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    keys.iter()
+        .filter(|key| seen.insert(key.as_str()))
+        .cloned()
+        .collect()
 }
 
 /// Returns the payload that a stored job was dispatched with.

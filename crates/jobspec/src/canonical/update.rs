@@ -53,6 +53,14 @@ pub(super) fn update(
     Some(update)
 }
 
+/// Returns the job's own strategy, as far as it is set over the defaults. Nothing is checked: a value
+/// counts, and is checked, in the groups that inherit it.
+pub(super) fn of_job(inherited: &Inherited<'_>) -> Option<UpdateStrategy> {
+    let spec = inherited.update.cloned().unwrap_or_default();
+    let mut unchecked = Check::default();
+    allows_update(inherited.job_type).then(|| read(&mut unchecked, &Path::root(), &spec))
+}
+
 fn overlay(
     group: Option<&spec::UpdateStrategy>,
     job: Option<&spec::UpdateStrategy>,

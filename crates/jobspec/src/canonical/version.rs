@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_passes_here_can_be_compared_with_nodes(
+        fn an_accepted_version_can_be_compared_with_those_of_nodes(
             text in "((=|!=|>|<|>=|<=|~>|)? ?v?[0-9]{1,20}(\\.[0-9]{1,3}){0,3}(-?[a-z0-9.~-]{0,4})?(\\+[a-z.]{0,3})?,? ?){1,2}",
         ) {
             for (operator, style) in

@@ -1,7 +1,8 @@
 //! Defaults: job files and the canonical values that Nomad was recorded to make of them.
 //!
-//! Node pool, datacenters, network mode and host network are left out: Nomad's server fills them in
-//! later than its canonical form.
+//! Left out: node pool, datacenters, network mode and host network, the payload rule of a parameterized
+//! job, identities and implied constraints, which Nomad's server fills in later than its canonical form;
+//! and the job's own reschedule and migrate blocks, which it drops later.
 
 use serde_json::{Value, json};
 
@@ -76,6 +77,8 @@ fn a_group_has_the_recorded_defaults_of_its_type() {
             "Migrate": migrate,
         });
         has(&job["TaskGroups"][0], &expected, job_type);
+        // The job shows the strategy that its groups inherit.
+        has(&job["Update"], update, job_type);
         has(
             &job["TaskGroups"][0]["Tasks"][0]["RestartPolicy"],
             restart,
@@ -111,7 +114,7 @@ type Row = (
 
 #[test]
 fn a_block_is_completed_as_recorded() {
-    let table: [Row; 28] = [
+    let table: [Row; 33] = [
         (
             "",
             "restart {\n attempts = 3\n delay = \"20s\"\n mode = \"delay\"\n }",
@@ -180,6 +183,43 @@ fn a_block_is_completed_as_recorded() {
             json!({"AutoPromote": false, "AutoRevert": false, "Canary": 0, "HealthCheck": "checks",
                 "HealthyDeadline": 300_000_000_000_u64, "MaxParallel": 1, "MinHealthyTime": 10_000_000_000_u64,
                 "ProgressDeadline": 600_000_000_000_u64, "Stagger": 10_000_000_000_u64}),
+        ),
+        (
+            "update {\n health_check = \"task_states\"\n min_healthy_time = \"1m\"\n }",
+            "",
+            "",
+            "/Update",
+            json!({"AutoPromote": false, "AutoRevert": false, "Canary": 0, "HealthCheck": "task_states",
+                "HealthyDeadline": 300_000_000_000_u64, "MaxParallel": 1, "MinHealthyTime": 60_000_000_000_u64,
+                "ProgressDeadline": 600_000_000_000_u64, "Stagger": 30_000_000_000_u64}),
+        ),
+        (
+            "type = \"system\"\nupdate {\n canary = 1\n healthy_deadline = \"3m\"\n }",
+            "update {\n canary = 2\n }",
+            "",
+            "/Update",
+            json!({"Canary": 1, "HealthCheck": "checks", "HealthyDeadline": 180_000_000_000_u64, "MaxParallel": 1}),
+        ),
+        (
+            "type = \"batch\"\nparameterized {\n meta_required = [\"repo\", \"folder\"]\n }",
+            "",
+            "",
+            "/ParameterizedJob/MetaRequired",
+            json!(["repo", "folder"]),
+        ),
+        (
+            "type = \"batch\"\nparameterized {\n meta_optional = [\"requests\", \"clients\"]\n }",
+            "",
+            "",
+            "/ParameterizedJob/MetaOptional",
+            json!(["requests", "clients"]),
+        ),
+        (
+            "",
+            "task \"u\" {\n driver = \"docker\"\n config {\n image = \"redis:7\"\n image_pull_timeout = \"10m\"\n }\n }",
+            "",
+            "/TaskGroups/0/Tasks/0/Config/image_pull_timeout",
+            json!("10m"),
         ),
         (
             "update {\n canary = 1\n }",

@@ -240,6 +240,7 @@ fn job(job_type: JobType, tasks: Vec<Task>) -> Job {
         dispatched: false,
         payload: model::Payload::default(),
         dispatch_token: String::new(),
+        update: None,
         namespace: "default".to_owned(),
         id: "job".to_owned(),
         name: "job".to_owned(),

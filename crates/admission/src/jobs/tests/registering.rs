@@ -119,6 +119,27 @@ fn a_changed_job_gets_the_next_version_and_compares_the_one_it_replaces() {
     assert_eq!(fixture.kept(&job.key()), [0, 1]);
 }
 
+/// Jobs used to be stored without the update strategy that their groups inherit.
+#[test]
+fn only_a_job_that_was_stored_with_its_update_strategy_changes_with_it() {
+    let mut job = builders::service("web", 3);
+    let update = builders::rolling_update(1);
+    let mut raised = update;
+    raised.max_parallel = 2;
+    for (stored, registered, changes) in [
+        (None, Some(update), false),
+        (Some(update), Some(update), false),
+        (Some(update), Some(raised), true),
+    ] {
+        let mut fixture = Fixture::default();
+        job.update = stored;
+        fixture.register(&job);
+        job.update = registered;
+        let proposal = proposal(fixture.decide(&job, &request()).unwrap());
+        assert_eq!(proposal.changed, changes, "{stored:?} {registered:?}");
+    }
+}
+
 #[test]
 fn a_forced_registration_of_an_unchanged_job_is_a_new_version() {
     let (mut fixture, job) = (Fixture::default(), builders::service("web", 3));

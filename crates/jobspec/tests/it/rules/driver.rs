@@ -100,8 +100,8 @@ fn configs_of_drivers() {
     assert_eq!(
         config("u"),
         serde_json::json!({
-            "run_for": 10_000_000_000_u64, "exit_code": 3, "kill_after": 5,
-            "start_block_for": "36000000000000000ns", "start_error_recoverable": true,
+            "run_for": "10s", "exit_code": 3, "kill_after": 5,
+            "start_block_for": "10000h", "start_error_recoverable": true,
             "stdout_repeat_duration": "${meta.x}",
         })
     );

@@ -9,7 +9,7 @@ use crate::support::{NOW, admit, file};
 
 #[test]
 #[rustfmt::skip]
-fn when_a_job_is_launched() {
+fn a_periodic_block_is_checked_and_completed() {
     let batch = |block: &str| -> &'static str {
         Box::leak(format!("  type = \"batch\"\n  periodic {{\n{block}\n  }}").into())
     };
@@ -32,7 +32,7 @@ fn when_a_job_is_launched() {
 
 #[test]
 #[rustfmt::skip]
-fn what_a_job_is_told() {
+fn parameters_and_payloads_of_dispatches_are_checked() {
     let batch = |block: &str| -> &'static str {
         Box::leak(format!("  type = \"batch\"\n  parameterized {{\n{block}\n  }}").into())
     };
@@ -53,9 +53,9 @@ fn what_a_job_is_told() {
         (parent, "", payload("."), "$t.dispatch_payload.file", "escapes allocation directory"),
         (parent, "", payload("a/"), "$t.dispatch_payload.file", "escapes allocation directory"),
     ]);
-    let job = admit(&file(batch("meta_required = [\"b\", \"a\"]"), "", payload("in/put.txt"))).unwrap().job;
+    let job = admit(&file(batch("meta_required = [\"b\", \"a\", \"b\"]"), "", payload("in/put.txt"))).unwrap().job;
     let told = job.parameterized.unwrap();
-    assert_eq!((told.payload, told.meta_required), (PayloadRule::Optional, vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!((told.payload, told.meta_required), (PayloadRule::Optional, vec!["b".to_owned(), "a".to_owned()]));
     assert_eq!(job.task_groups[0].tasks[0].dispatch_payload.as_ref().unwrap().file, "in/put.txt");
     let pointless = admit(&file("  type = \"batch\"", "", payload("x"))).unwrap();
     assert!(pointless.warnings[0].contains("has no effect"), "{:?}", pointless.warnings);
@@ -84,7 +84,7 @@ fn within_which_counts_a_group_is_scaled() {
 
 /// Every node reads the stored job again, so it must read back unchanged.
 #[test]
-fn what_a_child_carries_survives_its_own_form() {
+fn a_child_that_is_read_and_registered_again_is_unchanged() {
     let text = r#"{"Job": {"ID": "p/dispatch-1-aa", "Type": "batch", "ParentID": "p",
         "Dispatched": true, "Payload": "aGk=", "DispatchIdempotencyToken": "t1",
         "Periodic": {"Enabled": false, "Spec": "@daily", "SpecType": "cron", "TimeZone": ""},

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_the_reason() {
+    fn a_text_that_is_no_duration_is_refused_with_the_reason() {
         for (text, reason) in [
             ("", "write a number and a unit"),
             ("-", "write a number and a unit"),

@@ -81,7 +81,7 @@ fn values_of_the_wrong_type_are_refused_at_their_place() {
 }
 
 #[test]
-fn what_this_version_does_not_carry_out_is_refused_unless_it_is_empty() {
+fn an_unsupported_field_is_refused_unless_it_is_empty() {
     let empty = json!({
         "Templates": null, "Artifacts": [], "Vault": null, "Kind": "", "Services": null,
         "Resources": {"Cores": 0, "DiskMB": 0, "IOPS": 0, "Networks": null, "NUMA": null},
@@ -140,7 +140,7 @@ fn errors_of_the_job_itself_are_pointed_at_their_lines() {
 }
 
 #[test]
-fn what_is_no_job_at_all_is_refused() {
+fn a_text_that_is_no_job_is_refused() {
     for (text, message) in [
         ("[]", "a job is a JSON object"),
         ("{\"Job\": 5}", "a job is a JSON object"),

@@ -88,7 +88,7 @@ fn the_short_form_takes_its_types_from_the_defaults() {
 }
 
 #[test]
-fn what_is_not_declared_is_an_error_or_a_warning() {
+fn an_undeclared_variable_is_an_error_or_a_warning() {
     let inputs = Inputs {
         variables: given(&[("y", "1")]),
         variable_files: given(&[("f.vars", "\nz = 1\n")]),

@@ -109,7 +109,7 @@ fn assert_foreseen(fixture: &mut Fixture, job: &Job) {
 }
 
 #[test]
-fn what_is_foreseen_is_what_a_registration_makes() {
+fn a_dry_run_predicts_the_placements_of_a_registration() {
     let job = builders::service("web", 2);
     let near = Affinity {
         left: "${node.datacenter}".to_owned(),
@@ -176,7 +176,7 @@ fn the_index_is_that_of_the_job_as_it_is() {
 }
 
 #[test]
-fn what_a_registration_refuses_a_dry_run_refuses() {
+fn a_dry_run_refuses_every_job_that_a_registration_refuses() {
     let job = builders::service("web", 2);
     let mut fixture = fixture(&job);
     let context = fixture.context();

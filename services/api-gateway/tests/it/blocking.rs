@@ -106,7 +106,7 @@ async fn a_changed_job_status_wakes_blocking_queries_of_the_job() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_yet_can_be_waited_for() {
+async fn a_read_can_wait_for_a_job_that_does_not_exist_yet() {
     let suite = Suite::start(1).await;
     let first = suite.register(&job("db")).await;
     let get = v1::GetJobRequest {

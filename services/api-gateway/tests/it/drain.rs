@@ -118,7 +118,7 @@ async fn a_drain_is_begun_shown_kept_and_ended() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn contradictory_drain_requests_are_refused() {
     let suite = Suite::start(1).await;
     suite.put_node(&node(1)).await;
     let id = node(1).id.to_string();

@@ -83,7 +83,7 @@ async fn a_node_takes_nothing_new_until_it_is_eligible_again() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_set_is_refused() {
+async fn an_invalid_eligibility_is_refused() {
     let suite = Suite::start(1).await;
     suite.put_node(&node(1)).await;
     let id = node(1).id.to_string();

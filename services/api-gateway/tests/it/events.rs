@@ -131,7 +131,7 @@ async fn scenario_086_a_stream_begins_with_its_index_and_goes_on_at_another_gate
 }
 
 #[tokio::test]
-async fn what_was_collected_meanwhile_is_told_as_it_was() {
+async fn events_of_collected_objects_show_them_as_they_were() {
     let suite = Suite::start(1).await;
     let registered = suite.register(&job("web")).await;
     let reported = run(&suite, 1, registered.index).await;

@@ -103,7 +103,7 @@ async fn heartbeats_reach_the_leader_and_the_next_one_too() {
 }
 
 #[tokio::test]
-async fn what_a_leader_never_answered_is_told_to_the_next() {
+async fn a_report_without_an_answer_is_sent_to_the_next_leader() {
     let (suite, node) = (Suite::start(1).await, node(1));
     let mute = Controller {
         mute: true,

@@ -168,7 +168,7 @@ async fn a_caller_that_does_not_read_holds_the_node_back() {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_way_is_explained() {
+async fn a_refused_request_for_logs_explains_the_reason() {
     let (suite, node, request) = world(&Files::default()).await;
     let mut logs = suite.allocations(0);
     let wrong_task = v1::LogsRequest {

@@ -152,7 +152,7 @@ async fn namespaces_are_listed_by_name_with_the_default_one_page_by_page() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_namespace_is_refused() {
+async fn an_invalid_namespace_is_refused() {
     let suite = Suite::start(1).await;
     let wrong = v1::Namespace {
         description: "x".repeat(257),
@@ -176,7 +176,7 @@ async fn what_cannot_be_a_namespace_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_in_no_namespace_that_exists_is_refused() {
+async fn a_job_in_an_unknown_namespace_is_refused() {
     let suite = Suite::start(2).await;
     let web = job_in("dev", "web");
     let status = register(&suite, 0, &web).await.unwrap_err();
@@ -311,7 +311,7 @@ async fn a_namespace_says_what_its_jobs_may_ask_for() {
 }
 
 #[tokio::test]
-async fn whatever_comes_first_no_job_is_left_in_a_namespace_that_is_gone() {
+async fn a_deleted_namespace_has_no_job_whichever_write_comes_first() {
     let suite = Suite::start(2).await;
     let (mut deleted, mut kept) = (0, 0);
     for round in 0..30 {

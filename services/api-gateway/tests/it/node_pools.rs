@@ -130,7 +130,7 @@ async fn pools_are_listed_by_name_with_those_built_in_page_by_page() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_pool_is_refused() {
+async fn an_invalid_node_pool_is_refused() {
     let suite = Suite::start(1).await;
     let wrong = v1::NodePool {
         name: "a/b".to_owned(),
@@ -291,7 +291,7 @@ async fn a_pool_is_deleted_when_nodes_and_jobs_have_left_it() {
 }
 
 #[tokio::test]
-async fn whatever_comes_first_no_job_is_left_in_a_pool_that_is_gone() {
+async fn a_deleted_node_pool_has_no_job_whichever_write_comes_first() {
     let suite = Suite::start(2).await;
     let (mut deleted, mut kept) = (0, 0);
     for round in 0..30 {

@@ -168,7 +168,7 @@ async fn scenario_008_another_environment_replaces_what_runs() {
 }
 
 #[tokio::test]
-async fn what_can_change_under_way_replaces_nothing() {
+async fn a_change_that_needs_no_replacement_replaces_nothing() {
     let (suite, mut job, _) = running().await;
     job.task_groups[0].tasks[0].affinities = vec![Affinity {
         left: "${node.datacenter}".to_owned(),
@@ -188,7 +188,7 @@ async fn what_can_change_under_way_replaces_nothing() {
 }
 
 #[tokio::test]
-async fn what_has_no_place_is_told_with_its_reasons() {
+async fn a_group_without_a_node_is_reported_with_the_reasons() {
     let (suite, mut job) = (Suite::start(1).await, job("web"));
     suite.put_node(&node(1)).await;
     job.task_groups[0].tasks[0].resources.memory_mib = 999_999;
@@ -251,7 +251,7 @@ async fn everything_that_is_wrong_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_registered_is_refused_alike() {
+async fn a_plan_refuses_every_job_that_a_registration_refuses() {
     let (suite, job, _) = running().await;
     let mut other_type = v1::Job::from(&test_kit::builders::batch("web", 2));
     other_type.update = None;

@@ -15,7 +15,7 @@ fn get_job(id: &str) -> v1::GetJobRequest {
 }
 
 #[tokio::test]
-async fn what_one_gateway_has_written_every_other_shows() {
+async fn every_gateway_shows_the_writes_of_every_other() {
     let suite = Suite::start(3).await;
     for n in 0..20 {
         let id = format!("web-{n}");

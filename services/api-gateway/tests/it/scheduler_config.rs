@@ -122,7 +122,7 @@ async fn of_two_writers_with_the_same_check_index_one_wins() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named_by_its_field() {
+async fn an_error_of_the_configuration_names_its_field() {
     let suite = Suite::start(1).await;
     let fields = |status: &Status| -> Vec<String> {
         assert_eq!(status.code(), Code::InvalidArgument);

@@ -133,7 +133,7 @@ async fn a_volume_is_found_by_id_and_by_name_through_any_gateway() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_volume_is_told_by_field() {
+async fn an_error_of_a_volume_names_its_field() {
     let suite = Suite::start(1).await;
     put_node(&suite, 1).await;
     let mut nowhere = wanted("data", 9);

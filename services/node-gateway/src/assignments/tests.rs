@@ -75,7 +75,7 @@ fn a_node_that_lost_its_memory_is_told_what_it_had_said() {
 }
 
 #[test]
-fn what_changed_is_sent_as_it_is_now_and_what_is_gone_is_named() {
+fn changed_allocations_are_sent_and_removed_ones_are_named() {
     let (mut stored, node, job) = (
         Stored::default(),
         builders::node(1),

@@ -353,7 +353,7 @@ fn one_look_marks_so_many_and_the_next_goes_on() {
 }
 
 #[test]
-fn whatever_may_matter_to_a_drain_makes_a_look_due() {
+fn every_change_that_may_concern_a_drain_makes_its_check_due() {
     let mut fixture = Fixture::new(2);
     let job = paced("web", 2, 1);
     fixture.put_job(&job);

@@ -60,7 +60,7 @@ fn the_job_itself() {
 
 #[test]
 #[rustfmt::skip]
-fn what_types_of_jobs_allow() {
+fn blocks_that_the_type_of_a_job_does_not_allow_are_refused() {
     let rank = "attribute = meta.x\n      value = 1\n";
     let affinity: &'static str = Box::leak(format!("    affinity {{\n      {rank}    }}").into());
     check(&[

@@ -80,7 +80,7 @@ fn constraints_affinities_and_spreads() {
 
 #[test]
 #[rustfmt::skip]
-fn what_is_legal_but_probably_not_meant_is_warned_about() {
+fn legal_but_probably_unintended_values_are_warned_of() {
     for (job, group, task, message) in [
         ("", "    count = 2\n    update {\n      max_parallel = 3\n    }", "",
             "Update max parallel count is greater than task group count (3 > 2)"),

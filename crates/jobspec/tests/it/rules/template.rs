@@ -20,7 +20,7 @@ fn of(lines: &str) -> &'static str {
 
 #[test]
 #[rustfmt::skip]
-fn what_a_template_is_made_of() {
+fn the_fields_of_a_template_are_checked() {
     check(&[
         ("", "", of("destination = \"x\""), "$t.template[0]", "Must specify a source path or have an embedded template"),
         ("", "", of("data = \"x\""), "$t.template[0].destination", "Must specify a destination for the template"),
@@ -41,7 +41,7 @@ fn what_a_template_is_made_of() {
 
 #[test]
 #[rustfmt::skip]
-fn what_a_change_does() {
+fn the_actions_of_a_change_of_a_template_are_checked() {
     check(&[
         ("", "", with("change_mode = \"reload\""), "$t.template[0].change_mode", "Invalid change mode given: \"reload\""),
         ("", "", with("change_mode = \"signal\"\nchange_signal = \"HUP\""), "$t.template[0].change_signal", "did you mean \"SIGHUP\"?"),

@@ -20,7 +20,7 @@ const HOST: &str = "type = \"host\"\n      source = \"disk\"";
 
 #[test]
 #[rustfmt::skip]
-fn what_is_wrong_with_volumes_is_told_at_its_place() {
+fn an_error_of_a_volume_names_its_field() {
     let own = format!("{HOST}\n      per_alloc = true");
     let sticky = format!("{own}\n      sticky = true");
     let mode = |mode: &str| format!("{HOST}\n      {mode}");
@@ -140,7 +140,7 @@ fn both_notations_ask_for_the_same_volumes() {
 }
 
 #[test]
-fn what_is_stored_reads_back_the_same() {
+fn a_stored_volume_reads_back_the_same() {
     let mounted = mount("volume = \"data\"\n        destination = \"/srv\"");
     let job = admit(&file("", volume(HOST), mounted)).unwrap().job;
     let shown = spec::Job::from(&job);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use s3_test_kit::S3;
 use tempfile::TempDir;
 use test_kit::etcd::Etcd;
 
@@ -237,6 +238,130 @@ async fn the_agent_keeps_the_newest_snapshots_and_no_others_files() {
     Command::new("kill").arg(pid).status().unwrap();
     let ended = tokio::time::timeout(TIMEOUT, agent.wait()).await.unwrap();
     assert_eq!(ended.unwrap().code(), Some(0));
+}
+
+/// Returns a file of `etcdctl snapshot save`.
+async fn snapshot_of_etcd() -> Vec<u8> {
+    let directory = TempDir::new().unwrap();
+    let (_, saved) = path(&directory, "source.db");
+    let etcd = Etcd::start().await.unwrap();
+    let status = Command::new("etcdctl")
+        .args(["--endpoints", &etcd.endpoint(), "snapshot", "save", &saved])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    std::fs::read(&saved).unwrap()
+}
+
+/// Starts a command line with the stand-in's endpoint, region and credentials.
+fn kafila_s3(store: &S3, line: &str) -> crate::command::Kafila {
+    kafila(line)
+        .env("AWS_ENDPOINT_URL_S3", &store.endpoint())
+        .env("AWS_REGION", s3_test_kit::REGION)
+        .env("AWS_ACCESS_KEY_ID", s3_test_kit::ACCESS_KEY)
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+}
+
+#[tokio::test]
+async fn a_snapshot_is_saved_into_a_bucket_once() {
+    if !test_kit::etcd::available() {
+        return;
+    }
+    let mut state = FakeState::running();
+    state.snapshot = snapshot_of_etcd().await;
+    let content = state.snapshot.clone();
+    let gateway = Gateway::start(state).await;
+    let store = S3::start(1000);
+    let line = "operator snapshot save s3://backups/kafila/one.db";
+    let said = kafila_s3(&store, line).at(&gateway.address).await;
+    said.ended(0)
+        .printed(&["into s3://backups/kafila/one.db ("]);
+    assert!(store.objects()["kafila/one.db"] == content);
+    let again = kafila_s3(&store, line).at(&gateway.address).await;
+    again.ended(1).complained(&["the object exists"]);
+    let line = "operator snapshot save s3://backups/named/";
+    let said = kafila_s3(&store, line).at(&gateway.address).await;
+    said.ended(0).printed(&["into s3://backups/named/kafila-2"]);
+
+    let none = kafila("operator snapshot save s3://backups/x").run().await;
+    none.ended(1).complained(&["AWS_ACCESS_KEY_ID"]);
+    let line = "operator snapshot save -s3-endpoint http://s3.example s3://backups/x";
+    let plain = kafila_s3(&store, line).run().await;
+    plain.ended(1).complained(&["is plaintext"]);
+}
+
+#[tokio::test]
+async fn a_damaged_stream_reaches_no_bucket() {
+    let mut state = FakeState::running();
+    state.snapshot = vec![7; 100_000];
+    let gateway = Gateway::start(state).await;
+    let store = S3::start(1000);
+    let line = "operator snapshot save s3://backups/x.db";
+    let said = kafila_s3(&store, line).at(&gateway.address).await;
+    said.ended(1).complained(&["has no checksum"]);
+    assert!(store.objects().is_empty());
+}
+
+#[tokio::test]
+async fn the_agent_keeps_the_newest_objects_of_a_bucket() {
+    if !test_kit::etcd::available() {
+        return;
+    }
+    let mut state = FakeState::running();
+    state.snapshot = snapshot_of_etcd().await;
+    let gateway = Gateway::start(state).await;
+    // Lists have several pages.
+    let store = S3::start(2);
+    for key in [
+        "p/kafila-20200101T000000Z.db",
+        "p/kafila-20200102T000000Z.db",
+        "p/kafila-20200103T000000Z.db",
+        "p/old/kafila-20200101T000000Z.db",
+        "p/notes.txt",
+        "kafila-20200101T000000Z.db",
+    ] {
+        store.put(key, b"old");
+    }
+    // The first upload fails, and the agent tries again by itself.
+    store.fail(
+        "PUT /backups/p/",
+        s3_test_kit::Fault::Refuse(503, "SlowDown"),
+    );
+    let line = "operator snapshot agent -retain 2 -s3 s3://backups/p";
+    let mut agent = kafila_s3(&store, line).start(&gateway.address);
+    let done = async {
+        while store.objects().contains_key("p/kafila-20200102T000000Z.db") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, done).await.unwrap();
+    let objects = store.objects();
+    let keys: Vec<&str> = objects.keys().map(String::as_str).collect();
+    assert_eq!(keys.len(), 5, "{keys:?}");
+    assert_eq!(keys[0], "kafila-20200101T000000Z.db");
+    assert_eq!(keys[1], "p/kafila-20200103T000000Z.db");
+    assert_eq!(
+        keys[3..],
+        ["p/notes.txt", "p/old/kafila-20200101T000000Z.db"]
+    );
+    let pid = agent.id().unwrap().to_string();
+    Command::new("kill").arg(pid).status().unwrap();
+    let ended = tokio::time::timeout(TIMEOUT, agent.wait()).await.unwrap();
+    assert_eq!(ended.unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn an_agent_without_access_to_its_bucket_ends() {
+    let store = S3::start(1000);
+    store.fail("GET", s3_test_kit::Fault::Refuse(403, "AccessDenied"));
+    let line = "operator snapshot agent -s3 s3://backups/p";
+    let said = kafila_s3(&store, line).run().await;
+    said.ended(1).complained(&["AccessDenied", "s3:ListBucket"]);
+    let said = kafila("operator snapshot agent").run().await;
+    assert_ne!(said.code, 0);
+    said.complained(&["-dir"]);
 }
 
 /// Returns the names in a directory, sorted.

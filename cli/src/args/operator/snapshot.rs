@@ -20,17 +20,44 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = SAVE_EXAMPLES)]
 pub struct Save {
-    /// The file, which must not exist [default: kafila-TIME.db in the current directory]
+    /// The file, or s3://BUCKET/KEY, which must not exist [default: kafila-TIME.db in the current
+    /// directory; s3://BUCKET/PREFIX/ gets that name, too]
     pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub s3: S3,
+}
+
+/// The way to a bucket. The environment variables are those of Amazon's command.
+#[derive(Debug, Args)]
+pub struct S3 {
+    /// URL of a store that is compatible with S3 [default: $AWS_ENDPOINT_URL_S3, $AWS_ENDPOINT_URL,
+    /// or Amazon's of the region]
+    #[arg(long, value_name = "URL")]
+    pub s3_endpoint: Option<String>,
+    /// Region of the bucket [default: $AWS_REGION, $AWS_DEFAULT_REGION, or us-east-1]
+    #[arg(long, value_name = "REGION")]
+    pub s3_region: Option<String>,
+    /// File with the access key, in the section $AWS_PROFILE or default [default: $AWS_ACCESS_KEY_ID
+    /// and $AWS_SECRET_ACCESS_KEY, or $AWS_SHARED_CREDENTIALS_FILE, or ~/.aws/credentials]
+    #[arg(long, value_name = "FILE")]
+    pub s3_credentials_file: Option<PathBuf>,
+    /// Authorities of the endpoint's certificate [default: $AWS_CA_BUNDLE, or this machine's]
+    #[arg(long, value_name = "FILE")]
+    pub s3_ca_file: Option<PathBuf>,
+    /// Accept an http endpoint beyond loopback: anyone on the way can read the snapshots
+    #[arg(long)]
+    pub s3_dangerously_allow_plaintext: bool,
 }
 
 const SAVE_EXAMPLES: &str = "\
 Examples:
   kafila operator snapshot save
   kafila operator snapshot save /backup/kafila.db
+  kafila operator snapshot save -s3-region eu-west-1 s3://backups/kafila/
 
 The gateway streams the snapshot, so only it needs access to etcd. The file is verified before it gets
-its name. It holds every secret of the cluster: only its owner may read it.
+its name. It holds every secret of the cluster: only its owner may read it. On its way to S3 it is in
+the directory for temporary files ($TMPDIR), which needs room for it.
 
 Exit codes: 0 saved; 1 an error, and no file.";
 
@@ -106,26 +133,35 @@ Exit codes: 0 created; 1 the snapshot is damaged, the directory exists, or etcdu
 #[command(after_help = AGENT_EXAMPLES)]
 pub struct Agent {
     /// Directory of the snapshots
-    #[arg(long, value_name = "DIR")]
-    pub dir: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "s3")]
+    pub dir: Option<PathBuf>,
+    /// Bucket of the snapshots, instead of a directory
+    #[arg(long, value_name = "s3://BUCKET/PREFIX", conflicts_with = "dir", value_parser = s3::Location::read)]
+    pub s3: Option<s3::Location>,
     /// Time between two snapshots
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = interval)]
     pub interval: Duration,
     /// Snapshots to keep; older ones of this command are deleted
     #[arg(long, value_name = "N", default_value = "24", value_parser = retain)]
     pub retain: u32,
+    #[command(flatten)]
+    pub settings: S3,
 }
 
 const AGENT_EXAMPLES: &str = "\
 Examples:
   kafila operator snapshot agent -dir /backup/kafila
   kafila operator snapshot agent -dir /backup/kafila -interval 6h -retain 28
+  kafila operator snapshot agent -s3 s3://backups/kafila -s3-region eu-west-1
+  kafila operator snapshot agent -s3 s3://backups/kafila -s3-endpoint https://minio.example:9000
 
-Runs until SIGTERM or Ctrl-C. After a restart it continues the interval of the newest file. A snapshot
-that fails is tried again, with growing delays. Copy the directory to another machine; object storage
-such as S3 is left to tools that sync directories.
+Runs until SIGTERM or Ctrl-C. After a restart it continues the interval of the newest snapshot. A
+snapshot that fails is tried again, with growing delays. Copy a directory to another machine. Only
+complete uploads are in the bucket, and only objects of this command directly below the prefix are
+counted and deleted. Parts of an upload that a crash ended are removed by a lifecycle rule of the bucket
+(AbortIncompleteMultipartUpload).
 
-Exit codes: 0 ended by a signal; 1 the directory cannot be used.";
+Exit codes: 0 ended by a signal; 1 the directory or the bucket cannot be used at the start.";
 
 /// Shortest interval: each snapshot reads the whole database.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);

@@ -5,6 +5,8 @@ mod inspect;
 mod restore;
 mod save;
 mod schedule;
+mod store;
+mod target;
 mod verified;
 
 use crate::args::operator::snapshot::Command;

@@ -21,6 +21,7 @@ pub mod operator;
 pub mod page;
 pub mod scaling;
 pub mod service;
+pub mod services;
 pub mod system;
 pub mod tls;
 mod values;
@@ -184,6 +185,9 @@ pub enum Command {
     /// Show scaling policies
     #[command(subcommand)]
     Scaling(scaling::Command),
+    /// Show services: names and addresses of running allocations
+    #[command(subcommand)]
+    Service(services::Command),
     /// Run garbage collection
     #[command(subcommand)]
     System(system::Command),

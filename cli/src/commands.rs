@@ -28,6 +28,7 @@ mod node_pool;
 mod operator;
 mod page;
 mod scaling;
+mod services;
 mod system;
 mod tls;
 mod version;
@@ -157,6 +158,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<Exit, Err
         Command::Operator(crate::args::operator::Command::Snapshot(command)) => {
             Box::pin(operator::snapshot::run(context, &command)).await
         }
+        Command::Service(command) => services::run(context, &command).await,
         Command::Scaling(command) => scaling::run(context, &command).await,
         Command::System(crate::args::system::Command::Gc(args)) => system::gc(context, &args).await,
         Command::Volume(command) => volume::run(context, &command).await,

@@ -15,6 +15,7 @@ mod node_pool;
 mod operator;
 mod rollout;
 mod scaling;
+mod services;
 mod transport;
 mod volume;
 

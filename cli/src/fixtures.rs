@@ -731,3 +731,21 @@ pub(crate) fn planned(
         ..v1::PlanJobResponse::default()
     }
 }
+
+/// A registration of the service `web-api`.
+pub(crate) fn registration() -> v1::ServiceRegistration {
+    v1::ServiceRegistration {
+        id: "_nomad-task-8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234-group-app-web-api-http".to_owned(),
+        name: "web-api".to_owned(),
+        namespace: "default".to_owned(),
+        node_id: "4d2f8b10-5c6e-4a1b-9d3f-7e8f90123456".to_owned(),
+        datacenter: "dc1".to_owned(),
+        job_id: "web".to_owned(),
+        alloc_id: "8a3f2c1e-0b4d-4a7e-9c5f-6d7e8f901234".to_owned(),
+        tags: vec!["v2".to_owned(), "a=b".to_owned()],
+        address: "10.0.0.7".to_owned(),
+        port: 25_000,
+        create_index: 40,
+        modify_index: 42,
+    }
+}

@@ -25,6 +25,7 @@ pub(crate) mod node_pool;
 pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod scaling;
+pub(crate) mod service;
 pub(crate) mod task;
 pub(crate) mod version;
 pub(crate) mod volume;

@@ -135,10 +135,6 @@ const COMMANDS: &[Command] = &[
     command("server-force-leave", NO_AGENT),
     command("server-join", NO_AGENT),
     command("server-members", NO_AGENT),
-    command(
-        "service",
-        "use 'kafila alloc status ID', which shows the ports of an allocation",
-    ),
     command("setup", NO_PART),
     command(
         "system reconcile",

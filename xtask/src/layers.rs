@@ -114,6 +114,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "net",
             "proto",
             "service-kit",
+            "state",
             "store",
             "tls",
         ],

@@ -160,3 +160,21 @@ fn a_scaling_policy_of_an_autoscaler_is_an_object() {
     let shown = serde_json::to_value(json::scaling::ScalingPolicy::from(&none)).unwrap();
     assert!(shown["Policy"].is_null());
 }
+
+#[test]
+fn a_registration_has_nomads_keys() {
+    let registration = fixtures::registration();
+    let shown = serde_json::to_value(json::service::ServiceRegistration::from(&registration));
+    let shown = shown.unwrap();
+    let mut keys: Vec<&str> = shown
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys.join(" "),
+        "Address AllocID CreateIndex Datacenter ID JobID ModifyIndex Namespace NodeID Port ServiceName Tags"
+    );
+}

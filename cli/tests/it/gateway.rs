@@ -11,6 +11,7 @@ mod node_pools;
 mod nodes;
 mod operator;
 mod scaling_policies;
+mod services;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,6 +27,7 @@ use proto::v1::node_pools_server::NodePoolsServer;
 use proto::v1::nodes_server::NodesServer;
 use proto::v1::operator_server::OperatorServer;
 use proto::v1::scaling_policies_server::ScalingPoliciesServer;
+use proto::v1::services_server::ServicesServer;
 use service_kit::CancellationToken;
 use service_kit::server::ServeOptions;
 use tokio::task::JoinHandle;
@@ -63,6 +65,7 @@ impl Gateway {
             .add_service(NodesServer::new(fake.clone()))
             .add_service(NamespacesServer::new(fake.clone()))
             .add_service(ScalingPoliciesServer::new(fake.clone()))
+            .add_service(ServicesServer::new(fake.clone()))
             .add_service(NodePoolsServer::new(fake.clone()))
             .add_service(OperatorServer::new(fake));
         let metrics = service_kit::Metrics::new("api-gateway");

@@ -43,6 +43,7 @@ mod operator;
 mod operator_scheduler;
 mod restart;
 mod scaling;
+mod services;
 mod snapshot;
 mod status;
 mod tls;

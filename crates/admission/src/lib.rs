@@ -7,11 +7,12 @@
 //!
 //! In reading order: [`jobs`] decides on requests about jobs, [`cluster`] on requests of operators
 //! (namespaces, node pools, volumes, nodes' drains, the scheduler configuration), [`nodes`] on
-//! requests of nodes. [`space`] refuses new work while etcd is nearly full.
+//! requests of nodes, [`services`] on service registrations. [`space`] refuses new work while etcd is nearly full.
 
 pub mod cluster;
 pub mod jobs;
 pub mod nodes;
+pub mod services;
 pub mod space;
 #[cfg(test)]
 mod testing;

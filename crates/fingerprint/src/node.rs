@@ -45,6 +45,8 @@ pub fn node(config: &Config, agent: Agent<'_>, offers: &Offers) -> Node {
         "kafila.version".to_owned(),
         env!("CARGO_PKG_VERSION").to_owned(),
     );
+    // Source: Nomad's attribute, which the implied constraint of services asks for.
+    attributes.insert("nomad.service_discovery".to_owned(), "true".to_owned());
     attributes.insert("unique.advertise.address".to_owned(), address.to_owned());
     for fingerprint in drivers.values().filter(|fingerprint| fingerprint.detected) {
         attributes.extend(fingerprint.attributes.clone());

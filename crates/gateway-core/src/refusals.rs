@@ -15,6 +15,7 @@ use admission::nodes::heartbeats::HeartbeatRefusal;
 use admission::nodes::introduction::IntroductionRefusal;
 use admission::nodes::reports::ReportRefusal;
 use admission::nodes::session::SessionRefusal;
+use admission::services::DeleteRefusal;
 use listing::prefix::NotFound;
 use model::FieldErrors;
 use model::refusal::{Kind, Refusal};
@@ -62,6 +63,7 @@ macro_rules! from_refusals {
 }
 
 from_refusals!(
+    DeleteRefusal,
     FieldErrors,
     EligibilityRefusal,
     EvaluationRefusal,

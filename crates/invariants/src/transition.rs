@@ -42,7 +42,8 @@ pub(crate) fn check_key(
         | Key::PlanPiece(..)
         | Key::PlanCommit(_)
         | Key::IntroductionToken(_)
-        | Key::NodeIntroduction(_) => None,
+        | Key::NodeIntroduction(_)
+        | Key::Services(_) => None,
         Key::PeriodicLaunch(job) => launch_goes_back(before, after, job),
     };
     if let Some((fact, text)) = broken {

@@ -60,7 +60,10 @@ const EXCEPTIONS: &[(&str, &str, Form)] = &[
     ("TaskGroup", "Name", Form::Hidden),
     ("TaskGroup", "Tasks", Form::Hidden),
     ("TaskGroup", "Networks", Form::Numbered("Network")),
+    ("TaskGroup", "Services", Form::Numbered("Service")),
     ("Task", "Name", Form::Hidden),
+    ("Task", "Services", Form::Numbered("Service")),
+    ("Service", "Checks", Form::Numbered("Check")),
     // Shows at the group, though a task may have one of its own.
     ("Task", "RestartPolicy", Form::Unshown),
     ("Resources", "Devices", Form::Keyed("Device", "Name")),

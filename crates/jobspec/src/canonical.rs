@@ -24,6 +24,7 @@ mod reschedule;
 mod resources;
 mod restart;
 mod scaling;
+mod service;
 mod signal;
 mod task;
 mod template;

@@ -11,6 +11,7 @@ mod job;
 mod launches;
 mod policies;
 mod rank;
+mod service;
 mod task;
 
 use std::sync::LazyLock;
@@ -39,6 +40,7 @@ const EXTRAS: &[&Extra] = &[
     &rank::CONSTRAINT,
     &rank::AFFINITY,
     &rank::SPREAD_TARGET,
+    &service::SERVICE,
     &policies::RESTART_POLICY,
     &launches::PERIODIC,
     &launches::SCALING,

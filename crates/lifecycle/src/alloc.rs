@@ -9,7 +9,7 @@ pub use restart::RestartRefusal;
 
 use std::collections::BTreeMap;
 
-use model::{AllocClient, Timestamp};
+use model::{AllocClient, ServiceOwner, Timestamp};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -198,10 +198,29 @@ impl AllocRunner {
             description,
             task_states,
             health: self.health(status),
+            // The loop adds them: their addresses are facts of the node.
+            services: Vec::new(),
             // The queue of reports numbers it.
             report: 0,
             modify_time: self.state.modify_time,
         }
+    }
+
+    /// Returns the owners whose services are registered: the group from before its first task until the
+    /// allocation is to end, a task while it runs and is not being killed.
+    ///
+    /// Source: Nomad's public behaviour; a shutdown delay gives clients time to see the change.
+    pub fn registered(&self) -> Vec<ServiceOwner> {
+        let mut owners = Vec::new();
+        if self.state.is_ended || self.state.kill.is_some() {
+            return owners;
+        }
+        if matches!(self.state.prerun, Prerun::Done | Prerun::Again) {
+            owners.push(ServiceOwner::Group);
+        }
+        let running = self.state.tasks.iter().filter(|(_, task)| task.is_served());
+        owners.extend(running.map(|(name, _)| ServiceOwner::Task(name.clone())));
+        owners
     }
 
     /// Returns whether no task runs, and none will.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::job::{HealthCheck, LifecycleHook, RestartPolicy};
-use model::{Allocation, DeploymentId, Job, JobType, Task, Timestamp};
+use model::{Allocation, DeploymentId, Job, JobType, Service, Task, Timestamp};
 
 /// Limits set by the node's operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct AllocSpec {
     pub deployment_id: Option<DeploymentId>,
     /// The health check; `None`: the user sets the health.
     pub health: Option<HealthSpec>,
+    /// Services of the group.
+    pub services: Vec<Service>,
 }
 
 /// Health check of an allocation, based on its tasks' states.
@@ -63,6 +65,7 @@ pub struct TaskSpec {
     /// Empty: the driver's choice.
     pub kill_signal: String,
     pub shutdown_delay: Duration,
+    pub services: Vec<Service>,
 }
 
 /// Role of a task in its allocation.
@@ -116,6 +119,7 @@ impl AllocSpec {
                 .and_then(|disconnect| disconnect.stop_on_client_after),
             deployment_id: alloc.deployment_id,
             health: health(job, group, alloc.deployment_id),
+            services: group.services.clone(),
         })
     }
 }
@@ -163,6 +167,7 @@ impl TaskSpec {
             kill_timeout: task.kill_timeout.min(limits.max_kill_timeout),
             kill_signal: task.kill_signal.clone(),
             shutdown_delay: task.shutdown_delay,
+            services: task.services.clone(),
         }
     }
 }

@@ -126,6 +126,11 @@ impl TaskRunner {
         self.visible.phase == TaskPhase::Running
     }
 
+    /// Returns whether clients may be sent to it.
+    pub(crate) fn is_served(&self) -> bool {
+        self.is_running() && self.kill.is_none()
+    }
+
     pub(crate) fn is_successful(&self) -> bool {
         self.visible.is_successful()
     }

@@ -5,6 +5,7 @@ mod killing;
 mod property;
 mod restarting;
 mod restoring;
+mod services;
 mod starting;
 mod timing;
 
@@ -47,6 +48,7 @@ pub(crate) fn alloc(job_type: JobType) -> AllocSpec {
         stop_on_client_after: None,
         deployment_id: None,
         health: None,
+        services: Vec::new(),
     }
 }
 
@@ -70,6 +72,7 @@ impl AllocSpec {
             kill_timeout: seconds(5),
             kill_signal: String::new(),
             shutdown_delay: Duration::ZERO,
+            services: Vec::new(),
         };
         self.tasks.insert(name.to_owned(), task);
         self

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
 use crate::resources::AllocatedResources;
+use crate::service::ServiceRegistration;
 use crate::task_state::TaskState;
 use crate::time::{Timestamp, duration_ns};
 
@@ -171,6 +172,10 @@ pub struct AllocClient {
     pub task_states: BTreeMap<String, TaskState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<DeploymentHealth>,
+    /// Registrations of its services. A part of the report that is stored under a key of its own, so the
+    /// stored value leaves it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceRegistration>,
     /// Report number: later reports have higher numbers. 0: the node does not number its reports.
     #[serde(default, skip_serializing_if = "is_unnumbered")]
     pub report: u64,

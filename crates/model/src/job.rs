@@ -15,6 +15,7 @@ use crate::launch::{DispatchPayload, Parameterized, Payload, Periodic};
 use crate::memory_max::MemoryMax;
 use crate::resources::ComparableResources;
 use crate::scaling::Scaling;
+use crate::service::Service;
 use crate::template::Template;
 use crate::time::{Timestamp, duration_ns};
 use crate::volume::{AccessMode, AttachmentMode, Capability};
@@ -157,6 +158,8 @@ pub struct TaskGroup {
     pub max_run_duration: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
 }
 
 impl TaskGroup {
@@ -240,6 +243,8 @@ pub struct Task {
     pub dispatch_payload: Option<DispatchPayload>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Template>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
 }
 
 /// Resources of one task.

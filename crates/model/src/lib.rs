@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`ids`] names things; [`job`] is a job with every default filled in, the form
 //! that is stored; [`needs_new_tasks`] decides between updates in place and replacements; [`launch`]
-//! is about jobs with children, [`scaling`] about counts that change; [`node`] is a machine,
+//! is about jobs with children, [`scaling`] about counts that change, [`service`] about addresses and
+//! checks; [`node`] is a machine,
 //! [`introduction`] the way to its first certificate, [`drain`]
 //! the migration of its allocations, [`node_pool`] a named set of nodes, [`namespace`] a named set of
 //! jobs; [`evaluation`] is a request to schedule a job; [`scheduler_config`] is the operators'
@@ -41,6 +42,7 @@ mod reschedule;
 pub mod resources;
 pub mod scaling;
 pub mod scheduler_config;
+pub mod service;
 pub mod tally;
 pub mod task_state;
 pub mod template;
@@ -80,6 +82,7 @@ pub use resources::{
 };
 pub use scaling::{Scaling, ScalingEvent, ScalingEvents};
 pub use scheduler_config::{Algorithm, PoolConfiguration, Preemption, SchedulerConfiguration};
+pub use service::{AllocServices, Service, ServiceOwner, ServiceRegistration, registration_id};
 pub use tally::{Ended, JobTally};
 pub use task_state::{ExitResult, TaskEvent, TaskPhase, TaskState};
 pub use time::{Timestamp, duration_ns};

@@ -18,5 +18,6 @@ pub mod node_pool;
 pub mod operator;
 pub mod plan;
 pub mod scaling;
+pub mod service;
 mod time;
 pub mod volume;

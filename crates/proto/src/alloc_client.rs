@@ -1,10 +1,13 @@
 //! The reported state of an allocation: its status, its tasks' states, its health.
 
 use model::{
-    AllocClient, ClientStatus, DeploymentHealth, FieldErrors, TaskEvent, TaskPhase, TaskState,
+    AllocClient, ClientStatus, DeploymentHealth, FieldErrors, ServiceRegistration, TaskEvent,
+    TaskPhase, TaskState,
 };
 
-use crate::fields::{At as _, Read, each_value, id_or_empty, optional_id, time, word};
+use crate::fields::{
+    At as _, Read, each, each_value, id_or_empty, narrow, optional_id, time, word,
+};
 use crate::v1;
 
 pub(crate) const CLIENT_STATUSES: [ClientStatus; 6] = [
@@ -36,9 +39,36 @@ fn read(wire: v1::AllocClient) -> Read<AllocClient> {
             .map(read_health)
             .transpose()
             .at("deployment_health")?,
+        services: each(wire.services, read_service).at("services")?,
         report: wire.report_number,
         modify_time: time(wire.modify_time_ns),
     })
+}
+
+fn read_service(wire: v1::ReportedService) -> Read<ServiceRegistration> {
+    Ok(ServiceRegistration {
+        id: wire.id,
+        name: wire.name,
+        tags: wire.tags,
+        canary_tags: wire.canary_tags,
+        address: wire.address,
+        port: narrow(wire.port, u16::MAX).at("port")?,
+        task: wire.task,
+    })
+}
+
+impl From<&ServiceRegistration> for v1::ReportedService {
+    fn from(registration: &ServiceRegistration) -> Self {
+        Self {
+            id: registration.id.clone(),
+            name: registration.name.clone(),
+            tags: registration.tags.clone(),
+            canary_tags: registration.canary_tags.clone(),
+            address: registration.address.clone(),
+            port: u32::from(registration.port),
+            task: registration.task.clone(),
+        }
+    }
 }
 
 fn read_health(wire: v1::DeploymentHealth) -> Read<DeploymentHealth> {
@@ -93,6 +123,7 @@ impl From<&AllocClient> for v1::AllocClient {
             deployment_health: client.health.map(Into::into),
             modify_time_ns: client.modify_time.0,
             report_number: client.report,
+            services: client.services.iter().map(Into::into).collect(),
         }
     }
 }

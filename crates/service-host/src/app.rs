@@ -5,6 +5,7 @@ use std::path::Path;
 use std::pin::Pin;
 
 use service_kit::{ConfigError, Transport};
+use state::Table;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ServiceConfig;
@@ -19,6 +20,9 @@ pub type Running = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 pub trait Service {
     /// The name that it is elected, configured and measured under.
     const NAME: &'static str;
+
+    /// Tables that its replica leaves out. Only gateways show service registrations.
+    const WITHOUT: &'static [Table] = &[Table::Services];
 
     type Config: ServiceConfig;
 
@@ -79,7 +83,7 @@ impl<S: Service> App<S> {
     /// # Errors
     /// A server failed.
     pub async fn run(self, drain: CancellationToken) -> Result<(), Error> {
-        let host = self.base.start();
+        let host = self.base.start(S::WITHOUT);
         if self.config.telemetry().nomad_metric_names {
             host.metrics.serve_nomad_names(Vec::new());
         }

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use model::LeaderInfo;
 use service_kit::server::{ServeOptions, bind, serve};
 use service_kit::{EtcdConfig, Incoming, ListenConfig, Metrics, Transport};
+use state::Table;
 use store::{
     Client, ElectionMetrics, ElectionOptions, Leadership, Replica, ReplicaMetrics, ReplicaOptions,
     run_elected,
@@ -88,11 +89,12 @@ impl Base {
         self.metrics_http.local_addr()
     }
 
-    /// Starts its replica. It serves nothing before [`Host::run`].
-    pub fn start(self) -> Host {
+    /// Starts its replica, which leaves out the tables `without`. It serves nothing before [`Host::run`].
+    pub fn start(self, without: &'static [Table]) -> Host {
         let metrics = Metrics::new(self.service);
         let options = ReplicaOptions {
             metrics: metrics.register(ReplicaMetrics::register),
+            without,
             ..ReplicaOptions::default()
         };
         let ended = CancellationToken::new();

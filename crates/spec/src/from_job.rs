@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{constraint, job, launch, scaling, template};
+use model::{constraint, job, launch, scaling, service, template};
 
 use crate::object::stored_object;
 use crate::{
-    Affinity, ChangeScript, Constraint, DeviceRequest, DisconnectStrategy, DispatchPayload,
-    EphemeralDisk, Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network, Parameterized,
-    Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Spread, SpreadTarget,
-    Task, TaskGroup, Template, TemplateWait, UpdateStrategy, VersionTag, VolumeMount,
-    VolumeRequest, duration,
+    Affinity, ChangeScript, Check, CheckRestart, Constraint, DeviceRequest, DisconnectStrategy,
+    DispatchPayload, EphemeralDisk, Identity, Job, Lifecycle, LogConfig, MigrateStrategy, Network,
+    Parameterized, Periodic, Port, ReschedulePolicy, Resources, RestartPolicy, Scaling, Service,
+    Spread, SpreadTarget, Task, TaskGroup, Template, TemplateWait, UpdateStrategy, VersionTag,
+    VolumeMount, VolumeRequest, duration,
 };
 
 impl From<&job::Job> for Job {
@@ -115,6 +115,7 @@ impl From<&job::TaskGroup> for TaskGroup {
             shutdown_delay: to_message(group.shutdown_delay),
             max_run_duration: group.max_run_duration.and_then(to_message),
             scaling: group.scaling.as_ref().map(Into::into),
+            services: list(&group.services),
         }
     }
 }
@@ -142,6 +143,7 @@ impl From<&job::Task> for Task {
             dispatch_payload: task.dispatch_payload.as_ref().map(Into::into),
             identity: Some(default_identity()),
             templates: list(&task.templates),
+            services: list(&task.services),
         }
     }
 }
@@ -430,6 +432,76 @@ impl From<&template::TemplateWait> for TemplateWait {
         Self {
             min: to_message(wait.min),
             max: to_message(wait.max),
+        }
+    }
+}
+
+impl From<&service::Service> for Service {
+    fn from(service: &service::Service) -> Self {
+        Self {
+            name: Some(service.name.clone()),
+            port: Some(service.port.clone()),
+            provider: Some("nomad".to_owned()),
+            tags: service.tags.clone(),
+            canary_tags: service.canary_tags.clone(),
+            address: Some(service.address.clone()),
+            address_mode: Some(service.address_mode.as_str().to_owned()),
+            meta: service.meta.clone(),
+            task: Some(service.task.clone()),
+            on_update: Some(service.on_update.as_str().to_owned()),
+            checks: list(&service.checks),
+            // The checks carry their own by now.
+            check_restart: None,
+            enable_tag_override: Some(false),
+            cluster: Some("default".to_owned()),
+            kind: Some(String::new()),
+        }
+    }
+}
+
+impl From<&service::ServiceCheck> for Check {
+    fn from(check: &service::ServiceCheck) -> Self {
+        let header = check.header.iter();
+        let header = header.map(|(name, values)| (name.clone(), values.clone().into()));
+        let initial = check.initial_status.map(service::InitialStatus::as_str);
+        Self {
+            name: Some(check.name.clone()),
+            r#type: Some(check.check_type.as_str().to_owned()),
+            interval: to_message(check.interval),
+            timeout: to_message(check.timeout),
+            port: Some(check.port.clone()),
+            address_mode: Some(String::new()),
+            path: Some(check.path.clone()),
+            protocol: Some(check.protocol.clone()),
+            method: Some(check.method.clone()),
+            header: (!check.header.is_empty()).then(|| stored_object(&header.collect())),
+            body: Some(check.body.clone()),
+            tls_server_name: Some(check.tls_server_name.clone()),
+            tls_skip_verify: Some(check.tls_skip_verify),
+            grpc_service: Some(check.grpc_service.clone()),
+            grpc_use_tls: Some(false),
+            initial_status: Some(initial.unwrap_or_default().to_owned()),
+            task: Some(check.task.clone()),
+            success_before_passing: Some(i64::from(check.success_before_passing)),
+            failures_before_critical: Some(i64::from(check.failures_before_critical)),
+            failures_before_warning: Some(0),
+            on_update: Some(check.on_update.as_str().to_owned()),
+            check_restart: check.check_restart.as_ref().map(Into::into),
+            command: Some(String::new()),
+            args: Vec::new(),
+            expose: Some(false),
+            advertise: Some(String::new()),
+            notes: Some(String::new()),
+        }
+    }
+}
+
+impl From<&service::CheckRestart> for CheckRestart {
+    fn from(restart: &service::CheckRestart) -> Self {
+        Self {
+            limit: Some(i64::from(restart.limit)),
+            grace: to_message(restart.grace),
+            ignore_warnings: Some(restart.ignore_warnings),
         }
     }
 }

@@ -9,9 +9,10 @@
 //! **Invariant**: no variant of [`Write`] writes without a compare.
 
 use model::{
-    AllocClient, AllocId, Allocation, Deployment, DispatchToken, Evaluation, Indexed,
-    IntroductionToken, Job, JobTags, JobTally, LeaderInfo, Namespace, Node, NodeIntroduction,
-    NodePool, PeriodicLaunch, ScalingEvents, SchedulerConfiguration, Volume, VolumeClaim,
+    AllocClient, AllocId, AllocServices, Allocation, Deployment, DispatchToken, Evaluation,
+    Indexed, IntroductionToken, Job, JobTags, JobTally, LeaderInfo, Namespace, Node,
+    NodeIntroduction, NodePool, PeriodicLaunch, ScalingEvents, SchedulerConfiguration, Volume,
+    VolumeClaim,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,7 @@ pub enum Entity {
     PlanCommit(PlanCommit),
     IntroductionToken(Box<IntroductionToken>),
     NodeIntroduction(Box<NodeIntroduction>),
+    Services(Box<AllocServices>),
 }
 
 /// A staged part of a plan: the value of `plan-piece/<evaluation>/<n>`.

@@ -41,6 +41,8 @@ pub enum Key {
     IntroductionToken(IntroductionTokenId),
     /// The introduction of a node with a token.
     NodeIntroduction(NodeId),
+    /// Service registrations of an allocation.
+    Services(AllocId),
 }
 
 impl Key {
@@ -64,6 +66,7 @@ impl Key {
             Self::Volume(_) | Self::VolumeClaim(_) => Table::Volumes,
             Self::PlanPiece(..) | Self::PlanCommit(_) => Table::Plans,
             Self::IntroductionToken(_) | Self::NodeIntroduction(_) => Table::Introductions,
+            Self::Services(_) => Table::Services,
         }
     }
 }
@@ -87,8 +90,10 @@ pub enum Table {
     Plans,
     /// Introduction tokens, and the nodes that have used one.
     Introductions,
+    /// Service registrations. Only gateways hold them.
+    Services,
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 13;
+    pub(crate) const COUNT: usize = 14;
 }

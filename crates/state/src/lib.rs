@@ -7,7 +7,7 @@
 //! [`dedicated`] sum up the resources of a node's allocations, and [`priorities`] splits that by
 //! priority; [`node_table`] holds the scheduler's rows of nodes; [`volumes`] finds registered
 //! volumes by name; `tables` keeps all of it in step; [`snapshot`] is the reading side. `covered`,
-//! [`job_records`], `introductions`, `staged` and [`summary`] add queries to it; [`job_versions`]
+//! [`job_records`], `introductions`, `services`, `staged` and [`summary`] add queries to it; [`job_versions`]
 //! prunes the versions of a job.
 //!
 //! Derived state is derived in this crate and nowhere else: job status and summary, a deployment's
@@ -28,6 +28,7 @@ pub mod node_table;
 pub mod ports;
 pub mod priorities;
 mod scheduling;
+mod services;
 pub mod snapshot;
 mod staged;
 pub mod summary;
@@ -46,6 +47,7 @@ pub use key::{Key, Table};
 pub use node_table::{NodeKind, NodeRow, NodeTable};
 pub use ports::{AddressPorts, NO_PORTS, PortUse};
 pub use priorities::Share;
+pub use services::ShownService;
 pub use snapshot::{Snapshot, State};
 pub use summary::{GroupSummary, JobStatus};
 pub use usage::NodeUsage;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use model::{
-    AllocClient, AllocId, Allocation, Deployment, DeploymentId, EvalId, Evaluation, Indexed,
-    IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, LeaderInfo, Namespace,
-    Node, NodeId, NodeIntroduction, NodePool,
+    AllocClient, AllocId, AllocServices, Allocation, Deployment, DeploymentId, EvalId, Evaluation,
+    Indexed, IntroductionToken, IntroductionTokenId, Job, JobKey, JobTags, JobTally, LeaderInfo,
+    Namespace, Node, NodeId, NodeIntroduction, NodePool,
 };
 
 use crate::change::Change;
@@ -67,6 +67,7 @@ pub(crate) struct Tables {
     pub(crate) job_records: JobRecords,
     pub(crate) staged: Staged,
     pub(crate) introductions: Introductions,
+    pub(crate) services: OrdMap<AllocId, Arc<Indexed<AllocServices>>>,
 }
 
 /// Introduction tokens, and the nodes that have used one.
@@ -197,6 +198,10 @@ impl Tables {
             (Key::NodeIntroduction(id), Entity::NodeIntroduction(value)) => {
                 let row = indexed(*value, create_index, modify_index);
                 self.introductions.nodes.insert(id, row);
+            }
+            (Key::Services(id), Entity::Services(value)) => {
+                self.services
+                    .insert(id, indexed(*value, create_index, modify_index));
             }
             (key, entity) => panic!("{key:?} cannot hold {entity:?}: decoders pair them by key"),
         }
@@ -454,6 +459,7 @@ impl Tables {
             Key::PlanCommit(eval_id) => drop(self.staged.commits.remove(eval_id)),
             Key::IntroductionToken(id) => drop(self.introductions.tokens.remove(id)),
             Key::NodeIntroduction(id) => drop(self.introductions.nodes.remove(id)),
+            Key::Services(id) => drop(self.services.remove(id)),
         }
     }
 

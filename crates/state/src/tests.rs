@@ -137,6 +137,7 @@ fn job(stop: bool) -> Job {
                 volume_mounts: Vec::new(),
                 dispatch_payload: None,
                 templates: Vec::new(),
+                services: Vec::new(),
             }],
             restart,
             ephemeral_disk: EphemeralDisk {

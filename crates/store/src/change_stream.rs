@@ -112,7 +112,7 @@ impl ChangeStream {
         let nodes_before = before.collect();
         RevisionChanges {
             revision,
-            changes: to_changes(&self.keyspace, events, &ReplicaMetrics::default()),
+            changes: to_changes(&self.keyspace, events, &ReplicaMetrics::default(), &[]),
             nodes_before,
         }
     }

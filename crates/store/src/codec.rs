@@ -4,8 +4,8 @@
 //! they are the revisions of the key.
 
 use model::{
-    AllocClient, Allocation, Deployment, Evaluation, Job, JobTags, JobTally, LeaderInfo, Namespace,
-    Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
+    AllocClient, AllocServices, Allocation, Deployment, Evaluation, Job, JobTags, JobTally,
+    LeaderInfo, Namespace, Node, NodePool, SchedulerConfiguration, Volume, VolumeClaim,
 };
 use model::{DispatchToken, IntroductionToken, NodeIntroduction, PeriodicLaunch, ScalingEvents};
 use serde::Serialize;
@@ -43,6 +43,7 @@ pub enum Value<'a> {
     PlanCommit(&'a PlanCommit),
     IntroductionToken(&'a IntroductionToken),
     NodeIntroduction(&'a NodeIntroduction),
+    Services(&'a AllocServices),
 }
 
 macro_rules! from_reference {
@@ -76,7 +77,8 @@ from_reference!(
     PlanPiece(PlanPiece),
     PlanCommit(PlanCommit),
     IntroductionToken(IntroductionToken),
-    NodeIntroduction(NodeIntroduction)
+    NodeIntroduction(NodeIntroduction),
+    Services(AllocServices)
 );
 
 impl<'a> From<&'a Entity> for Value<'a> {
@@ -104,6 +106,7 @@ impl<'a> From<&'a Entity> for Value<'a> {
             Entity::PlanCommit(commit) => Self::PlanCommit(commit),
             Entity::IntroductionToken(token) => Self::IntroductionToken(token),
             Entity::NodeIntroduction(introduction) => Self::NodeIntroduction(introduction),
+            Entity::Services(services) => Self::Services(services),
         }
     }
 }
@@ -142,7 +145,8 @@ impl Value<'_> {
             | (Key::ScalingEvents(..), Self::ScalingEvents(_))
             | (Key::PlanPiece(..), Self::PlanPiece(_))
             | (Key::PlanCommit(_), Self::PlanCommit(_))
-            | (Key::NodeIntroduction(_), Self::NodeIntroduction(_)) => true,
+            | (Key::NodeIntroduction(_), Self::NodeIntroduction(_))
+            | (Key::Services(_), Self::Services(_)) => true,
             _ => false,
         }
     }
@@ -175,6 +179,7 @@ impl Value<'_> {
             Self::PlanCommit(commit) => to_json(commit),
             Self::IntroductionToken(token) => to_json(token),
             Self::NodeIntroduction(introduction) => to_json(introduction),
+            Self::Services(services) => to_json(services),
         }
     }
 }
@@ -257,6 +262,7 @@ pub fn decode(key: &Key, text: &[u8]) -> serde_json::Result<Entity> {
             Entity::IntroductionToken(token)
         }
         Key::NodeIntroduction(_) => Entity::NodeIntroduction(from_json(text)?),
+        Key::Services(_) => Entity::Services(from_json(text)?),
     })
 }
 

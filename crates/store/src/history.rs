@@ -62,7 +62,7 @@ impl History {
                 Message::Revisions(revisions) => {
                     for (revision, events) in revisions {
                         let metrics = ReplicaMetrics::default();
-                        let changes = to_changes(&self.client.keyspace, events, &metrics);
+                        let changes = to_changes(&self.client.keyspace, events, &metrics, &[]);
                         self.ready.push_back((revision, changes));
                     }
                 }

@@ -6,7 +6,7 @@
 //! only `scheduler-config`, `host-volume/<ns>/<name>/<node id>`, `volume-claim/<id>`,
 //! `periodic-launch/<ns>/<id>`, `dispatch-token/<ns>/<token>/<parent>`,
 //! `scaling-events/<ns>/<job>/<group>`, `plan-piece/<eval>/<n>`, `plan-commit/<eval>`,
-//! `introduction-token/<id>`, `node-introduction/<node>`.
+//! `introduction-token/<id>`, `node-introduction/<node>`, `service/<alloc>`.
 //!
 //! A job's id may contain slashes: it lies between the namespace, which has none, and the version,
 //! which comes last.
@@ -97,6 +97,7 @@ impl Keyspace {
             Key::PlanCommit(eval_id) => format!("{prefix}plan-commit/{eval_id}"),
             Key::IntroductionToken(id) => format!("{prefix}introduction-token/{id}"),
             Key::NodeIntroduction(id) => format!("{prefix}node-introduction/{id}"),
+            Key::Services(id) => format!("{prefix}service/{id}"),
             Key::ScalingEvents(job, group) => {
                 format!("{prefix}scaling-events/{}/{}", job_path(job), escape(group))
             }
@@ -145,6 +146,7 @@ impl Keyspace {
             "plan-commit" => parse_id(name).map(Key::PlanCommit),
             "introduction-token" => parse_id(name).map(Key::IntroductionToken),
             "node-introduction" => parse_id(name).map(Key::NodeIntroduction),
+            "service" => parse_id(name).map(Key::Services),
             _ => return Err(foreign()),
         };
         key.ok_or_else(|| KeyError::Malformed(lossy()))
@@ -272,6 +274,7 @@ mod tests {
             any::<u128>()
                 .prop_map(|bits| Key::IntroductionToken(IntroductionTokenId::from_random(bits))),
             any::<u128>().prop_map(|bits| Key::NodeIntroduction(NodeId::from_random(bits))),
+            any::<u128>().prop_map(|bits| Key::Services(AllocId::from_random(bits))),
         ]
     }
 

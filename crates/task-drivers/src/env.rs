@@ -93,6 +93,12 @@ impl NodeFacts {
         facts
     }
 
+    /// Returns the address of the node that its tasks are reached at; empty: it is not known.
+    pub fn address(&self) -> &str {
+        let name = "attr.unique.network.ip-address";
+        self.variables.get(name).map_or("", String::as_str)
+    }
+
     /// Returns the host volume of this name.
     pub fn volume(&self, name: &str) -> Option<&HostVolume> {
         self.volumes.get(name)
@@ -153,6 +159,20 @@ impl<'a> TaskEnv<'a> {
         env
     }
 
+    /// Collects the runtime variables of a group, which belong to no task.
+    pub fn of_group(job: &Job, group: &TaskGroup, alloc: &Allocation, node: &'a NodeFacts) -> Self {
+        let mut env = Self {
+            node,
+            variables: BTreeMap::new(),
+        };
+        env.add_alloc(job, group, alloc);
+        env.add_ports(alloc);
+        for meta in [&job.meta, &group.meta] {
+            env.add_meta(meta);
+        }
+        env
+    }
+
     /// Lists the task's device instances per kind, as in `CUDA_VISIBLE_DEVICES`.
     fn add_devices(&mut self, task: &Task, alloc: &Allocation) {
         let node = self.node;
@@ -176,12 +196,16 @@ impl<'a> TaskEnv<'a> {
     }
 
     fn add_names(&mut self, job: &Job, group: &TaskGroup, task: &Task, alloc: &Allocation) {
+        self.add_alloc(job, group, alloc);
+        self.set("NOMAD_TASK_NAME", task.name.clone());
+    }
+
+    fn add_alloc(&mut self, job: &Job, group: &TaskGroup, alloc: &Allocation) {
         self.set("NOMAD_ALLOC_ID", alloc.id.to_string());
         self.set("NOMAD_SHORT_ALLOC_ID", alloc.id.short());
         self.set("NOMAD_ALLOC_NAME", alloc.name());
         self.set("NOMAD_ALLOC_INDEX", alloc.name_index.to_string());
         self.set("NOMAD_GROUP_NAME", group.name.clone());
-        self.set("NOMAD_TASK_NAME", task.name.clone());
         self.set("NOMAD_JOB_ID", job.id.clone());
         self.set("NOMAD_JOB_NAME", job.name.clone());
         if !job.parent_id.is_empty() {
@@ -202,6 +226,10 @@ impl<'a> TaskEnv<'a> {
         if let MemoryMax::Mib(mib) = resources.memory_max {
             self.set("NOMAD_MEMORY_MAX_LIMIT", mib.to_string());
         }
+        self.add_ports(alloc);
+    }
+
+    fn add_ports(&mut self, alloc: &Allocation) {
         for port in &alloc.resources.ports {
             let (label, ip) = (&port.label, &port.host_ip);
             let inside = if port.to > 0 { port.to } else { port.value };

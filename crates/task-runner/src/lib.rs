@@ -7,7 +7,7 @@
 //! In reading order: [`handle`] is a runner from outside; [`context`] is shared by runners;
 //! `runner` is a runner's state and `run` its loop; `perform` performs effects; `attempt` starts,
 //! finds and awaits a task, and [`templates`] renders its templates; [`leftovers`] removes the
-//! records of obsolete attempts; [`reporter`] takes reports.
+//! records of obsolete attempts; [`reporter`] takes reports, with the registrations of `services`.
 //!
 //! **Invariant**: a start is idempotent. Drivers know tasks by attempt, so a start that is repeated
 //! after the agent's death finds the task that runs.
@@ -22,6 +22,7 @@ mod perform;
 pub mod reporter;
 mod run;
 mod runner;
+mod services;
 mod templates;
 #[cfg(test)]
 mod tests;

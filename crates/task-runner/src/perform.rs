@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lifecycle::{Effect, Event};
-use model::ClientStatus;
+use model::{AllocClient, ClientStatus};
 use task_drivers::{AllocDirs, TaskId, alloc_dirs};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, warn};
@@ -14,6 +14,7 @@ use crate::attempt::Attempt;
 use crate::handle::Progress;
 use crate::leftovers::{ATTEMPT_RETRY_PAUSE, REMOVE_TRIES, remove_attempt};
 use crate::runner::Runner;
+use crate::services;
 
 impl Runner {
     pub(crate) fn perform(&mut self, effect: Effect) {
@@ -213,8 +214,18 @@ impl Runner {
         self.work.spawn(forget.in_current_span());
     }
 
+    /// Returns the state to report, with the registrations of its services.
+    pub(crate) fn client(&self) -> AllocClient {
+        let owners = self.machine.registered();
+        let facts = &self.context.facts;
+        AllocClient {
+            services: services::registrations(&self.assignment, &owners, facts),
+            ..self.machine.client()
+        }
+    }
+
     pub(crate) fn report(&mut self) {
-        let client = self.machine.client();
+        let client = self.client();
         if client.status != self.last_status {
             let metrics = &self.context.metrics;
             match client.status {

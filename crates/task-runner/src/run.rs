@@ -221,7 +221,7 @@ impl Runner {
     fn offer_again(&self) {
         self.context
             .reporter
-            .offer_again(self.alloc_id, self.machine.client());
+            .offer_again(self.alloc_id, self.client());
     }
 
     async fn step(&mut self, event: Event) {

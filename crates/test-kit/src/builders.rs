@@ -11,7 +11,7 @@ use model::node::DriverInfo;
 use model::template::{ChangeMode, Template};
 use model::{
     AllocId, AllocatedResources, Allocation, ComparableResources, DesiredStatus, DesiredTransition,
-    EvalId, Evaluation, Node, NodeEligibility, NodeId, NodeStatus, Timestamp, TriggeredBy,
+    EvalId, Evaluation, Node, NodeEligibility, NodeId, NodeStatus, Service, Timestamp, TriggeredBy,
 };
 
 /// Returns a ready, eligible node `n<number>` in `dc1` and the pool `default`, with 4,000 MHz,
@@ -173,6 +173,7 @@ pub fn task(name: &str) -> Task {
         volume_mounts: Vec::new(),
         dispatch_payload: None,
         templates: Vec::new(),
+        services: Vec::new(),
     }
 }
 
@@ -266,5 +267,14 @@ pub fn template(destination: &str, data: &str) -> Template {
         env: false,
         wait: None,
         error_on_missing_key: false,
+    }
+}
+
+/// Returns a service at the port `port`, without tags and checks.
+pub fn registered(name: &str, port: &str) -> Service {
+    Service {
+        name: name.to_owned(),
+        port: port.to_owned(),
+        ..Service::default()
     }
 }

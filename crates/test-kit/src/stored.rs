@@ -185,6 +185,9 @@ fn indexes(snapshot: &Snapshot, key: &Key) -> Option<(u64, u64)> {
         Key::NodeIntroduction(id) => snapshot
             .node_introduction(*id)
             .map(|row| (row.create_index, row.modify_index)),
+        Key::Services(id) => snapshot
+            .alloc_services(*id)
+            .map(|row| (row.create_index, row.modify_index)),
         other => panic!("the indexes of {other:?} are not read here yet"),
     }
 }

@@ -17,6 +17,7 @@ mod e2e_operator;
 mod e2e_plan;
 mod e2e_preemption;
 mod e2e_rollout;
+mod e2e_services;
 mod e2e_spans;
 mod e2e_tls;
 mod e2e_trace;

@@ -9,6 +9,7 @@ use gateway_core::Core;
 use node_gateway::{Mounted, NodeCa, NodeConfig};
 use service_host::{Error, Host, Rpcs, Running, Service};
 use service_kit::{CancellationToken, Clock, ConfigError, IdSource};
+use state::Table;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, info, info_span};
 
@@ -29,6 +30,7 @@ pub struct ApiGateway;
 
 impl Service for ApiGateway {
     const NAME: &'static str = SERVICE;
+    const WITHOUT: &'static [Table] = &[];
     type Config = Config;
 
     fn check(config: &Config) -> Result<(), ConfigError> {

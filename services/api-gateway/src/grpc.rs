@@ -24,6 +24,7 @@ mod operator;
 mod plan;
 mod query;
 mod scaling_policies;
+mod services;
 mod volumes;
 
 use gateway_core::MAX_REQUEST_BYTES;
@@ -39,6 +40,7 @@ use proto::v1::node_pools_server::{self, NodePoolsServer};
 use proto::v1::nodes_server::{self, NodesServer};
 use proto::v1::operator_server::{self, OperatorServer};
 use proto::v1::scaling_policies_server::{self, ScalingPoliciesServer};
+use proto::v1::services_server::{self, ServicesServer};
 use proto::v1::volumes_server::{self, VolumesServer};
 use tonic::service::Routes;
 
@@ -46,7 +48,7 @@ use crate::gateway::Shared;
 use crate::grpc::query::Api;
 
 /// The names of all services in [`routes`].
-pub(crate) const RPC_SERVICES: [&str; 14] = [
+pub(crate) const RPC_SERVICES: [&str; 15] = [
     agent_server::SERVICE_NAME,
     jobs_server::SERVICE_NAME,
     allocations_server::SERVICE_NAME,
@@ -58,6 +60,7 @@ pub(crate) const RPC_SERVICES: [&str; 14] = [
     deployments_server::SERVICE_NAME,
     operator_server::SERVICE_NAME,
     scaling_policies_server::SERVICE_NAME,
+    services_server::SERVICE_NAME,
     volumes_server::SERVICE_NAME,
     node_sessions_server::SERVICE_NAME,
     node_introductions_server::SERVICE_NAME,
@@ -79,6 +82,7 @@ pub fn routes(gateway: Shared) -> Routes {
         .add_service(DeploymentsServer::new(api.clone()))
         .add_service(OperatorServer::new(api.clone()))
         .add_service(ScalingPoliciesServer::new(api.clone()))
+        .add_service(ServicesServer::new(api.clone()))
         .add_service(VolumesServer::new(api))
         .add_service(nodes)
         .add_service(introductions)

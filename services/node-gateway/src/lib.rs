@@ -7,7 +7,8 @@
 //! of nodes, and [`watch`] is the stream of one node. [`sessions`] remembers the pending changes of
 //! each stream, [`assignments`] builds its messages, [`dispatch_loop`] feeds it with changes.
 //! [`liveness`] remembers heartbeats, and [`liveness_loop`] passes them on. [`report_loop`] stores
-//! reports, which [`packing`] puts into transactions. [`logs`] relays a task's output, and
+//! reports, which [`packing`] puts into transactions, and `services_loop` removes the service
+//! registrations that no report ends. [`logs`] relays a task's output, and
 //! [`restart`] restarts tasks. [`introduction`] issues the certificates of nodes.
 
 pub mod assignments;
@@ -25,6 +26,7 @@ pub mod packing;
 pub mod report_loop;
 mod requests;
 pub mod restart;
+mod services_loop;
 pub mod sessions;
 pub mod watch;
 

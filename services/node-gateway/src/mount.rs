@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::node_gateway::{NodeConfig, NodeGateway};
 use crate::report_loop::ReportQueue;
 use crate::sessions::Sessions;
-use crate::{dispatch_loop, liveness_loop, report_loop};
+use crate::{dispatch_loop, liveness_loop, report_loop, services_loop};
 
 /// A node gateway whose loops do not run yet.
 #[derive(Debug)]
@@ -65,6 +65,8 @@ impl Mounted {
         let (core, metrics) = (Arc::clone(&gateway.core), gateway.metrics.clone());
         // Each batch has a trace of its own.
         loops.spawn(report_loop::run(core, metrics, self.queue, stop.clone()));
+        let core = Arc::clone(&gateway.core);
+        loops.spawn(services_loop::run(core, stop.clone()).instrument(info_span!("services_loop")));
         let heartbeats = gateway.heartbeats.clone();
         let transport = gateway.config.transport.clone();
         let (core, metrics) = (Arc::clone(&gateway.core), gateway.metrics.clone());

@@ -30,6 +30,7 @@ pub fn pack(
     let mut canceled = BTreeSet::new();
     for outcome in outcomes {
         let mut writes = vec![outcome.write.clone()];
+        writes.extend(outcome.services.clone());
         let cancels = outcome
             .canceled
             .as_ref()

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use model::task_state::MAX_TASK_EVENTS;
 use model::{
-    AllocClient, AllocId, ClientStatus, DeploymentHealth, DesiredStatus, EvalId, EvalStatus,
-    Evaluation, FieldErrors, JobKey, JobType, Node, NodeId, NodeStatus, Timestamp, TriggeredBy,
+    AllocClient, AllocId, AllocServices, ClientStatus, DeploymentHealth, DesiredStatus, EvalId,
+    EvalStatus, Evaluation, FieldErrors, JobKey, JobType, Node, NodeId, NodeStatus,
+    ServiceRegistration, Timestamp, TriggeredBy,
 };
 use placement::reschedule;
 use state::{AllocView, Entity, Key, Snapshot, Write};
@@ -22,6 +23,8 @@ use model::refusal::{Kind, Refusal};
 const MAX_TEXT_BYTES: usize = 1_024;
 /// The largest number of details that an event keeps: Nomad's events have at most eight.
 const MAX_DETAILS: usize = 16;
+/// The largest number of registrations of an allocation: job files are limited to fewer.
+const MAX_SERVICES: usize = 1_024;
 /// The size limit of a stored report after its texts are cut: half of a transaction, so that its
 /// evaluation fits beside it. Fifty tasks with ten events of 1 KiB each fit.
 const MAX_REPORT_BYTES: usize = 512 << 10;
@@ -137,6 +140,13 @@ pub fn check(
 
 fn cut_to_size(mut client: AllocClient) -> AllocClient {
     cut(&mut client.description);
+    client.services.truncate(MAX_SERVICES);
+    for service in &mut client.services {
+        let texts = [&mut service.id, &mut service.name, &mut service.address];
+        texts.into_iter().for_each(cut);
+        let tags = service.tags.iter_mut().chain(&mut service.canary_tags);
+        tags.for_each(cut);
+    }
     for state in client.task_states.values_mut() {
         let surplus = state.events.len().saturating_sub(MAX_TASK_EVENTS);
         state.events.drain(..surplus);
@@ -191,6 +201,8 @@ pub struct Outcome {
     pub job: JobKey,
     /// The client side.
     pub write: Write,
+    /// The change of its service registrations; `None`: they stay as they are.
+    pub services: Option<Write>,
     /// The evaluation of its job; `None`: none is needed.
     pub eval: Option<EvalRequest>,
     /// The cancellation of a follow-up evaluation that is not needed any more.
@@ -243,6 +255,8 @@ fn outcome(
 ) -> Option<Outcome> {
     let view = snapshot.alloc(alloc_id)?;
     let mut client = client.clone();
+    let registrations = std::mem::take(&mut client.services);
+    let services = services(snapshot, alloc_id, &client, registrations);
     if let Some(stored) = &view.client {
         if is_late(&client, stored) {
             // Sent through another gateway, or on an abandoned connection.
@@ -257,7 +271,7 @@ fn outcome(
         }
         client.health = later_health(view, &stored.health, &client.health);
         client.modify_time = stored.modify_time;
-        if **stored == client {
+        if **stored == client && services.is_none() {
             return None;
         }
     }
@@ -278,8 +292,57 @@ fn outcome(
         alloc_id,
         job: view.alloc.job_key(),
         write,
+        services,
         eval,
         canceled,
+    })
+}
+
+/// Returns the change of an allocation's registrations: an ended one has none.
+///
+/// It is in the transaction of the report, whose compare and number refuse a late report, so it needs no
+/// number of its own.
+fn services(
+    snapshot: &Snapshot,
+    alloc_id: AllocId,
+    client: &AllocClient,
+    mut registrations: Vec<ServiceRegistration>,
+) -> Option<Write> {
+    if client.status.is_terminal() {
+        registrations.clear();
+    }
+    let key = Key::Services(alloc_id);
+    let Some(stored) = snapshot.alloc_services(alloc_id) else {
+        if registrations.is_empty() {
+            return None;
+        }
+        let deleted = Vec::new();
+        let services = AllocServices {
+            registrations,
+            deleted,
+        };
+        let entity = Entity::Services(Box::new(services));
+        return Some(Write::Create { key, entity });
+    };
+    let modify_index = stored.modify_index;
+    if registrations.is_empty() {
+        return Some(Write::Delete { key, modify_index });
+    }
+    // A deletion by a user holds until the node takes the registration back.
+    let is_kept = |id: &&String| registrations.iter().any(|kept| kept.id == **id);
+    let deleted = stored.value.deleted.iter().filter(is_kept);
+    let services = AllocServices {
+        deleted: deleted.cloned().collect(),
+        registrations,
+    };
+    if services == stored.value {
+        return None;
+    }
+    let entity = Entity::Services(Box::new(services));
+    Some(Write::Update {
+        key,
+        modify_index,
+        entity,
     })
 }
 

@@ -6,6 +6,7 @@ use jobdiff::{DiffType, diff};
 use model::job::{
     DelayFunction, HealthCheck, JobType, LifecycleHook, ReconcileChoice, RestartMode,
 };
+use model::service::{AddressMode, OnUpdate};
 use model::{Job, Operator, Task, TaskGroup, Timestamp};
 
 use crate::support::{changes, full};
@@ -89,6 +90,42 @@ pub(crate) const EDITS: &[Edit] = &[
     (
         |job| app(job).spreads[0].targets[0].percent = 61,
         &["+ app/Spread", "- app/Spread"],
+    ),
+    (
+        |job| app(job).services[0].name = "api".into(),
+        &["app/Service/Name web => api"],
+    ),
+    (
+        |job| app(job).services[0].port = "debug".into(),
+        &["app/Service/PortLabel http => debug"],
+    ),
+    (
+        |job| app(job).services[0].address = "h".into(),
+        &["app/Service/Address  => h"],
+    ),
+    (
+        |job| app(job).services[0].address_mode = AddressMode::Host,
+        &["app/Service/AddressMode auto => host"],
+    ),
+    (
+        |job| app(job).services[0].task = "server".into(),
+        &["app/Service/TaskName  => server"],
+    ),
+    (
+        |job| app(job).services[0].on_update = OnUpdate::Ignore,
+        &["app/Service/OnUpdate require_healthy => ignore"],
+    ),
+    (
+        |job| app(job).services[0].tags.push("v2".into()),
+        &["app/Service/Tags/Tags  => v2"],
+    ),
+    (
+        |job| app(job).services[0].canary_tags.push("v2".into()),
+        &["app/Service/CanaryTags/CanaryTags  => v2"],
+    ),
+    (
+        |job| drop(app(job).services[0].meta.insert("a".into(), "b".into())),
+        &["app/Service/Meta[a]  => b"],
     ),
     (
         |job| app(job).networks[0].mode = "bridge".into(),

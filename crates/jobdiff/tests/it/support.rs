@@ -55,6 +55,10 @@ pub(crate) fn full() -> Job {
         host_network: "default".to_owned(),
         ignore_collision: false,
     };
+    let mut service = builders::registered("web", "http");
+    service.tags = vec!["v1".to_owned()];
+    service.canary_tags = vec!["c1".to_owned()];
+    group.services = vec![service];
     group.networks = vec![Network {
         mode: "host".to_owned(),
         ports: vec![port("http", Some(8080)), port("debug", None)],

@@ -1,5 +1,6 @@
 //! A task group: its count, its tasks, and the policies it has by the type of the job.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use model::job::{EphemeralDisk, JobType, Task, TaskGroup};
@@ -8,8 +9,8 @@ use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::limits::MAX_TOTAL_COUNT;
 use super::{
-    constraint, disconnect, environment, name, network, rank, reschedule, restart, scaling, signal,
-    task, update, volume,
+    constraint, disconnect, environment, name, network, rank, reschedule, restart, scaling,
+    service, signal, task, update, volume,
 };
 
 /// Source: Nomad's default and least size of an ephemeral disk, in MiB.
@@ -33,8 +34,13 @@ pub(super) fn group(
     let ephemeral_disk = ephemeral_disk(check, path, spec.ephemeral_disk.as_ref());
     let canaries = update.is_some_and(|update| update.canary > 0);
     let volumes = volume::volumes(check, path, &spec.volumes, job_type, canaries);
+    let networks = network::networks(check, path, &spec.networks);
+    let ports = networks.iter().flat_map(|network| &network.ports);
+    let ports: BTreeSet<&str> = ports.map(|port| port.label.as_str()).collect();
     let surroundings = task::Surroundings {
         job_type,
+        job_name: inherited.job_name,
+        ports: &ports,
         group_name: &name,
         restart: &restart,
         progress_deadline: update.map(|update| update.progress_deadline),
@@ -49,13 +55,22 @@ pub(super) fn group(
         constraint::Level::JobOrGroup,
     );
     signal::imply(&mut constraints, &tasks);
+    let place = service::Place {
+        job: inherited.job_name,
+        group: &name,
+        task: None,
+        ports: &ports,
+    };
+    let services = service::services(check, path, &spec.services, &place);
+    service::check_tasks(check, path, &services, &tasks);
+    service::imply(&mut constraints, &services, &tasks);
     TaskGroup {
         count,
         tasks,
         constraints,
         affinities: rank::affinities(check, path, &spec.affinities),
         spreads: rank::spreads(check, path, &spec.spreads),
-        networks: network::networks(check, path, &spec.networks),
+        services,
         restart,
         reschedule: reschedule::reschedule(check, path, spec.reschedule.as_ref(), inherited),
         update,
@@ -66,6 +81,7 @@ pub(super) fn group(
         shutdown_delay: shutdown_delay(check, path, spec.shutdown_delay.as_ref()),
         max_run_duration: max_run_duration(check, path, spec, job_type),
         scaling: scaling::scaling(check, path, spec.scaling.as_ref(), count, job_type),
+        networks,
         name,
         volumes,
     }

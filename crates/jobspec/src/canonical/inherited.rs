@@ -1,4 +1,4 @@
-//! Policies of a job that its groups inherit.
+//! Policies and the name of a job that its groups inherit.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use model::job::JobType;
 
 /// Policies that groups without their own take from their job.
 pub(super) struct Inherited<'a> {
+    pub(super) job_name: &'a str,
     pub(super) job_type: JobType,
     pub(super) update: Option<&'a spec::UpdateStrategy>,
     pub(super) reschedule: Option<&'a spec::ReschedulePolicy>,

@@ -7,7 +7,9 @@ use super::check::{Check, Path};
 use super::inherited::Inherited;
 use super::job_types::{self, NO_RESCHEDULE};
 use super::limits::MAX_TOTAL_COUNT;
-use super::{constraint, environment, group, launches, name, rank, reschedule, template, update};
+use super::{
+    constraint, environment, group, launches, name, rank, reschedule, service, template, update,
+};
 
 /// Source: Nomad's default of `job_default_priority`.
 const DEFAULT_PRIORITY: u8 = 50;
@@ -39,8 +41,9 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     ranks.refuse_for_system(check, &root, job_type);
     let affinities = rank::affinities(check, &root, &spec.affinities);
     let spreads = rank::spreads(check, &root, &spec.spreads);
-    let inherited = inherited(check, spec, job_type);
+    let inherited = inherited(check, spec, &name, job_type);
     let task_groups = task_groups(check, &spec.task_groups, &inherited);
+    let update = update::of_job(&inherited);
     let job = Job {
         namespace: or_default(spec.namespace.as_deref(), Namespace::DEFAULT),
         id,
@@ -55,7 +58,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
         affinities,
         spreads,
         task_groups,
-        update: update::of_job(&inherited),
+        update,
         meta: environment::variables(check, &root, "meta", &spec.meta),
         periodic: launches::periodic(check, spec.periodic.as_ref(), job_type),
         parameterized: launches::parameterized(check, spec.parameterized.as_ref(), job_type),
@@ -70,6 +73,7 @@ pub(super) fn job(check: &mut Check, spec: &spec::Job, now: Timestamp) -> Job {
     warn(check, &job);
     launches::warn(check, &job);
     template::warn(check, &job);
+    service::warn(check, spec);
     job
 }
 
@@ -162,7 +166,12 @@ fn task_groups(
 
 /// Returns the settings that the groups inherit, without those that the type of the job does not
 /// allow, so that the mistake is reported once and not per group.
-fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> Inherited<'a> {
+fn inherited<'a>(
+    check: &mut Check,
+    spec: &'a spec::Job,
+    job_name: &'a str,
+    job_type: JobType,
+) -> Inherited<'a> {
     let update = spec.update.as_ref().filter(|_| {
         let allowed = job_types::allows_update(job_type);
         if !allowed {
@@ -185,6 +194,7 @@ fn inherited<'a>(check: &mut Check, spec: &'a spec::Job, job_type: JobType) -> I
         allowed
     });
     Inherited {
+        job_name,
         job_type,
         update,
         reschedule,

@@ -1,6 +1,6 @@
 //! One task: its driver and config, resources, lifecycle and how it is stopped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use model::duration::show;
@@ -10,8 +10,8 @@ use model::job::{
 
 use super::check::{Check, Path};
 use super::{
-    constraint, driver_config, environment, launches, name, rank, resources, restart, signal,
-    template, volume,
+    constraint, driver_config, environment, launches, name, rank, resources, restart, service,
+    signal, template, volume,
 };
 
 /// Source: Nomad's defaults.
@@ -28,6 +28,9 @@ const HOOKS: [(&str, LifecycleHook); 3] = [
 /// The facts of group and job that the checks of a task need.
 pub(super) struct Surroundings<'a> {
     pub(super) job_type: JobType,
+    pub(super) job_name: &'a str,
+    /// Labels of the group's ports.
+    pub(super) ports: &'a BTreeSet<&'a str>,
     pub(super) group_name: &'a str,
     pub(super) restart: &'a RestartPolicy,
     pub(super) progress_deadline: Option<Duration>,
@@ -63,6 +66,13 @@ pub(super) fn task(
     let config = driver_config::config(check, path, &driver, spec.config.as_ref());
     identity(check, path, spec.identity.as_ref());
     let full_name = format!("{}.{name}", around.group_name);
+    let place = service::Place {
+        job: around.job_name,
+        group: around.group_name,
+        task: Some(&name),
+        ports: around.ports,
+    };
+    let services = service::services(check, path, &spec.services, &place);
     Task {
         driver,
         user: spec.user.clone().unwrap_or_default(),
@@ -94,6 +104,7 @@ pub(super) fn task(
         volume_mounts: volume::mounts(check, path, &spec.volume_mounts, around.volumes),
         dispatch_payload: launches::dispatch_payload(check, path, spec.dispatch_payload.as_ref()),
         templates: template::templates(check, path, &spec.templates),
+        services,
     }
 }
 

@@ -7,12 +7,6 @@ use super::extra::Extra;
 
 pub(super) const TASK_GROUP: Extra = Extra {
     refused: &[
-        refused_block(
-            "service",
-            "Services",
-            "remove it and let clients find the port by `kafila alloc status`, or by a static \
-             port",
-        ),
         refused_block("consul", "Consul", "remove it, Consul is not used"),
         refused_block(
             "vault",

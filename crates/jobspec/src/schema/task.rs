@@ -12,11 +12,6 @@ pub(super) const TASK: Extra = Extra {
             "put the file on the nodes beforehand, or fetch it in a task with a prestart lifecycle",
         ),
         refused_block(
-            "service",
-            "Services",
-            "remove it and let clients find the port by `kafila alloc status`, or by a static port",
-        ),
-        refused_block(
             "vault",
             "Vault",
             "hand secrets to the task by a file that the node keeps",

@@ -94,7 +94,7 @@ fn an_unsupported_field_is_refused_unless_it_is_empty() {
     canonicalise(&parsed.job, NOW).unwrap();
     for fields in [
         json!({"Artifacts": [{}]}),
-        json!({"Services": [{"Name": "x"}]}),
+        json!({"Services": [{"Name": "x", "Connect": {"Native": true}}]}),
         json!({"Vault": {"Role": "x"}}),
         json!({"Resources": {"SecretsMB": 2}}),
         json!({"Resources": {"NUMA": {"Affinity": "require"}}}),

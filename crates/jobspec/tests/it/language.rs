@@ -258,7 +258,7 @@ fn mistakes_in_json_syntax_have_places_too() {
             "a group block is a JSON object",
         ),
         (
-            r#"{"job": {"a": {"group": {"g": {"service": {}}}}}}"#,
+            r#"{"job": {"a": {"group": {"g": {"consul": {}}}}}}"#,
             (1, 32),
             "is not supported",
         ),

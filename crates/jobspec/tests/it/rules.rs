@@ -7,6 +7,7 @@ mod launches;
 mod policies;
 mod rank;
 mod resources;
+mod service;
 mod task;
 mod template;
 mod volume;

@@ -4,6 +4,9 @@ job "web" {
   group "server" {
     service {
       port = "http"
+      connect {
+        native = true
+      }
     }
     volume "data" {
     }

@@ -200,6 +200,7 @@ fn task(name: &str, hook: Option<(LifecycleHook, bool)>) -> Task {
         volume_mounts: Vec::new(),
         dispatch_payload: None,
         templates: Vec::new(),
+        services: Vec::new(),
     }
 }
 

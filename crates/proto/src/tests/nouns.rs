@@ -167,6 +167,15 @@ pub(super) fn alloc_client(draw: &mut Draw) -> AllocClient {
             time: draw.time(),
             deployment_id: draw.maybe(Draw::id),
         }),
+        services: draw.list(|draw| model::ServiceRegistration {
+            id: draw.text(),
+            name: draw.text(),
+            tags: draw.list(Draw::text),
+            canary_tags: draw.list(Draw::text),
+            address: draw.text(),
+            port: u16::from(draw.u8()),
+            task: draw.text(),
+        }),
         report: draw.below(9),
         modify_time: draw.time(),
     }

@@ -359,6 +359,7 @@ fn create_index(snapshot: &Snapshot, key: &Key) -> Option<u64> {
         | Key::PlanPiece(..)
         | Key::PlanCommit(_)
         | Key::IntroductionToken(_)
-        | Key::NodeIntroduction(_) => None,
+        | Key::NodeIntroduction(_)
+        | Key::Services(_) => None,
     }
 }

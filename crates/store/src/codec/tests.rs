@@ -286,6 +286,21 @@ fn objects() -> Vec<(Key, Entity)> {
                 certified_until: Timestamp::from_secs(1_700_000_002),
             })),
         ),
+        (
+            Key::Services(model::AllocId::from_random(5)),
+            Entity::Services(Box::new(model::AllocServices {
+                registrations: vec![model::ServiceRegistration {
+                    id: "_nomad-task-x-group-web-api-http".to_owned(),
+                    name: "api".to_owned(),
+                    tags: vec!["v1".to_owned()],
+                    canary_tags: vec!["canary".to_owned()],
+                    address: "10.0.0.7".to_owned(),
+                    port: 8080,
+                    task: "server".to_owned(),
+                }],
+                deleted: vec!["y".to_owned()],
+            })),
+        ),
     ]
 }
 

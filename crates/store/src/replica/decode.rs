@@ -1,7 +1,7 @@
 //! Decodes etcd events and key-value pairs into changes of the state.
 
 use etcd_client::proto::{PbEvent, PbKeyValue};
-use state::{Change, Key};
+use state::{Change, Key, Table};
 use tracing::{debug, warn};
 
 use crate::codec;
@@ -14,17 +14,19 @@ const DELETE: i32 = 1;
 
 /// Returns the changes of the events of one revision.
 ///
-/// A key of an unknown kind is skipped. A value that cannot be decoded is logged and counted, and its
+/// A key of an unknown kind or of a table in `without` is skipped. A value that cannot be decoded is logged and counted, and its
 /// object is deleted: so watching and listing lead to the same state.
 pub(crate) fn to_changes(
     keyspace: &Keyspace,
     events: Vec<PbEvent>,
     metrics: &ReplicaMetrics,
+    without: &[Table],
 ) -> Vec<Change> {
     let mut changes = Vec::with_capacity(events.len());
     for event in events {
         let Some(kv) = event.kv else { continue };
-        let Some(key) = read_key(keyspace, &kv, metrics) else {
+        let key = read_key(keyspace, &kv, metrics);
+        let Some(key) = key.filter(|key| !without.contains(&key.table())) else {
             continue;
         };
         let change = if event.r#type == DELETE {
@@ -42,10 +44,14 @@ pub(super) fn to_objects(
     keyspace: &Keyspace,
     page: Vec<PbKeyValue>,
     metrics: &ReplicaMetrics,
+    without: &[Table],
 ) -> Vec<Change> {
-    page.iter()
-        .filter_map(|kv| read_value(read_key(keyspace, kv, metrics)?, kv, metrics).ok())
-        .collect()
+    let read = |kv: &PbKeyValue| {
+        let key = read_key(keyspace, kv, metrics)?;
+        let key = (!without.contains(&key.table())).then_some(key)?;
+        read_value(key, kv, metrics).ok()
+    };
+    page.iter().filter_map(read).collect()
 }
 
 fn read_key(keyspace: &Keyspace, kv: &PbKeyValue, metrics: &ReplicaMetrics) -> Option<Key> {

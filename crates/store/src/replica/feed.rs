@@ -241,7 +241,12 @@ impl Feed {
             );
             return;
         }
-        let changes = to_changes(&self.shared.client.keyspace, events, &self.options.metrics);
+        let changes = to_changes(
+            &self.shared.client.keyspace,
+            events,
+            &self.options.metrics,
+            self.options.without,
+        );
         if let Some(batch) = batch {
             batch.push(Revision {
                 revision,

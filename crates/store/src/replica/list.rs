@@ -48,8 +48,9 @@ pub(super) async fn list(client: &Client, options: &ReplicaOptions) -> Result<St
             start.push(0);
         }
         let (keyspace, metrics) = (client.keyspace.clone(), options.metrics.clone());
+        let without = options.without;
         pages.push(blocking::spawn(move || {
-            to_objects(&keyspace, page.kvs, &metrics)
+            to_objects(&keyspace, page.kvs, &metrics, without)
         }));
         if !more {
             break;

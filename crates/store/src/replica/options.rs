@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use state::Table;
+
 use crate::replica::metrics::ReplicaMetrics;
 
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct ReplicaOptions {
     /// snapshot; 1,024 batches are seconds of a loaded store.
     pub delta_capacity: usize,
     pub metrics: ReplicaMetrics,
+    /// Tables that the replica leaves out: their values are neither decoded nor held.
+    pub without: &'static [Table],
 }
 
 impl Default for ReplicaOptions {
@@ -28,6 +32,7 @@ impl Default for ReplicaOptions {
             silence_limit: Duration::from_secs(5),
             delta_capacity: 1_024,
             metrics: ReplicaMetrics::default(),
+            without: &[],
         }
     }
 }

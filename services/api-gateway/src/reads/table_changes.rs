@@ -13,7 +13,7 @@ pub struct TableChanges {
     tables: [watch::Sender<u64>; ALL.len()],
 }
 
-const ALL: [Table; 13] = [
+const ALL: [Table; 14] = [
     Table::Jobs,
     Table::JobVersions,
     Table::Evals,
@@ -27,6 +27,7 @@ const ALL: [Table; 13] = [
     Table::Namespaces,
     Table::Plans,
     Table::Introductions,
+    Table::Services,
 ];
 
 impl Default for TableChanges {

@@ -1,0 +1,286 @@
+//! The service blocks of groups and tasks.
+
+mod checks;
+mod rules;
+
+use std::collections::BTreeSet;
+
+use model::job::Task;
+use model::service::{AddressMode, OnUpdate, Service};
+use model::{Constraint, Operator};
+
+pub(super) use self::rules::Place;
+use self::rules::{on_update, port_problem, unknown_mode};
+use super::check::{Check, Path};
+use super::environment;
+
+/// Source: Nomad's limit, the length of a label of a host name.
+const MAX_NAME_BYTES: usize = 63;
+/// A service's tags are stored with each registration: more than any tool reads, few enough for a
+/// report of all services of an allocation.
+const MAX_TAGS: usize = 256;
+const MAX_TAG_BYTES: usize = 1_024;
+/// Services of one group or task, more than anyone writes by hand.
+const MAX_SERVICES: usize = 64;
+
+pub(super) fn services(
+    check: &mut Check,
+    path: &Path,
+    specs: &[spec::Service],
+    place: &Place<'_>,
+) -> Vec<Service> {
+    if specs.len() > MAX_SERVICES {
+        let message = format!(
+            "has {} blocks, more than {MAX_SERVICES}: remove some",
+            specs.len()
+        );
+        check.error(path.field("service"), message);
+        return Vec::new();
+    }
+    let mut known = BTreeSet::new();
+    let mut services = Vec::with_capacity(specs.len());
+    for (position, spec) in specs.iter().enumerate() {
+        let path = path.at("service", position);
+        let service = service(check, &path, spec, place);
+        if !known.insert((service.name.clone(), service.port.clone())) {
+            let message = format!(
+                "Service {:?} is defined twice with the port {:?}: rename one of them",
+                service.name, service.port
+            );
+            check.error(path.field("name"), message);
+        }
+        services.push(service);
+    }
+    services
+}
+
+fn service(check: &mut Check, path: &Path, spec: &spec::Service, place: &Place<'_>) -> Service {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    provider(check, path, spec.provider.as_deref());
+    let name = name(check, path, spec.name.as_deref(), place);
+    let port = text(&spec.port);
+    self::port(check, path, &port, &name, place);
+    let task = text(&spec.task);
+    if let Some(own) = place.task
+        && !task.is_empty()
+        && task != own
+    {
+        let message = format!(
+            "a service of task {own:?} cannot name task {task:?}: remove task, or move the service to the group"
+        );
+        check.error(path.field("task"), message);
+    }
+    let on_update = on_update(check, path, spec.on_update.as_deref(), OnUpdate::default());
+    let service = Service {
+        address_mode: address_mode(check, path, spec),
+        address: text(&spec.address),
+        tags: tags(check, path, "tags", &spec.tags),
+        canary_tags: tags(check, path, "canary_tags", &spec.canary_tags),
+        meta: environment::variables(check, path, "meta", &spec.meta),
+        on_update,
+        checks: Vec::new(),
+        name,
+        task,
+        port,
+    };
+    let checks = checks::checks(check, path, spec, &service, place);
+    Service { checks, ..service }
+}
+
+fn provider(check: &mut Check, path: &Path, provider: Option<&str>) {
+    let message = match provider.unwrap_or_default() {
+        "" | "nomad" => return,
+        "consul" => "Consul is not supported by this version of Kafila: write provider = \"nomad\", with which \
+                     Kafila keeps the service itself"
+            .to_owned(),
+        other => format!("unknown provider {other:?}: use \"nomad\""),
+    };
+    check.error(path.field("provider"), message);
+}
+
+fn name(check: &mut Check, path: &Path, name: Option<&str>, place: &Place<'_>) -> String {
+    let base = match place.task {
+        Some(task) => format!("{}-{}-{task}", place.job, place.group),
+        None => format!("{}-{}", place.job, place.group),
+    };
+    let name = match name.filter(|name| !name.is_empty()) {
+        Some(name) => name
+            .replace("${JOB}", place.job)
+            .replace("${TASKGROUP}", place.group)
+            .replace("${TASK}", place.task.unwrap_or_default())
+            .replace("${BASE}", &base),
+        None => base,
+    };
+    if !is_name(&without_references(&name)) {
+        let message = format!(
+            "Service name must be valid per RFC 1123 and can contain only alphanumeric characters or dashes and must \
+             be no longer than {MAX_NAME_BYTES} characters: {name:?}, write a name such as \"web-api\""
+        );
+        check.error(path.field("name"), message);
+    }
+    name
+}
+
+/// Tells whether registrations may have this name.
+fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let is_edge = |c: char| c.is_ascii_alphanumeric();
+    !name.is_empty()
+        && name.len() <= MAX_NAME_BYTES
+        && name.chars().all(is_plain)
+        && name.starts_with(is_edge)
+        && name.ends_with(is_edge)
+}
+
+/// Replaces each `${…}`, whose value only the node knows, by a letter.
+fn without_references(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(begin) = rest.find("${") {
+        let Some(length) = rest[begin..].find('}') else {
+            break;
+        };
+        plain.push_str(&rest[..begin]);
+        plain.push('a');
+        rest = &rest[begin + length + 1..];
+    }
+    plain + rest
+}
+
+fn port(check: &mut Check, path: &Path, port: &str, service: &str, place: &Place<'_>) {
+    if let Some(problem) = port_problem(port, service, place) {
+        check.error(path.field("port"), problem);
+    }
+}
+
+fn address_mode(check: &mut Check, path: &Path, spec: &spec::Service) -> AddressMode {
+    let mode = spec.address_mode.as_deref().unwrap_or_default();
+    let found = match mode {
+        "" | "auto" => AddressMode::Auto,
+        "host" => AddressMode::Host,
+        other => {
+            check.error(
+                path.field("address_mode"),
+                unknown_mode(other, "\"auto\" or \"host\""),
+            );
+            AddressMode::Auto
+        }
+    };
+    if spec
+        .address
+        .as_deref()
+        .is_some_and(|address| !address.is_empty())
+        && found != AddressMode::Auto
+    {
+        let message = format!(
+            "address_mode {mode:?} excludes address: write address_mode = \"auto\", or remove address"
+        );
+        check.error(path.field("address_mode"), message);
+    }
+    found
+}
+
+fn tags(check: &mut Check, path: &Path, name: &str, tags: &[String]) -> Vec<String> {
+    let problem = if tags.len() > MAX_TAGS {
+        Some(format!(
+            "has {} tags, more than {MAX_TAGS}: remove some",
+            tags.len()
+        ))
+    } else {
+        let long = tags.iter().find(|tag| tag.len() > MAX_TAG_BYTES);
+        long.map(|tag| {
+            let bytes = tag.len();
+            format!("a tag has {bytes} bytes, more than {MAX_TAG_BYTES}: shorten it")
+        })
+    };
+    if let Some(problem) = problem {
+        check.error(path.field(name), problem);
+        return Vec::new();
+    }
+    tags.to_vec()
+}
+
+/// Checks that the tasks which a group's services name exist.
+pub(super) fn check_tasks(check: &mut Check, path: &Path, services: &[Service], tasks: &[Task]) {
+    for (position, service) in services.iter().enumerate() {
+        let path = path.at("service", position);
+        let named = service.checks.iter().map(|check| check.task.as_str());
+        let named: BTreeSet<&str> = named.chain([service.task.as_str()]).collect();
+        for task in named.into_iter().filter(|task| !task.is_empty()) {
+            if tasks.iter().all(|known| known.name != task) {
+                let message = format!("the group has no task {task:?}: name one of its tasks");
+                check.error(path.field("task"), message);
+            }
+        }
+    }
+}
+
+/// Adds the constraint that a node registers services, unless it is there or there is no service.
+///
+/// Source: Nomad's implied constraint.
+pub(super) fn imply(constraints: &mut Vec<Constraint>, services: &[Service], tasks: &[Task]) {
+    if services.is_empty() && tasks.iter().all(|task| task.services.is_empty()) {
+        return;
+    }
+    let implied = Constraint {
+        left: "${attr.nomad.service_discovery}".to_owned(),
+        operator: Operator::Equal,
+        right: "true".to_owned(),
+    };
+    if !constraints.contains(&implied) {
+        constraints.push(implied);
+    }
+}
+
+/// Warns of services without a provider, and of settings without effect.
+pub(super) fn warn(check: &mut Check, job: &spec::Job) {
+    let groups = job.task_groups.iter();
+    let services = groups.flat_map(|group| {
+        let of_tasks = group.tasks.iter().flat_map(|task| &task.services);
+        group.services.iter().chain(of_tasks)
+    });
+    let services: Vec<&spec::Service> = services.collect();
+    let is_open = |service: &&&spec::Service| {
+        let provider = service.provider.as_deref().unwrap_or_default();
+        provider.is_empty()
+    };
+    let open = services.iter().filter(is_open).count();
+    if open > 0 {
+        let noun = if open == 1 {
+            "service has"
+        } else {
+            "services have"
+        };
+        check.warn(format!(
+            "{open} {noun} no provider: Kafila keeps them itself, because no Consul is configured. \
+             Write provider = \"nomad\" to say so"
+        ));
+    }
+    for (name, is_set) in [
+        (
+            "enable_tag_override",
+            services
+                .iter()
+                .any(|it| it.enable_tag_override == Some(true)),
+        ),
+        (
+            "kind",
+            services
+                .iter()
+                .any(|it| it.kind.as_deref().is_some_and(|kind| !kind.is_empty())),
+        ),
+        (
+            "failures_before_warning",
+            services
+                .iter()
+                .flat_map(|it| &it.checks)
+                .any(|it| it.failures_before_warning.unwrap_or(0) > 0),
+        ),
+    ] {
+        if is_set {
+            check.warn(format!(
+                "{name} of services has no effect without Consul: remove it"
+            ));
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The check blocks of a service.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::service::{CheckRestart, CheckType, InitialStatus, Service, ServiceCheck};
+
+use super::rules::{Place, on_update, port_problem, unknown_mode};
+use crate::canonical::check::{Check, Path};
+use crate::canonical::environment;
+
+/// Source: Nomad's least interval and timeout.
+const LEAST: Duration = Duration::from_secs(1);
+/// Source: Nomad's default.
+const DEFAULT_GRACE: Duration = Duration::from_secs(1);
+/// Checks of one service: each is a connection per interval.
+const MAX_CHECKS: usize = 32;
+/// The methods of RFC 9110 and PATCH.
+const METHODS: [&str; 9] = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
+];
+
+pub(super) fn checks(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::Service,
+    service: &Service,
+    place: &Place<'_>,
+) -> Vec<ServiceCheck> {
+    if !spec.checks.is_empty() {
+        let message = "check blocks are not supported by this version of Kafila: remove them";
+        check.error(path.field("check"), message);
+        return Vec::new();
+    }
+    if spec.checks.len() > MAX_CHECKS {
+        let message = format!(
+            "has {} blocks, more than {MAX_CHECKS}: remove some",
+            spec.checks.len()
+        );
+        check.error(path.field("check"), message);
+        return Vec::new();
+    }
+    let inherited = spec.check_restart.as_ref();
+    let mut checks = Vec::with_capacity(spec.checks.len());
+    for (position, spec) in spec.checks.iter().enumerate() {
+        let path = path.at("check", position);
+        let restart = restart(check, &path, spec.check_restart.as_ref().or(inherited));
+        let found = one(check, &path, spec, service, place);
+        checks.push(ServiceCheck {
+            check_restart: restart,
+            ..found
+        });
+    }
+    checks
+}
+
+fn one(
+    check: &mut Check,
+    path: &Path,
+    spec: &spec::Check,
+    service: &Service,
+    place: &Place<'_>,
+) -> ServiceCheck {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let check_type = check_type(check, path, spec.r#type.as_deref());
+    refuse(check, path, spec);
+    let default_name = || format!("service: {:?} check", service.name);
+    let name = spec.name.clone().filter(|name| !name.is_empty());
+    let found = ServiceCheck {
+        name: name.unwrap_or_else(default_name),
+        check_type,
+        port: text(&spec.port),
+        task: text(&spec.task),
+        interval: time(check, path, "interval", spec.interval.as_ref()),
+        timeout: time(check, path, "timeout", spec.timeout.as_ref()),
+        path: text(&spec.path),
+        protocol: protocol(check, path, spec.protocol.as_deref()),
+        method: method(check, path, spec.method.as_deref()),
+        header: header(check, path, spec),
+        body: text(&spec.body),
+        tls_server_name: text(&spec.tls_server_name),
+        tls_skip_verify: spec.tls_skip_verify.unwrap_or(false),
+        grpc_service: text(&spec.grpc_service),
+        initial_status: initial_status(check, path, spec.initial_status.as_deref()),
+        success_before_passing: check.number(
+            path.field("success_before_passing"),
+            spec.success_before_passing,
+            0,
+        ),
+        failures_before_critical: check.number(
+            path.field("failures_before_critical"),
+            spec.failures_before_critical,
+            0,
+        ),
+        on_update: on_update(check, path, spec.on_update.as_deref(), service.on_update),
+        check_restart: None,
+    };
+    target(check, path, &found, service, place);
+    found
+}
+
+fn check_type(check: &mut Check, path: &Path, text: Option<&str>) -> CheckType {
+    let choices = CheckType::ALL.map(|it| (it.as_str(), it));
+    let text = text.unwrap_or_default();
+    check.choice(path.field("type"), Some(text), &choices, CheckType::Tcp, |given| match given {
+        "script" => "script checks are not supported by this version of Kafila: let the task serve its health, \
+                     and use http, tcp or grpc"
+            .to_owned(),
+        _ => format!("invalid check type ({given:?}), must be one of http, tcp, grpc"),
+    })
+}
+
+/// Refuses settings that this version does not carry out.
+fn refuse(check: &mut Check, path: &Path, spec: &spec::Check) {
+    if spec.expose == Some(true) {
+        let message = "expose is not supported by this version of Kafila: remove it, Consul Connect is not used";
+        check.error(path.field("expose"), message);
+    }
+    if spec.grpc_use_tls == Some(true) {
+        let message = "gRPC checks over TLS are not supported by this version of Kafila: serve the health service \
+                       without TLS, or use a tcp check";
+        check.error(path.field("grpc_use_tls"), message);
+    }
+    match spec.address_mode.as_deref().unwrap_or_default() {
+        "" | "auto" | "host" => {}
+        other => check.error(path.field("address_mode"), unknown_mode(other, "\"host\"")),
+    }
+}
+
+fn time(
+    check: &mut Check,
+    path: &Path,
+    name: &str,
+    value: Option<&prost_types::Duration>,
+) -> Duration {
+    let field = path.field(name);
+    if value.is_none() {
+        let capital = if name == "interval" {
+            "Interval"
+        } else {
+            "Timeout"
+        };
+        let message = format!(
+            "missing required value {name}. {capital} cannot be less than 1s: write {name} = \"10s\""
+        );
+        check.error(field, message);
+        return LEAST;
+    }
+    let time = check.duration(field.clone(), value, LEAST);
+    if time < LEAST {
+        let message = format!("{name} cannot be less than 1s: write {name} = \"1s\" or longer");
+        check.error(field, message);
+        return LEAST;
+    }
+    time
+}
+
+fn protocol(check: &mut Check, path: &Path, protocol: Option<&str>) -> String {
+    let protocol = protocol.unwrap_or_default();
+    if !matches!(protocol, "" | "http" | "https") {
+        let message = format!("unknown protocol {protocol:?}: use \"http\" or \"https\"");
+        check.error(path.field("protocol"), message);
+    }
+    protocol.to_owned()
+}
+
+fn method(check: &mut Check, path: &Path, method: Option<&str>) -> String {
+    let method = method.unwrap_or_default();
+    if !method.is_empty() && !METHODS.contains(&method) {
+        let message = format!(
+            "unknown method {method:?}: use one of {}",
+            METHODS.join(", ")
+        );
+        check.error(path.field("method"), message);
+    }
+    method.to_owned()
+}
+
+/// Reads the headers; a single text counts as a list of one.
+fn header(check: &mut Check, path: &Path, spec: &spec::Check) -> BTreeMap<String, Vec<String>> {
+    let field = path.field("header");
+    let mut headers = BTreeMap::new();
+    for (name, value) in check.object(field.clone(), spec.header.as_ref()) {
+        let values = match &value {
+            serde_json::Value::String(text) => Some(vec![text.clone()]),
+            serde_json::Value::Array(items) => {
+                let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+                texts.collect()
+            }
+            _ => None,
+        };
+        let Some(values) = values else {
+            let message =
+                format!("header {name:?} must be a list of strings, as in {name} = [\"…\"]");
+            check.error(&field, message);
+            continue;
+        };
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.is_empty() || !name.chars().all(is_token) {
+            check.error(
+                &field,
+                format!("{name:?} is no name of a header: use letters and dashes"),
+            );
+        }
+        if values
+            .iter()
+            .any(|value| value.contains(['\r', '\n', '\0']))
+        {
+            check.error(
+                &field,
+                format!("header {name:?} contains a line break: remove it"),
+            );
+        }
+        headers.insert(name, values);
+    }
+    headers
+}
+
+fn initial_status(check: &mut Check, path: &Path, text: Option<&str>) -> Option<InitialStatus> {
+    let text = text.filter(|text| !text.is_empty())?;
+    let choices = InitialStatus::ALL.map(|it| (it.as_str(), it));
+    let field = path.field("initial_status");
+    let found = check.choice(
+        field,
+        Some(text),
+        &choices,
+        InitialStatus::Critical,
+        |given| format!("invalid initial check state {given:?}: use passing, warning or critical"),
+    );
+    Some(found)
+}
+
+/// Checks the address of a check: a port, and for HTTP a path.
+fn target(
+    check: &mut Check,
+    path: &Path,
+    found: &ServiceCheck,
+    service: &Service,
+    place: &Place<'_>,
+) {
+    if found.port.is_empty() && service.port.is_empty() {
+        let message = format!(
+            "check requires a port but neither check nor service {:?} have a port: write port in one of them",
+            service.name
+        );
+        check.error(path.field("port"), message);
+    }
+    if let Some(problem) = port_problem(&found.port, &service.name, place) {
+        check.error(path.field("port"), problem);
+    }
+    if let Some(problem) = environment::unfit(&found.path) {
+        check.error(path.field("path"), problem);
+    }
+    if found.check_type != CheckType::Http {
+        return;
+    }
+    if found.path.is_empty() {
+        let message = "http type must have http path: write path = \"/health\" or another one";
+        check.error(path.field("path"), message);
+    } else if found.path.contains("://") || found.path.starts_with("//") {
+        let message = format!(
+            "path {:?} has a host: write the path alone, as in \"/health\"",
+            found.path
+        );
+        check.error(path.field("path"), message);
+    }
+}
+
+fn restart(
+    check: &mut Check,
+    path: &Path,
+    spec: Option<&spec::CheckRestart>,
+) -> Option<CheckRestart> {
+    let spec = spec?;
+    let path = path.block("check_restart");
+    Some(CheckRestart {
+        limit: check.number(path.field("limit"), spec.limit, 0),
+        grace: check.duration(path.field("grace"), spec.grace.as_ref(), DEFAULT_GRACE),
+        ignore_warnings: spec.ignore_warnings.unwrap_or(false),
+    })
+}

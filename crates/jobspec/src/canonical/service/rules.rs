@@ -1,0 +1,56 @@
+//! Rules that services and their checks share: ports, address modes, effects on deployments.
+
+use std::collections::BTreeSet;
+
+use model::service::OnUpdate;
+
+use crate::canonical::check::{Check, Path};
+
+/// The place of a service: the names around it, and the labels of the group's ports.
+pub(in crate::canonical) struct Place<'a> {
+    pub(in crate::canonical) job: &'a str,
+    pub(in crate::canonical) group: &'a str,
+    /// `None`: the service is the group's.
+    pub(in crate::canonical) task: Option<&'a str>,
+    pub(in crate::canonical) ports: &'a BTreeSet<&'a str>,
+}
+
+/// Returns the problem of a port: it is neither a label of the group's network nor a number.
+pub(super) fn port_problem(port: &str, service: &str, place: &Place<'_>) -> Option<String> {
+    if port.is_empty() || port.contains("${") || place.ports.contains(port) {
+        return None;
+    }
+    if port.chars().all(|c| c.is_ascii_digit()) {
+        let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+        return (!is_port).then(|| format!("port {port} must be between 1 and 65535"));
+    }
+    Some(format!(
+        "port label {port:?} referenced by services {service} does not exist: write port {port:?} {{ }} in the \
+         network block of group {:?}",
+        place.group
+    ))
+}
+
+/// Returns the message for an address mode that is not supported.
+pub(super) fn unknown_mode(mode: &str, known: &str) -> String {
+    match mode {
+        "driver" | "alloc" | "alloc_ipv6" => format!(
+            "address_mode {mode:?} is not supported by this version of Kafila: use {known}, tasks listen on the \
+             node's own ports"
+        ),
+        _ => format!("unknown address_mode {mode:?}: use {known}"),
+    }
+}
+
+pub(super) fn on_update(
+    check: &mut Check,
+    path: &Path,
+    text: Option<&str>,
+    default: OnUpdate,
+) -> OnUpdate {
+    let choices = OnUpdate::ALL.map(|it| (it.as_str(), it));
+    let text = text.filter(|text| !text.is_empty());
+    check.choice(path.field("on_update"), text, &choices, default, |given| {
+        format!("unknown on_update {given:?}: use require_healthy, ignore_warnings or ignore")
+    })
+}

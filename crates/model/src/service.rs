@@ -1,0 +1,245 @@
+//! Services of a job, their checks, and the registrations that nodes keep for them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::AllocId;
+use crate::time::duration_ns;
+
+/// A service of a task group or of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// May contain references such as `${NOMAD_GROUP_NAME}`, which the node replaces.
+    pub name: String,
+    /// Task of a group's service that its checks restart; empty: all running tasks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task: String,
+    /// Label of a port or a number; empty: the service has no port.
+    pub port: String,
+    pub address_mode: AddressMode,
+    /// The address to register; empty: by `address_mode`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub address: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Tags of a canary until its promotion; empty: `tags`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub canary_tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub meta: BTreeMap<String, String>,
+    pub on_update: OnUpdate,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<ServiceCheck>,
+}
+
+/// Source of a registration's address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AddressMode {
+    /// The host's.
+    #[default]
+    Auto,
+    Host,
+}
+
+impl AddressMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// Effect of a check on the health of an allocation for its deployment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUpdate {
+    /// The check has to pass.
+    #[default]
+    RequireHealthy,
+    /// As `RequireHealthy`: the checks of Kafila have no warnings.
+    IgnoreWarnings,
+    /// The check does not count.
+    Ignore,
+}
+
+impl OnUpdate {
+    pub const ALL: [Self; 3] = [Self::RequireHealthy, Self::IgnoreWarnings, Self::Ignore];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RequireHealthy => "require_healthy",
+            Self::IgnoreWarnings => "ignore_warnings",
+            Self::Ignore => "ignore",
+        }
+    }
+}
+
+/// A health check of a service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceCheck {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub check_type: CheckType,
+    /// Label of a port or a number; empty: the service's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub port: String,
+    /// Task that the check restarts; empty: the service's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task: String,
+    #[serde(with = "duration_ns")]
+    pub interval: Duration,
+    #[serde(with = "duration_ns")]
+    pub timeout: Duration,
+    /// Path of an HTTP request.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// `http` or `https`; empty: `http`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub protocol: String,
+    /// Empty: GET.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub method: String,
+    /// Header -> values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub header: BTreeMap<String, Vec<String>>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+    /// Host name that the certificate must have; empty: the address.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tls_server_name: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls_skip_verify: bool,
+    /// Name of the service in a gRPC health request; empty: the whole server.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub grpc_service: String,
+    /// State before the first result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_status: Option<InitialStatus>,
+    /// Consecutive successes after which the check passes; 0 and 1: the first.
+    #[serde(default)]
+    pub success_before_passing: u32,
+    /// Consecutive failures that are ignored before the check fails.
+    #[serde(default)]
+    pub failures_before_critical: u32,
+    pub on_update: OnUpdate,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check_restart: Option<CheckRestart>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckType {
+    #[default]
+    Http,
+    Tcp,
+    Grpc,
+}
+
+impl CheckType {
+    pub const ALL: [Self; 3] = [Self::Http, Self::Tcp, Self::Grpc];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Tcp => "tcp",
+            Self::Grpc => "grpc",
+        }
+    }
+}
+
+/// State of a check before its first result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InitialStatus {
+    Passing,
+    Warning,
+    Critical,
+}
+
+impl InitialStatus {
+    pub const ALL: [Self; 3] = [Self::Passing, Self::Warning, Self::Critical];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passing => "passing",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// Restart of tasks whose check keeps failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRestart {
+    /// Failures in a row that lead to a restart; 0: none do.
+    pub limit: u32,
+    /// Time after a start in which failures do not count.
+    #[serde(with = "duration_ns")]
+    pub grace: Duration,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_warnings: bool,
+}
+
+/// Owner of a service in its allocation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServiceOwner {
+    Group,
+    Task(String),
+}
+
+/// One address of a service, kept while its allocation runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceRegistration {
+    /// Unique in the cluster: [`registration_id`].
+    pub id: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Tags while the allocation is a canary; empty: `tags`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub canary_tags: Vec<String>,
+    /// IP address or host name.
+    pub address: String,
+    /// 0: the service has no port.
+    pub port: u16,
+    /// Name of the service's task; empty: it is the group's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task: String,
+}
+
+/// The registrations of one allocation: the value of `service/<allocation>`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllocServices {
+    /// Ids distinct; never empty when stored.
+    pub registrations: Vec<ServiceRegistration>,
+    /// Ids that a user deleted: hidden until the node takes the registration back itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleted: Vec<String>,
+}
+
+impl AllocServices {
+    /// Returns the registrations that readers get.
+    pub fn shown(&self) -> impl Iterator<Item = &ServiceRegistration> {
+        let shown = |it: &&ServiceRegistration| !self.deleted.contains(&it.id);
+        self.registrations.iter().filter(shown)
+    }
+}
+
+/// Returns the id of a registration. Source: the form of Nomad's ids, from which programs take parts.
+pub fn registration_id(
+    alloc_id: AllocId,
+    owner: &ServiceOwner,
+    group: &str,
+    service: &str,
+    port: &str,
+) -> String {
+    let owner = match owner {
+        ServiceOwner::Group => format!("group-{group}"),
+        ServiceOwner::Task(task) => task.clone(),
+    };
+    format!("_nomad-task-{alloc_id}-{owner}-{service}-{port}")
+}

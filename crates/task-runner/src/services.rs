@@ -1,0 +1,214 @@
+//! Registrations of an allocation's services: names, addresses and ports of those whose owner runs.
+
+use lifecycle::Assignment;
+use model::{Service, ServiceOwner, ServiceRegistration, TaskGroup, registration_id};
+use task_drivers::{NodeFacts, TaskEnv};
+
+/// The address of a service or a check on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// IP address or host name.
+    pub(crate) host: String,
+    /// 0: none.
+    pub(crate) port: u16,
+}
+
+/// Returns the registrations of the services of `owners`, ordered by owner and position.
+///
+/// A service whose port is not on this node is left out: it cannot be reached.
+pub(crate) fn registrations(
+    assignment: &Assignment,
+    owners: &[ServiceOwner],
+    facts: &NodeFacts,
+) -> Vec<ServiceRegistration> {
+    let (job, alloc) = (&assignment.job, &assignment.alloc);
+    let Some(group) = job.task_group(&alloc.task_group) else {
+        return Vec::new();
+    };
+    let mut found = Vec::<ServiceRegistration>::new();
+    for owner in owners {
+        let services = of_owner(group, owner);
+        if services.is_empty() {
+            continue;
+        }
+        let env = env(assignment, group, owner, facts);
+        for service in services {
+            let Some(target) = target(assignment, service, "", &env, facts) else {
+                continue;
+            };
+            let name = env.interpolate(&service.name);
+            let tags = |tags: &[String]| tags.iter().map(|tag| env.interpolate(tag)).collect();
+            let task = match owner {
+                ServiceOwner::Group => service.task.clone(),
+                ServiceOwner::Task(task) => task.clone(),
+            };
+            let registration = ServiceRegistration {
+                id: registration_id(alloc.id, owner, &group.name, &name, &service.port),
+                tags: tags(&service.tags),
+                canary_tags: tags(&service.canary_tags),
+                address: target.host,
+                port: target.port,
+                task,
+                name,
+            };
+            // Names that differ in the job may be the same on the node.
+            if found.iter().all(|known| known.id != registration.id) {
+                found.push(registration);
+            }
+        }
+    }
+    found
+}
+
+pub(crate) fn of_owner<'a>(group: &'a TaskGroup, owner: &ServiceOwner) -> &'a [Service] {
+    match owner {
+        ServiceOwner::Group => &group.services,
+        ServiceOwner::Task(task) => group.task(task).map_or(&[], |task| &task.services),
+    }
+}
+
+pub(crate) fn env<'a>(
+    assignment: &Assignment,
+    group: &TaskGroup,
+    owner: &ServiceOwner,
+    facts: &'a NodeFacts,
+) -> TaskEnv<'a> {
+    let (job, alloc) = (&assignment.job, &assignment.alloc);
+    let task = match owner {
+        ServiceOwner::Group => None,
+        ServiceOwner::Task(task) => group.task(task),
+    };
+    match task {
+        Some(task) => TaskEnv::new(job, group, task, alloc, facts, None),
+        None => TaskEnv::of_group(job, group, alloc, facts),
+    }
+}
+
+/// Returns the address of a service, or with a `port` of its own that of one of its checks.
+///
+/// `None`: the allocation has no such port.
+pub(crate) fn target(
+    assignment: &Assignment,
+    service: &Service,
+    port: &str,
+    env: &TaskEnv<'_>,
+    facts: &NodeFacts,
+) -> Option<Target> {
+    let wanted = if port.is_empty() { &service.port } else { port };
+    let wanted = env.interpolate(wanted);
+    let mut ports = assignment.alloc.resources.ports.iter();
+    let (host, port) = if let Some(port) = ports.find(|port| port.label == wanted) {
+        (port.host_ip.as_str(), port.value)
+    } else if wanted.is_empty() {
+        (facts.address(), 0)
+    } else {
+        (facts.address(), wanted.parse().ok()?)
+    };
+    let own = env.interpolate(&service.address);
+    let host = if own.is_empty() { host.to_owned() } else { own };
+    Some(Target { host, port })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use model::{AllocatedPort, NodeId};
+    use test_kit::builders;
+
+    use super::*;
+
+    fn assignment(group: &[Service], task: &[Service]) -> Assignment {
+        let mut job = builders::service("web", 1);
+        job.task_groups[0].services = group.to_vec();
+        job.task_groups[0].tasks[0].services = task.to_vec();
+        let mut alloc = builders::allocation(1, &job, NodeId::from_random(1));
+        alloc.resources.ports = vec![AllocatedPort {
+            label: "http".to_owned(),
+            value: 25_000,
+            to: 80,
+            host_ip: "10.0.0.7".to_owned(),
+            ignore_collision: false,
+        }];
+        Assignment {
+            alloc: Arc::new(alloc),
+            job: Arc::new(job),
+            modify_index: 5,
+            trace_parent: String::new(),
+            volume_paths: BTreeMap::new(),
+        }
+    }
+
+    fn facts() -> NodeFacts {
+        let mut node = builders::node(1);
+        let name = "unique.network.ip-address".to_owned();
+        node.attributes.insert(name, "10.0.0.1".to_owned());
+        NodeFacts::new(&node, "global")
+    }
+
+    fn found(group: &[Service], task: &[Service]) -> Vec<ServiceRegistration> {
+        let owners = [ServiceOwner::Group, ServiceOwner::Task("server".to_owned())];
+        registrations(&assignment(group, task), &owners, &facts())
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_port_or_of_the_node() {
+        let service = builders::registered;
+        let named = Service {
+            address: "${meta.none}-${NOMAD_ALLOC_INDEX}.example.com".to_owned(),
+            ..service("named", "http")
+        };
+        for (service, want) in [
+            (service("label", "http"), Some(("10.0.0.7", 25_000))),
+            (service("number", "9090"), Some(("10.0.0.1", 9090))),
+            (
+                service("reference", "${NOMAD_HOST_PORT_http}"),
+                Some(("10.0.0.1", 25_000)),
+            ),
+            (service("none", ""), Some(("10.0.0.1", 0))),
+            (service("gone", "other"), None),
+            (named, Some(("${meta.none}-0.example.com", 25_000))),
+        ] {
+            let found = found(&[service], &[]);
+            let found = found.first().map(|it| (it.address.as_str(), it.port));
+            assert_eq!(found, want);
+        }
+    }
+
+    #[test]
+    fn a_registration_names_its_owner_and_has_the_values_of_its_node() {
+        let tagged = |name: &str| Service {
+            tags: vec![
+                "${NOMAD_TASK_NAME}".to_owned(),
+                "${NOMAD_JOB_ID}".to_owned(),
+            ],
+            ..builders::registered(name, "http")
+        };
+        let found = found(&[tagged("of-group")], &[tagged("of-${NOMAD_TASK_NAME}")]);
+        let alloc_id = assignment(&[], &[]).alloc.id;
+        assert_eq!(
+            found[0].id,
+            format!("_nomad-task-{alloc_id}-group-web-of-group-http")
+        );
+        assert_eq!(found[0].tags, ["${NOMAD_TASK_NAME}", "web"]);
+        assert_eq!(
+            found[1].id,
+            format!("_nomad-task-{alloc_id}-server-of-server-http")
+        );
+        assert_eq!(found[1].tags, ["server", "web"]);
+        assert_eq!(
+            (found[0].task.as_str(), found[1].task.as_str()),
+            ("", "server")
+        );
+    }
+
+    #[test]
+    fn services_of_owners_that_do_not_run_are_not_registered() {
+        let service = builders::registered("a", "http");
+        let assignment = assignment(&[service.clone()], &[service]);
+        assert_eq!(registrations(&assignment, &[], &facts()), []);
+        let group = registrations(&assignment, &[ServiceOwner::Group], &facts());
+        assert_eq!(group.len(), 1);
+    }
+}

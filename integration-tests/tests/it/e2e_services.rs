@@ -1,0 +1,151 @@
+//! Service registrations over a real etcd: addresses of running allocations, gone with their job and
+//! with their node.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use integration_tests::api::eventually;
+use integration_tests::suite::{Options, Suite};
+
+const TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Two allocations with a service each, on two nodes.
+const JOB: &str = r#"
+job "web" {
+  group "app" {
+    count = 2
+    constraint {
+      operator = "distinct_hosts"
+      value    = "true"
+    }
+    network {
+      port "http" {}
+    }
+    service {
+      name        = "web-api"
+      provider    = "nomad"
+      port        = "http"
+      tags        = ["v1", "index=${NOMAD_ALLOC_INDEX}"]
+    }
+    task "server" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sleep"
+        args    = ["600"]
+      }
+      resources {
+        cpu    = 20
+        memory = 20
+      }
+      service {
+        name     = "metrics"
+        provider = "nomad"
+        port     = "9100"
+      }
+    }
+  }
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registrations_end_with_their_allocation_and_with_their_node() -> Result<()> {
+    if !test_kit::etcd::available() {
+        return Ok(());
+    }
+    let mut suite = Suite::start(Options {
+        nodes: 2,
+        ..Options::default()
+    })
+    .await?;
+    let result = play(&mut suite).await;
+    result.with_context(|| suite.log_tails())?;
+    suite.stop().await
+}
+
+async fn play(suite: &mut Suite) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("web.hcl");
+    std::fs::write(&file, JOB)?;
+    let file = file.to_str().context("its name is text")?.to_owned();
+    suite
+        .kafila(&["job", "run", "-detach", &file])
+        .await?
+        .ok()?;
+
+    let found = eventually(TIMEOUT, || registrations(suite, "web-api", 2)).await?;
+    let list = suite.kafila(&["service", "list"]).await?.ok()?.stdout;
+    ensure!(list.contains("[index=0,index=1,v1]"), "{list}");
+    ensure!(list.contains("metrics"), "{list}");
+    let info = suite
+        .kafila(&["service", "info", "web-api"])
+        .await?
+        .ok()?
+        .stdout;
+    let allocations = suite.api()?.allocations("web").await?;
+    for registration in &found {
+        let alloc = allocations
+            .iter()
+            .find(|it| registration["AllocID"] == it.id.as_str());
+        let alloc = alloc.context("a registration of no allocation")?;
+        let port = &alloc.resources.as_ref().context("no resources")?.ports[0];
+        ensure!(
+            registration["Port"] == port.value,
+            "{registration} {port:?}"
+        );
+        ensure!(
+            registration["Address"] == port.host_ip.as_str(),
+            "{registration} {port:?}"
+        );
+        let address = format!("{}:{}", port.host_ip, port.value);
+        ensure!(info.contains(&address), "{address} {info}");
+        ensure!(info.contains(&alloc.id[..8]), "{info}");
+    }
+    let metrics = eventually(TIMEOUT, || registrations(suite, "metrics", 2)).await?;
+    ensure!(metrics[0]["Port"] == 9100, "{metrics:?}");
+
+    // A deletion hides one registration; its node keeps the other.
+    let id = metrics[0]["ID"].as_str().context("no id")?;
+    suite
+        .kafila(&["service", "delete", "metrics", id])
+        .await?
+        .ok()?;
+    registrations(suite, "metrics", 1).await?;
+    let again = suite.kafila(&["service", "delete", "metrics", id]).await?;
+    ensure!(again.code == 1, "{again:?}");
+    ensure!(
+        again.stderr.contains("service registration not found"),
+        "{again:?}"
+    );
+
+    // A node that is gone takes its services with it; the other's stay.
+    suite.kill("client-node-1");
+    eventually(TIMEOUT, || registrations(suite, "web-api", 1)).await?;
+
+    suite
+        .kafila(&["job", "stop", "-detach", "web"])
+        .await?
+        .ok()?;
+    eventually(TIMEOUT, || registrations(suite, "web-api", 0)).await?;
+    let none = suite.kafila(&["service", "list"]).await?.ok()?.stdout;
+    ensure!(none.trim() == "No service registrations found", "{none}");
+    suite.start_process("client-node-1")?;
+    let api = suite.api()?;
+    eventually(TIMEOUT, || async {
+        let nodes = api.nodes().await?;
+        ensure!(nodes.iter().all(|node| node.status == "ready"), "{nodes:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Returns the registrations of a service, which must be `count`.
+async fn registrations(suite: &Suite, name: &str, count: usize) -> Result<Vec<serde_json::Value>> {
+    let said = suite
+        .kafila(&["service", "info", "-json", name])
+        .await?
+        .ok()?;
+    let found = said.json()?;
+    let found = found.as_array().context("no list")?.clone();
+    ensure!(found.len() == count, "{name}: {found:?}");
+    Ok(found)
+}

@@ -1,10 +1,11 @@
 //! `kafila dev`: all services, a store and nodes in one process.
 //!
 //! In reading order: this file is the process from start to drain; [`terminal`] is its output and its
-//! signals; [`suite`] builds and runs the services; [`jobs`] runs the job files of the command line
+//! signals; [`leftover`] finds what killed runs left behind; [`suite`] builds and runs the services; [`jobs`] runs the job files of the command line
 //! with `kafila job run`.
 
 mod jobs;
+mod leftover;
 mod suite;
 mod terminal;
 
@@ -80,6 +81,9 @@ async fn live(
         "==> Starting Kafila: all services and {} in this process",
         nodes(args.nodes)
     ));
+    for directory in leftover::find(&std::env::temp_dir()) {
+        terminal.warn(&terminal::left_over(&directory));
+    }
     let mut suite = Box::pin(Suite::start(&args)).await?;
     let directory = suite.directory().to_owned();
     remains.set(match args.data_dir {

@@ -57,6 +57,12 @@ pub(super) fn show_list(
     verbose: bool,
     json: bool,
 ) -> Result<Exit, Error> {
+    if deployments.is_empty() && !json {
+        context.printer.err(
+            "Only service and system jobs have deployments, one for each version whose groups have an \
+             update block with max_parallel above 0.",
+        );
+    }
     let deployments = (deployments, String::new());
     page::show::<_, json::deployment::Deployment<'_>>(context, &deployments, json, |deployments| {
         if deployments.is_empty() {

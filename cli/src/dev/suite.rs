@@ -10,6 +10,7 @@ use service_kit::{CancellationToken, EtcdConfig, ListenConfig, TlsConfig, connec
 use tokio::task::JoinSet;
 use tracing::error;
 
+use super::leftover;
 use crate::args::dev::Dev;
 use crate::dev::terminal::NODE_PREFIX;
 
@@ -48,8 +49,8 @@ pub(super) struct Suite {
     drain_nodes: CancellationToken,
     /// Directory of state and allocations.
     directory: PathBuf,
-    /// The same directory without -data-dir; removed on exit.
-    _scratch: Option<tempfile::TempDir>,
+    /// The same directory without -data-dir, with its lock; removed on exit.
+    _scratch: Option<(std::fs::File, tempfile::TempDir)>,
 }
 
 /// Spawns a service that runs until the token is cancelled.
@@ -83,8 +84,11 @@ impl Suite {
         let (directory, scratch) = match &args.data_dir {
             Some(directory) => (directory.clone(), None),
             None => {
-                let scratch = tempfile::Builder::new().prefix("kafila-dev-").tempdir()?;
-                (scratch.path().to_owned(), Some(scratch))
+                let scratch = tempfile::Builder::new()
+                    .prefix(leftover::PREFIX)
+                    .tempdir()?;
+                let lock = leftover::lock(scratch.path())?;
+                (scratch.path().to_owned(), Some((lock, scratch)))
             }
         };
         std::fs::create_dir_all(&directory).map_err(|error| {

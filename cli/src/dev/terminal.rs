@@ -106,6 +106,16 @@ fn removal(directory: &Path) -> String {
     format!("pgrep -f '{directory}/' | xargs -n 1 pkill -KILL -s; rm -r '{directory}'")
 }
 
+/// Describes the tasks and files that a killed run left behind, and their removal.
+pub(super) fn left_over(directory: &Path) -> String {
+    format!(
+        "==> An earlier kafila dev was killed. Its tasks may still run, and their files are in {}.\n    \
+         To stop and remove them: {}",
+        directory.display(),
+        removal(directory)
+    )
+}
+
 /// Describes how to stop tasks that continue without this process.
 pub(super) fn remaining_tasks(directory: &Path, nodes: u16) -> String {
     // All nodes have to be started again to stop their tasks.

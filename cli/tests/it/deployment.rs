@@ -22,6 +22,7 @@ async fn deployments_are_listed_or_there_are_none() {
     let gateway = Gateway::start(FakeState::default()).await;
     let said = kafila("deployment list").at(&gateway.address).await;
     assert_eq!(said.ended(0).stdout, "No deployments found\n");
+    said.complained(&["Only service and system jobs have deployments"]);
 }
 
 #[tokio::test]

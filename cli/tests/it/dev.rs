@@ -118,3 +118,52 @@ async fn it_says_how_it_is_asked_and_may_answer_at_every_address() {
     // Closes the pipe before the last output.
     said(output.expect("it ends").unwrap()).ended(141);
 }
+
+#[tokio::test]
+async fn the_next_run_names_what_a_killed_one_left_behind() {
+    let parent = tempfile::tempdir().unwrap();
+    let parent = parent.path().to_str().unwrap();
+    let line = "dev -listen 127.0.0.1:0";
+    let mut killed = kafila(line).env("TMPDIR", parent).start("");
+    wait_for_line(&mut killed, "==> Ready").await;
+    killed.kill().await.unwrap();
+    let entries = std::fs::read_dir(parent).unwrap();
+    let left: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+
+    let mut next = kafila(line).env("TMPDIR", parent).start("");
+    let mut errors = BufReader::new(next.stderr.take().unwrap()).lines();
+    let said = tokio::time::timeout(TIMEOUT, errors.next_line()).await;
+    let said = said.expect("it says so").unwrap().unwrap();
+    let directory = left[0].to_str().unwrap();
+    assert!(
+        said.contains("was killed") && said.contains(directory),
+        "{said}"
+    );
+    // Its own directory is in use, and not named by a third run.
+    wait_for_line(&mut next, "==> Ready").await;
+    let mut third = kafila(line).env("TMPDIR", parent).start("");
+    let mut errors = BufReader::new(third.stderr.take().unwrap()).lines();
+    wait_for_line(&mut third, "==> Ready").await;
+    let mut named = 0;
+    third.kill().await.unwrap();
+    while let Some(line) = errors.next_line().await.unwrap() {
+        named += usize::from(line.contains("was killed"));
+    }
+    assert_eq!(named, 1);
+}
+
+async fn wait_for_line(child: &mut tokio::process::Child, part: &str) {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let found = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains(part) {
+                // Read on, so that the command may print.
+                tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+                return;
+            }
+        }
+        panic!("it ended without {part:?}");
+    };
+    tokio::time::timeout(TIMEOUT, found).await.unwrap();
+}

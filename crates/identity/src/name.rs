@@ -121,10 +121,13 @@ pub fn is_reserved(dns_name: &str) -> bool {
     name == RESERVED_DOMAIN || name.ends_with(".kafila")
 }
 
-/// As `<role> <name> of region <region>`, for messages and logs.
+/// As `<role> <name> of region <region>`, for messages and logs; a name that repeats the role is left out.
 impl fmt::Display for Identity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { role, region, name } = self;
+        if name == role.as_str() {
+            return write!(formatter, "{role} of region {region}");
+        }
         write!(formatter, "{role} {name} of region {region}")
     }
 }

@@ -187,10 +187,10 @@ fn another_server_is_no_s3() {
     let store = S3::start(1000);
     store.fail("GET", Fault::Refuse(200, "x"));
     assert_eq!(refused(open(&store).list("")), (200, "x".to_owned()));
-    let mut nobody = settings(&store);
+    let mut unreachable = settings(&store);
     // Reserved (tcpmux).
-    nobody.endpoint = Some("http://127.0.0.1:1".to_owned());
-    let bucket = Bucket::open(BUCKET, &nobody, &credentials(ACCESS_KEY)).unwrap();
+    unreachable.endpoint = Some("http://127.0.0.1:1".to_owned());
+    let bucket = Bucket::open(BUCKET, &unreachable, &credentials(ACCESS_KEY)).unwrap();
     let error = bucket.list("").err().unwrap().to_string();
     assert!(error.contains("no answer from 127.0.0.1"), "{error}");
 }

@@ -111,3 +111,9 @@ fn a_request_without_a_trace_of_its_sender_is_anonymous() {
     assert_eq!(worker.role(), Some(Role::Worker));
     assert!(!worker.is_development() && Caller::DEVELOPMENT.is_development());
 }
+
+#[test]
+fn a_name_that_repeats_the_role_is_shown_once() {
+    let identity = Identity::new(Role::Operator, "global", "operator").unwrap();
+    assert_eq!(identity.to_string(), "operator of region global");
+}

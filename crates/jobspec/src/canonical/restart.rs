@@ -89,7 +89,7 @@ fn combination(check: &mut Check, path: &Path, policy: &RestartPolicy) {
     let needed = policy.delay.as_nanos() * u128::from(policy.attempts);
     if needed > policy.interval.as_nanos() {
         let message = format!(
-            "Nomad can't restart the TaskGroup {} times in an interval of {} with a delay of {}: \
+            "the tasks cannot restart {} times in an interval of {} with a delay of {}: \
              lengthen the interval, or lower attempts or the delay",
             policy.attempts,
             show(policy.interval),

@@ -16,12 +16,12 @@ fn restarts() {
         ("", restart("interval = \"4s\""), "",
             "$g.restart.interval", "Interval can not be less than 5s; got 4s"),
         ("", restart("attempts = 5\ninterval = \"10s\""), "",
-            "$g.restart.interval", "Nomad can't restart the TaskGroup 5 times in an interval of 10s with a delay of 15s"),
+            "$g.restart.interval", "the tasks cannot restart 5 times in an interval of 10s with a delay of 15s"),
         ("", restart("attempts = 0\nmode = \"delay\""), "",
             "$g.restart.mode", "Restart policy \"delay\" with 0 attempts is ambiguous"),
         ("", restart("attempts = -1"), "", "$g.restart.attempts", "must be between 0 and"),
         ("", "", restart("delay = \"20m\""),
-            "$t.restart.interval", "Nomad can't restart the TaskGroup 2 times"),
+            "$t.restart.interval", "the tasks cannot restart 2 times"),
     ]);
     // The limits themselves are accepted.
     admit(&file("", restart("attempts = 2\ninterval = \"30s\""), "")).unwrap();

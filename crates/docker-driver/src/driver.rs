@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{AllocId, ExitResult, Timestamp};
 use task_drivers::{
     BoxFuture, Driver, DriverError, Fingerprint, Messages, Recovery, StartError, TaskConfig,
-    TaskDirs, TaskId,
+    TaskDirs, TaskId, Usage,
 };
 
 use crate::settings::NAME;
@@ -79,6 +79,14 @@ impl Driver for Docker {
 
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>> {
         Box::pin(self.forget_task(id))
+    }
+
+    fn read_usage(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Docker::read_usage(self))
+    }
+
+    fn usage(&self, id: &TaskId) -> Option<Usage> {
+        self.last_usage(id)
     }
 
     fn leftovers(&self) -> Vec<TaskId> {

@@ -5,10 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bollard::errors::Error;
-use bollard::models::{ContainerCreateBody, ContainerSummary};
+use bollard::models::{ContainerCreateBody, ContainerStatsResponse, ContainerSummary};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
-    RemoveContainerOptionsBuilder, StartContainerOptions, WaitContainerOptionsBuilder,
+    RemoveContainerOptionsBuilder, StartContainerOptions, StatsOptionsBuilder,
+    WaitContainerOptionsBuilder,
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures::StreamExt;
@@ -144,6 +145,27 @@ impl Engine {
         let client = self.client().await?;
         let options = None::<StartContainerOptions>;
         Ok(client.start_container(container, options).await?)
+    }
+
+    /// Returns what a container uses now; `None`: it does not exist.
+    pub(crate) async fn stats(
+        &self,
+        container: &str,
+    ) -> Result<Option<ContainerStatsResponse>, Problem> {
+        // One reading: with two, the engine waits for a second in between.
+        let options = StatsOptionsBuilder::default()
+            .stream(false)
+            .one_shot(true)
+            .build();
+        let client = self.client().await?;
+        let mut answers = Box::pin(client.stats(container, Some(options)));
+        match answers.next().await.transpose() {
+            Ok(answer) => Ok(answer),
+            Err(error) => match error.into() {
+                Problem::NotFound(_) => Ok(None),
+                problem => Err(problem),
+            },
+        }
     }
 
     pub(crate) async fn kill(&self, container: &str, signal: &str) -> Result<(), Problem> {

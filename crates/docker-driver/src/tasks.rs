@@ -1,8 +1,9 @@
 //! State of the driver.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use task_drivers::{Fingerprint, boot_id};
+use task_drivers::{Fingerprint, TaskId, Usage, boot_id};
 
 use crate::engine::Engine;
 use crate::pull::Pulls;
@@ -19,6 +20,8 @@ pub struct Docker {
     pub(crate) boot_id: String,
     /// The result of the last probe.
     fingerprint: Mutex<Fingerprint>,
+    /// The result of the last reading.
+    usage: Mutex<HashMap<TaskId, Usage>>,
 }
 
 impl Docker {
@@ -37,6 +40,7 @@ impl Docker {
                 description: description.to_owned(),
                 ..Fingerprint::default()
             }),
+            usage: Mutex::default(),
             settings,
         }
     }
@@ -47,6 +51,16 @@ impl Docker {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Returns what a task used at the last reading; `None`: it did not run, or could not be read.
+    pub(crate) fn last_usage(&self, id: &TaskId) -> Option<Usage> {
+        let usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        usage.get(id).copied()
+    }
+
+    pub(crate) fn set_usage(&self, read: HashMap<TaskId, Usage>) {
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = read;
     }
 
     pub(crate) fn set_fingerprint(&self, found: Fingerprint) {

@@ -88,6 +88,12 @@ pub trait Driver: Send + Sync {
     /// Removes the records of a task that has ended.
     fn forget<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), DriverError>>;
 
+    /// Reads what all running tasks use, for [`Self::usage`], unless that reads it itself. Agents that
+    /// publish the use of tasks call it at an interval.
+    fn read_usage(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// Returns the resources that a task uses; `None`: it has ended, or the driver does not know. Blocks: it
     /// reads files.
     fn usage(&self, _id: &TaskId) -> Option<Usage> {

@@ -308,6 +308,11 @@ impl App {
             service_kit::Clock::real(),
             ended.clone(),
         );
+        let measuring = async {
+            if self.config.publish_allocation_metrics {
+                agent.read_usage(ended.clone()).await;
+            }
+        };
         let ending = async {
             drain.cancelled().await;
             agent.ended().await;
@@ -316,13 +321,14 @@ impl App {
             self.context.tasks.state.close().await;
             ended.cancel();
         };
-        let (served, watched, (), (), (), (), ()) = tokio::join!(
+        let (served, watched, (), (), (), (), (), ()) = tokio::join!(
             serving,
             watching,
             session::run(&session, ended.clone()),
             fingerprinting,
             collecting,
             renewing,
+            measuring,
             ending
         );
         served.and(watched)

@@ -31,7 +31,7 @@ pub struct Config {
     pub tls: TlsConfig,
     pub introduction: IntroductionConfig,
     pub telemetry: TelemetryConfig,
-    /// Serves metrics of each running task whose driver knows its use: raw_exec on machines with cgroup
+    /// Serves metrics of each running task whose driver knows its use: docker, and raw_exec with cgroup
     /// v2. Each task has ten series, with the id of its allocation.
     pub publish_allocation_metrics: bool,
     /// The node's name; by default the host name.

@@ -236,3 +236,26 @@ async fn containers_without_a_record_are_removed() {
     bench.driver.refresh().await;
     assert!(bench.containers().await.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_running_containers_use_is_read_from_the_engine() {
+    let Some(bench) = Bench::new().await else {
+        return;
+    };
+    let busy = "echo up; while :; do :; done";
+    bench.start(1, busy).await.unwrap();
+    bench.wait_for_output(1, "up").await;
+    assert_eq!(bench.driver.usage(&bench.id(1)), None, "not read yet");
+    bench.driver.read_usage().await;
+    let first = bench.driver.usage(&bench.id(1)).unwrap();
+    assert!(first.memory.is_some_and(|bytes| bytes > 0), "{first:?}");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    bench.driver.read_usage().await;
+    let second = bench.driver.usage(&bench.id(1)).unwrap();
+    let cpu = |usage: &task_drivers::Usage| usage.cpu_user + usage.cpu_system;
+    assert!(cpu(&second) > cpu(&first), "{first:?} {second:?}");
+    bench.stop(1, "SIGKILL", GRACE).await;
+    bench.wait(1).await;
+    bench.driver.read_usage().await;
+    assert_eq!(bench.driver.usage(&bench.id(1)), None, "it has ended");
+}

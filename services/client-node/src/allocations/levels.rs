@@ -1,9 +1,16 @@
 //! Numbers about the allocations on the node, for its metrics.
 
+use std::time::Duration;
+
 use model::{AllocId, ComparableResources};
 use task_drivers::Usage;
 
+use tokio_util::sync::CancellationToken;
+
 use super::agent::Agent;
+
+/// Time between two readings by drivers that ask another program, as Prometheus' usual interval is 15 s.
+const READ_EVERY: Duration = Duration::from_secs(10);
 
 /// Allocations and what they reserve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +46,22 @@ impl Agent {
             }
         }
         reserved
+    }
+
+    /// Lets drivers read what their tasks use, until `ended`.
+    pub(crate) async fn read_usage(&self, ended: CancellationToken) {
+        loop {
+            for driver in self.context.tasks.drivers.values() {
+                tokio::select! {
+                    () = ended.cancelled() => return,
+                    () = driver.read_usage() => {}
+                }
+            }
+            tokio::select! {
+                () = ended.cancelled() => return,
+                () = tokio::time::sleep(READ_EVERY) => {}
+            }
+        }
     }
 
     /// Returns the tasks whose drivers know their use. Blocks: it reads files.

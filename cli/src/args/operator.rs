@@ -47,6 +47,10 @@ pub struct Health {
     /// Wait for the service to become ready, at most this long, for example 30s
     #[arg(long, value_name = "DURATION", value_parser = super::values::duration)]
     pub wait: Option<std::time::Duration>,
+    /// Ask only whether the process is ready, not whether etcd answers it now: for the health checks of
+    /// containers, whose certificates may not read the status of etcd
+    #[arg(long)]
+    pub only_process: bool,
 }
 
 const HEALTH_EXAMPLES: &str = "\

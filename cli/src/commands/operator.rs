@@ -35,7 +35,7 @@ const HEALTH_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) async fn health(context: &Context, args: &Health) -> Result<Exit, Error> {
     let deadline = args.wait.map(|wait| Instant::now() + wait);
     loop {
-        let found = health_problem(context).await;
+        let found = health_problem(context, args.only_process).await;
         let may_change = match &found {
             Ok(problem) => problem.is_some(),
             Err(error) => error.is_transient(),
@@ -56,10 +56,18 @@ pub(super) async fn health(context: &Context, args: &Health) -> Result<Exit, Err
 /// Returns the reason why the process at the address is not ready; `None` if it is.
 ///
 /// A process calls itself ready until etcd has been silent for a while, so a gateway is also asked
-/// whether etcd answers now.
-async fn health_problem(context: &Context) -> Result<Option<&'static str>, Error> {
+/// whether etcd answers now, unless `only_process`.
+async fn health_problem(
+    context: &Context,
+    only_process: bool,
+) -> Result<Option<&'static str>, Error> {
     let is_ready = context.connection.is_ready().await?;
-    Ok(match (is_ready, context.connection.etcd_answers().await) {
+    let etcd_answers = if only_process {
+        None
+    } else {
+        context.connection.etcd_answers().await
+    };
+    Ok(match (is_ready, etcd_answers) {
         (_, Some(false)) => Some(
             "etcd does not answer it.\n\
              Writes fail; reads with -stale show the gateway's copy of the state. \

@@ -146,12 +146,17 @@ async fn each_process_of_a_cluster_serves_its_log_and_level() {
         said.ended(0).printed(&["Log Level  = info"]);
         let mut child =
             kafila(&format!("monitor -recent=1000 -log-level=debug {target}")).start(&gateway);
+        let mut monitored = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut next = async || {
+            let line = tokio::time::timeout(TIMEOUT, monitored.next_line()).await;
+            line.expect("a line").unwrap().expect("it goes on")
+        };
+        // A recent line: from now on the lines of its level are kept for this monitor.
+        next().await;
         let run = kafila("job run -force -detach").arg(&job.path);
         run.at(&gateway).await.ended(0);
-        let mut monitored = BufReader::new(child.stdout.take().unwrap()).lines();
         loop {
-            let next = tokio::time::timeout(TIMEOUT, monitored.next_line()).await;
-            let line = next.expect("a line").unwrap().expect("it goes on");
+            let line = next().await;
             if line.contains("DEBUG") && line.contains("evaluation settled") {
                 break;
             }

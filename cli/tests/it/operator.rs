@@ -39,6 +39,10 @@ async fn health_is_that_of_the_process_at_the_address() {
     let said = kafila("operator health").at(&gateway.address).await;
     said.ended(1)
         .complained(&["is not ready: etcd does not answer", "-stale"]);
+    let said = kafila("operator health -only-process")
+        .at(&gateway.address)
+        .await;
+    assert_eq!(said.ended(0).stdout, expected);
     gateway.state().etcd.revision = 7;
     gateway.set_ready(false);
     let said = kafila("operator health").at(&gateway.address).await;

@@ -67,30 +67,58 @@ impl Secrets {
         Ok(Connector::new(credentials, Expect::Host))
     }
 
+    /// Returns the path of the certificate of Kafila's authority.
+    pub fn authority(&self) -> PathBuf {
+        self.operator("ca.pem")
+    }
+
+    /// Writes `cert.pem` and `key.pem` of a new node to `folder`, and returns the node's id.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn issue_for_a_node(&self, folder: &Path) -> Result<String> {
+        let id = uuid::Uuid::from_bytes(rand::random()).to_string();
+        let request = CertificateRequest {
+            identity: Identity::new(Role::Node, "global", &id)?,
+            days: 1,
+            dns_names: Vec::new(),
+            addresses: Vec::new(),
+        };
+        let issued = self.sign(&request, now_seconds()?)?;
+        fs::write(folder.join("key.pem"), &issued.key_pem)?;
+        fs::write(folder.join("cert.pem"), &issued.certificate_pem)?;
+        Ok(id)
+    }
+
+    fn sign(&self, request: &CertificateRequest, now: i64) -> Result<pki::Issued> {
+        let ca = self.path().join("ca");
+        let read = |name: &str| fs::read_to_string(ca.join(name));
+        let authority = Authority::read(&read("kafila-ca.pem")?, &read("kafila-ca-key.pem")?)?;
+        let serial = Serial(rand::random());
+        Ok(authority.issue(request, Moment { now, serial })?)
+    }
+
     /// Replaces the certificate of the gateways by one that expires after `left`.
     ///
     /// # Errors
     /// A file cannot be read or written.
     pub fn let_gateways_expire(&self, left: Duration) -> Result<()> {
-        let ca = self.path().join("ca");
-        let read = |name: &str| fs::read_to_string(ca.join(name));
-        let authority = Authority::read(&read("kafila-ca.pem")?, &read("kafila-ca-key.pem")?)?;
         let request = CertificateRequest {
             identity: Identity::new(Role::Gateway, "global", "gateway")?,
             days: 1,
             dns_names: vec!["api-gateway".to_owned()],
             addresses: Vec::new(),
         };
-        let now = i64::try_from(Clock::real().now() / 1_000_000_000)?;
-        let moment = Moment {
-            now: now + i64::try_from(left.as_secs())? - DAY,
-            serial: Serial(rand::random()),
-        };
-        let issued = authority.issue(&request, moment)?;
+        let now = now_seconds()? + i64::try_from(left.as_secs())? - DAY;
+        let issued = self.sign(&request, now)?;
         let folder = self.path().join("api-gateway");
         replace(&folder.join("key.pem"), &issued.key_pem)?;
         replace(&folder.join("cert.pem"), &issued.certificate_pem)
     }
+}
+
+fn now_seconds() -> Result<i64> {
+    Ok(i64::try_from(Clock::real().now() / 1_000_000_000)?)
 }
 
 /// Replaces a file; owner and mode stay.

@@ -65,6 +65,8 @@ impl Stack {
             &format!("{project}-client-node"),
         );
         stack.set("ETCD_IMAGE", &format!("{project}-etcd:test"));
+        let quota = super::full_etcd::QUOTA_BYTES.to_string();
+        stack.set("ETCD_QUOTA_BACKEND_BYTES", &quota);
         stack.set("KAFILA_PORTS", &format!("{}-{}", ports[0], ports[1]));
         let secrets = stack.secrets.path().display().to_string();
         stack.set("KAFILA_SECRETS", &secrets);
@@ -119,7 +121,7 @@ impl Stack {
     }
 
     /// Returns the addresses of both gateways on this machine.
-    fn addresses(&self) -> [String; 2] {
+    pub fn addresses(&self) -> [String; 2] {
         self.ports.map(|port| format!("https://127.0.0.1:{port}"))
     }
 
@@ -276,6 +278,16 @@ impl Stack {
         let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
         let ip = docker(&["inspect", "-f", format, container]).await?;
         Ok(format!("{ip}:{port}"))
+    }
+
+    /// Returns the lines of a service's logs that contain `text`.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub async fn log_lines(&self, service: &str, text: &str) -> Result<Vec<String>> {
+        let logs = self.compose(&["logs", "--no-color", service]).await?;
+        let found = logs.lines().filter(|line| line.contains(text));
+        Ok(found.map(str::to_owned).collect())
     }
 
     /// Returns the ends of all logs, for messages.

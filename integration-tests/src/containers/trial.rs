@@ -1,5 +1,5 @@
-//! The steps of the test, in order: start, examples, scaling, kills, a cut network, certificates, a rolling
-//! upgrade.
+//! The steps of the test, in order: start, examples, scaling, kills, a cut network, certificates, the
+//! upgrade of an agent, a full etcd, a rolling upgrade.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,14 @@ use super::command::repository;
 use super::dashboards;
 use super::stack::{NODES, REPLICATED, Stack};
 use super::user::Workload;
+use super::{full_etcd, host_agent};
 use crate::api::{Api, eventually};
 use crate::binary;
 use crate::load::{User, check_promises, sleeper};
 
 /// Timeout until everything is as promised: an election, the nack timeout of a killed worker's
 /// evaluations, and room for a busy machine.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(150);
+pub(super) const SETTLE_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// The time for which a killed container is away: longer than a leader's lease of 3 s.
 const AWAY: Duration = Duration::from_secs(4);
@@ -37,7 +38,7 @@ const STEADY_COUNT: u32 = 4;
 pub struct Options {
     /// The `kafila` program in the images.
     pub binary: PathBuf,
-    /// Fewer examples, one kill of each service; a few minutes.
+    /// Fewer examples, one kill of each service, no full etcd; a few minutes.
     pub is_short: bool,
     /// Decides the workload.
     pub seed: u64,
@@ -108,6 +109,15 @@ async fn steps(stack: &mut Stack, options: &Options) -> Result<()> {
     expire_and_replace(stack, &api).await?;
     steps.step("the gateways' certificate expired and was replaced, without a restart");
 
+    no_call_is_refused(stack).await?;
+    host_agent::upgrade(stack, &api, &options.binary).await?;
+    steps.step("a node agent on this machine was replaced, and its tasks did not notice");
+
+    if !options.is_short {
+        full_etcd::fill_and_recover(stack, &api).await?;
+        steps.step("etcd was full, and recovered by itself once there was something to give up");
+    }
+
     roll(stack, &api, options, &steps).await
 }
 
@@ -148,6 +158,15 @@ async fn run_examples(stack: &Stack, is_short: bool) -> Result<()> {
         let job = file.trim_end_matches(".hcl");
         let stop = ["job", "stop", "-purge", job];
         stack.kafila(1, &stop).await?.ok()?;
+    }
+    Ok(())
+}
+
+/// The services have the rights for all their calls, those of their containers' health checks included.
+async fn no_call_is_refused(stack: &Stack) -> Result<()> {
+    for (service, _) in REPLICATED {
+        let refused = stack.log_lines(service, "call refused").await?;
+        ensure!(refused.is_empty(), "{service} refused calls: {refused:#?}");
     }
     Ok(())
 }
@@ -311,7 +330,7 @@ async fn running_tasks(api: &Api) -> Result<BTreeMap<String, Vec<String>>> {
 }
 
 /// Registers a job, waits until it runs, and stops it: proof that the whole suite works.
-async fn place(api: &Api, name: &str) -> Result<()> {
+pub(super) async fn place(api: &Api, name: &str) -> Result<()> {
     api.register_surely(&sleeper(name, 1), name, SETTLE_TIMEOUT)
         .await?;
     eventually(SETTLE_TIMEOUT, || async {

@@ -34,9 +34,10 @@ pub use seen::Seen;
 
 /// Data in use, as a percentage of the quota, at which the short history is kept: early enough that
 /// gateways, which refuse new work at 85 % by default, seldom have to.
-const SCARCE_PERCENT: u64 = 75;
-/// The same for the shortest history: gateways refuse new work.
-const FULL_PERCENT: u64 = 85;
+const SCARCE_PERCENT: u64 = 70;
+/// The same for the shortest history. Gateways that refuse new work accept it again below this: they would
+/// go on refusing it for the sake of a longer history.
+const FULL_PERCENT: u64 = 80;
 /// The size at which the alarm is not disarmed: the next writes would raise it again.
 const NO_ROOM_PERCENT: u64 = 95;
 /// The pause after the alarm was disarmed; it doubles while the alarm comes back.

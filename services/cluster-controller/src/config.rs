@@ -55,7 +55,7 @@ service_host::config! {
         /// own `--auto-compaction-retention`.
         #[serde(with = "service_kit::config::duration")]
         pub compaction_history: Duration = Duration::from_secs(60 * 60),
-        /// The same once 75 % of etcd's quota are in use; from 85 % on, a tenth of it.
+        /// The same once 70 % of etcd's quota are in use; from 80 % on, a tenth of it.
         #[serde(with = "service_kit::config::duration")]
         pub compaction_history_when_scarce: Duration = Duration::from_secs(10 * 60),
         /// The hours in which members of etcd that are a quarter free pages are defragmented, in

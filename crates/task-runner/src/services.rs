@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn services_of_owners_that_do_not_run_are_not_registered() {
         let service = builders::registered("a", "http");
-        let assignment = assignment(&[service.clone()], &[service]);
+        let services = [service];
+        let assignment = assignment(&services, &services);
         assert_eq!(registrations(&assignment, &[], &facts()), []);
         let group = registrations(&assignment, &[ServiceOwner::Group], &facts());
         assert_eq!(group.len(), 1);

@@ -173,7 +173,7 @@ def services_module(files: list[FileDescriptorProto], *, asynchronous: bool) -> 
         ]
         for rpc in rpcs:
             lines += rpc_lines(rpc, asynchronous)
-    lines += ["", "", "class Services:", '    """All services, as attributes."""', ""]
+    lines += ["", "", "class AllServices:", '    """All services, as attributes."""', ""]
     lines += [f"    def __init__(self, caller: {caller}) -> None:"]
     lines += [
         f"        self.{snake(service.name)} = {service.name}(caller)" for service, _ in services

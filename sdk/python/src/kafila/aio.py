@@ -17,7 +17,7 @@ from kafila.spec import JobSpec, job_from
 from kafila.v1 import aio_services
 
 
-class AsyncClient(aio_services.Services):
+class AsyncClient(aio_services.AllServices):
     """Calls the gateways of a cluster with asyncio. For one event loop; connects with the first call.
 
     Each service of the API is an attribute (`client.jobs`), each RPC a method of it, which takes the

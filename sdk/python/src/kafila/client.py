@@ -17,7 +17,7 @@ from kafila.spec import JobSpec, job_from
 from kafila.v1 import services
 
 
-class Client(services.Services):
+class Client(services.AllServices):
     """Calls the gateways of a cluster. Thread-safe; connects with the first call.
 
     Each service of the API is an attribute (`client.jobs`), each RPC a method of it, which takes the
